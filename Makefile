@@ -1,0 +1,44 @@
+# Two commands are enough on a machine that has only Python, pip, git and make:
+#   make demo    a virtual environment, the package in it, and the main job on made-up data
+#   make test    the same plus what the tests need, then every check there is
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+JOBS   ?= 2
+
+.PHONY: demo test test-long check bench clean
+
+demo: $(VENV)/.installed
+	@$(BIN)/dither demo
+
+test: check
+	$(BIN)/python -m pytest -n $(JOBS) -m "not long"
+
+test-long: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n $(JOBS)
+
+check: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/noise.py
+	$(BIN)/python benchmarks/accounting.py
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dither needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,plots]'
+	@touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis build dist

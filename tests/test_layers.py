@@ -1,0 +1,86 @@
+"""Who may import whom, read from the source and compared with the table of the design.
+
+import-linter checks the same in `make check`; this test states the table itself, so that a package which is
+missing from the table fails too.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "src" / "dither"
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "exact": set(),
+    "privacy": {"exact"},
+    "mechanisms": {"exact", "privacy"},
+    "plots": {"exact", "privacy", "mechanisms"},
+    "cli": {"exact", "privacy", "mechanisms", "plots"},
+    "__init__": {"exact", "privacy", "mechanisms"},
+}
+
+
+def imported(path: Path) -> set[str]:
+    """The packages of ours that a file names in an import, wherever in the file it stands."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                raise AssertionError(f"{path}: a relative import hides where a name comes from")
+            names = [base] if base != "dither" else [f"dither.{alias.name}" for alias in node.names]
+        for name in names:
+            if name.startswith("dither."):
+                found.add(name.split(".")[1])
+            elif name == "dither":
+                found.add("dither")
+    return found
+
+
+def breaches(package: str, files: list[Path]) -> list[str]:
+    allowed = MAY_IMPORT[package] | {package, "errors"}
+    return [f"{path.name} imports {name}" for path in files for name in sorted(imported(path) - allowed)]
+
+
+def packages() -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        found.setdefault(path.relative_to(ROOT).parts[0].removesuffix(".py"), []).append(path)
+    return found
+
+
+def test_every_package_is_in_the_table() -> None:
+    assert set(packages()) == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
+def test_packages_import_only_what_the_table_allows(package: str) -> None:
+    assert breaches(package, packages()[package]) == []
+
+
+def test_that_check_can_fail(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("def f():\n    from dither.mechanisms import Geometric\n    return Geometric\n", encoding="utf-8")
+    assert breaches("exact", [wrong]) == ["wrong.py imports mechanisms"]
+
+
+def test_nothing_imports_the_recorded_stream() -> None:
+    importers = [path.name for files in packages().values() for path in files if "replay" in _modules(path)]
+    assert importers == []
+
+
+def _modules(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            found |= {alias.name for alias in node.names} | set((node.module or "").split("."))
+        elif isinstance(node, ast.Import):
+            found |= {part for alias in node.names for part in alias.name.split(".")}
+    return found
