@@ -1,0 +1,134 @@
+"""Formulas between kinds of loss, each evaluated in balls and rounded so that a price never comes out too small.
+
+zCDP to (epsilon, delta), for any order a > 1 (so the best a is searched in floats and certified in balls):
+
+    delta   = exp((a - 1)(a rho - epsilon)) / (a - 1) * (1 - 1/a)^a
+    epsilon = a rho + (ln(1/delta) + (a - 1) ln(1 - 1/a) - ln a) / (a - 1)
+
+References: Canonne, Kamath and Steinke, NeurIPS 2020, proposition 12; Kairouz, Oh and Viswanath, ICML 2015
+(every (epsilon, delta)-DP release is a function of one randomized response that fails openly with probability delta).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb
+
+from dither.exact.balls import ball, exp, upper, working
+
+BITS = 192
+
+
+def round_up(value: Fraction, bits: int = 64) -> Fraction:
+    """The smallest rational with about `bits` significant bits that is not below `value` (exact if it is short)."""
+    if value <= 0:
+        return Fraction(0)
+    shift = bits - (value.numerator.bit_length() - value.denominator.bit_length())
+    if shift <= 0:
+        return Fraction(math.ceil(value))
+    scaled = value * (1 << shift)
+    return value if scaled.denominator == 1 else Fraction(math.ceil(scaled), 1 << shift)
+
+
+def _least(cost: Callable[[float], float]) -> float:
+    """The ln(a - 1) with the least cost, by golden section: the cost falls and then rises."""
+    low, high, golden = -60.0, 60.0, (math.sqrt(5) - 1) / 2
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    at_left, at_right = cost(left), cost(right)
+    for _ in range(80):
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - golden * (high - low)
+            at_left = cost(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + golden * (high - low)
+            at_right = cost(right)
+    return (low + high) / 2
+
+
+def _order_terms(s: float) -> tuple[float, float]:
+    """(b, (b) ln(b) - (b + 1) ln(b + 1)) for b = a - 1 = e^s, without cancellation."""
+    b = math.exp(s)
+    return b, -b * math.log1p(math.exp(-s)) - math.log1p(b)
+
+
+def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> Fraction:
+    """The smallest epsilon the conversion gives at a delta in (0, 1), rounded up."""
+    if delta >= 1 or rho == 0:
+        return Fraction(0)
+    with working(BITS):
+        price = -ball(delta).log()
+        r, known = float(ball(rho)), float(price)
+
+        def cost(s: float) -> float:
+            b, terms = _order_terms(s)
+            return (b + 1) * r + (known + terms) / b
+
+        b = ball(Fraction(math.exp(_least(cost))))
+        found = (b + 1) * ball(rho) + (price + b * b.log() - (b + 1) * (b + 1).log()) / b
+        return round_up(max(upper(found), Fraction(0)))
+
+
+def delta_of_zcdp(rho: Fraction, epsilon: Fraction) -> Fraction:
+    """The smallest delta the conversion gives at an epsilon, rounded up, at most 1."""
+    if rho == 0:
+        return Fraction(0)
+    with working(BITS):
+        r, e = float(ball(rho)), float(ball(epsilon))
+
+        def cost(s: float) -> float:
+            b, terms = _order_terms(s)
+            return b * ((b + 1) * r - e) + terms
+
+        b = ball(Fraction(math.exp(_least(cost))))
+        log_delta = b * ((b + 1) * ball(rho) - ball(epsilon)) + b * b.log() - (b + 1) * (b + 1).log()
+        return min(round_up(upper(_exp(log_delta))), Fraction(1))
+
+
+def _exp(x: arb) -> arb:
+    """exp of a ball that may be hugely negative: anything below e^-100000 is rounded up to that."""
+    floor = arb(-100_000)
+    return floor.exp() if x < floor else x.exp()
+
+
+def epsilon_of_response(epsilon: Fraction, delta: Fraction, allowed: Fraction) -> Fraction:
+    """The exact epsilon at `allowed` >= delta of one (epsilon, delta)-DP release, rounded up.
+
+    delta(e) = delta + (1 - delta)(e^epsilon - e^e) / (1 + e^epsilon) solved for e.
+    """
+    if allowed == delta or epsilon == 0:
+        return epsilon
+    if delta == 1 or allowed >= 1:
+        return Fraction(0)
+    spare = (allowed - delta) / (1 - delta)
+    with working(BITS):
+        # e^e = e^epsilon (1 - spare (1 + e^-epsilon)); the logarithm form stays accurate for any epsilon.
+        factor = 1 - ball(spare) * (1 + exp(-epsilon))
+        if not factor > 0:
+            return Fraction(0) if factor < 0 or epsilon < 1 else epsilon
+        found = upper(ball(epsilon) + factor.log())
+    return min(round_up(max(found, Fraction(0))), epsilon)
+
+
+def delta_of_response(epsilon: Fraction, delta: Fraction, at: Fraction) -> Fraction:
+    """The exact delta at epsilon `at` of one (epsilon, delta)-DP release, rounded up."""
+    if at >= epsilon:
+        return delta
+    with working(BITS):
+        kept = (1 - exp(at - epsilon)) / (1 + exp(-epsilon))
+        return min(round_up(upper(ball(delta) + (1 - ball(delta)) * kept)), Fraction(1))
+
+
+def group_delta(epsilon: Fraction, delta: Fraction, size: int) -> Fraction:
+    """delta (e^{k epsilon} - 1) / (e^epsilon - 1), the delta of a group of k, rounded up, at most 1."""
+    if delta == 0 or epsilon == 0:
+        return min(delta * size, Fraction(1))
+    if size * epsilon > 10_000:
+        return Fraction(1)
+    with working(BITS):
+        grown = ball(delta) * (ball(size * epsilon).expm1() / ball(epsilon).expm1())
+        return min(round_up(upper(grown)), Fraction(1))

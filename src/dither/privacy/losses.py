@@ -1,0 +1,275 @@
+"""Losses: what a release gives away, in four kinds that compose and convert downward, always rounding up.
+
+    Pure(epsilon)           every output's probability moves by at most a factor e^epsilon between neighbours
+    Approx(epsilon, delta)  the same, except with probability delta
+    ZCDP(rho, delta)        Renyi divergence of every order a at most a * rho (except with probability delta)
+    Curve                   the exact law of the log ratio, kept as a multiset of known releases fixed in advance
+
+Sums: Pure + Pure is Pure, Pure + Approx is Approx, Curve + Pure or Approx is Curve, anything + ZCDP is ZCDP.
+The first three stay true when each release is chosen after seeing earlier answers; a Curve is for one plan whose
+releases are all fixed in advance, and `Curve.zcdp()` is the way from it to an adaptive filter.
+References: Dwork and Roth 2014; Bun and Steinke, TCC 2016; Kairouz, Oh and Viswanath, ICML 2015.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import SupportsIndex
+
+from dither.errors import PriceError
+from dither.exact.numbers import Number, between, show, whole
+from dither.privacy import accountant, conversion
+from dither.privacy.parts import Part, Response
+
+_MOST = 10**100  # no price above this is meant; floats guide searches and must not overflow
+
+
+class Loss(ABC):
+    """A price. Frozen, hashable, exact; every conversion rounds up."""
+
+    @abstractmethod
+    def epsilon(self, delta: Number = 0) -> Fraction:
+        """The smallest epsilon known at this delta, certified and rounded up."""
+
+    @abstractmethod
+    def delta(self, epsilon: Number) -> Fraction:
+        """The smallest delta known at this epsilon, certified and rounded up, at most 1."""
+
+    @abstractmethod
+    def zcdp(self) -> ZCDP:
+        """The same release stated as zero-concentrated DP, which composes adaptively."""
+
+    @abstractmethod
+    def curve(self) -> Curve:
+        """The same release as a loss curve, for tight composition fixed in advance."""
+
+    @abstractmethod
+    def repeat(self, n: SupportsIndex) -> Loss:
+        """n such releases."""
+
+    @abstractmethod
+    def group(self, k: SupportsIndex) -> Loss:
+        """The loss towards a group of k units."""
+
+    def __add__(self, other: object) -> Loss:
+        if not isinstance(other, Loss):
+            return NotImplemented
+        return total([self, other])
+
+
+@dataclass(frozen=True)
+class Pure(Loss):
+    """epsilon-DP. `rho` is an optional better statement than rho = epsilon^2 / 2, carried along for conversions.
+
+    Bounded range (the exponential mechanism) gives rho = epsilon^2 / 8, and a sum keeps the sum of its parts' rho.
+    Two pure losses are equal when their epsilon is.
+
+    >>> Pure("1/2") + Pure(0.1)
+    Pure(epsilon=Fraction(3, 5))
+    >>> Pure(1).repeat(10).zcdp()
+    ZCDP(rho=Fraction(5, 1))
+    """
+
+    _epsilon: Fraction
+    rho: Fraction = field(compare=False)
+
+    def __init__(self, epsilon: Number, rho: Number | None = None) -> None:
+        value = between(epsilon, "epsilon", 0, _MOST)
+        worst = value * value / 2
+        object.__setattr__(self, "_epsilon", value)
+        object.__setattr__(self, "rho", worst if rho is None else min(between(rho, "rho", 0, _MOST**3), worst))
+
+    def __repr__(self) -> str:
+        return f"Pure(epsilon={self._epsilon!r})"
+
+    def epsilon(self, delta: Number = 0) -> Fraction:
+        allowed = between(delta, "delta", 0, 1)
+        if allowed == 0:
+            return self._epsilon
+        once = conversion.epsilon_of_response(self._epsilon, Fraction(0), allowed)
+        return min(once, conversion.epsilon_of_zcdp(self.rho, allowed))
+
+    def delta(self, epsilon: Number) -> Fraction:
+        at = between(epsilon, "epsilon", 0, _MOST)
+        if at >= self._epsilon:
+            return Fraction(0)
+        once = conversion.delta_of_response(self._epsilon, Fraction(0), at)
+        return min(once, conversion.delta_of_zcdp(self.rho, at))
+
+    def zcdp(self) -> ZCDP:
+        return ZCDP(self.rho)
+
+    def curve(self) -> Curve:
+        return Curve.of(Response(self._epsilon)) if self._epsilon else Curve(())
+
+    def pair(self) -> tuple[Fraction, Fraction]:
+        """(epsilon, 0)."""
+        return self._epsilon, Fraction(0)
+
+    def repeat(self, n: SupportsIndex) -> Pure:
+        times = whole(n, "n", least=0)
+        return Pure(self._epsilon * times, self.rho * times)
+
+    def group(self, k: SupportsIndex) -> Pure:
+        size = whole(k, "k", least=1)
+        return Pure(self._epsilon * size, self.rho * size * size)
+
+
+@dataclass(frozen=True)
+class Approx(Loss):
+    """(epsilon, delta)-DP. Sums add both, which also holds for adaptively chosen releases.
+
+    >>> Approx(1, "1e-6").group(2)
+    Approx(epsilon=2, delta=3.71828182846e-06)
+    """
+
+    _epsilon: Fraction
+    _delta: Fraction
+
+    def __init__(self, epsilon: Number, delta: Number) -> None:
+        object.__setattr__(self, "_epsilon", between(epsilon, "epsilon", 0, _MOST))
+        object.__setattr__(self, "_delta", between(delta, "delta", 0, 1))
+
+    def __repr__(self) -> str:
+        return f"Approx(epsilon={show(self._epsilon)}, delta={show(self._delta)})"
+
+    def pair(self) -> tuple[Fraction, Fraction]:
+        """(epsilon, delta) as stated."""
+        return self._epsilon, self._delta
+
+    def epsilon(self, delta: Number = 0) -> Fraction:
+        allowed = between(delta, "delta", 0, 1)
+        if allowed < self._delta:
+            raise PriceError(
+                f"A loss with delta {show(self._delta)} has no epsilon at delta {show(allowed)}.",
+                fix=f"ask at a delta of {show(self._delta)} or more.",
+            )
+        return conversion.epsilon_of_response(self._epsilon, self._delta, allowed)
+
+    def delta(self, epsilon: Number) -> Fraction:
+        return conversion.delta_of_response(self._epsilon, self._delta, between(epsilon, "epsilon", 0, _MOST))
+
+    def zcdp(self) -> ZCDP:
+        return ZCDP(self._epsilon**2 / 2, self._delta)
+
+    def curve(self) -> Curve:
+        return Curve.of(Response(self._epsilon, self._delta)) if self._epsilon or self._delta else Curve(())
+
+    def repeat(self, n: SupportsIndex) -> Approx:
+        times = whole(n, "n", least=0)
+        return Approx(self._epsilon * times, min(self._delta * times, Fraction(1)))
+
+    def group(self, k: SupportsIndex) -> Approx:
+        size = whole(k, "k", least=1)
+        return Approx(self._epsilon * size, conversion.group_delta(self._epsilon, self._delta, size))
+
+
+@dataclass(frozen=True)
+class ZCDP(Loss):
+    """rho-zCDP, or delta-approximate rho-zCDP. Sums add, also for adaptively chosen releases.
+
+    >>> round(float(ZCDP("1/2").epsilon("1e-6")), 6)
+    5.221534
+    """
+
+    rho: Fraction
+    slack: Fraction
+
+    def __init__(self, rho: Number, delta: Number = 0) -> None:
+        object.__setattr__(self, "rho", between(rho, "rho", 0, _MOST**3))
+        object.__setattr__(self, "slack", between(delta, "delta", 0, 1))
+
+    def __repr__(self) -> str:
+        return f"ZCDP(rho={self.rho!r})" if not self.slack else f"ZCDP(rho={self.rho!r}, delta={self.slack!r})"
+
+    def epsilon(self, delta: Number = 0) -> Fraction:
+        allowed = between(delta, "delta", 0, 1)
+        if allowed < self.slack or (allowed == self.slack and self.rho > 0 and allowed < 1):
+            raise PriceError(
+                f"A zCDP loss has no epsilon at delta {show(allowed)}: it needs a delta above {show(self.slack)}.",
+                fix="ask at a larger delta, such as 1e-6.",
+            )
+        if self.slack == 1 or self.rho == 0:
+            return Fraction(0)
+        return conversion.epsilon_of_zcdp(self.rho, (allowed - self.slack) / (1 - self.slack))
+
+    def delta(self, epsilon: Number) -> Fraction:
+        found = conversion.delta_of_zcdp(self.rho, between(epsilon, "epsilon", 0, _MOST))
+        return conversion.round_up(self.slack + (1 - self.slack) * found)
+
+    def zcdp(self) -> ZCDP:
+        return self
+
+    def curve(self) -> Curve:
+        raise PriceError("A zCDP loss does not say which curve it has.", fix="take the mechanism's own curve().")
+
+    def repeat(self, n: SupportsIndex) -> ZCDP:
+        times = whole(n, "n", least=0)
+        return ZCDP(self.rho * times, min(self.slack * times, Fraction(1)))
+
+    def group(self, k: SupportsIndex) -> ZCDP:
+        size = whole(k, "k", least=1)
+        if self.slack and size > 1:
+            raise PriceError("zCDP with a delta has no group statement.", fix="use the (epsilon, delta) loss: Approx.group.")
+        return ZCDP(self.rho * size * size, self.slack)
+
+
+@dataclass(frozen=True)
+class Curve(Loss):
+    """The exact law of the log ratio of releases fixed in advance: a sorted multiset of parts.
+
+    Prices are certified upper bounds within 1e-6 of the exact optimum; the cost does not grow with the counts.
+
+    >>> from dither.privacy import parts
+    >>> a = Curve.of(parts.Gaussian(1))
+    >>> a + a == a.repeat(2) == total([a, a])
+    True
+    """
+
+    parts: tuple[tuple[Part, int], ...]
+
+    @classmethod
+    def of(cls, part: Part, count: SupportsIndex = 1) -> Curve:
+        """`count` releases of one part."""
+        return cls(accountant.canonical([(part, whole(count, "count", least=0))]))
+
+    def epsilon(self, delta: Number = 0) -> Fraction:
+        return accountant.epsilon(self.parts, between(delta, "delta", 0, 1))
+
+    def delta(self, epsilon: Number) -> Fraction:
+        return accountant.delta(self.parts, between(epsilon, "epsilon", 0, _MOST))
+
+    def zcdp(self) -> ZCDP:
+        return total([ZCDP(*part.zcdp()).repeat(count) for part, count in self.parts]).zcdp()
+
+    def curve(self) -> Curve:
+        return self
+
+    def repeat(self, n: SupportsIndex) -> Curve:
+        times = whole(n, "n", least=0)
+        return Curve(accountant.canonical([(part, count * times) for part, count in self.parts]))
+
+    def group(self, k: SupportsIndex) -> Curve:
+        size = whole(k, "k", least=1)
+        return Curve(accountant.canonical([(part.group(size), count) for part, count in self.parts]))
+
+
+def total(losses: Iterable[Loss]) -> Loss:
+    """The loss of all of them together, in the kind they can all be stated in; the order does not matter.
+
+    >>> total([Pure("0.1")] * 10) == Pure(1)
+    True
+    """
+    found = list(losses)
+    if any(isinstance(loss, ZCDP) for loss in found):
+        stated = [loss.zcdp() for loss in found]
+        return ZCDP(sum(z.rho for z in stated), min(Fraction(1), sum((z.slack for z in stated), Fraction(0))))
+    if any(isinstance(loss, Curve) for loss in found):
+        return Curve(accountant.canonical([pair for loss in found for pair in loss.curve().parts]))
+    if any(isinstance(loss, Approx) for loss in found):
+        pairs = [loss.pair() for loss in found if isinstance(loss, (Pure, Approx))]
+        return Approx(sum(e for e, _ in pairs), min(Fraction(1), sum((d for _, d in pairs), Fraction(0))))
+    return Pure(sum(loss.epsilon() for loss in found), sum(loss.zcdp().rho for loss in found))

@@ -1,0 +1,23 @@
+"""Parts of a loss curve: single releases whose law of the log ratio is known exactly.
+
+May import: `exact`. Each part states its worst pair of output laws, its pure epsilon if it has one, and its zCDP.
+"""
+
+from __future__ import annotations
+
+from dither.privacy.parts.base import Part, registry
+from dither.privacy.parts.gaussian import DiscreteGaussian, Gaussian, SubsampledGaussian
+from dither.privacy.parts.laplace import DiscreteLaplace, Laplace
+from dither.privacy.parts.response import BoundedRange, Response
+
+__all__ = [
+    "BoundedRange",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Gaussian",
+    "Laplace",
+    "Part",
+    "Response",
+    "SubsampledGaussian",
+    "registry",
+]
