@@ -1,0 +1,163 @@
+"""Laws made from other laws, and laws given by a table.
+
+Moved(law, by)            X + by
+Clamped(law, low, high)   X brought into [low, high]: each tail's probability sits on its end
+Finite(probabilities)     Pr[k] = probabilities[k]       0 <= k < len(probabilities)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from flint import arb
+
+from dither.errors import ArgumentError
+from dither.exact import balls, numbers
+from dither.exact.law import Integers, Law, Piece
+
+
+@dataclass(frozen=True)
+class Moved(Law):
+    """The law of X + by. An array of draws needs |X + by| < 2^63; one draw has no limit.
+
+    >>> from dither.exact.simple import Flat
+    >>> Moved(Flat(6), 1).span()
+    (1, 6)
+    """
+
+    law: Law
+    by: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by", numbers.whole(self.by, "by"))
+
+    def span(self) -> tuple[int | None, int | None]:
+        first, last = self.law.span()
+        return None if first is None else first + self.by, None if last is None else last + self.by
+
+    def pmf(self, k: int) -> arb:
+        return self.law.pmf(k - self.by)
+
+    def at_most(self, k: int) -> arb:
+        return self.law.at_most(k - self.by)
+
+    def more_than(self, k: int) -> arb:
+        return self.law.more_than(k - self.by)
+
+    def pieces(self) -> tuple[Piece, ...]:
+        return tuple(self._piece(p) for p in self.law.pieces())
+
+    def _piece(self, p: Piece) -> Piece:
+        # bend (k - by)^2 + slope (k - by) + constant, multiplied out.
+        first = None if p.first is None else p.first + self.by
+        last = None if p.last is None else p.last + self.by
+        shift = p.bend * self.by**2 - p.slope * self.by
+        return Piece(first, last, lambda: p.constant() + balls.ball(shift), p.slope - 2 * p.bend * self.by, p.bend)
+
+    def _one(self) -> int:
+        return self.law.draw() + self.by
+
+    def _many(self, size: int) -> Integers:
+        return self.law.draw(size) + np.int64(self.by)
+
+
+@dataclass(frozen=True)
+class Clamped(Law):
+    """The law of min(max(X, low), high).
+
+    >>> from dither.exact.geometric import TwoSided
+    >>> [float(round(float(Clamped(TwoSided(1), -1, 1).probability(k)), 6)) for k in (-1, 0, 1)]
+    [0.268941, 0.462117, 0.268941]
+    """
+
+    law: Law
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", numbers.whole(self.low, "low"))
+        object.__setattr__(self, "high", numbers.whole(self.high, "high", least=self.low))
+
+    def _clamp(self, k: int) -> int:
+        return min(max(k, self.low), self.high)
+
+    def span(self) -> tuple[int, int]:
+        first, last = self.law.span()
+        return (self.low if first is None else self._clamp(first)), (self.high if last is None else self._clamp(last))
+
+    def pmf(self, k: int) -> arb:
+        if not self.low <= k <= self.high:
+            return arb(0)
+        if k == self.low:
+            return self.at_most(k)
+        return self.more_than(k - 1) if k == self.high else self.law.pmf(k)
+
+    def at_most(self, k: int) -> arb:
+        return arb(0) if k < self.low else arb(1) if k >= self.high else self.law.at_most(k)
+
+    def more_than(self, k: int) -> arb:
+        return arb(1) if k < self.low else arb(0) if k >= self.high else self.law.more_than(k)
+
+    def pieces(self) -> tuple[Piece, ...]:
+        first, last = self.span()
+        if first == last:
+            return (Piece(first, first, lambda: arb(0)),)
+        inner = [self._cut(p, first + 1, last - 1) for p in self.law.pieces()]
+        ends = (Piece(first, first, lambda: self.pmf(first).log()), Piece(last, last, lambda: self.pmf(last).log()))
+        return (ends[0], *(p for p in inner if p is not None), ends[1])
+
+    @staticmethod
+    def _cut(p: Piece, low: int, high: int) -> Piece | None:
+        first = low if p.first is None else max(p.first, low)
+        last = high if p.last is None else min(p.last, high)
+        return Piece(first, last, p.constant, p.slope, p.bend) if first <= last else None
+
+    def _one(self) -> int:
+        return self._clamp(self.law.draw())
+
+    def _many(self, size: int) -> Integers:
+        return np.clip(self.law.draw(size), self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Finite(Law):
+    """Pr[k] = probabilities[k], reals that add up to one; one whose ball is exactly 0 is an impossible value.
+
+    >>> half = lambda: arb(0.5)
+    >>> Finite((half, half)).span()
+    (0, 1)
+    """
+
+    probabilities: tuple[balls.Real, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "probabilities", tuple(self.probabilities))
+        with balls.working(128):
+            parts = [real() for real in self.probabilities]
+            total = sum(parts, arb(0))
+        if not total.contains(1) or any(part < 0 for part in parts):
+            raise ArgumentError("probabilities must be at least 0 and add up to 1, and they do not.", fix="check the table.")
+
+    def span(self) -> tuple[int, int]:
+        return 0, len(self.probabilities) - 1
+
+    def pmf(self, k: int) -> arb:
+        return self.probabilities[k]() if 0 <= k < len(self.probabilities) else arb(0)
+
+    def at_most(self, k: int) -> arb:
+        return arb(1) if k >= len(self.probabilities) - 1 else _add(self.probabilities[: max(k + 1, 0)])
+
+    def more_than(self, k: int) -> arb:
+        return arb(1) if k < 0 else _add(self.probabilities[k + 1 :])
+
+    def pieces(self) -> tuple[Piece, ...]:
+        def piece(k: int, real: balls.Real) -> Piece:
+            return Piece(k, k, lambda: real().log())
+
+        return tuple(piece(k, real) for k, real in enumerate(self.probabilities) if not real().is_zero())
+
+
+def _add(parts: Sequence[balls.Real]) -> arb:
+    return sum((real() for real in parts), arb(0))

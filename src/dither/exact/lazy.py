@@ -1,0 +1,46 @@
+"""A uniform real in [0, 1) whose bits are drawn only when a comparison needs them."""
+
+from __future__ import annotations
+
+from flint import arb
+
+from dither.exact import balls, entropy
+
+_STEP = 64
+
+
+class Uniform:
+    """Exactly uniform: after any number of comparisons, the bits not yet drawn are still fair.
+
+    `prefix` and `count` state bits already drawn: the real lies in [prefix, prefix + 1) / 2^count.
+    Comparing with the same or other reals again and again is consistent: it is one and the same real.
+    """
+
+    def __init__(self, prefix: int = 0, count: int = 0) -> None:
+        self.prefix = prefix
+        self.count = count
+
+    def _extend(self, count: int) -> None:
+        self.prefix = (self.prefix << count) | entropy.bits(count)
+        self.count += count
+
+    def below(self, threshold: balls.Real) -> bool:
+        """Is this real below the threshold?
+
+        Ends with probability one whatever the threshold is, also where its ball never becomes exact:
+        each round that does not decide has probability at most about 2^-62.
+        """
+        if self.count < _STEP:
+            self._extend(_STEP - self.count)
+        bits = self.count + _STEP
+        while True:
+            with balls.working(bits):
+                scaled = threshold() * arb(2) ** self.count
+                if scaled >= self.prefix + 1:
+                    return True
+                if scaled <= self.prefix:
+                    return False
+                sharp = bool(scaled.rad() < 1)
+            if sharp:
+                self._extend(_STEP)
+            bits = max(self.count + _STEP, bits if sharp else 2 * bits)

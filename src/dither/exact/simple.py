@@ -1,0 +1,128 @@
+"""Coins and dice: the laws with finitely many values and no shape.
+
+Flat(n)      Pr[k] = 1/n            0 <= k < n
+Coin(p)      Pr[1] = p              p rational, from 0 to 1
+ExpCoin(x)   Pr[1] = exp(-x)        x >= 0 rational
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from flint import arb
+
+from dither.exact import numbers
+from dither.exact.balls import ball, exp
+from dither.exact.geometric import missing
+from dither.exact.law import Law, Piece
+
+
+@dataclass(frozen=True)
+class Flat(Law):
+    """The uniform law on 0, 1, ..., n - 1.
+
+    >>> Flat(6).radius("1/2")
+    2
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", numbers.whole(self.n, "n", least=1))
+
+    def span(self) -> tuple[int, int]:
+        return 0, self.n - 1
+
+    def pmf(self, k: int) -> arb:
+        return ball(Fraction(1, self.n)) if 0 <= k < self.n else arb(0)
+
+    def at_most(self, k: int) -> arb:
+        return ball(Fraction(min(max(k + 1, 0), self.n), self.n))
+
+    def more_than(self, k: int) -> arb:
+        return ball(Fraction(min(max(self.n - 1 - k, 0), self.n), self.n))
+
+    def pieces(self) -> tuple[Piece, ...]:
+        return (Piece(0, self.n - 1, lambda: -arb(self.n).log()),)
+
+    def radius(self, confidence: numbers.Number) -> int:
+        wanted = numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True) * self.n
+        return -(-wanted.numerator // wanted.denominator) - 1  # smallest m with m + 1 >= confidence n
+
+    def upper_tail(self, probability: numbers.Number) -> int:
+        allowed = numbers.between(probability, "probability", 0, 1, open_low=True, open_high=True) * self.n
+        return self.n - allowed.numerator // allowed.denominator  # smallest t with n - t <= probability n
+
+
+class _TwoValued(Law):
+    """A law on 0 and 1, given by its two probabilities."""
+
+    def _zero(self) -> arb:
+        raise NotImplementedError
+
+    def _unit(self) -> arb:
+        raise NotImplementedError
+
+    def span(self) -> tuple[int, int]:
+        with_zero, with_one = not self._zero().is_zero(), not self._unit().is_zero()
+        return (0 if with_zero else 1), (1 if with_one else 0)
+
+    def pmf(self, k: int) -> arb:
+        return self._zero() if k == 0 else self._unit() if k == 1 else arb(0)
+
+    def at_most(self, k: int) -> arb:
+        return arb(0) if k < 0 else arb(1) if k > 0 else self._zero()
+
+    def more_than(self, k: int) -> arb:
+        return arb(1) if k < 0 else arb(0) if k > 0 else self._unit()
+
+    def pieces(self) -> tuple[Piece, ...]:
+        first, last = self.span()
+        both = (Piece(0, 0, lambda: self._zero().log()), Piece(1, 1, lambda: self._unit().log()))
+        return both[first : last + 1]
+
+
+@dataclass(frozen=True)
+class Coin(_TwoValued):
+    """1 with rational probability p, else 0."""
+
+    p: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", numbers.between(self.p, "p", 0, 1))
+
+    def _zero(self) -> arb:
+        return ball(1 - self.p)
+
+    def _unit(self) -> arb:
+        return ball(self.p)
+
+    def radius(self, confidence: numbers.Number) -> int:
+        wanted = numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
+        return 0 if self.p <= 1 - wanted else 1
+
+    def upper_tail(self, probability: numbers.Number) -> int:
+        allowed = numbers.between(probability, "probability", 0, 1, open_low=True, open_high=True)
+        return 1 if self.p <= allowed else 2
+
+
+@dataclass(frozen=True)
+class ExpCoin(_TwoValued):
+    """1 with probability exp(-x) for a rational x >= 0, else 0."""
+
+    x: Fraction
+
+    def __post_init__(self) -> None:
+        found = numbers.rational(self.x, "x")
+        object.__setattr__(self, "x", numbers.between(found, "x", 0, max(found, Fraction(0))))
+
+    def _zero(self) -> arb:
+        return missing(self.x)
+
+    def _unit(self) -> arb:
+        return exp(-self.x)
+
+    def pieces(self) -> tuple[Piece, ...]:
+        last = Piece(1, 1, lambda: ball(-self.x))
+        return (Piece(0, 0, lambda: self._zero().log()), last) if self.x else (last,)
