@@ -79,8 +79,10 @@ class Categorical(Law):
         return arb(1) if k < 0 else self._part(range(min(k + 1, n), n))
 
     def pieces(self) -> tuple[Piece, ...]:
+        normaliser = tuple(self._counts)
+
         def piece(k: int, w: Fraction) -> Piece:
-            return Piece(k, k, lambda: ball(w - self.top) - self._total().log())
+            return Piece(k, k, lambda: ball(w - self.top) - self._total().log(), base=normaliser, offset=w - self.top)
 
         return tuple(piece(k, w) for k, w in enumerate(self.log_weights))
 

@@ -7,8 +7,9 @@ Finite(probabilities)     Pr[k] = probabilities[k]       0 <= k < len(probabilit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 from flint import arb
@@ -54,7 +55,11 @@ class Moved(Law):
         first = None if p.first is None else p.first + self.by
         last = None if p.last is None else p.last + self.by
         shift = p.bend * self.by**2 - p.slope * self.by
-        return Piece(first, last, lambda: p.constant() + balls.ball(shift), p.slope - 2 * p.bend * self.by, p.bend)
+        slope = p.slope - 2 * p.bend * self.by
+        return Piece(first, last, lambda: p.constant() + balls.ball(shift), slope, p.bend, p.base, p.offset + shift)
+
+    def tail(self, k: int, *, above: bool) -> tuple[Hashable, Fraction]:
+        return self.law.tail(k - self.by, above=above)
 
     def _one(self) -> int:
         return self.law.draw() + self.by
@@ -105,14 +110,18 @@ class Clamped(Law):
         if first == last:
             return (Piece(first, first, lambda: arb(0)),)
         inner = [self._cut(p, first + 1, last - 1) for p in self.law.pieces()]
-        ends = (Piece(first, first, lambda: self.pmf(first).log()), Piece(last, last, lambda: self.pmf(last).log()))
+        ends = self._end(first, above=False), self._end(last, above=True)
         return (ends[0], *(p for p in inner if p is not None), ends[1])
+
+    def _end(self, k: int, *, above: bool) -> Piece:
+        base, offset = self.law.tail(k, above=above)
+        return Piece(k, k, lambda: self.pmf(k).log(), base=base, offset=offset)
 
     @staticmethod
     def _cut(p: Piece, low: int, high: int) -> Piece | None:
         first = low if p.first is None else max(p.first, low)
         last = high if p.last is None else min(p.last, high)
-        return Piece(first, last, p.constant, p.slope, p.bend) if first <= last else None
+        return replace(p, first=first, last=last) if first <= last else None
 
     def _one(self) -> int:
         return self._clamp(self.law.draw())

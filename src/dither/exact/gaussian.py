@@ -56,7 +56,7 @@ class Gaussian(Law):
         return tail(self.variance, k + 1) / total(self.variance)
 
     def pieces(self) -> tuple[Piece, ...]:
-        return (Piece(None, None, lambda: -total(self.variance).log(), bend=-1 / (2 * self.variance)),)
+        return (Piece(None, None, lambda: -total(self.variance).log(), bend=-1 / (2 * self.variance), base=self),)
 
 
 def total(variance: Fraction) -> arb:

@@ -10,6 +10,7 @@ Reference: Ghosh, Roughgarden and Sundararajan, STOC 2009 (the law); `digits.py`
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -67,7 +68,12 @@ class TwoSided(Law):
         def height() -> arb:
             return self._peak().log()
 
-        return Piece(None, -1, height, 1 / self.scale), Piece(0, None, height, -1 / self.scale)
+        rate = 1 / self.scale
+        return Piece(None, -1, height, rate, base=self), Piece(0, None, height, -rate, base=self)
+
+    def tail(self, k: int, *, above: bool) -> tuple[Hashable, Fraction]:
+        distance = k if above else -k  # Pr[X >= k] = a^k / (1 + a) for k >= 0, and the mirror image
+        return (("tail", self), -distance / self.scale) if distance >= 0 else (None, Fraction(0))
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ class OneSided(Law):
         return exp(-(k + 1) / self.scale) if k >= 0 else arb(1)
 
     def pieces(self) -> tuple[Piece, ...]:
-        return (Piece(0, None, lambda: missing(1 / self.scale).log(), -1 / self.scale),)
+        return (Piece(0, None, lambda: missing(1 / self.scale).log(), -1 / self.scale, base=self),)
 
 
 @dataclass(frozen=True)
@@ -139,4 +145,4 @@ class Cut(Law):
         def height() -> arb:
             return (missing(1 / self.scale) / self._whole()).log()
 
-        return (Piece(0, self.n, height, -1 / self.scale),)
+        return (Piece(0, self.n, height, -1 / self.scale, base=self),)

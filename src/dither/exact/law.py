@@ -14,7 +14,7 @@ one uniform real. It is slow, and every fast sampler is tested against it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import overload
@@ -31,13 +31,20 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Piece:
-    """log pmf(k) = constant() + slope * k + bend * k^2 for all first <= k <= last (None: without end)."""
+    """log pmf(k) = constant() + slope * k + bend * k^2 for all first <= k <= last (None: without end).
+
+    Balls cannot tell equal reals apart, so a law that knows its constant symbolically also says
+    constant() = r(base) + offset, where the real r(base) depends on `base` alone: pieces of equal base then
+    differ by an exact rational (a law and the same law moved share their normaliser). None: nothing is known.
+    """
 
     first: int | None
     last: int | None
     constant: balls.Real
     slope: Fraction = Fraction(0)
     bend: Fraction = Fraction(0)
+    base: Hashable = None
+    offset: Fraction = Fraction(0)
 
     def at(self, k: int) -> arb:
         return self.constant() + balls.ball(self.slope * k + self.bend * k * k)
@@ -61,6 +68,10 @@ class Law(ABC):
 
     @abstractmethod
     def pieces(self) -> tuple[Piece, ...]: ...
+
+    def tail(self, k: int, *, above: bool) -> tuple[Hashable, Fraction]:
+        """(base, offset) of log Pr[X >= k] if `above`, else of log Pr[X <= k], as in `Piece`."""
+        return None, Fraction(0)
 
     def probability(self, k: int, bits: int = 128) -> arb:
         """Pr[X = k] as a ball with about `bits` correct bits; `float()` of it prints well."""

@@ -44,7 +44,7 @@ class Flat(Law):
         return ball(Fraction(min(max(self.n - 1 - k, 0), self.n), self.n))
 
     def pieces(self) -> tuple[Piece, ...]:
-        return (Piece(0, self.n - 1, lambda: -arb(self.n).log()),)
+        return (Piece(0, self.n - 1, lambda: -arb(self.n).log(), base=self),)
 
     def radius(self, confidence: numbers.Number) -> int:
         wanted = numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True) * self.n
