@@ -1,0 +1,103 @@
+"""Who is hidden: the pairs of tables that a release must not tell apart.
+
+    AddRemove()       one unit more or one less (unbounded privacy, the default)
+    Replace(n)        one unit's data exchanged, everybody counted (bounded privacy; n public if given)
+    Group(of, k)      up to k such changes one after the other: a household, a person with k records
+
+Losses under different relations do not add. A replacement is one removal and one addition, so what is
+priced under add/remove holds under replace for two changes: `changes` says how many it takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dither.errors import ArgumentError
+from dither.exact.numbers import whole
+
+
+@dataclass(frozen=True)
+class AddRemove:
+    """One unit is in one table and not in the other.
+
+    >>> print(AddRemove())
+    tables that differ by one person being present or absent
+    """
+
+    changes = 1  # additions or removals that lead from one neighbour to the other
+    steps = 1  # single steps of this relation, for groups
+
+    def __str__(self) -> str:
+        return "tables that differ by one person being present or absent"
+
+
+@dataclass(frozen=True)
+class Replace:
+    """One unit's data is exchanged for another's; the number of units stays as it is.
+
+    `n` states the public number of units; None leaves it open (any number from 1).
+
+    >>> print(Replace(n=1000))
+    tables of 1000 people in which one person's data differs
+    """
+
+    n: int | None = None
+    changes = 2
+    steps = 1
+
+    def __post_init__(self) -> None:
+        if self.n is not None:
+            object.__setattr__(self, "n", whole(self.n, "n", least=1))
+
+    def __str__(self) -> str:
+        size = "of the same size" if self.n is None else f"of {self.n} people"
+        return f"tables {size} in which one person's data differs"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Up to `k` steps of another relation: what protects a household of k.
+
+    >>> Group(Replace(), 4).changes
+    8
+    """
+
+    of: AddRemove | Replace
+    k: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.of, AddRemove | Replace):
+            raise ArgumentError(
+                f"of must be AddRemove() or Replace(), and it is a {type(self.of).__name__}.",
+                fix="write Group(AddRemove(), k=4); a group of groups is one group of the product.",
+            )
+        object.__setattr__(self, "k", whole(self.k, "k", least=1))
+
+    @property
+    def changes(self) -> int:
+        return self.k * self.of.changes
+
+    @property
+    def steps(self) -> int:
+        return self.k
+
+    def __str__(self) -> str:
+        return f"tables at most {self.k} steps apart, each step between {self.of}"
+
+
+Neighbours = AddRemove | Replace | Group
+
+
+def checked(neighbours: Neighbours) -> Neighbours:
+    """The relation itself, refused if it is something else (the class without brackets is a common slip)."""
+    if not isinstance(neighbours, AddRemove | Replace | Group):
+        raise ArgumentError(
+            f"neighbours must be AddRemove(), Replace(n) or Group(of, k), and it is {neighbours!r}.",
+            fix="pass one of the three, with brackets.",
+        )
+    return neighbours
+
+
+def single(neighbours: Neighbours) -> AddRemove | Replace:
+    """The relation of one step, without the group around it."""
+    return neighbours.of if isinstance(neighbours, Group) else neighbours
