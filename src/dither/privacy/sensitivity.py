@@ -145,7 +145,7 @@ def median(
     if bounds is None:
         return _no_bounds("median")
     if convention not in ("lower", "midpoint"):
-        raise ArgumentError(f"convention must be 'lower' or 'midpoint', and it is {convention!r}.", fix="choose one of the two.")
+        raise ArgumentError(f"convention must be 'lower' or 'midpoint', and it is {convention!r}.", fix="choose one.")
     width, relation = bounds[1] - bounds[0], single(checked(neighbours))
     if convention == "lower" or neighbours.steps > 1:
         return width
@@ -278,6 +278,4 @@ def _bounds(low: Number | None, high: Number | None) -> tuple[Fraction, Fraction
 
 
 def _no_bounds(name: str) -> Unbounded:
-    return Unbounded(
-        f"one person's value may be anything, and so may the {name}.", f"declare bounds, as in {name}(0, 120)."
-    )
+    return Unbounded(f"one person's value may be anything, and so may the {name}.", f"declare bounds, as in {name}(0, 120).")

@@ -1,0 +1,165 @@
+"""Pointwise verification: the worst log ratio of two output laws, over all outputs, certified.
+
+    worst = max over pairs (x, y) and outputs k of |log Pr[M(x) = k] - log Pr[M(y) = k]|
+
+A law is made of pieces on which log Pr is a polynomial of degree at most two. Where a piece of one law
+meets a piece of the other the log ratio is again such a polynomial, so its extremes lie at the ends of the
+segment or at the two whole numbers beside the vertex: a finite check that covers every output. A tail on
+which the polynomial is not constant has no bound, and neither has an output that only one side can give.
+
+Pieces that share a symbolic base differ by an exact rational: a ratio that *equals* the claim is then seen
+to be equal. Other constants are balls, raised in precision until they fall on one side of the claim; a
+ratio that still touches the claim at 2048 bits is accepted as a tie, and `slack` says by how much at most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from dither.errors import ArgumentError
+from dither.exact import balls
+from dither.exact.law import Law, Piece
+from dither.exact.numbers import Number, rational, show
+from dither.privacy.losses import Loss
+
+_PRECISIONS = (128, 512, 2048)
+_SLACK = Fraction(1, 1 << 1024)
+
+
+class Verifiable(Protocol):
+    """What is needed of a mechanism: its price, and the exact law of its output."""
+
+    def loss(self) -> Loss: ...
+
+    def law(self, exact: Any) -> Law: ...
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The certified worst case. `worst` is an upper bound (math.inf if there is none), reached at `pair` and `output`.
+
+    `output` is None where the ratio grows without end along a tail. `holds` means
+    worst <= claimed + slack, and slack is 0 unless a tie could not be decided symbolically.
+    """
+
+    worst: Fraction | float
+    claimed: Fraction
+    holds: bool
+    pair: tuple[Any, Any] | None
+    output: int | None
+    slack: Fraction = Fraction(0)
+
+    def __str__(self) -> str:
+        verdict = "holds" if self.holds else "is broken"
+        worst = "unbounded" if self.worst == math.inf else f"at most {show(self.worst)}"
+        return f"claimed {show(self.claimed)}, worst log ratio {worst}: the claim {verdict}"
+
+
+def verify(mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], claimed: Number | None = None) -> Verified:
+    """Check the claim (the mechanism's own pure epsilon, unless another is given) on pairs of neighbouring answers.
+
+    >>> from dataclasses import dataclass
+    >>> from dither.exact.laws import Moved, TwoSided
+    >>> from dither.privacy.losses import Pure
+    >>> class Noisy:
+    ...     def loss(self): return Pure("1/2")
+    ...     def law(self, exact): return Moved(TwoSided(2), exact)
+    >>> verify(Noisy(), [(10, 11)]).worst
+    Fraction(1, 2)
+    """
+    bound = mechanism.loss().epsilon(0) if claimed is None else rational(claimed, "claimed")
+    checked = [(pair, mechanism.law(pair[0]), mechanism.law(pair[1])) for pair in pairs]
+    if not checked:
+        raise ArgumentError("pairs must hold at least one pair of neighbouring answers, and it is empty.", fix="give a pair.")
+    for bits in _PRECISIONS:
+        (worst, output), pair = max(((_worst(x, y, bits), pair) for pair, x, y in checked), key=lambda item: item[0][0])
+        if worst <= bound:
+            return Verified(worst, bound, True, pair, output)
+    tie = worst <= bound + _SLACK
+    return Verified(worst, bound, tie, pair, output, _SLACK if tie else Fraction(0))
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """A stretch of outputs on which both laws are one piece each (None: the law cannot give these outputs)."""
+
+    first: int | None
+    last: int | None
+    left: Piece | None
+    right: Piece | None
+
+    def endless(self) -> bool:
+        """Is the log ratio without bound here?"""
+        if self.left is None or self.right is None:
+            return True
+        tail = self.first is None or self.last is None
+        return tail and (self.left.slope, self.left.bend) != (self.right.slope, self.right.bend)
+
+
+def _segments(left: Sequence[Piece], right: Sequence[Piece]) -> Iterator[_Segment]:
+    """The merged segments that at least one side can reach, from left to right."""
+    pieces = (*left, *right)
+    cuts = sorted({p.first for p in pieces if p.first is not None} | {p.last + 1 for p in pieces if p.last is not None})
+    starts: list[int | None] = [None, *cuts]
+    ends: list[int | None] = [*(cut - 1 for cut in cuts), None]
+    lefts, rights = iter(left), iter(right)
+    a, b = next(lefts, None), next(rights, None)
+    for first, last in zip(starts, ends, strict=True):
+        while a is not None and _over(a, first):
+            a = next(lefts, None)
+        while b is not None and _over(b, first):
+            b = next(rights, None)
+        here = _at(a, first), _at(b, first)
+        if here != (None, None):
+            yield _Segment(first, last, *here)
+
+
+def _over(piece: Piece, first: int | None) -> bool:
+    return first is not None and piece.last is not None and piece.last < first
+
+
+def _at(piece: Piece | None, first: int | None) -> Piece | None:
+    """The piece, if the segment that begins at `first` lies in it (cuts are made at every piece's ends)."""
+    if piece is None or piece.first is None:
+        return piece
+    return piece if first is not None and piece.first <= first else None
+
+
+def _worst(x: Law, y: Law, bits: int) -> tuple[Fraction | float, int | None]:
+    """An upper bound of the largest |log ratio| at a working precision, and the output where it was found."""
+    worst: tuple[Fraction | float, int | None] = (Fraction(0), None)
+    for segment in _segments(x.pieces(), y.pieces()):
+        if segment.left is None or segment.right is None or segment.endless():
+            return math.inf, segment.first if segment.left is None or segment.right is None else None
+        low, high = _constants(segment.left, segment.right, bits)
+        slope, bend = segment.left.slope - segment.right.slope, segment.left.bend - segment.right.bend
+        for k in _candidates(segment, slope, bend):
+            moving = slope * k + bend * k * k
+            worst = max(worst, (high + moving, k), (-low - moving, k), key=lambda item: item[0])
+    return worst
+
+
+def _candidates(segment: _Segment, slope: Fraction, bend: Fraction) -> list[int]:
+    """Where a polynomial can be extreme on the segment: its ends and beside its vertex."""
+    ends = [k for k in (segment.first, segment.last) if k is not None]
+    if not bend:
+        return ends or [0]
+    vertex = math.floor(-slope / (2 * bend))
+    inside = [k for k in (vertex, vertex + 1) if (not ends or ends[0] < k < ends[-1])]
+    return ends + inside
+
+
+def _constants(left: Piece, right: Piece, bits: int) -> tuple[Fraction | float, Fraction | float]:
+    """Bounds of the difference of the two constants: equal and exact if they share a base."""
+    if left.base is not None and left.base == right.base:
+        exact = left.offset - right.offset
+        return exact, exact
+    with balls.working(bits):  # bounds are rounded at the working precision, so they are taken inside
+        difference = left.constant() - right.constant()
+        if not difference.is_finite():  # a probability whose ball still touches zero: more bits will part them
+            return -math.inf, math.inf
+        return balls.lower(difference), balls.upper(difference)

@@ -1,0 +1,178 @@
+"""Budgets: exact arithmetic, every price in the right currency, no copies, no races."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import threading
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dither.errors import ArgumentError, PriceError
+from dither.privacy import parts
+from dither.privacy.filters import ApproxFilter, Filter, Odometer, PureFilter, ZCDPFilter
+from dither.privacy.losses import ZCDP, Approx, Curve, Loss, Pure
+
+FRESH: list[Callable[[], Filter]] = [lambda: PureFilter(1), lambda: ZCDPFilter(1), lambda: ApproxFilter(1, "1e-6"), Odometer]
+
+
+def test_ten_times_a_tenth_is_exactly_one() -> None:
+    budget = PureFilter(epsilon=1)
+    assert all(budget.try_spend(Pure(0.1)) for _ in range(10))
+    assert (budget.spent, budget.left) == (1, 0)
+    assert not budget.try_spend(Pure("1e-30"))
+    assert budget.try_spend(Pure(0))
+    assert sum([0.1] * 10) != 1  # the twin: what floats would have said
+
+
+def test_a_tiny_spend_does_not_vanish() -> None:
+    budget = PureFilter(epsilon=1)
+    assert budget.try_spend(Pure("1e-17"))
+    assert budget.spent == Fraction(1, 10**17)
+    assert not budget.try_spend(Pure(1))
+    assert 1.0 + 1e-17 == 1.0  # the twin
+
+
+def test_a_refusal_spends_nothing_and_smaller_ones_still_fit() -> None:
+    budget = ApproxFilter(epsilon=1, delta="1e-6")
+    assert not budget.try_spend(Approx("1/2", "2e-6"))
+    assert budget.spent == (0, 0)
+    assert budget.try_spend(Approx("1/2", "1e-6"))
+    assert not budget.try_spend(Approx("1/4", "1e-12"))
+    assert budget.try_spend(Pure("1/2"))
+    assert budget.left == (0, 0)
+
+
+def test_a_zcdp_budget_prices_pure_losses_by_their_best_rho() -> None:
+    budget = ZCDPFilter(rho=1)
+    assert budget.try_spend(Pure(1))
+    assert budget.try_spend(Pure(1, rho="1/8"))
+    assert budget.try_spend(Curve.of(parts.Gaussian(Fraction(1, 2))))
+    assert budget.left == 1 - Fraction(1, 2) - Fraction(1, 8) - Fraction(1, 4)
+
+
+@pytest.mark.parametrize(
+    ("budget", "loss"),
+    [
+        (PureFilter(1), ZCDP("1/100")),
+        (PureFilter(1), Approx("1/100", "1e-9")),
+        (PureFilter(1), Curve.of(parts.Gaussian(Fraction(1, 100)))),
+        (ZCDPFilter(1), Approx("1/100", "1e-9")),
+        (ZCDPFilter(1), ZCDP("1/100", "1e-9")),
+        (ApproxFilter(1, "1e-6"), ZCDP("1/100")),
+        (Odometer(), ZCDP("1/100")),
+    ],
+)
+def test_a_loss_in_another_currency_is_refused_with_a_way_out(budget: Filter, loss: Loss) -> None:
+    before = budget.spent  # type: ignore[attr-defined]
+    with pytest.raises(PriceError, match="Fix"):
+        budget.try_spend(loss)
+    assert budget.spent == before  # type: ignore[attr-defined]
+
+
+def test_an_approx_loss_without_delta_is_pure() -> None:
+    assert PureFilter(1).try_spend(Approx(1, 0))
+
+
+class _Cheating(Pure):
+    def epsilon(self, delta: object = 0) -> Fraction:
+        return Fraction(-1)
+
+
+class _Floating(Pure):
+    def epsilon(self, delta: object = 0) -> Fraction:
+        return 0.1  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("loss", [0.1, "0.1", None, Pure, float("nan"), Fraction(1, 10), _Cheating(1), _Floating(1)])
+def test_what_is_not_a_price_is_refused(loss: object) -> None:
+    budget = PureFilter(1)
+    with pytest.raises(ArgumentError):
+        budget.try_spend(loss)  # type: ignore[arg-type]
+    assert budget.spent == 0
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), "abc", True, None])
+def test_a_budget_must_be_a_positive_number(epsilon: object) -> None:
+    for make in (PureFilter, ZCDPFilter, lambda e: ApproxFilter(e, "1e-6")):
+        with pytest.raises(ArgumentError):
+            make(epsilon)  # type: ignore[arg-type]
+
+
+def test_a_delta_budget_of_one_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="delta"):
+        ApproxFilter(1, 1)
+
+
+@pytest.mark.parametrize("make", FRESH)
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_budget_object_that_is_copied_by_the_framework(
+    make: Callable[[], Filter], duplicate: Callable[[Filter], object]
+) -> None:
+    with pytest.raises(ArgumentError, match="two copies could each be spent"):
+        duplicate(make())
+
+
+def test_a_forked_child_cannot_spend_the_parents_budget() -> None:
+    budget = PureFilter(1)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover
+        try:
+            budget.try_spend(Pure(1))
+            os.write(writing, b"spent")
+        except ArgumentError:
+            os.write(writing, b"refused")
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 10) == b"refused"
+    assert budget.try_spend(Pure(1))
+
+
+def test_many_threads_cannot_overdraw_it() -> None:
+    budget, admitted = PureFilter(1), []
+    gate = threading.Barrier(8)
+
+    def spend() -> None:
+        gate.wait()
+        admitted.extend(budget.try_spend(Pure("1/100")) for _ in range(50))
+
+    threads = [threading.Thread(target=spend) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert admitted.count(True) == 100
+    assert budget.left == 0
+
+
+@given(st.lists(st.fractions(0, 1, max_denominator=50), max_size=30))
+def test_whatever_is_asked_the_admitted_sum_stays_within_the_budget(asked: list[Fraction]) -> None:
+    budget, meter = PureFilter(1), Odometer()
+    admitted = [epsilon for epsilon in asked if budget.try_spend(Pure(epsilon))]
+    assert sum(admitted) == budget.spent <= 1
+    assert budget.spent + budget.left == 1
+    assert all(meter.try_spend(Pure(epsilon)) for epsilon in asked)
+    assert meter.loss() == Pure(sum(asked))
+    assert meter.left is None
+
+
+def test_an_odometer_never_refuses_and_caps_delta_at_one() -> None:
+    meter = Odometer()
+    assert all(meter.try_spend(Approx(100, "0.6")) for _ in range(3))
+    assert meter.spent == (300, Fraction(9, 5))
+    assert meter.loss() == Approx(300, 1)
+    assert "300" in repr(meter)
+
+
+def test_budgets_print_what_is_spent_and_left() -> None:
+    budget = PureFilter(1)
+    budget.try_spend(Pure("1/4"))
+    assert repr(budget) == "PureFilter(spent 0.25, left 0.75)"
+    assert repr(ZCDPFilter(2)) == "ZCDPFilter(spent 0, left 2)"
+    assert "left epsilon 1, delta 1e-06" in repr(ApproxFilter(1, "1e-6"))
