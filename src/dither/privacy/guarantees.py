@@ -1,0 +1,222 @@
+"""What a loss means for a person: guarantees in words and in numbers.
+
+    factor        e^epsilon, at least 1 + epsilon: how much likelier any answer can become through one unit
+    power         the best membership test: its hit rate at a given rate of false alarms
+    posterior     what a strong adversary may believe afterwards, from what was believed before
+    queries       how many counts a budget pays for at a wanted margin
+    describe      all of it in plain words
+
+Every real number is a rational rounded in the cautious direction: upper bounds up, lower bounds down.
+Hit rates: Pr[in | member] <= e^eps Pr[in | not] + delta, and the same for "out", so that
+power <= min(e^eps a + delta, 1 - e^-eps (1 - a - delta)). Posterior odds are prior odds times a likelihood ratio:
+within e^(+-eps) for presence under add/remove, since one step leads from "in" to "out"; a *value* is two steps away
+under add/remove (out with one value, in with the other) and one under replace; h people who tell about each
+other are h times as many steps. References: Wasserman and Zhou, JASA 2010; Kasiviswanathan and Smith, JPC 2014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+from flint import arb
+
+from dither.errors import ArgumentError, PriceError
+from dither.exact.balls import ball, exp, lower, upper, working
+from dither.exact.law import search
+from dither.exact.laws import Gaussian, TwoSided
+from dither.exact.numbers import Number, between, rational, show, whole
+from dither.privacy import parts
+from dither.privacy.conversion import round_up
+from dither.privacy.losses import Approx, Curve, Loss, Pure
+from dither.privacy.neighbours import AddRemove, Replace
+
+_BITS = 128
+_DEFAULT = AddRemove()
+
+
+class Range(NamedTuple):
+    """Certified bounds: low is rounded down and high is rounded up."""
+
+    low: Fraction
+    high: Fraction
+
+
+def factor(epsilon: Number) -> Fraction:
+    """e^epsilon, rounded up: the most by which one unit changes the probability of any answer. Close to 1 + epsilon if small.
+
+    >>> float(factor(0.1)), float(factor(1))
+    (1.1051709180756477, 2.718281828459045)
+    """
+    return _up(lambda: exp(rational(epsilon, "epsilon")))
+
+
+def power(loss: Loss, false_alarms: Number, *, delta: Number | None = None) -> Fraction:
+    """The highest rate at which any test can recognise members, if it takes others for members at this rate.
+
+    `delta` states where to read a zCDP loss or a curve; pure and (epsilon, delta) losses need none.
+
+    >>> float(power(Pure(1), "0.05"))
+    0.13591409142295227
+    """
+    rate = between(false_alarms, "false_alarms", 0, 1)
+    eps, slack = _stated(loss, delta)
+    often = _up(lambda: exp(eps) * ball(rate) + ball(slack))
+    rarely = _up(lambda: 1 - exp(-eps) * ball(max(1 - rate - slack, Fraction(0))))
+    return min(often, rarely, Fraction(1))
+
+
+def tradeoff(
+    loss: Loss, false_alarms: Iterable[Number] = ("0.001", "0.01", "0.05", "0.1", "0.5"), *, delta: Number | None = None
+) -> tuple[tuple[Fraction, Fraction], ...]:
+    """Pairs (rate of false alarms, highest hit rate).
+
+    >>> [float(hit) for _, hit in tradeoff(Pure("1/10"), ["0.05", "0.5"])]
+    [0.05525854590378238, 0.5475812909820202]
+    """
+    return tuple((rational(rate, "false_alarms"), power(loss, rate, delta=delta)) for rate in false_alarms)
+
+
+def posterior(
+    loss: Loss,
+    prior: Number,
+    *,
+    about: Literal["presence", "value"] = "presence",
+    neighbours: AddRemove | Replace = _DEFAULT,
+    people: int = 1,
+) -> Range:
+    """What an adversary who knows everybody else may believe afterwards, with which probability `prior` before.
+
+    Without that knowledge count the `people` whose records tell about the person (a family, a team), who included.
+    Holds for losses with a pure epsilon: a delta bounds how often this fails, not what is believed when it does.
+
+    >>> low, high = posterior(Pure(1), "1/2")
+    >>> float(low), float(high)
+    (0.2689414213699951, 0.7310585786300049)
+    """
+    before = between(prior, "prior", 0, 1)
+    shift = loss.epsilon(0) * _steps(about, neighbours) * whole(people, "people", least=1)
+    if before in (0, 1) or shift == 0:
+        return Range(before, before)
+    with working(_BITS):
+        doubt = ball((1 - before) / before)
+        return Range(_round_down(lower(1 / (1 + doubt * exp(shift)))), round_up(upper(1 / (1 + doubt * exp(-shift)))))
+
+
+def queries(budget: Pure | Approx, margin: int, confidence: Number = "0.95") -> int:
+    """How many counts, each within +-margin at this confidence, the budget pays for (one unit moves each by 1).
+
+    Pure: k geometric releases at epsilon / k, so the number grows with the margin. (epsilon, delta): the better of
+    geometric and Gaussian noise, composed by their exact curves, and the number grows with the margin *squared*.
+    With margin = sqrt(n) that is about sqrt(n) against about n questions on n people.
+
+    >>> queries(Pure(1), margin=100)
+    33
+    """
+    reach, sure = whole(margin, "margin", least=1), between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
+    if not isinstance(budget, Pure | Approx):
+        raise ArgumentError(
+            "budget must be Pure(epsilon) or Approx(epsilon, delta).", fix="state the budget as one of the two."
+        )
+    eps, delta = budget.pair()
+    pure = _most(lambda k: TwoSided(k / eps).radius(sure) <= reach) if eps else 0
+    if not delta:
+        return pure
+    scale = Fraction(_most(lambda j: TwoSided(Fraction(j, 1000)).radius(sure) <= reach), 1000)
+    grid = Fraction(reach * reach, 1 << 16)
+    variance = grid * _most(lambda j: Gaussian(grid * j).radius(sure) <= reach)
+    noises = [Curve.of(parts.DiscreteLaplace(1 / scale, 1))] if scale else []
+    noises += [Curve.of(parts.DiscreteGaussian(1, variance))] if variance else []
+    return max([pure, *(_most(_fits(noise, eps, delta)) for noise in noises)])
+
+
+def describe(loss: Loss, *, neighbours: AddRemove | Replace = _DEFAULT, delta: Number = "1e-6") -> str:
+    """The guarantee in plain words; a zCDP loss or a curve is read at `delta`.
+
+    >>> print(describe(Pure("0.1")))
+    The guarantee compares tables that differ by one person being present or absent.
+    The chance of any answer changes by a factor of at most 1.106 (e^0.1, near 1 + 0.1).
+    A test for who took part that is wrong about 5 % of the others recognises at most 5.526 % of those who did.
+    A belief of 50 % that a person took part stays between 47.5 % and 52.5 %.
+    A household of four: epsilon 0.4, a factor of at most 1.492.
+    """
+    eps, slack = _stated(loss, delta)
+    near = f", near 1 + {show(eps)}" if eps < 1 else ""
+    fails = f", plus at most {show(slack)}" if slack else ""
+    subject = "took part" if isinstance(neighbours, AddRemove) else "has one value rather than another"
+    lines = [
+        f"The guarantee compares {neighbours}.",
+        f"The chance of any answer changes by a factor of at most {_most_text(factor(eps))} (e^{show(eps)}{near}){fails}.",
+        "A test for who took part that is wrong about 5 % of the others "
+        f"recognises at most {_most_text(100 * power(Approx(eps, slack), '0.05'))} % of those who did.",
+    ]
+    if not slack:
+        low, high = posterior(Pure(eps), "1/2", neighbours=neighbours)
+        between_text = f"{_least_text(100 * low)} % and {_most_text(100 * high)} %"
+        lines.append(f"A belief of 50 % that a person {subject} stays between {between_text}.")
+    four, left = Approx(eps, slack).group(4).pair()
+    also = f", delta {_most_text(left)}" if left else ""
+    lines.append(f"A household of four: epsilon {show(four)}{also}, a factor of at most {_most_text(factor(four))}.")
+    return "\n".join(lines)
+
+
+def _stated(loss: Loss, delta: Number | None) -> tuple[Fraction, Fraction]:
+    """(epsilon, delta) of the loss, read at `delta` where the loss leaves it open."""
+    if isinstance(loss, Pure | Approx):
+        return loss.pair()
+    if delta is None:
+        raise PriceError("This loss leaves its delta open.", fix="say where to read it: delta='1e-6'.")
+    return loss.epsilon(delta), rational(delta, "delta")
+
+
+def _steps(about: str, neighbours: AddRemove | Replace) -> int:
+    """How many single steps lead from one hypothesis to the other."""
+    if not isinstance(neighbours, AddRemove | Replace):
+        raise ArgumentError("neighbours must be AddRemove() or Replace().", fix="for a group, count it in `people`.")
+    if about not in ("presence", "value"):
+        raise ArgumentError(f"about must be 'presence' or 'value', and it is {about!r}.", fix="choose one of the two.")
+    return 2 if about == "value" and isinstance(neighbours, AddRemove) else 1
+
+
+def _fits(noise: Curve, epsilon: Fraction, delta: Fraction) -> Callable[[int], bool]:
+    return lambda k: noise.repeat(k).delta(epsilon) <= delta
+
+
+def _most(holds: Callable[[int], bool]) -> int:
+    """The largest k >= 0 for which it holds (it must fail once, and for all larger k)."""
+
+    def fails(k: int) -> bool:
+        try:
+            return not holds(k)
+        except ArgumentError:  # a scale below the range of the samplers: less noise than any question needs
+            return False
+
+    return search(fails, 1, None) - 1
+
+
+def _up(real: Callable[[], arb]) -> Fraction:
+    with working(_BITS):
+        return round_up(upper(real()))
+
+
+def _round_down(value: Fraction) -> Fraction:
+    return 1 - round_up(1 - value, _BITS)
+
+
+def _most_text(value: Fraction) -> str:
+    return _four_digits(value, ROUND_CEILING)
+
+
+def _least_text(value: Fraction) -> str:
+    return _four_digits(value, ROUND_FLOOR)
+
+
+def _four_digits(value: Fraction, rounding: str) -> str:
+    """Four significant digits, rounded in the cautious direction."""
+    rounded = Context(prec=4, rounding=rounding, Emax=10**9, Emin=-(10**9)).divide(
+        Decimal(value.numerator), Decimal(value.denominator)
+    )
+    plain = Decimal("1e-3") <= abs(rounded) < 10**6
+    return f"{rounded.normalize():f}" if plain else f"{rounded.normalize():g}"
