@@ -3,3 +3,38 @@
 May import: `exact`, `privacy`.
 Law kept: nobody computes a price in one file for noise drawn in another.
 """
+
+from __future__ import annotations
+
+from dither.mechanisms.base import Example, Mechanism, registry
+from dither.mechanisms.exponential import Exponential
+from dither.mechanisms.gaussian import Gaussian
+from dither.mechanisms.geometric import Geometric
+from dither.mechanisms.laplace import Laplace
+from dither.mechanisms.noisy_max import NoisyMax
+from dither.mechanisms.norms import L1, L2, PerCoordinate
+from dither.mechanisms.permute_and_flip import PermuteAndFlip
+from dither.mechanisms.randomized_response import RandomizedResponse
+from dither.mechanisms.sparse_vector import Session, SparseVector
+from dither.mechanisms.threshold import Threshold
+from dither.mechanisms.truncated import TruncatedGeometric
+
+__all__ = [
+    "L1",
+    "L2",
+    "Example",
+    "Exponential",
+    "Gaussian",
+    "Geometric",
+    "Laplace",
+    "Mechanism",
+    "NoisyMax",
+    "PerCoordinate",
+    "PermuteAndFlip",
+    "RandomizedResponse",
+    "Session",
+    "SparseVector",
+    "Threshold",
+    "TruncatedGeometric",
+    "registry",
+]

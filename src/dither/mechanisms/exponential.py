@@ -1,0 +1,112 @@
+"""The exponential mechanism: choose a candidate, better ones more often.
+
+    Pr[i] proportional to exp(epsilon * score_i / (2 * sensitivity))
+
+Why it is private: one unit moves each score by at most `sensitivity`, so each weight moves by a factor within
+e^(+-epsilon/2) and so does their sum; together e^epsilon. The log ratios of all candidates even lie in one interval of
+length epsilon (bounded range), which composes better: rho = epsilon^2 / 8. If all scores of neighbours move the same
+way (`monotone`), that holds with half the noise: weights move within [1, e^epsilon] or its inverse.
+
+Utility: Pr[score <= OPT - (2 sensitivity / epsilon) (ln(|R| / |R_OPT|) + t)] <= e^-t, with R the candidates and R_OPT
+the best of them: the bad ones weigh at most |R| e^(their exponent), the best |R_OPT| e^(theirs).
+Reference: McSherry and Talwar, FOCS 2007; bounded range: Dong, Durfee and Rogers, ICML 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dither.exact.law import Law
+from dither.exact.laws import Categorical
+from dither.exact.numbers import Number, positive
+from dither.mechanisms import scores as reading
+from dither.mechanisms.base import Example, Mechanism
+from dither.mechanisms.scores import Scores
+from dither.privacy.losses import Curve, Pure
+from dither.privacy.parts import BoundedRange
+
+
+@dataclass(frozen=True)
+class Exponential(Mechanism):
+    """Chooses one of finitely many public candidates by private scores. Releases its label, or its index without labels.
+
+    Guarantee: epsilon-DP, with range epsilon, where one unit moves each score by at most `sensitivity`.
+    Relies on: the list of candidates being public, and `monotone` being true if it is said.
+
+    >>> Exponential(epsilon=1, sensitivity=1, candidates=("north", "south")).release([0, 10**9])
+    'south'
+    """
+
+    epsilon: Fraction
+    sensitivity: Fraction
+    candidates: tuple[Hashable, ...] | None
+    monotone: bool
+
+    def __init__(
+        self,
+        *,
+        epsilon: Number,
+        sensitivity: Number,
+        candidates: Sequence[Hashable] | None = None,
+        monotone: bool = False,
+    ) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
+        object.__setattr__(self, "candidates", reading.labels(candidates))
+        object.__setattr__(self, "monotone", bool(monotone))
+
+    @classmethod
+    def with_scale(
+        cls, scale: Number, *, sensitivity: Number, candidates: Sequence[Hashable] | None = None, monotone: bool = False
+    ) -> Exponential:
+        """From the noise: a lead of `scale` points makes a candidate e times as likely."""
+        moved = positive(sensitivity, "sensitivity") * (1 if monotone else 2)
+        return cls(epsilon=moved / positive(scale, "scale"), sensitivity=sensitivity, candidates=candidates, monotone=monotone)
+
+    @property
+    def _weight(self) -> Fraction:
+        return reading.weight(self.epsilon, self.sensitivity, self.monotone)
+
+    def release(self, exact: Scores) -> Any:
+        return self.outcome(self.law(exact).draw())
+
+    def outcome(self, k: int) -> Any:
+        return k if self.candidates is None else self.candidates[k]
+
+    def loss(self) -> Pure:
+        return Pure(self.epsilon, rho=self.epsilon**2 / 8)
+
+    def curve(self) -> Curve:
+        return Curve.of(BoundedRange(self.epsilon))
+
+    def law(self, exact: Scores) -> Law:
+        found = reading.read(exact, self.candidates)
+        per_point = self._weight
+        # Equal scores share one Fraction: a million scores hold far fewer different ones.
+        weights = {score: per_point * score for score in set(found)}
+        return Categorical(tuple(weights[score] for score in found))
+
+    def margin(self, confidence: Number, *, candidates: int | None = None, best: int = 1) -> Fraction:
+        """How far below the best score the chosen one may lie: the utility theorem, rounded up.
+
+        `candidates` is how many there are (known if they are labelled), `best` how many share the top score at least.
+        """
+        count = len(self.candidates) if candidates is None and self.candidates is not None else candidates
+        return reading.utility(confidence, self._weight, count, best)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (
+            Example(cls(epsilon=1, sensitivity=1), (3, 0, 1, 1), ((2, 1, 0, 2), (4, 1, 2, 2), (2, 1, 2, 2))),
+            Example(
+                cls(epsilon="1/2", sensitivity=1, candidates=("a", "b", "c"), monotone=True),
+                (10, 10, 0),
+                ((11, 10, 0), (10, 11, 1), (11, 11, 1)),
+            ),
+            Example(
+                cls(epsilon=2, sensitivity="1/2"), (Fraction(1, 3), 1000), ((Fraction(5, 6), Fraction(1999, 2)), (0, 1000))
+            ),
+        )

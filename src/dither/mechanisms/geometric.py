@@ -1,0 +1,102 @@
+"""Two-sided geometric noise: whole-number answers under pure differential privacy.
+
+    Pr[noise = k] = (1 - a) / (1 + a) * a^|k|        a = exp(-epsilon / sensitivity)
+
+Why it is private: when the exact answer moves by d, |k| moves by at most d, so the log ratio of the two
+output probabilities is at most d * epsilon / sensitivity. Both tails reach it. A vector gets independent
+noise per coordinate; the log ratios add up, so `sensitivity` bounds the sum of all moves (norms.py).
+Reference: Ghosh, Roughgarden and Sundararajan, STOC 2009.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dither.exact.law import Integers, Law
+from dither.exact.laws import Moved, TwoSided
+from dither.exact.numbers import Number, positive
+from dither.mechanisms import answers
+from dither.mechanisms.base import Example, Mechanism
+from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l1
+from dither.privacy.losses import Curve, Pure
+from dither.privacy.parts import DiscreteLaplace, Response
+
+
+@dataclass(frozen=True)
+class Geometric(Mechanism):
+    """Hides one unit's share of a count, a whole-number sum, or a vector of them.
+
+    Guarantee: epsilon-DP between exact answers at most `sensitivity` apart.
+    Relies on: the planner having bounded the answer; this file never sees a row.
+
+    >>> Geometric(epsilon=1, sensitivity=1).margin(0.95)
+    3
+    >>> Geometric(epsilon="1/2", sensitivity=1).loss()
+    Pure(epsilon=Fraction(1, 2))
+    """
+
+    epsilon: Fraction
+    sensitivity: Norm
+
+    def __init__(self, *, epsilon: Number, sensitivity: Sensitivity) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "sensitivity", as_l1(sensitivity))
+        self._noise()  # refuses a scale outside the range before anything is drawn
+
+    @classmethod
+    def with_scale(cls, scale: Number, *, sensitivity: Sensitivity) -> Geometric:
+        """From the noise: a = exp(-1 / scale), at the price that follows."""
+        norm = as_l1(sensitivity)
+        return cls(epsilon=norm.total(None) / positive(scale, "scale"), sensitivity=norm)
+
+    @property
+    def scale(self) -> Fraction:
+        """1 / scale is how fast log Pr[noise = k] falls."""
+        return self.sensitivity.total(None) / self.epsilon
+
+    def _noise(self) -> TwoSided:
+        return TwoSided(self.scale)
+
+    def release(self, exact: answers.Whole) -> int | Integers:
+        start = answers.whole(exact, self.sensitivity)
+        if isinstance(start, int):
+            return start + self._noise().draw()
+        return answers.add(start, self._noise().draw(len(start)))
+
+    def loss(self) -> Pure:
+        return Pure(self.epsilon)
+
+    def curve(self) -> Curve:
+        return separate_curve(self.epsilon, self.sensitivity, None)
+
+    def law(self, exact: int) -> Law:
+        return Moved(self._noise(), answers.single(exact))
+
+    def margin(self, confidence: Number) -> int:
+        """The smallest m with Pr[|noise| <= m] >= confidence, for each coordinate."""
+        return self._noise().radius(confidence)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (
+            Example(cls(epsilon=1, sensitivity=1), 7, (6, 8)),
+            Example(cls(epsilon="1/3", sensitivity=5), -2, (-7, -4, 3)),
+            Example(cls(epsilon=4, sensitivity=PerCoordinate(2, 1)), 0, (-1, 1)),
+            Example(cls(epsilon="0.1", sensitivity=L2(2, dimension=3)), 0, (2,)),
+            Example(cls(epsilon="0.25", sensitivity=L1("5/2", dimension=2)), 10**9, (10**9 - 2,)),
+        )
+
+
+def separate_curve(epsilon: Fraction, norm: Norm, grid: Fraction | None) -> Curve:
+    """The curve of independent two-sided geometric noise per coordinate, in all epsilon.
+
+    Moving a coordinate by fewer steps gives away less: the likelihood ratio is monotone in the output, so the
+    best test is a half-line {k <= t}, and Pr[X <= t] - e^x Pr[X <= t - s] grows with the shift s. Where the worst
+    case is c coordinates of s steps each, the curve is therefore c such parts; elsewhere the general one is used.
+    """
+    moves = norm.separate(grid)
+    if moves is None:
+        return Curve.of(Response(epsilon))
+    count, each = moves
+    return Curve.of(DiscreteLaplace(epsilon / count, each), count)

@@ -1,0 +1,100 @@
+"""Laplace noise on a grid: real-valued answers under pure differential privacy.
+
+    release = g * (round(exact / g) + k)        Pr[k] = (1 - a) / (1 + a) * a^|k|        a = exp(-epsilon / s)
+
+with g the grid and s the most steps of it that one unit can move the rounded answer: ceil(sensitivity / g) for
+one number; norms.py has the vectors and the proof. The answer is always rounded, never refused, and the price
+counts what rounding can add. As the grid gets finer this becomes continuous Laplace noise of scale
+sensitivity / epsilon, Pr[|noise| > t * scale] = e^-t, without the low bits that give float noise away.
+
+Why it is private: the rounded answers of neighbours are at most s steps apart, and the rest is geometric.py.
+Rounding halves upwards, not to even, matters: half-even sends 1/2 and 3/2 to 0 and 2, further apart than they were.
+Reference: Dwork, McSherry, Nissim and Smith, TCC 2006; on the grid: Mironov, CCS 2012 (why floats fail).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dither.exact.law import Law
+from dither.exact.laws import Moved, TwoSided
+from dither.exact.numbers import Number, positive
+from dither.mechanisms import answers
+from dither.mechanisms.base import Example, Mechanism
+from dither.mechanisms.geometric import separate_curve
+from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l1
+from dither.privacy.losses import Curve, Pure
+
+
+@dataclass(frozen=True)
+class Laplace(Mechanism):
+    """Hides one unit's share of a mean, a sum of reals, or a vector of them.
+
+    Guarantee: epsilon-DP between exact answers at most `sensitivity` apart, whatever their low bits are.
+    Relies on: the planner having bounded the answer. The margin is around the answer rounded to the grid,
+    which is at most half a step from the answer itself.
+
+    >>> Laplace(epsilon=1, sensitivity=10, grid="1/100").margin("0.95")
+    Fraction(749, 25)
+    """
+
+    epsilon: Fraction
+    sensitivity: Norm
+    grid: Fraction
+
+    def __init__(self, *, epsilon: Number, sensitivity: Sensitivity, grid: Number) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "sensitivity", as_l1(sensitivity))
+        object.__setattr__(self, "grid", positive(grid, "grid"))
+        self._noise()
+
+    @classmethod
+    def with_scale(cls, scale: Number, *, sensitivity: Sensitivity, grid: Number) -> Laplace:
+        """From the noise: scale in the answer's own unit, at the price that follows."""
+        norm, step = as_l1(sensitivity), positive(grid, "grid")
+        return cls(epsilon=norm.total(step) * step / positive(scale, "scale"), sensitivity=norm, grid=step)
+
+    @property
+    def scale(self) -> Fraction:
+        """The noise scale in the answer's own unit."""
+        return self.grid * self._noise().scale
+
+    def _noise(self) -> TwoSided:
+        return TwoSided(self.sensitivity.total(self.grid) / self.epsilon)
+
+    def release(self, exact: answers.Answer) -> Fraction | NDArray[Any]:
+        start = answers.steps(exact, self.grid, self.sensitivity)
+        if isinstance(start, int):
+            return self.outcome(start + self._noise().draw())
+        return answers.values(answers.add(start, self._noise().draw(len(start))), self.grid)
+
+    def outcome(self, k: int) -> Fraction:
+        return answers.value(k, self.grid)
+
+    def loss(self) -> Pure:
+        return Pure(self.epsilon)
+
+    def curve(self) -> Curve:
+        return separate_curve(self.epsilon, self.sensitivity, self.grid)
+
+    def law(self, exact: answers.Answer) -> Law:
+        """In steps: the release is `grid` times a value of this law."""
+        return Moved(self._noise(), answers.single_step(exact, self.grid))
+
+    def margin(self, confidence: Number) -> Fraction:
+        """The smallest multiple of the grid that holds the noise of each coordinate with this confidence."""
+        return self.grid * self._noise().radius(confidence)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (
+            Example(cls(epsilon=1, sensitivity=1, grid="1/4"), 0.3, (1.3, -0.7, Fraction(4, 5))),
+            Example(cls(epsilon="1/2", sensitivity="0.3", grid="1/4"), Fraction(1, 8), (Fraction(17, 40),)),
+            Example(cls(epsilon=2, sensitivity=L1(1, dimension=3), grid="1/2"), 5, (6, 4.5)),
+            Example(cls(epsilon=1, sensitivity=PerCoordinate(2, "0.7"), grid="0.1"), 0, (Fraction(7, 10),)),
+            Example(cls(epsilon=1, sensitivity=L2(1, dimension=2), grid=1), 0.49, (1.49,)),
+        )

@@ -1,0 +1,180 @@
+"""Sparse vector: answer "is this count above the threshold?" for many questions, and pay for the few that are.
+
+    T' = threshold + noise(2 * sensitivity / epsilon)              drawn once
+    yes if  exact_i + noise(4 * cutoff * sensitivity / epsilon) >= T'        stops after `cutoff` times yes
+
+both noises two-sided geometric. Why it is private: compare T' = t on the data with T' = t + sensitivity on neighbouring
+data, which costs epsilon/2 once. Then every no is at least as likely there (the bound rose by at least as much as the
+count could), and each yes needs its noise 2 * sensitivity higher, which costs epsilon / (2 * cutoff), at most cutoff times.
+Noise that ignores the cutoff, noise on the threshold only, no cutoff at all, or releasing the values: all known bugs.
+Reference: Lyu, Su and Li, VLDB 2017, Algorithm 1; Dwork and Roth 2014, section 3.6.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from dither.errors import ArgumentError, DitherError
+from dither.exact import numbers
+from dither.exact.balls import Real, certainly_at_most
+from dither.exact.law import Law, search
+from dither.exact.laws import Finite, TwoSided
+from dither.exact.numbers import Number, positive
+from dither.mechanisms import answers
+from dither.mechanisms.base import Example, Mechanism, sure
+from dither.mechanisms.norms import L1
+from dither.mechanisms.race import Race
+from dither.privacy.losses import Pure
+
+_MOST_QUESTIONS = 12
+
+
+@dataclass(frozen=True)
+class SparseVector(Mechanism):
+    """Answers yes or no about whole-number counts until it has said yes `cutoff` times.
+
+    Guarantee: epsilon-DP for a whole session, however many questions it takes and however they are chosen, where one
+    unit moves each count by at most `sensitivity`.
+    Relies on: the threshold being public. `loss` is the price of one session; each `start` is another.
+
+    >>> session = SparseVector(epsilon=1, sensitivity=1, threshold=1000).start()
+    >>> session.ask(0), session.ask(2000), session.open
+    (False, True, False)
+    """
+
+    epsilon: Fraction
+    sensitivity: int
+    threshold: int
+    cutoff: int
+
+    def __init__(self, *, epsilon: Number, sensitivity: Number, threshold: int, cutoff: int = 1) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "sensitivity", L1(sensitivity).total(None))
+        object.__setattr__(self, "threshold", numbers.whole(threshold, "threshold"))
+        object.__setattr__(self, "cutoff", numbers.whole(cutoff, "cutoff", least=1))
+        self.threshold_noise()
+        self.question_noise()
+
+    @classmethod
+    def with_scale(cls, scale: Number, *, sensitivity: Number, threshold: int, cutoff: int = 1) -> SparseVector:
+        """From the noise on the threshold, at the price that follows; questions get 2 * cutoff times as much."""
+        price = 2 * L1(sensitivity).total(None) / positive(scale, "scale")
+        return cls(epsilon=price, sensitivity=sensitivity, threshold=threshold, cutoff=cutoff)
+
+    def threshold_noise(self) -> TwoSided:
+        """Drawn once per session."""
+        return TwoSided(2 * self.sensitivity / self.epsilon)
+
+    def question_noise(self) -> TwoSided:
+        """Drawn for each question."""
+        return TwoSided(4 * self.cutoff * self.sensitivity / self.epsilon)
+
+    def start(self) -> Session:
+        """A new session, to be charged once at `loss()`."""
+        return Session(self)
+
+    def release(self, exact: Sequence[int] | NDArray[Any]) -> tuple[bool, ...]:
+        """The answers of one session to these questions in turn, up to the one that used up the cutoff."""
+        counts = _counts(exact)
+        session, found = self.start(), []
+        for count in counts:
+            if not session.open:
+                break
+            found.append(session.ask(count))
+        return tuple(found)
+
+    def loss(self) -> Pure:
+        return Pure(self.epsilon)
+
+    def outcome(self, k: int) -> tuple[bool, ...]:
+        """The transcript whose answers are k's binary digits after the leading one."""
+        return tuple(digit == "1" for digit in f"{k:b}"[1:])
+
+    def probability(self, exact: Sequence[int] | NDArray[Any], transcript: Sequence[bool]) -> arb:
+        """Pr[the session's answers begin with this transcript], exactly, at the working precision."""
+        counts = _counts(exact)
+        if len(transcript) > len(counts):
+            raise ArgumentError("transcript must not be longer than exact.", fix="give one count per answer.")
+        pairs = list(zip(counts, transcript, strict=False))
+        # At threshold noise k: no means noise_i <= k + (threshold - exact_i - 1), yes means the opposite.
+        centres = [(count - self.threshold + 1, bool(answer)) for count, answer in pairs]
+        refused = tuple(c for c, yes in centres if not yes)
+        accepted = tuple(c for c, yes in centres if yes)
+        return Race(self.question_noise().scale, 0, 2 * self.cutoff, refused, accepted).probability()
+
+    def law(self, exact: Sequence[int] | NDArray[Any]) -> Law:
+        """On whole numbers that spell transcripts in binary, as `outcome` reads them."""
+        counts = _counts(exact)
+        if len(counts) > _MOST_QUESTIONS:
+            raise ArgumentError(
+                f"law lists every transcript of at most {_MOST_QUESTIONS} questions, and exact has {len(counts)}.",
+                fix="ask `probability` for single transcripts.",
+            )
+        return Finite(tuple(self._real(counts, self.outcome(k)) for k in range(2 << len(counts))))
+
+    def _real(self, counts: list[int], transcript: tuple[bool, ...]) -> Real:
+        whole = sum(transcript) == self.cutoff and transcript[-1]
+        stopped = len(transcript) == len(counts) and sum(transcript) < self.cutoff
+        return (lambda: self.probability(counts, transcript)) if whole or stopped else (lambda: arb(0))
+
+    def margin(self, confidence: Number) -> int:
+        """The smallest m such that a count of threshold + m or more gets a yes, and one below threshold - m a no,
+        each with this confidence (one question; noise on both sides of the comparison, by its exact law).
+        """
+        allowed = 1 - sure(confidence)
+        # The difference of the two noises is symmetric, so both sides have the same m.
+        return search(lambda m: certainly_at_most(lambda: self.probability([self.threshold + m], [False]), allowed), 0, None)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (
+            Example(cls(epsilon=1, sensitivity=1, threshold=5), (4, 4, 6), ((5, 3, 5), (3, 5, 7), (5, 5, 7))),
+            Example(cls(epsilon=2, sensitivity=2, threshold=0, cutoff=2), (0, 1, -1), ((2, -1, -3), (-2, 3, 1))),
+        )
+
+
+class Session:
+    """One run of sparse vector. It cannot be copied: a copy would ask the same noisy threshold more than its share."""
+
+    def __init__(self, mechanism: SparseVector) -> None:
+        self._mechanism = mechanism
+        self._noise = mechanism.question_noise()
+        self._bound = mechanism.threshold + mechanism.threshold_noise().draw()
+        self._left = mechanism.cutoff
+        self._lock = threading.Lock()
+
+    @property
+    def open(self) -> bool:
+        """May another question be asked?"""
+        return self._left > 0
+
+    def ask(self, exact: int) -> bool:
+        """Is this count above the threshold, as far as the noise lets one see?"""
+        count = answers.single(exact)
+        with self._lock:
+            if not self._left:
+                raise DitherError(
+                    f"This session has said yes {self._mechanism.cutoff} times and is over.",
+                    fix="start and pay for another session.",
+                )
+            yes = count + self._noise.draw() >= self._bound
+            self._left -= yes
+        return yes
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a session cannot be copied or stored: a copy would ask the same noisy threshold again")
+
+
+def _counts(exact: Sequence[int] | NDArray[Any]) -> list[int]:
+    found = answers.whole(exact) if isinstance(exact, np.ndarray) else [answers.single(count) for count in exact]
+    if len(found) == 0:  # type: ignore[arg-type]
+        raise ArgumentError("exact must hold at least one count.", fix="give the counts of the questions.")
+    return [int(count) for count in found]  # type: ignore[union-attr]

@@ -1,0 +1,101 @@
+"""Truncated geometric noise: a count that stays within [0, n].
+
+    release = min(max(exact + noise, 0), n)        noise two-sided geometric, a = exp(-epsilon / sensitivity)
+
+so 0 and n carry what lay beyond them: Pr[0] = a^x / (1 + a) and Pr[n] = a^(n - x) / (1 + a) at exact answer x.
+Why it is private: it is a function of the geometric release alone (post-processing). Moving the tails to the
+ends matters: *conditioning* the noise on [0, n] instead divides by a total that depends on x, and is not epsilon-DP.
+Reference: Ghosh, Roughgarden and Sundararajan, STOC 2009.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dither.exact import numbers
+from dither.exact.law import Integers, Law
+from dither.exact.laws import Clamped, Moved, TwoSided
+from dither.exact.numbers import Number, positive
+from dither.mechanisms import answers
+from dither.mechanisms.base import Example, Mechanism, sure
+from dither.mechanisms.geometric import separate_curve
+from dither.mechanisms.norms import Norm, Sensitivity, as_l1
+from dither.privacy.losses import Curve, Pure
+
+
+@dataclass(frozen=True)
+class TruncatedGeometric(Mechanism):
+    """Hides one unit's share of a count that is publicly known to lie in [0, n].
+
+    Guarantee: epsilon-DP between exact answers at most `sensitivity` apart.
+    Relies on: n being public. An exact answer outside [0, n] is brought inside first.
+
+    >>> TruncatedGeometric(epsilon=1, sensitivity=1, n=100).margin("0.95")
+    3
+    """
+
+    epsilon: Fraction
+    sensitivity: Norm
+    n: int
+
+    def __init__(self, *, epsilon: Number, sensitivity: Sensitivity, n: int) -> None:
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "sensitivity", as_l1(sensitivity))
+        object.__setattr__(self, "n", numbers.whole(n, "n", least=1))
+        self._noise()
+
+    @classmethod
+    def with_scale(cls, scale: Number, *, sensitivity: Sensitivity, n: int) -> TruncatedGeometric:
+        """From the noise: a = exp(-1 / scale), at the price that follows."""
+        norm = as_l1(sensitivity)
+        return cls(epsilon=norm.total(None) / positive(scale, "scale"), sensitivity=norm, n=n)
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale of the noise before truncation."""
+        return self.sensitivity.total(None) / self.epsilon
+
+    def _noise(self) -> TwoSided:
+        return TwoSided(self.scale)
+
+    def release(self, exact: answers.Whole) -> int | Integers:
+        start = answers.whole(exact, self.sensitivity)
+        if isinstance(start, int):
+            return self.law(start).draw()
+        top = min(self.n, int(np.iinfo(np.int64).max))
+        inside = np.clip(start, 0, top)
+        return np.clip(answers.add(inside, self._noise().draw(len(start))), 0, top)
+
+    def loss(self) -> Pure:
+        return Pure(self.epsilon)
+
+    def curve(self) -> Curve:
+        return separate_curve(self.epsilon, self.sensitivity, None)
+
+    def law(self, exact: int) -> Law:
+        inside = min(max(answers.single(exact), 0), self.n)
+        return Clamped(Moved(self._noise(), inside), 0, self.n)
+
+    def margin(self, confidence: Number) -> int:
+        """The smallest m that holds for every exact answer in [0, n].
+
+        An answer more than m from both ends can be missed on both sides, one near an end only on the other.
+        """
+        wanted = sure(confidence)
+        both = self._noise().radius(wanted)
+        middle = (self.n - 2) // 2  # the largest m that leaves some answer more than m from both ends
+        if both <= middle:
+            return both
+        one = max(self._noise().upper_tail(1 - wanted) - 1, middle + 1, 0)
+        return min(one, self.n)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (
+            Example(cls(epsilon=1, sensitivity=1, n=10), 0, (1,)),
+            Example(cls(epsilon="1/2", sensitivity=3, n=4), 4, (1, 2, 3)),
+            Example(cls(epsilon="0.1", sensitivity=1, n=1), 0, (1,)),
+        )
