@@ -5,10 +5,11 @@ May import: `exact`. Each part states its worst pair of output laws, its pure ep
 
 from __future__ import annotations
 
-from dither.privacy.parts.base import Part, registry
-from dither.privacy.parts.gaussian import DiscreteGaussian, Gaussian, SubsampledGaussian
+from dither.privacy.parts.base import Part, Transform, registry
+from dither.privacy.parts.gaussian import DiscreteGaussian, Gaussian
 from dither.privacy.parts.laplace import DiscreteLaplace, Laplace
 from dither.privacy.parts.response import BoundedRange, Response
+from dither.privacy.parts.subsampled import SubsampledGaussian
 
 __all__ = [
     "BoundedRange",
@@ -19,5 +20,6 @@ __all__ = [
     "Part",
     "Response",
     "SubsampledGaussian",
+    "Transform",
     "registry",
 ]

@@ -1,4 +1,11 @@
-"""What every part of a curve states about itself; the accountant reads nothing else."""
+"""What every part of a curve states about itself; the accountant reads nothing else.
+
+A part is the law of L = ln(P/Q) under P for its worst pair (P, Q) of output laws on neighbours. The accountant works with
+
+    phi(z) = E[e^{zL}; L finite] / Pr[L finite]
+
+in balls where a value counts and in floats where only its size does.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +13,74 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+from flint import acb
+from numpy.typing import NDArray
+
 from dither.errors import PriceError
+
+Complexes = NDArray[np.complex128]
 
 _registry: list[type[Part]] = []
 
 
-class Part(ABC):
+class Transform(ABC):
+    """The transform of a positive measure, and what is known about its support."""
+
+    @property
+    def lattice(self) -> tuple[Fraction, Fraction] | None:
+        """(offset, step) with L always in offset + step * integers, if there is such a step."""
+        return None
+
+    @abstractmethod
+    def phi(self, z: acb) -> acb:
+        """phi in balls, for Re z > 0."""
+
+    @abstractmethod
+    def log_phi(self, z: Complexes) -> Complexes:
+        """ln phi in floats on any branch, for Re z > 0; phi is good to 1e-12 of phi(Re z) while |Im z| * spread < 1000."""
+
+    @property
+    @abstractmethod
+    def spread(self) -> float:
+        """How far L typically reaches: float phases are off by about |Im z| * spread * 1e-16."""
+
+    def damping(self, c: float, t: float, periodic: bool) -> float:
+        """An upper bound of ln(|phi(c + iu)| / phi(c)) for all u >= t (up to half this part's period if periodic)."""
+        return 0.0
+
+
+class Part(Transform):
     """One release on a worst pair of neighbours. Frozen and hashable; its fields are exact rationals."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        _registry.append(cls)
+        if not cls.__name__.startswith("_"):
+            _registry.append(cls)
 
     @property
     @abstractmethod
-    def pure(self) -> Fraction | None:
-        """The largest log ratio, or None if it is unbounded."""
+    def top(self) -> Fraction | None:
+        """The largest finite log ratio, or None if there is none."""
 
     @property
     def lost(self) -> Fraction:
         """Pr[log ratio is infinite]."""
         return Fraction(0)
+
+    @property
+    def pure(self) -> Fraction | None:
+        """The pure epsilon, or None if there is none."""
+        return None if self.lost else self.top
+
+    @property
+    def ends(self) -> Transform | None:
+        """The atoms at the two ends of L alone, or None if L has no heavy atoms."""
+        return None
+
+    def reverse(self) -> Part:
+        """The same release with the neighbours exchanged."""
+        return self
 
     @abstractmethod
     def zcdp(self) -> tuple[Fraction, Fraction]:

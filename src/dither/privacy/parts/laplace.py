@@ -1,13 +1,32 @@
-"""Laplace noise, continuous and on a grid."""
+"""Laplace noise, continuous and on a grid.
+
+Continuous, scale sensitivity/epsilon: L has an atom 1/2 at +epsilon, an atom e^{-epsilon}/2 at -epsilon and the density
+e^{(l - epsilon)/2}/4 between, so
+
+    phi(z) = ((z + 1) e^{z epsilon} + z e^{-(z + 1) epsilon}) / (2z + 1).
+
+On a grid, where one unit moves the answer by k steps and a = e^{-epsilon/k}: L = epsilon(1 - 2x/k) for x = 0..k with
+weights 1, (1 - a) a^x (0 < x < k), a^k, all divided by 1 + a; with w = e^{-(2z + 1) epsilon/k}
+
+    phi(z) = e^{z epsilon} (1 + w^k + (1 - a)(w - w^k)/(1 - w)) / (1 + a).
+
+k = 1 is randomized response; k to infinity is the continuous law.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import SupportsIndex
 
+import numpy as np
+from flint import acb
+
+from dither.exact.balls import ball, exp
 from dither.exact.numbers import Number, positive, whole
-from dither.privacy.parts.base import Part
+from dither.privacy.parts.base import Complexes, Part
+from dither.privacy.parts.response import TwoEnds
 
 
 @dataclass(frozen=True)
@@ -20,8 +39,31 @@ class Laplace(Part):
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
 
     @property
-    def pure(self) -> Fraction | None:
+    def top(self) -> Fraction | None:
         return self.epsilon
+
+    @property
+    def ends(self) -> TwoEnds:
+        return TwoEnds(self.epsilon, Fraction(0))
+
+    @property
+    def spread(self) -> float:
+        return float(self.epsilon)
+
+    def phi(self, z: acb) -> acb:
+        e = ball(self.epsilon)
+        return ((z + 1) * (z * e).exp() + z * (-(z + 1) * e).exp()) / (2 * z + 1)
+
+    def log_phi(self, z: Complexes) -> Complexes:
+        e = float(self.epsilon)
+        found: Complexes = z * e + np.log((z + 1 + z * np.exp(-(2 * z + 1) * e)) / (2 * z + 1))
+        return found
+
+    def damping(self, c: float, t: float, periodic: bool) -> float:
+        # The atoms keep their size; the density's share is at most (e^{c eps} + e^{-(c+1) eps}) / (4t).
+        left = math.exp(-(2 * c + 1) * float(self.epsilon))
+        share = (1 + left) * (0.5 + 0.25 / t) / ((c + 1 + c * left) / (2 * c + 1))
+        return min(0.0, math.log(share) + 1e-12)
 
     def zcdp(self) -> tuple[Fraction, Fraction]:
         return self.epsilon**2 / 2, Fraction(0)
@@ -46,8 +88,42 @@ class DiscreteLaplace(Part):
         object.__setattr__(self, "steps", whole(steps, "steps", least=1))
 
     @property
-    def pure(self) -> Fraction | None:
+    def top(self) -> Fraction | None:
         return self.epsilon
+
+    @property
+    def lattice(self) -> tuple[Fraction, Fraction] | None:
+        return self.epsilon, 2 * self.epsilon / self.steps
+
+    @property
+    def ends(self) -> TwoEnds:
+        return TwoEnds(self.epsilon, self.epsilon / self.steps)
+
+    @property
+    def spread(self) -> float:
+        return float(self.epsilon)
+
+    def phi(self, z: acb) -> acb:
+        if self.steps == 1:
+            return self.ends.phi(z)
+        step = self.epsilon / self.steps
+        a, rate = exp(-step), -(2 * z + 1)
+        w, last = (rate * ball(step)).exp(), (rate * ball(self.epsilon)).exp()
+        inner = -ball(-step).expm1() * (w - last) / -(rate * ball(step)).expm1()
+        return (z * ball(self.epsilon)).exp() * (1 + last + inner) / (1 + a)
+
+    def log_phi(self, z: Complexes) -> Complexes:
+        if self.steps == 1:
+            return self.ends.log_phi(z)
+        e, step = float(self.epsilon), float(self.epsilon / self.steps)
+        rate = -(2 * z + 1)
+        w, last = np.exp(rate * step), np.exp(rate * e)
+        inner = math.expm1(-step) * (w - last) / np.expm1(rate * step)
+        found: Complexes = z * e + np.log((1 + last + inner) / (1 + math.exp(-step)))
+        return found
+
+    def damping(self, c: float, t: float, periodic: bool) -> float:
+        return self.ends.damping(c, t, periodic) if self.steps == 1 else 0.0
 
     def zcdp(self) -> tuple[Fraction, Fraction]:
         return self.epsilon**2 / 2, Fraction(0)

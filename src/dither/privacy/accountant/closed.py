@@ -1,0 +1,53 @@
+"""Closed forms of delta(epsilon).
+
+Gaussian releases of mu_1, mu_2, ... are together one of mu^2 = sum mu_i^2 (the optimal pair is a rotation away):
+
+    delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu).        Balle and Wang, ICML 2018.
+
+One continuous Laplace release: delta(epsilon) = 1 - e^{(epsilon - epsilon_0)/2} for epsilon <= epsilon_0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb
+
+from dither.exact.balls import ball, exp
+from dither.privacy.parts import Gaussian, Laplace, Part
+
+
+def delta(parts: tuple[tuple[Part, int], ...]) -> Callable[[Fraction], arb] | None:
+    """delta as a function of epsilon in balls, if the composition has a closed form."""
+    mu2 = _mu2(parts)
+    if mu2 is not None:
+        return lambda epsilon: _gaussian(mu2, epsilon)
+    if len(parts) == 1 and parts[0][1] == 1 and isinstance(parts[0][0], Laplace):
+        most = parts[0][0].epsilon
+        return lambda epsilon: 1 - exp((epsilon - most) / 2) if epsilon < most else arb(0)
+    return None
+
+
+def start(parts: tuple[tuple[Part, int], ...], log_delta: float) -> float:
+    """Where to begin the search for epsilon."""
+    mu2 = _mu2(parts)
+    if mu2 is None:
+        return float(parts[0][0].top or 0)
+    return float(mu2) / 2 + math.sqrt(max(0.0, -2 * log_delta * float(mu2)))
+
+
+def _mu2(parts: tuple[tuple[Part, int], ...]) -> Fraction | None:
+    total = Fraction(0)
+    for part, count in parts:
+        if not isinstance(part, Gaussian):
+            return None
+        total += part.mu2 * count
+    return total
+
+
+def _gaussian(mu2: Fraction, epsilon: Fraction) -> arb:
+    mu, e = ball(mu2).sqrt(), ball(epsilon)
+    root = arb(2).sqrt()
+    return ((e / mu - mu / 2) / root).erfc() / 2 - e.exp() * ((e / mu + mu / 2) / root).erfc() / 2

@@ -1,0 +1,181 @@
+"""epsilon at a delta and delta at an epsilon: closed forms where there are any, else certified evaluators and a search.
+
+The search moves epsilon by floats; what is reported is an epsilon at which the upper end of a ball lies below delta.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+
+from flint import arb
+
+from dither.errors import PriceError
+from dither.exact.balls import ball, upper, working
+from dither.exact.numbers import show
+from dither.privacy.accountant import closed
+from dither.privacy.accountant.plan import Parts, Plan
+from dither.privacy.conversion import delta_of_zcdp, epsilon_of_zcdp, round_up
+from dither.privacy.parts import Part
+
+MOST_RELEASES = 10**12  # beyond this, float guides no longer find their way; zCDP takes over
+_CLOSE = Fraction(1, 10**9)
+
+
+def canonical(pairs: Iterable[tuple[Part, int]]) -> Parts:
+    """The sorted multiset: equal parts merged, absent ones dropped."""
+    counts: dict[Part, int] = {}
+    for part, count in pairs:
+        counts[part] = counts.get(part, 0) + count
+    present = [(part, count) for part, count in counts.items() if count]
+    return tuple(sorted(present, key=lambda pair: pair[0].order()))
+
+
+def epsilon(parts: Parts, allowed: Fraction) -> Fraction:
+    """The smallest certified epsilon at delta `allowed`."""
+    top, lost = _top(parts), _lost(parts)
+    if allowed >= 1:
+        return Fraction(0)
+    if allowed < lost or (allowed == lost and top is None):
+        raise PriceError(
+            f"This curve has no epsilon at delta {show(allowed)}: it needs a delta above {show(lost)}.",
+            fix="ask at a larger delta, such as 1e-6.",
+        )
+    if allowed == lost and top is not None:
+        return top
+    target = (allowed - lost) / (1 - lost)
+    found = [_zcdp_epsilon(parts, target)]
+    found += [] if top is None else [top]
+    finite = _finite(parts)
+    if _workable(finite):
+        with working(_bits(finite)):
+            found.append(max(_solve(direction, target) for direction in _directions(finite)))
+    return min(found)
+
+
+def delta(parts: Parts, at: Fraction) -> Fraction:
+    """The smallest certified delta at epsilon `at`."""
+    top, lost = _top(parts), _lost(parts)
+    if top is not None and at >= top:
+        return lost
+    finite = _finite(parts)
+    found = [delta_of_zcdp(_rho(parts), at)]
+    if _workable(finite):
+        with working(_bits(finite)):
+            found.append(max(_delta(direction, at) for direction in _directions(finite)))
+    return min(round_up(lost + (1 - lost) * min(found)), Fraction(1))
+
+
+def _finite(parts: Parts) -> Parts:
+    """The parts that can move anything: a Response of epsilon 0 only loses its delta."""
+    return tuple(pair for pair in parts if pair[0].zcdp()[0] > 0)
+
+
+def _top(parts: Parts) -> Fraction | None:
+    total = Fraction(0)
+    for part, count in parts:
+        if part.top is None:
+            return None
+        total += part.top * count
+    return total
+
+
+def _lost(parts: Parts) -> Fraction:
+    """Pr[some release fails openly] = 1 - product of (1 - delta_i)^n_i, rounded up when long."""
+    lossy = [(part.lost, count) for part, count in parts if part.lost]
+    if not lossy:
+        return Fraction(0)
+    if sum(count for _, count in lossy) == 1:
+        return lossy[0][0]
+    with working(256):
+        kept = arb(1)
+        for share, count in lossy:
+            kept *= ball(1 - share) ** count
+        return min(round_up(upper(1 - kept)), Fraction(1))
+
+
+def _rho(parts: Parts) -> Fraction:
+    return sum((part.zcdp()[0] * count for part, count in parts), Fraction(0))
+
+
+def _zcdp_epsilon(parts: Parts, target: Fraction) -> Fraction:
+    return epsilon_of_zcdp(_rho(parts), target)
+
+
+def _workable(parts: Parts) -> bool:
+    return 0 < sum(count for _, count in parts) <= MOST_RELEASES
+
+
+def _bits(parts: Parts) -> int:
+    return 160 + sum(count for _, count in parts).bit_length()
+
+
+def _directions(parts: Parts) -> list[Parts]:
+    """A unit added and a unit removed, where that makes a difference."""
+    back = canonical((part.reverse(), count) for part, count in parts)
+    return [parts] if back == parts else [parts, back]
+
+
+def _solve(parts: Parts, target: Fraction) -> Fraction:
+    """The smallest epsilon found whose certified delta is at most `target`."""
+    with working(64):
+        log_target = float(ball(target).log())
+    exact = closed.delta(parts)
+    if exact is not None:
+        return _search(exact, target, log_target, closed.start(parts, log_target))
+    plan = Plan(parts)
+    guess = plan.guide.epsilon(log_target)
+    for _ in range(4):
+        evaluators = plan.evaluators(guess, log_target)
+        found = _search(lambda e, parts=tuple(evaluators): sum((part(e) for part in parts), arb(0)), target, log_target, guess)
+        near = plan.guide.order(guess)
+        if abs(float(found) - guess) * near < 2:
+            break
+        guess = float(found)
+    return found
+
+
+def _delta(parts: Parts, at: Fraction) -> Fraction:
+    exact = closed.delta(parts)
+    if exact is not None:
+        return max(upper(exact(at)), Fraction(0))
+    plan = Plan(parts)
+    evaluators = plan.evaluators(float(at), plan.guide.log_delta(float(at)))
+    return min(max(upper(sum((part(at) for part in evaluators), arb(0))), Fraction(0)), Fraction(1))
+
+
+def _search(bound: Callable[[Fraction], arb], target: Fraction, log_target: float, start: float) -> Fraction:
+    """A float epsilon >= 0 with bound(epsilon) certainly <= target, close to the smallest."""
+
+    def excess(e: float) -> float:
+        value = bound(Fraction(e))
+        with working(64):
+            return float(value.upper().log()) - log_target if value.upper() > 0 else -math.inf
+
+    low, high = 0.0, math.inf
+    e, step = max(start, 0.0), max(start, 1e-9) * 1e-3
+    before: tuple[float, float] | None = None
+    for _ in range(60):
+        off = excess(e)
+        if off <= 0:
+            high = min(high, e)
+        else:
+            low = max(low, e)
+        if off <= 0 and (e == 0 or (high - low) <= float(_CLOSE) * high):
+            return Fraction(e)
+        slope = (off - before[1]) / (e - before[0]) if before is not None and e != before[0] else math.nan
+        before = (e, off)
+        e = _next(e, off, slope, low, high, step)
+    return Fraction(high)
+
+
+def _next(e: float, off: float, slope: float, low: float, high: float, step: float) -> float:
+    """The next guess: a secant step aimed just above the root, kept inside the bracket."""
+    aim = e - (off + 0.0) / slope if math.isfinite(slope) and slope < 0 and math.isfinite(off) else math.nan
+    if not math.isfinite(aim):
+        aim = e + step if off > 0 else e - step
+    aim += 3e-10 * aim
+    if math.isfinite(high) and not low < aim < high:
+        aim = (low + high) / 2 if not (low == 0 and aim <= 0) else 0.0
+    return max(aim, 0.0)

@@ -1,0 +1,133 @@
+"""Products of transforms, and the float guide that chooses where to integrate.
+
+Nothing here decides a price: any line Re z = c and any period give a valid bound (see contour.py); the guide only makes
+it a tight one. Sizes of nodes are floats with a margin far above their rounding errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from flint import acb
+from numpy.typing import NDArray
+
+from dither.privacy.parts.base import Complexes, Transform
+
+Floats = NDArray[np.float64]
+
+_ORDERS = np.exp(np.linspace(math.log(1e-3), math.log(1e6), 500))
+_ALIAS = 21.0  # what the trapezoid rule adds stays below e^-21 = 1e-9 of delta
+
+
+@dataclass(frozen=True)
+class Product:
+    """The transform of a sum of independent losses."""
+
+    factors: tuple[tuple[Transform, int], ...]
+
+    @property
+    def count(self) -> int:
+        return sum(count for _, count in self.factors)
+
+    def value(self, z: acb) -> acb:
+        """The product in balls."""
+        found = acb(1)
+        for factor, count in self.factors:
+            found *= factor.phi(z) ** count
+        return found
+
+    def log(self, z: Complexes) -> Complexes:
+        """Its logarithm in floats."""
+        found: Complexes = np.zeros(len(z), dtype=complex)
+        for factor, count in self.factors:
+            found += count * factor.log_phi(z)
+        return found
+
+    def sizes(self, c: float, t: Floats) -> Floats:
+        """Upper bounds of ln(|value(c + it)| / value(c)), rounding included."""
+        found: Floats = np.zeros(len(t))
+        for factor, count in self.factors:
+            logs = factor.log_phi(np.concatenate([[c + 0j], c + 1j * t])).real
+            margin = 1e-12 + 4e-16 * t * factor.spread
+            found += count * np.log(np.minimum(1.0, np.exp(np.minimum(0, logs[1:] - logs[0])) + margin))
+        return found
+
+    def damping(self, c: float, t: float, step: Fraction | None = None) -> float:
+        """Upper bound of ln(|value(c + iu)| / value(c)) for u >= t, up to half the period of a common lattice `step`."""
+        return sum(
+            count * factor.damping(c, t, periodic=step is not None and factor.lattice is not None and factor.lattice[1] == step)
+            for factor, count in self.factors
+        )
+
+    def lattice(self) -> tuple[Fraction, Fraction] | None:
+        """(offset, step) of the sum, if every factor has one."""
+        offset, step = Fraction(0), Fraction(0)
+        for factor, count in self.factors:
+            own = factor.lattice
+            if own is None:
+                return None
+            offset += own[0] * count
+            step = _common(step, own[1])
+        return (offset, step) if step else None
+
+
+def _common(a: Fraction, b: Fraction) -> Fraction:
+    """The largest step both are multiples of."""
+    return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
+
+
+class Guide:
+    """ln of a positive measure's transform on a grid of real orders: where to integrate, and how finely."""
+
+    def __init__(self, whole: Product, minus: Product | None, scale: float) -> None:
+        orders = _ORDERS / scale
+        with np.errstate(all="ignore"):
+            logs = whole.log(orders + 0j).real
+            if minus is not None:
+                logs = logs + np.log(-np.expm1(np.minimum(minus.log(orders + 0j).real - logs, -1e-300)))
+        kept = np.isfinite(logs)
+        self.orders: Floats = orders[kept]
+        self.logs: Floats = logs[kept]
+        # (1 - e^{-x})_+ <= e^{cx} c^c / (c + 1)^{c + 1}
+        self.chernoff: Floats = -self.orders * np.log1p(1 / self.orders) - np.log1p(self.orders)
+
+    def order(self, epsilon: float) -> float:
+        """The order whose line the integrand crosses most concentrated."""
+        cost = self.logs - self.orders * epsilon - np.log(self.orders) - np.log1p(self.orders)
+        return float(self.orders[np.argmin(cost)])
+
+    def epsilon(self, log_delta: float) -> float:
+        """A rough epsilon: the Chernoff bound corrected by the saddle's width."""
+        bounds = (self.logs - log_delta + self.chernoff) / self.orders
+        best = int(np.argmin(bounds))
+        c = float(self.orders[best])
+        near = slice(max(best - 3, 0), best + 4)
+        fit = np.polyfit(self.orders[near] - c, self.logs[near], 2) if len(self.orders[near]) > 3 else [0.0]
+        width = max(0.0, math.log(max(2 * math.pi * 2 * fit[0], 1e-300)) / 2 + math.log(c) + math.log1p(c) + float(self.chernoff[best]))
+        return max(0.0, float(bounds[best]) - width / c)
+
+    def log_delta(self, epsilon: float) -> float:
+        """The Chernoff bound of ln delta."""
+        return min(0.0, float(np.min(self.logs - self.orders * epsilon + self.chernoff)))
+
+    def period(self, c: float, epsilon: float, log_delta: float) -> float:
+        """A period P for which the copies delta(epsilon + mP) e^{cmP}, m != 0, are negligible."""
+        at = self.logs - self.orders * epsilon + self.chernoff
+        period = 1 / c
+        while True:
+            # The copies above are bounded with orders above c, those below with orders below c or by delta <= 1.
+            bounds = at - np.abs(self.orders - c) * period
+            above = bounds[self.orders > c].min(initial=math.inf)
+            below = bounds[self.orders < c].min(initial=-c * period)
+            if max(above, below) < log_delta - _ALIAS or period * c > 1e6:
+                return period
+            period *= 1.2
+
+
+def product(pairs: Iterable[tuple[Transform, int]]) -> Product:
+    """The product of these factors."""
+    return Product(tuple(pairs))
