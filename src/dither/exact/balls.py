@@ -63,6 +63,11 @@ def exp(exponent: Fraction | int) -> arb:
     return ball(exponent).exp()
 
 
+def missing(exponent: Fraction | int) -> arb:
+    """1 - e^-exponent, without losing digits where the exponent is small."""
+    return -ball(-exponent).expm1()
+
+
 def evaluate(real: Real, bits: int) -> arb:
     """The real's ball at a given working precision."""
     with working(bits):

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
 from flint import arb
+from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
-from dither.exact import balls, numbers
+from dither.exact import balls, dice, numbers
 from dither.exact.balls import ball, exp
-from dither.exact.law import Law, Piece
+from dither.exact.choice import FARTHEST, Classes
+from dither.exact.law import Integers, Law, Piece
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,34 @@ class Categorical(Law):
     def more_than(self, k: int) -> arb:
         n = len(self.log_weights)
         return arb(1) if k < 0 else self._part(range(min(k + 1, n), n))
+
+    @cached_property
+    def _classes(self) -> tuple[Classes, list[NDArray[np.intp]]]:
+        """The law of the class, best first, and the candidates in each."""
+        gaps = [-below for below, _ in self._counts]
+        place = {self.top - gap: j for j, gap in enumerate(gaps)}
+        where = np.array([place[w] for w in self.log_weights])
+        counts = np.bincount(where)
+        floats = np.array([float(min(gap, Fraction(FARTHEST))) for gap in gaps])
+        return Classes(floats, counts.astype(np.int64), gaps.__getitem__), np.split(
+            np.argsort(where, kind="stable"), np.cumsum(counts)[:-1]
+        )
+
+    def _one(self) -> int:
+        classes, members = self._classes
+        chosen = members[classes.draw()]
+        return int(chosen[dice.below(chosen.size)])
+
+    def _many(self, size: int) -> Integers:
+        classes, members = self._classes
+        j = classes.draw(size)
+        starts = np.cumsum(classes.counts) - classes.counts
+        place = starts[j] + dice.below_each(classes.counts[j].astype(np.uint64))
+        found: Integers = np.concatenate(members)[place].astype(np.int64)
+        return found
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"log_weights": self.log_weights}
 
     def pieces(self) -> tuple[Piece, ...]:
         normaliser = tuple(self._counts)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 from flint import arb
@@ -17,6 +19,10 @@ from flint import arb
 from dither.errors import ArgumentError
 from dither.exact import balls, numbers
 from dither.exact.law import Integers, Law, Piece
+from dither.exact.steps import TOP
+from dither.exact.table import Table
+
+_LARGEST = 4096  # up to here a finite law is drawn by a table
 
 
 @dataclass(frozen=True)
@@ -166,6 +172,25 @@ class Finite(Law):
             return Piece(k, k, lambda: real().log())
 
         return tuple(piece(k, real) for k, real in enumerate(self.probabilities) if not real().is_zero())
+
+    def _one(self) -> int:
+        return _table(self).one() if len(self.probabilities) <= _LARGEST else super()._one()
+
+    def _many(self, size: int) -> Integers:
+        return _table(self).many(size) if len(self.probabilities) <= _LARGEST else super()._many(size)
+
+
+@lru_cache(maxsize=32)
+def _table(law: Finite) -> Table:
+    """All running sums in one pass; their balls are far smaller than the thresholds' unit, or the precision is raised."""
+    bits = 192
+    while True:
+        with balls.working(bits):
+            sums = list(accumulate((real() * arb(2) ** 64 for real in law.probabilities[:-1]), lambda x, y: x + y))
+            if all(x.rad() < 0.25 for x in sums):
+                thresholds = [int(x.lower().floor().unique_fmpz()) for x in sums]
+                return Table([min(max(t, 0), TOP) for t in thresholds], range(len(law.probabilities)), law.specified)
+        bits *= 2
 
 
 def _add(parts: Sequence[balls.Real]) -> arb:

@@ -2,8 +2,10 @@
 
 Why AES-CTR: no known attack tells its output from fair coin flips, and hardware makes it faster than
 any statistical generator numpy has. Each thread has a stream of its own, so nothing is shared and
-nothing locks. A forked child throws the inherited stream away before its first draw, and every stream
-takes a new key from the operating system after `_KEY_LIFE` bytes. Bytes are handed out once.
+nothing locks. A forked child throws away the inherited stream, and the bytes waiting in its buffer,
+before its first draw; every stream takes a new key from the operating system after `_KEY_LIFE` bytes.
+Words are handed out once: taking the next one is a single step that neither a signal handler nor
+another thread can split.
 
 There is no seed. `replay.py` can put a recorded stream in place of this one for tests; nothing in the
 package imports it, and a test keeps it so.
@@ -12,16 +14,18 @@ package imports it, and a test keeps it so.
 from __future__ import annotations
 
 import os
+import struct
 import threading
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-_BLOCK = 1 << 15
+_BLOCK = 1 << 13
 _KEY_LIFE = 1 << 36
-_ZEROS = bytes(1 << 18)
+_ZEROS = memoryview(bytes(1 << 18))
 
 
 class Source(Protocol):
@@ -30,8 +34,8 @@ class Source(Protocol):
     def fill(self, target: memoryview) -> None: ...
 
 
-class _Keyed:
-    """One thread's AES-CTR stream."""
+class Keyed:
+    """An AES-CTR stream that takes a fresh key from the operating system whenever one is used up."""
 
     def __init__(self) -> None:
         self._left = 0
@@ -46,18 +50,25 @@ class _Keyed:
             part = target[start : start + len(_ZEROS)]
             if self._left < len(part):
                 self._rekey()
-            self._encryptor.update_into(memoryview(_ZEROS)[: len(part)], part)
             self._left -= len(part)
+            self._encryptor.update_into(_ZEROS[: len(part)], part)
 
 
 class _State(threading.local):
-    """What one thread holds: its source, the process it belongs to, and unused bytes for small draws."""
+    """What one thread holds: its source, the process it belongs to, and the words not yet handed out."""
 
     def __init__(self) -> None:
-        self.source: Source = _Keyed()
+        self.use(Keyed())
+
+    def use(self, source: Source) -> None:
+        self.source = source
         self.process = os.getpid()
-        self.buffer = bytearray(_BLOCK)
-        self.used = _BLOCK
+        self.waiting: Iterator[tuple[Any, ...]] = iter(())
+
+    def refill(self) -> None:
+        block = bytearray(_BLOCK)
+        self.source.fill(memoryview(block))
+        self.waiting = struct.iter_unpack("<Q", bytes(block))
 
 
 _state = _State()
@@ -65,48 +76,68 @@ _state = _State()
 
 def _forget() -> None:
     """Start afresh with a new key: called in every forked child."""
-    _state.__init__()  # type: ignore[misc]
+    _state.use(Keyed())
 
 
 os.register_at_fork(after_in_child=_forget)
 
 
-def _here() -> _State:
+def here() -> _State:
+    """This thread's state; the process is compared because a fork made outside Python runs no handler."""
     if _state.process != os.getpid():
         _forget()
     return _state
 
 
+def word() -> int:
+    """64 fair bits, for one draw."""
+    state = here()
+    while True:
+        for (value,) in state.waiting:
+            return int(value)
+        state.refill()
+
+
 def bits(count: int) -> int:
     """A whole number of `count` fair bits, for one draw."""
-    state = _here()
-    size = (count + 7) >> 3
-    if size > _BLOCK:
-        block = bytearray(size)
-        state.source.fill(memoryview(block))
-        return int.from_bytes(block, "little") >> (8 * size - count)
-    if state.used + size > _BLOCK:
-        state.source.fill(memoryview(state.buffer))
-        state.used = 0
-    start = state.used
-    state.used = start + size
-    value = int.from_bytes(state.buffer[start : start + size], "little")
-    state.buffer[start : start + size] = bytes(size)
-    return value >> (8 * size - count)
+    if count <= 64:
+        return word() >> (64 - count)
+    result = word() >> (-count % 64)
+    for _ in range((count - 1) // 64):
+        result = (result << 64) | word()
+    return result
 
 
 def words16(count: int) -> NDArray[np.uint16]:
     """`count` independent 16-bit words."""
-    return _words(count, np.dtype(np.uint16))
+    block = np.empty(count, dtype=np.uint16)
+    _fill(block)
+    return block
+
+
+def words32(count: int) -> NDArray[np.uint32]:
+    """`count` independent 32-bit words."""
+    block = np.empty(count, dtype=np.uint32)
+    _fill(block)
+    return block
 
 
 def words64(count: int) -> NDArray[np.uint64]:
     """`count` independent 64-bit words."""
-    return _words(count, np.dtype(np.uint64))
-
-
-def _words(count: int, kind: np.dtype[np.generic]) -> NDArray[np.generic]:
-    block = np.empty(count, dtype=kind)
-    if count:
-        _here().source.fill(memoryview(block).cast("B"))
+    block = np.empty(count, dtype=np.uint64)
+    _fill(block)
     return block
+
+
+def low_bits(size: int, count: int) -> NDArray[np.int64]:
+    """`size` independent whole numbers of `count` fair bits each, 1 <= count <= 63."""
+    if count <= 16:
+        return (words16(size) >> np.uint16(16 - count)).astype(np.int64)
+    if count <= 32:
+        return (words32(size) >> np.uint32(32 - count)).astype(np.int64)
+    return (words64(size) >> np.uint64(64 - count)).view(np.int64)
+
+
+def _fill(block: NDArray[Any]) -> None:
+    if block.size:
+        here().source.fill(block.view(np.uint8).data)

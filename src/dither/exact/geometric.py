@@ -13,24 +13,36 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache, partial
 
 from flint import arb
 
-from dither.exact import numbers
-from dither.exact.balls import ball, exp
-from dither.exact.law import Law, Piece
+from dither.exact import balls, numbers
+from dither.exact.balls import exp, missing
+from dither.exact.digits import Digits
+from dither.exact.law import Integers, Law, Piece
+from dither.exact.steps import TOP
+from dither.exact.table import Table
 
 SMALLEST_SCALE = Fraction(1, 1000)
 LARGEST_SCALE = Fraction(10**12)
-
-
-def missing(exponent: Fraction | int) -> arb:
-    """1 - e^-exponent, without losing digits where the exponent is small."""
-    return -ball(-exponent).expm1()
+_SMALL = 512  # up to here a cut law has a table of its own
 
 
 def checked_scale(scale: numbers.Number) -> Fraction:
     return numbers.between(scale, "scale", SMALLEST_SCALE, LARGEST_SCALE)
+
+
+@lru_cache(maxsize=64)
+def _digits(scale: Fraction, two_sided: bool) -> Digits:
+    return Digits(scale, two_sided)
+
+
+@lru_cache(maxsize=64)
+def _cut_table(law: Cut) -> Table:
+    return Table(
+        [min(balls.floor_near(partial(law.at_most, k), 64), TOP) for k in range(law.n)], range(law.n + 1), law.specified
+    )
 
 
 @dataclass(frozen=True)
@@ -75,6 +87,12 @@ class TwoSided(Law):
         distance = k if above else -k  # Pr[X >= k] = a^k / (1 + a) for k >= 0, and the mirror image
         return (("tail", self), -distance / self.scale) if distance >= 0 else (None, Fraction(0))
 
+    def _one(self) -> int:
+        return _digits(self.scale, True).one()
+
+    def _many(self, size: int) -> Integers:
+        return _digits(self.scale, True).many(size)
+
 
 @dataclass(frozen=True)
 class OneSided(Law):
@@ -103,6 +121,12 @@ class OneSided(Law):
 
     def pieces(self) -> tuple[Piece, ...]:
         return (Piece(0, None, lambda: missing(1 / self.scale).log(), -1 / self.scale, base=self),)
+
+    def _one(self) -> int:
+        return _digits(self.scale, False).one()
+
+    def _many(self, size: int) -> Integers:
+        return _digits(self.scale, False).many(size)
 
 
 @dataclass(frozen=True)
@@ -146,3 +170,13 @@ class Cut(Law):
             return (missing(1 / self.scale) / self._whole()).log()
 
         return (Piece(0, self.n, height, -1 / self.scale, base=self),)
+
+    # The remainder of an unlimited geometric variable has just this law: a^(j (n+1) + k) is a^k times what depends on j.
+    def _one(self) -> int:
+        return _cut_table(self).one() if self.n < _SMALL else _digits(self.scale, False).one() % (self.n + 1)
+
+    def _many(self, size: int) -> Integers:
+        if self.n < _SMALL:
+            return _cut_table(self).many(size)
+        found = _digits(self.scale, False).many(size)
+        return found % (self.n + 1) if self.n < 1 << 62 else found

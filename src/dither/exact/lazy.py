@@ -7,6 +7,7 @@ from flint import arb
 from dither.exact import balls, entropy
 
 _STEP = 64
+MARGIN = 2.0**-30  # over a thousand times what a float64 estimate in this package can be wrong by
 
 
 class Uniform:
@@ -44,3 +45,10 @@ class Uniform:
             if sharp:
                 self._extend(_STEP)
             bits = max(self.count + _STEP, bits if sharp else 2 * bits)
+
+    def below_about(self, estimate: float, threshold: balls.Real) -> bool:
+        """The same answer as `below`, given that `estimate` is within MARGIN of the threshold: balls only where it is close."""
+        if self.count < _STEP:
+            self._extend(_STEP - self.count)
+        gap = (self.prefix >> (self.count - 53)) * 2.0**-53 - estimate
+        return gap < 0 if abs(gap) > MARGIN else self.below(threshold)

@@ -9,13 +9,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
+import numpy as np
 from flint import arb
 
-from dither.exact import numbers
-from dither.exact.balls import ball, exp
-from dither.exact.geometric import missing
-from dither.exact.law import Law, Piece
+from dither.errors import ArgumentError
+from dither.exact import balls, dice, numbers
+from dither.exact.balls import ball, exp, missing
+from dither.exact.law import Integers, Law, Piece
+from dither.exact.numbers import show
+from dither.exact.steps import TOP
+from dither.exact.table import Table
+
+_SMALL = 512  # up to here a table of cells is faster than division
+
+
+@lru_cache(maxsize=32)
+def _flat_table(n: int) -> Table:
+    return Table([((k + 1) << 64) // n for k in range(n - 1)], range(n), lambda u: Flat(n).specified(u))
+
+
+@lru_cache(maxsize=32)
+def _coin_table(law: Law) -> Table:
+    return Table([min(balls.floor_near(lambda: law.at_most(0), 64), TOP)], (0, 1), law.specified)
 
 
 @dataclass(frozen=True)
@@ -54,9 +71,27 @@ class Flat(Law):
         allowed = numbers.between(probability, "probability", 0, 1, open_low=True, open_high=True) * self.n
         return self.n - allowed.numerator // allowed.denominator  # smallest t with n - t <= probability n
 
+    def _one(self) -> int:
+        return dice.below(self.n)
+
+    def _many(self, size: int) -> Integers:
+        if self.n > 1 << 63:
+            raise ArgumentError(
+                f"n must be at most 2^63 for an array of draws, and it is {show(Fraction(self.n))}.", fix="draw one at a time."
+            )
+        if self.n > _SMALL:
+            return dice.below_each(np.full(size, self.n, dtype=np.uint64))
+        return _flat_table(self.n).many(size)
+
 
 class _TwoValued(Law):
     """A law on 0 and 1, given by its two probabilities."""
+
+    def _one(self) -> int:
+        return _coin_table(self).one()
+
+    def _many(self, size: int) -> Integers:
+        return _coin_table(self).many(size)
 
     def _zero(self) -> arb:
         raise NotImplementedError
