@@ -67,6 +67,11 @@ class Exponential(Mechanism):
         return cls(epsilon=moved / positive(scale, "scale"), sensitivity=sensitivity, candidates=candidates, monotone=monotone)
 
     @property
+    def scale(self) -> Fraction:
+        """A lead of this many points makes a candidate e times as likely."""
+        return 1 / self._weight
+
+    @property
     def _weight(self) -> Fraction:
         return reading.weight(self.epsilon, self.sensitivity, self.monotone)
 

@@ -65,7 +65,7 @@ class Geometric(Mechanism):
         return answers.add(start, self._noise().draw(len(start)))
 
     def loss(self) -> Pure:
-        return Pure(self.epsilon)
+        return separate_loss(self.epsilon, self.sensitivity, None)
 
     def curve(self) -> Curve:
         return separate_curve(self.epsilon, self.sensitivity, None)
@@ -86,6 +86,12 @@ class Geometric(Mechanism):
             Example(cls(epsilon="0.1", sensitivity=L2(2, dimension=3)), 0, (2,)),
             Example(cls(epsilon="0.25", sensitivity=L1("5/2", dimension=2)), 10**9, (10**9 - 2,)),
         )
+
+
+def separate_loss(epsilon: Fraction, norm: Norm, grid: Fraction | None) -> Pure:
+    """All epsilon; if it falls on c coordinates in equal shares, rho is c (epsilon / c)^2 / 2 and not epsilon^2 / 2."""
+    moves = norm.separate(grid)
+    return Pure(epsilon, rho=epsilon**2 / (2 * moves[0])) if moves else Pure(epsilon)
 
 
 def separate_curve(epsilon: Fraction, norm: Norm, grid: Fraction | None) -> Curve:

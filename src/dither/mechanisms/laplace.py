@@ -25,7 +25,7 @@ from dither.exact.laws import Moved, TwoSided
 from dither.exact.numbers import Number, positive
 from dither.mechanisms import answers
 from dither.mechanisms.base import Example, Mechanism
-from dither.mechanisms.geometric import separate_curve
+from dither.mechanisms.geometric import separate_curve, separate_loss
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l1
 from dither.privacy.losses import Curve, Pure
 
@@ -76,7 +76,7 @@ class Laplace(Mechanism):
         return answers.value(k, self.grid)
 
     def loss(self) -> Pure:
-        return Pure(self.epsilon)
+        return separate_loss(self.epsilon, self.sensitivity, self.grid)
 
     def curve(self) -> Curve:
         return separate_curve(self.epsilon, self.sensitivity, self.grid)

@@ -73,6 +73,11 @@ class PermuteAndFlip(Mechanism):
         return cls(epsilon=moved / positive(scale, "scale"), sensitivity=sensitivity, candidates=candidates, monotone=monotone)
 
     @property
+    def scale(self) -> Fraction:
+        """A candidate this many points behind the best shows heads with probability 1/e."""
+        return 1 / self._weight
+
+    @property
     def _weight(self) -> Fraction:
         return reading.weight(self.epsilon, self.sensitivity, self.monotone)
 

@@ -69,6 +69,11 @@ class SparseVector(Mechanism):
         price = 2 * L1(sensitivity).total(None) / positive(scale, "scale")
         return cls(epsilon=price, sensitivity=sensitivity, threshold=threshold, cutoff=cutoff)
 
+    @property
+    def scale(self) -> Fraction:
+        """The scale of the noise on the threshold."""
+        return self.threshold_noise().scale
+
     def threshold_noise(self) -> TwoSided:
         """Drawn once per session."""
         return TwoSided(2 * self.sensitivity / self.epsilon)

@@ -21,7 +21,7 @@ from dither.exact.laws import Clamped, Moved, TwoSided
 from dither.exact.numbers import Number, positive
 from dither.mechanisms import answers
 from dither.mechanisms.base import Example, Mechanism, sure
-from dither.mechanisms.geometric import separate_curve
+from dither.mechanisms.geometric import separate_curve, separate_loss
 from dither.mechanisms.norms import Norm, Sensitivity, as_l1
 from dither.privacy.losses import Curve, Pure
 
@@ -70,7 +70,7 @@ class TruncatedGeometric(Mechanism):
         return np.clip(answers.add(inside, self._noise().draw(len(start))), 0, top)
 
     def loss(self) -> Pure:
-        return Pure(self.epsilon)
+        return separate_loss(self.epsilon, self.sensitivity, None)
 
     def curve(self) -> Curve:
         return separate_curve(self.epsilon, self.sensitivity, None)
