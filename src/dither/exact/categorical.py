@@ -110,7 +110,7 @@ class Categorical(Law):
         return {"log_weights": self.log_weights}
 
     def pieces(self) -> tuple[Piece, ...]:
-        normaliser = tuple(self._counts)
+        normaliser = ("categorical", *self._counts)
 
         def piece(k: int, w: Fraction) -> Piece:
             return Piece(k, k, lambda: ball(w - self.top) - self._total().log(), base=normaliser, offset=w - self.top)

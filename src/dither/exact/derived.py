@@ -140,12 +140,15 @@ class Clamped(Law):
 class Finite(Law):
     """Pr[k] = probabilities[k], reals that add up to one; one whose ball is exactly 0 is an impossible value.
 
+    `names` may say of each what it is: (base, offset) with log Pr[k] = r(base) + offset, as in `Piece`.
+
     >>> half = lambda: arb(0.5)
     >>> Finite((half, half)).span()
     (0, 1)
     """
 
     probabilities: tuple[balls.Real, ...]
+    names: tuple[tuple[Hashable, Fraction], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "probabilities", tuple(self.probabilities))
@@ -169,7 +172,8 @@ class Finite(Law):
 
     def pieces(self) -> tuple[Piece, ...]:
         def piece(k: int, real: balls.Real) -> Piece:
-            return Piece(k, k, lambda: real().log())
+            base, offset = self.names[k] if self.names else (None, Fraction(0))
+            return Piece(k, k, lambda: real().log(), base=base, offset=offset)
 
         return tuple(piece(k, real) for k, real in enumerate(self.probabilities) if not real().is_zero())
 

@@ -107,7 +107,9 @@ class PermuteAndFlip(Mechanism):
         behind = self._behind(exact)
         counts = Counter(behind)
         shared = {x: _probability(x, counts) for x in counts}
-        return Finite(tuple(shared[x] for x in behind))
+        # p_i = q_i times a real that depends on the others alone: their multiset names it.
+        names = {x: (("permute and flip", *sorted((counts - Counter([x])).items())), -x) for x in counts}
+        return Finite(tuple(shared[x] for x in behind), tuple(names[x] for x in behind))
 
     def margin(self, confidence: Number, *, candidates: int | None = None, best: int = 1) -> Fraction:
         """How far below the best score the chosen one may lie, rounded up.

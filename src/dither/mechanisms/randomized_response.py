@@ -104,6 +104,8 @@ class RandomizedResponse(Mechanism):
 
     def law(self, exact: int) -> Law:
         truth = min(max(answers.single(exact), 0), self.categories - 1)
+        if self.epsilon is not None:
+            return Categorical(tuple(self.epsilon * (k == truth) for k in range(self.categories)))
         table: list[Real] = [self._q] * self.categories
         table[truth] = self._p
         return Finite(tuple(table))

@@ -9,7 +9,7 @@ which the polynomial is not constant has no bound, and neither has an output tha
 
 Pieces that share a symbolic base differ by an exact rational: a ratio that *equals* the claim is then seen
 to be equal. Other constants are balls, raised in precision until they fall on one side of the claim; a
-ratio that still touches the claim at 2048 bits is accepted as a tie, and `slack` says by how much at most.
+ratio that still touches the claim at 8192 bits is accepted as a tie, and `slack` says by how much at most.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from dither.exact.numbers import Number, rational, show
 from dither.privacy.conversion import round_up
 from dither.privacy.losses import Loss
 
-_PRECISIONS = (128, 512, 2048)
-_SLACK = Fraction(1, 1 << 1024)
+_PRECISIONS = (128, 512, 2048, 8192)
+_SLACK = Fraction(1, 1 << 4096)
 
 
 class Verifiable(Protocol):
