@@ -16,6 +16,7 @@ Timing: O(candidates) for the preparation; the rare ball comparison depends on u
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -40,7 +41,8 @@ class Classes(Inner):
         self.counts = counts
         self._gap = gap
         self._sums = np.cumsum(counts * np.exp(-gaps))
-        self._total = float(self._sums[-1])
+        self._list = self._sums.tolist()
+        self._total = self._list[-1]
         self._margin = self._total * (2.0**-38 + counts.size * 2.0**-50)
 
     def span(self) -> tuple[int, int]:
@@ -53,7 +55,8 @@ class Classes(Inner):
     def _many(self, size: int) -> Integers:
         u = entropy.words64(size)
         x = (u >> np.uint64(11)).astype(np.float64) * (2.0**-53 * self._total)
-        found = np.minimum(np.searchsorted(self._sums, x, side="right"), self.counts.size - 1).astype(np.int64)
+        found: Integers = np.searchsorted(self._sums, x, side="right").astype(np.int64)
+        np.minimum(found, self.counts.size - 1, out=found)
         above = np.where(found < self.counts.size - 1, self._sums[found] - x, np.inf)
         below = np.where(found > 0, x - self._sums[found - 1], np.inf)
         for i in np.flatnonzero((above <= self._margin) | (below <= self._margin)):
@@ -61,7 +64,13 @@ class Classes(Inner):
         return found
 
     def _one(self) -> int:
-        return int(self._many(1)[0])
+        u = entropy.word()
+        x = (u >> 11) * (2.0**-53 * self._total)
+        last = len(self._list) - 1
+        found = min(bisect_right(self._list, x), last)
+        clear_above = found == last or self._list[found] - x > self._margin
+        clear_below = found == 0 or x - self._list[found - 1] > self._margin
+        return found if clear_above and clear_below else self.specified(Uniform(u, 64))
 
 
 def draw_index(scores: NDArray[np.int64], rate: Fraction) -> int:

@@ -45,7 +45,7 @@ def rational(value: Number, name: str) -> Fraction:
             fix=f"write {name} as an int, a Fraction, a float or text such as '1/2'.",
         )
     if abs(found) > _LARGEST:
-        raise ArgumentError(f"{name} is too large to be meant: more than 1e400.", fix=f"give a smaller {name}.")
+        raise ArgumentError(f"{name} is too large to be meant: more than 1e400.", fix=f"give {name} a smaller value.")
     return found
 
 
@@ -64,7 +64,7 @@ def positive(value: Number, name: str) -> Fraction:
     """The exact rational, refused unless it is above zero."""
     found = rational(value, name)
     if found <= 0:
-        raise ArgumentError(f"{name} must be above 0, and it is {show(found)}.", fix=f"give a {name} above 0.")
+        raise ArgumentError(f"{name} must be above 0, and it is {show(found)}.", fix=f"give {name} a value above 0.")
     return found
 
 
@@ -77,7 +77,7 @@ def between(
     if not fits:
         left, right = ("(" if open_low else "["), (")" if open_high else "]")
         rule = f"{left}{show(bottom)}, {show(top)}{right}"
-        raise ArgumentError(f"{name} must lie in {rule}, and it is {show(found)}.", fix=f"give a {name} in {rule}.")
+        raise ArgumentError(f"{name} must lie in {rule}, and it is {show(found)}.", fix=f"give {name} a value in {rule}.")
     return found
 
 
@@ -89,7 +89,7 @@ def whole(value: SupportsIndex, name: str, *, least: int | None = None) -> int:
         )
     found = int(value.__index__())
     if least is not None and found < least:
-        raise ArgumentError(f"{name} must be at least {least}, and it is {found}.", fix=f"give a {name} of {least} or more.")
+        raise ArgumentError(f"{name} must be at least {least}, and it is {found}.", fix=f"give {name} a value of {least} or more.")
     return found
 
 

@@ -7,6 +7,7 @@ ExpCoin(x)   Pr[1] = exp(-x)        x >= 0 rational
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -15,9 +16,10 @@ import numpy as np
 from flint import arb
 
 from dither.errors import ArgumentError
-from dither.exact import balls, dice, numbers
+from dither.exact import balls, dice, entropy, numbers
 from dither.exact.balls import ball, exp, missing
 from dither.exact.law import Integers, Law, Piece
+from dither.exact.lazy import Uniform
 from dither.exact.numbers import show
 from dither.exact.steps import TOP
 from dither.exact.table import Table
@@ -28,11 +30,6 @@ _SMALL = 512  # up to here a table of cells is faster than division
 @lru_cache(maxsize=32)
 def _flat_table(n: int) -> Table:
     return Table([((k + 1) << 64) // n for k in range(n - 1)], range(n), lambda u: Flat(n).specified(u))
-
-
-@lru_cache(maxsize=32)
-def _coin_table(law: Law) -> Table:
-    return Table([min(balls.floor_near(lambda: law.at_most(0), 64), TOP)], (0, 1), law.specified)
 
 
 @dataclass(frozen=True)
@@ -87,11 +84,23 @@ class Flat(Law):
 class _TwoValued(Law):
     """A law on 0 and 1, given by its two probabilities."""
 
+    # No table is kept: a coin's chance may come from private numbers, and a full cache would tell by its speed.
     def _one(self) -> int:
-        return _coin_table(self).one()
+        return self._at(entropy.word(), self._threshold())
 
     def _many(self, size: int) -> Integers:
-        return _coin_table(self).many(size)
+        u, t = entropy.words64(size), self._threshold()
+        found = (u >= np.uint64(t)).astype(np.int64)
+        for i in np.flatnonzero(u - np.uint64(t) < 2):
+            found[i] = self._at(int(u[i]), t)
+        return found
+
+    def _threshold(self) -> int:
+        """t <= Pr[0] 2^64 < t + 2."""
+        return min(balls.floor_near(self._zero, 64), TOP)
+
+    def _at(self, u: int, t: int) -> int:
+        return self.specified(Uniform(u, 64)) if t <= u < t + 2 else int(u >= t)
 
     def _zero(self) -> arb:
         raise NotImplementedError
@@ -127,6 +136,9 @@ class Coin(_TwoValued):
     def __post_init__(self) -> None:
         object.__setattr__(self, "p", numbers.between(self.p, "p", 0, 1))
 
+    def _threshold(self) -> int:
+        return min((1 - self.p).numerator * 2**64 // self.p.denominator, TOP)
+
     def _zero(self) -> arb:
         return ball(1 - self.p)
 
@@ -151,6 +163,9 @@ class ExpCoin(_TwoValued):
     def __post_init__(self) -> None:
         found = numbers.rational(self.x, "x")
         object.__setattr__(self, "x", numbers.between(found, "x", 0, max(found, Fraction(0))))
+
+    def _one(self) -> int:
+        return int(not Uniform().below_about(-math.expm1(-float(min(self.x, Fraction(1000)))), self._zero))
 
     def _zero(self) -> arb:
         return missing(self.x)

@@ -1,0 +1,33 @@
+"""How often the sampled tests may fail by bad luck: once in 10^9 whole runs, divided among them by name.
+
+A test that draws takes `share("its name")` and fails only on what a correct sampler does with at most that probability.
+A new sampled test adds a line here; the shares of all others shrink a little, the sum stays.
+"""
+
+from __future__ import annotations
+
+ALLOWANCE = 1e-9
+
+WEIGHTS = {
+    "two-sided geometric": 2,
+    "one-sided geometric": 1,
+    "cut geometric": 1,
+    "gaussian": 2,
+    "categorical": 1,
+    "flat": 1,
+    "coins": 1,
+    "finite": 1,
+    "low digits": 1,
+    "one draw at a time": 1,
+    "fair bits": 1,
+    "mechanisms": 4,
+    "attacks": 4,
+    "audit": 8,
+    "clipped mean": 1,
+    "other": 4,
+}
+
+
+def share(name: str, tests: int = 1) -> float:
+    """The false-alarm probability of one of `tests` tests that go by this name."""
+    return ALLOWANCE * WEIGHTS[name] / (sum(WEIGHTS.values()) * tests)
