@@ -6,6 +6,7 @@ import copy
 import os
 import pickle
 import threading
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -121,7 +122,9 @@ def test_a_budget_object_that_is_copied_by_the_framework(
 def test_a_forked_child_cannot_spend_the_parents_budget() -> None:
     budget = PureFilter(1)
     reading, writing = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads
+        child = os.fork()
     if child == 0:  # pragma: no cover
         try:
             budget.try_spend(Pure(1))

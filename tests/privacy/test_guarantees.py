@@ -127,6 +127,12 @@ def test_one_more_pure_query_would_break_the_budget_or_the_margin() -> None:
     assert queries(Pure("1/100"), 1) == 0
 
 
+def test_enormous_margins_end_at_the_largest_noise() -> None:
+    assert queries(Pure(1), 10**14) == 10**12
+    assert queries(Approx(1, "1e-6"), 10**14) > 10**12
+    assert queries(Pure(0), 10) == 0
+
+
 @pytest.mark.parametrize("loss", [Pure("0.1"), Pure(3), Approx(1, "1e-6"), ZCDP("0.1"), Pure(5000)])
 @pytest.mark.parametrize("neighbours", [AddRemove(), Replace(100)])
 def test_every_loss_can_be_described(loss: Pure, neighbours: AddRemove) -> None:
@@ -148,6 +154,7 @@ def test_bad_input_is_refused() -> None:
         lambda: posterior(Pure(1), "1/2", neighbours=Group(AddRemove(), 2)),  # type: ignore[arg-type]
         lambda: posterior(Pure(1), "1/2", people=0),
         lambda: queries(Pure(1), 0),
+        lambda: queries(Approx(1, 1), 10),
         lambda: queries(ZCDP(1), 10),  # type: ignore[arg-type]
         lambda: queries(Pure(1), 10, 1),
         lambda: factor(float("nan")),

@@ -6,14 +6,16 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import cache
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
+from dither.mechanisms.geometric import Geometric
 from dither.privacy import sensitivity as s
-from dither.privacy.neighbours import AddRemove, Group, Neighbours, Replace
+from dither.privacy.neighbours import AddRemove, Group, Neighbours, Replace, single
 
 LOW, HIGH, MIDDLE = Fraction(-1), Fraction(2), Fraction(1, 2)
 VALUES = (LOW, Fraction(0), MIDDLE, HIGH)
@@ -25,20 +27,18 @@ def tables(sizes: range, values: tuple[Fraction, ...] = VALUES) -> Iterator[Tabl
         yield from itertools.combinations_with_replacement(values, n)
 
 
-def apart(left: Table, right: Table) -> tuple[int, int]:
-    """How many records are only in the left and only in the right table."""
-    a, b = Counter(left), Counter(right)
-    return (a - b).total(), (b - a).total()
-
-
-def neighbouring(left: Table, right: Table, relation: Neighbours) -> bool:
-    out, into = apart(left, right)
-    steps = relation.steps
-    if isinstance(relation, Group):
-        relation = relation.of
-    if isinstance(relation, AddRemove):
-        return out + into <= steps
-    return out == into <= steps
+@cache
+def neighbouring(sizes: range, values: tuple[Fraction, ...], relation: Neighbours) -> list[tuple[Table, Table]]:
+    """All pairs of tables of these sizes that the relation calls neighbours, by counting what is only in one of them."""
+    counted = [(table, tuple(table.count(v) for v in values)) for table in tables(sizes, values)]
+    found = []
+    for (left, a), (right, b) in itertools.combinations(counted, 2):
+        moves = [x - y for x, y in zip(a, b, strict=True)]
+        out, into = sum(m for m in moves if m > 0), -sum(m for m in moves if m < 0)
+        replacing = isinstance(single(relation), Replace)
+        if out == into <= relation.steps if replacing else out + into <= relation.steps:
+            found.append((left, right))
+    return found
 
 
 def enumerated(
@@ -48,12 +48,12 @@ def enumerated(
     values: tuple[Fraction, ...] = VALUES,
 ) -> Fraction:
     """The largest L1 distance of the statistic over all neighbouring tables of these sizes."""
-    found = [(table, statistic(table)) for table in tables(sizes, values)]
+    known = {table: statistic(table) for table in tables(sizes, values)}
     worst = Fraction(0)
-    for (left, x), (right, y) in itertools.combinations(found, 2):
-        if neighbouring(left, right, relation):
-            pairs = [(x, y)] if isinstance(x, Fraction) else zip(x, y, strict=True)
-            worst = max(worst, sum((abs(a - b) for a, b in pairs), start=Fraction(0)))
+    for left, right in neighbouring(sizes, values, relation):
+        x, y = known[left], known[right]
+        pairs = [(x, y)] if isinstance(x, Fraction) else zip(x, y, strict=True)
+        worst = max(worst, sum((abs(a - b) for a, b in pairs), start=Fraction(0)))
     return worst
 
 
@@ -97,7 +97,7 @@ SIZED = [
 
 
 def sizes(relation: Neighbours, at_least: int = 0, most: int = 5) -> range:
-    inner = relation.of if isinstance(relation, Group) else relation
+    inner = single(relation)
     if isinstance(inner, Replace):
         return range(inner.n, inner.n + 1) if inner.n else range(max(at_least, 1), most + 1)
     return range(at_least, most + 1)
@@ -225,6 +225,12 @@ def test_without_bounds_the_answer_is_a_reason(statistic: Callable[..., object])
         found = statistic(*bounds)
         assert isinstance(found, s.Unbounded)
         assert "declare bounds" in str(found)
+
+
+def test_a_sensitivity_feeds_straight_into_a_mechanism_and_a_reason_does_not() -> None:
+    assert Geometric(epsilon=1, sensitivity=s.histogram(Replace())).scale == 2
+    with pytest.raises(ArgumentError, match="sensitivity"):
+        Geometric(epsilon=1, sensitivity=s.maximum())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ from flint import arb
 
 from dither.errors import ArgumentError, PriceError
 from dither.exact.balls import ball, exp, lower, upper, working
-from dither.exact.law import search
+from dither.exact.gaussian import LARGEST_VARIANCE
+from dither.exact.geometric import LARGEST_SCALE, SMALLEST_SCALE
+from dither.exact.law import Law, search
 from dither.exact.laws import Gaussian, TwoSided
 from dither.exact.numbers import Number, between, rational, show, whole
 from dither.privacy import parts
@@ -121,12 +123,14 @@ def queries(budget: Pure | Approx, margin: int, confidence: Number = "0.95") -> 
             "budget must be Pure(epsilon) or Approx(epsilon, delta).", fix="state the budget as one of the two."
         )
     eps, delta = budget.pair()
-    pure = _most(lambda k: TwoSided(k / eps).radius(sure) <= reach) if eps else 0
+    if delta == 1:
+        raise ArgumentError("budget must have a delta below 1: at 1 nothing is protected.", fix="give a smaller delta.")
+    pure = _most(lambda k: _reaches(TwoSided, k / eps, LARGEST_SCALE, reach, sure)) if eps else 0
     if not delta:
         return pure
-    scale = Fraction(_most(lambda j: TwoSided(Fraction(j, 1000)).radius(sure) <= reach), 1000)
+    scale = Fraction(_most(lambda j: _reaches(TwoSided, Fraction(j, 1000), LARGEST_SCALE, reach, sure)), 1000)
     grid = Fraction(reach * reach, 1 << 16)
-    variance = grid * _most(lambda j: Gaussian(grid * j).radius(sure) <= reach)
+    variance = grid * _most(lambda j: _reaches(Gaussian, grid * j, LARGEST_VARIANCE, reach, sure))
     noises = [Curve.of(parts.DiscreteLaplace(1 / scale, 1))] if scale else []
     noises += [Curve.of(parts.DiscreteGaussian(1, variance))] if variance else []
     return max([pure, *(_most(_fits(noise, eps, delta)) for noise in noises)])
@@ -181,19 +185,18 @@ def _steps(about: str, neighbours: AddRemove | Replace) -> int:
 
 
 def _fits(noise: Curve, epsilon: Fraction, delta: Fraction) -> Callable[[int], bool]:
-    return lambda k: noise.repeat(k).delta(epsilon) <= delta
+    """Do k of them fit? The zCDP bound answers far from the border, the exact curve near it."""
+    return lambda k: noise.repeat(k).zcdp().delta(epsilon) <= delta or noise.repeat(k).delta(epsilon) <= delta
+
+
+def _reaches(noise: Callable[[Fraction], Law], size: Fraction, largest: Fraction, margin: int, sure: Fraction) -> bool:
+    """Does noise of this size stay within the margin? Larger than the samplers go: no; smaller: as their smallest does."""
+    return size <= largest and noise(max(size, SMALLEST_SCALE)).radius(sure) <= margin
 
 
 def _most(holds: Callable[[int], bool]) -> int:
     """The largest k >= 0 for which it holds (it must fail once, and for all larger k)."""
-
-    def fails(k: int) -> bool:
-        try:
-            return not holds(k)
-        except ArgumentError:  # a scale below the range of the samplers: less noise than any question needs
-            return False
-
-    return search(fails, 1, None) - 1
+    return search(lambda k: not holds(k), 1, None) - 1
 
 
 def _up(real: Callable[[], arb]) -> Fraction:

@@ -10,6 +10,7 @@ which the polynomial is not constant has no bound, and neither has an output tha
 Pieces that share a symbolic base differ by an exact rational: a ratio that *equals* the claim is then seen
 to be equal. Other constants are balls, raised in precision until they fall on one side of the claim; a
 ratio that still touches the claim at 8192 bits is accepted as a tie, and `slack` says by how much at most.
+What can be neither proved nor refuted counts as broken.
 """
 
 from __future__ import annotations
@@ -18,13 +19,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from dither.errors import ArgumentError
 from dither.exact import balls
 from dither.exact.law import Law, Piece
 from dither.exact.numbers import Number, rational, show
-from dither.privacy.conversion import round_up
 from dither.privacy.losses import Loss
 
 _PRECISIONS = (128, 512, 2048, 8192)
@@ -63,7 +63,6 @@ class Verified:
 def verify(mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], claimed: Number | None = None) -> Verified:
     """Check the claim (the mechanism's own pure epsilon, unless another is given) on pairs of neighbouring answers.
 
-    >>> from dataclasses import dataclass
     >>> from dither.exact.laws import Moved, TwoSided
     >>> from dither.privacy.losses import Pure
     >>> class Noisy:
@@ -77,14 +76,13 @@ def verify(mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], claimed: Num
     if not checked:
         raise ArgumentError("pairs must hold at least one pair of neighbouring answers, and it is empty.", fix="give a pair.")
     for bits in _PRECISIONS:
-        (worst, output), pair = max(((_worst(x, y, bits), pair) for pair, x, y in checked), key=lambda item: item[0][0])
-        if worst <= bound:
-            return Verified(worst, bound, True, pair, output)
-    if worst <= bound + _SLACK:
-        return Verified(worst, bound, True, pair, output, _SLACK)
-    if isinstance(worst, Fraction) and worst.denominator.bit_length() > _PRECISIONS[1]:  # a ball's end: too long to read
-        worst = round_up(worst, _PRECISIONS[0])
-    return Verified(worst, bound, False, pair, output)
+        found, pair = max(((_worst(x, y, bits), pair) for pair, x, y in checked), key=lambda item: item[0].high)
+        if found.high <= bound:
+            return Verified(found.high, bound, True, pair, found.output)
+        if found.low > bound:
+            return Verified(found.high, bound, False, pair, found.output)
+    tie = found.high <= bound + _SLACK
+    return Verified(found.high, bound, tie, pair, found.output, _SLACK if tie else Fraction(0))
 
 
 @dataclass(frozen=True)
@@ -133,18 +131,32 @@ def _at(piece: Piece | None, first: int | None) -> Piece | None:
     return piece if first is not None and piece.first <= first else None
 
 
-def _worst(x: Law, y: Law, bits: int) -> tuple[Fraction | float, int | None]:
-    """An upper bound of the largest |log ratio| at a working precision, and the output where it was found."""
-    worst: tuple[Fraction | float, int | None] = (Fraction(0), None)
+class _Worst(NamedTuple):
+    """Bounds of the largest |log ratio|, and the output where the upper one was found."""
+
+    high: Fraction | float
+    low: Fraction | float
+    output: int | None
+
+
+def _worst(x: Law, y: Law, bits: int) -> _Worst:
+    """The largest |log ratio| over all outputs, as far as a working precision shows it."""
+    worst, certain, output = Fraction(0), Fraction(0), None
     for segment in _segments(x.pieces(), y.pieces()):
-        if segment.left is None or segment.right is None or segment.endless():
-            return math.inf, segment.first if segment.left is None or segment.right is None else None
-        low, high = _constants(segment.left, segment.right, bits)
+        if segment.left is None or segment.right is None:
+            return _Worst(math.inf, math.inf, segment.first)
+        if segment.endless():
+            return _Worst(math.inf, math.inf, None)
+        bounds = _constants(segment.left, segment.right, bits)
+        if bounds is None:
+            return _Worst(math.inf, Fraction(0), None)
         slope, bend = segment.left.slope - segment.right.slope, segment.left.bend - segment.right.bend
         for k in _candidates(segment, slope, bend):
-            moving = slope * k + bend * k * k
-            worst = max(worst, (high + moving, k), (-low - moving, k), key=lambda item: item[0])
-    return worst
+            low, high = (end + slope * k + bend * k * k for end in bounds)
+            certain = max(certain, low, -high)
+            if max(high, -low) > worst:
+                worst, output = max(high, -low), k
+    return _Worst(worst, certain, output)
 
 
 def _candidates(segment: _Segment, slope: Fraction, bend: Fraction) -> list[int]:
@@ -157,13 +169,12 @@ def _candidates(segment: _Segment, slope: Fraction, bend: Fraction) -> list[int]
     return ends + inside
 
 
-def _constants(left: Piece, right: Piece, bits: int) -> tuple[Fraction | float, Fraction | float]:
+def _constants(left: Piece, right: Piece, bits: int) -> tuple[Fraction, Fraction] | None:
     """Bounds of the difference of the two constants: equal and exact if they share a base."""
     if left.base is not None and left.base == right.base:
-        exact = left.offset - right.offset
-        return exact, exact
+        return left.offset - right.offset, left.offset - right.offset
     with balls.working(bits):  # bounds are rounded at the working precision, so they are taken inside
         difference = left.constant() - right.constant()
         if not difference.is_finite():  # a probability whose ball still touches zero: more bits will part them
-            return -math.inf, math.inf
+            return None
         return balls.lower(difference), balls.upper(difference)
