@@ -150,7 +150,6 @@ class Buckets:
         self.m = 0
         while variance >= WHOLE_UP_TO << (2 * self.m):
             self.m += 1
-        self._float = float(variance)
         sure = Sure(variance, self.m)
         a, b, c, short = sure.lists()
         marks = steps.shares(sure.tails(a, c), a[0] + b[0], short)
@@ -180,7 +179,7 @@ class Buckets:
                 return (t << self.m) + entropy.bits(self.m)
             t = self.second.one()
             x = (t << self.m) + entropy.bits(self.m)
-            if self._accept(t, x, Uniform()):
+            if self.accept(t, x, Uniform()):
                 return x
 
     def many(self, size: int) -> Integers:
@@ -189,7 +188,7 @@ class Buckets:
         left = [start + self._chunk(result[start : start + CHUNK]) for start in starts]
         open_places = np.concatenate(left) if left else np.empty(0, dtype=np.intp)
         while open_places.size:
-            x, kept = self._unsure(open_places.size)
+            x, kept = self.unsure(open_places.size)
             result[open_places[kept]] = x[kept]
             lost = open_places[~kept]
             anew = np.empty(lost.size, dtype=np.int64)
@@ -209,32 +208,35 @@ class Buckets:
         np.left_shift(t, self.m, out=out)
         out |= entropy.low_bits(len(out), self.m)
 
-    def _unsure(self, size: int) -> tuple[Integers, NDArray[np.bool_]]:
+    def unsure(self, size: int) -> tuple[Integers, NDArray[np.bool_]]:
         """Values for the unsure cell, and which of them are accepted."""
         t = self.second.chunk(size)[0].astype(np.int64)
         x = np.empty(size, dtype=np.int64)
         self._join(x, t)
-        w, v = 1 << self.m, self._float
-        base, e = (t << self.m).astype(np.float64), (x - (t << self.m)).astype(np.float64)
-        # x^2 - far^2 and near^2 - far^2, factored so that nothing cancels
-        right = t >= 0
-        to_far = np.where(right, w - 1 - e, e)
-        sum_far = np.where(right, 2 * base + e + (w - 1), -(2 * base + e))
-        sum_near = np.where(right, 2 * base + (w - 1), -(2 * base + (w - 1)))
-        chance = np.expm1(to_far * sum_far / (2 * v)) / np.expm1((w - 1) * sum_near / (2 * v))
         u = entropy.words64(size)
-        gap = (u >> np.uint64(11)).astype(np.float64) * 2.0**-53 - chance
+        gap = (u >> np.uint64(11)).astype(np.float64) * 2.0**-53 - self.chance(t, x)
         accepted = gap < 0
         for i in np.flatnonzero(np.abs(gap) <= MARGIN):
-            accepted[i] = self._accept(int(t[i]), int(x[i]), Uniform(int(u[i]), 64))
+            accepted[i] = self.accept(int(t[i]), int(x[i]), Uniform(int(u[i]), 64))
         return x, accepted
 
-    def _accept(self, t: int, x: int, u: Uniform) -> bool:
-        """Is u < (f(x) - f(far)) / (f(near) - f(far))? Decided by balls."""
+    def chance(self, t: Integers, x: Integers) -> NDArray[np.float64]:
+        """About (f(x) - f(far)) / (f(near) - f(far)), with far^2 - x^2 and far^2 - near^2 factored so that nothing cancels."""
+        w, v, base = 1 << self.m, float(self.variance), (t << self.m).astype(np.float64)
+        e, right = x - base, t >= 0
+        to_far = np.where(right, w - 1 - e, e)
+        sum_far = np.abs(2 * base + e + np.where(right, w - 1, 0))
+        sum_near = np.abs(2 * base + (w - 1))
+        chance: NDArray[np.float64] = np.expm1(to_far * sum_far / (2 * v)) / np.expm1((w - 1) * sum_near / (2 * v))
+        return chance
+
+    def exact_chance(self, t: int, x: int) -> arb:
         w = 1 << self.m
         ends = (t * w, t * w + w - 1)
         near, far = ends if t >= 0 else ends[::-1]
-        if x in (near, far):
-            return x == near
         two = 2 * self.variance
-        return u.below(lambda: rise((far * far - x * x) / two) / rise((far * far - near * near) / two))
+        return rise((far * far - x * x) / two) / rise((far * far - near * near) / two)
+
+    def accept(self, t: int, x: int, u: Uniform) -> bool:
+        """Is u < (f(x) - f(far)) / (f(near) - f(far))? Decided by balls."""
+        return u.below(lambda: self.exact_chance(t, x))

@@ -40,10 +40,10 @@ class Classes(Inner):
     def __init__(self, gaps: Floats, counts: Integers, gap: Callable[[int], Fraction]) -> None:
         self.counts = counts
         self._gap = gap
-        self._sums = np.cumsum(counts * np.exp(-gaps))
-        self._list = self._sums.tolist()
+        self.sums = np.cumsum(counts * np.exp(-gaps))
+        self._list = self.sums.tolist()
         self._total = self._list[-1]
-        self._margin = self._total * (2.0**-38 + counts.size * 2.0**-50)
+        self.margin = self._total * (2.0**-38 + counts.size * 2.0**-50)
 
     def span(self) -> tuple[int, int]:
         return 0, self.counts.size - 1
@@ -55,11 +55,11 @@ class Classes(Inner):
     def _many(self, size: int) -> Integers:
         u = entropy.words64(size)
         x = (u >> np.uint64(11)).astype(np.float64) * (2.0**-53 * self._total)
-        found: Integers = np.searchsorted(self._sums, x, side="right").astype(np.int64)
+        found: Integers = np.searchsorted(self.sums, x, side="right").astype(np.int64)
         np.minimum(found, self.counts.size - 1, out=found)
-        above = np.where(found < self.counts.size - 1, self._sums[found] - x, np.inf)
-        below = np.where(found > 0, x - self._sums[found - 1], np.inf)
-        for i in np.flatnonzero((above <= self._margin) | (below <= self._margin)):
+        above = np.where(found < self.counts.size - 1, self.sums[found] - x, np.inf)
+        below = np.where(found > 0, x - self.sums[found - 1], np.inf)
+        for i in np.flatnonzero((above <= self.margin) | (below <= self.margin)):
             found[i] = self.specified(Uniform(int(u[i]), 64))
         return found
 
@@ -68,8 +68,8 @@ class Classes(Inner):
         x = (u >> 11) * (2.0**-53 * self._total)
         last = len(self._list) - 1
         found = min(bisect_right(self._list, x), last)
-        clear_above = found == last or self._list[found] - x > self._margin
-        clear_below = found == 0 or x - self._list[found - 1] > self._margin
+        clear_above = found == last or self._list[found] - x > self.margin
+        clear_below = found == 0 or x - self._list[found - 1] > self.margin
         return found if clear_above and clear_below else self.specified(Uniform(u, 64))
 
 

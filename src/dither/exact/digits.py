@@ -40,6 +40,7 @@ from dither.exact.table import CHUNK, Small, Table
 MIDDLE_BITS = 9
 _AGAIN = 1 << MIDDLE_BITS
 _TOP_SCALE = 32
+_WHOLE_UP_TO = 40  # up to this scale one table does it
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Top(Inner):
     def at_most(self, k: int) -> arb:
         if k >= 0:
             return 1 - self._share() * exp(-(k + 1) * self._rate())
-        return (1 - self._share()) * exp((k + 1) * self._rate()) if self.two_sided else arb(0)
+        return self._share() * exp((k + 1) * self._rate() - 1 / self.scale) if self.two_sided else arb(0)
 
     def table(self) -> Table:
         up = steps.powers(lambda: self._share() * exp(-self._rate()), lambda: exp(-self._rate()))
@@ -108,20 +109,24 @@ class Middle(Inner):
         return Table(thresholds, range(last + 1), self.specified, always_look=_AGAIN)
 
 
+def split(scale: Fraction) -> tuple[int, int]:
+    """How many bits t stands above, and how many of them are low ones."""
+    m = 0
+    if scale > _WHOLE_UP_TO:
+        while scale >= _TOP_SCALE << m:
+            m += 1
+    return m, max(m - MIDDLE_BITS, 0)
+
+
 class Digits:
     """A sampler for TwoSided and OneSided of one scale."""
 
-    def __init__(self, scale: Fraction, two_sided: bool, whole_up_to: int = 40) -> None:
+    def __init__(self, scale: Fraction, two_sided: bool) -> None:
         self.scale = scale
-        self.m = 0
-        if scale > whole_up_to:
-            while scale >= _TOP_SCALE << self.m:
-                self.m += 1
-        self.low = max(self.m - MIDDLE_BITS, 0)
+        self.m, self.low = split(scale)
         self.top = Top(scale, self.m, two_sided).table()
         if self.m:
-            self._law = Middle(scale, self.m - self.low, self.low)
-            self.middle = self._law.table()
+            self.middle = Middle(scale, self.m - self.low, self.low).table()
 
     def one(self) -> int:
         t = self.top.one()
@@ -129,7 +134,7 @@ class Digits:
             return t
         h = self.middle.one()
         if h == _AGAIN:
-            return self._rare(t)
+            return self.rare(t)
         d = (h << self.low) | (entropy.bits(self.low) if self.low else 0)
         return (t << self.m) + (d ^ ((1 << self.m) - 1) if t < 0 else d)
 
@@ -147,7 +152,7 @@ class Digits:
         again = looked[h[looked] == _AGAIN]
         self._join(out, t, h)
         for i in again:
-            out[i] = self._rare(int(t[i]))
+            out[i] = self.rare(int(t[i]))
 
     def _join(self, out: Integers, t: Small, h: Small) -> None:
         bits = self.m - self.low
@@ -163,7 +168,7 @@ class Digits:
         np.left_shift(joined, self.low, out=out, dtype=np.int64)
         out |= entropy.low_bits(len(out), self.low)
 
-    def _rare(self, t: int) -> int:
+    def rare(self, t: int) -> int:
         """X given t and the last cell: h and e drawn on their own."""
         h = _AGAIN
         while h == _AGAIN:  # h given that it is not the last cell has just its law

@@ -89,7 +89,9 @@ def whole(value: SupportsIndex, name: str, *, least: int | None = None) -> int:
         )
     found = int(value.__index__())
     if least is not None and found < least:
-        raise ArgumentError(f"{name} must be at least {least}, and it is {found}.", fix=f"give {name} a value of {least} or more.")
+        raise ArgumentError(
+            f"{name} must be at least {least}, and it is {found}.", fix=f"give {name} a value of {least} or more."
+        )
     return found
 
 

@@ -1,0 +1,38 @@
+"""Bits of our choice in place of the entropy door, to reach what chance would never show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from dither.exact import replay
+from dither.exact.law import Law
+from dither.exact.lazy import Uniform
+
+T = TypeVar("T")
+
+
+class Chosen:
+    """A source that gives the stated bytes first and a recorded stream afterwards."""
+
+    def __init__(self, first: bytes, then: bytes = b"then") -> None:
+        self._first = first
+        self._then = replay.Recorded(then)
+
+    def fill(self, target: memoryview) -> None:
+        count = min(len(self._first), len(target))
+        target[:count] = self._first[:count]
+        self._first = self._first[count:]
+        if count < len(target):
+            self._then.fill(target[count:])
+
+
+def with_bits(first: bytes, action: Callable[[], T], then: bytes = b"then") -> T:
+    with replay.source(Chosen(first, then)):
+        return action()
+
+
+def specified(law: Law, u: int, then: bytes = b"then") -> int:
+    """The specification's value at the real that starts with the 64 bits u and goes on with the recorded stream."""
+    with replay.stream(then):
+        return law.specified(Uniform(u, 64))
