@@ -133,6 +133,17 @@ def test_rare_and_common_draws_of_an_array_are_all_filled_in() -> None:
     assert set(found >> digits.m) == {int(digits.top.arrays()[0][0x8000])}
 
 
+@pytest.mark.parametrize("scale", [Fraction(41), Fraction(1000), Fraction(10**6), Fraction(10**12)])
+def test_arrays_put_digits_together_as_the_formula_says(scale: Fraction) -> None:
+    digits = Digits(scale, True)
+    bits = digits.m - digits.low
+    t, h = (a.ravel().astype(np.int16) for a in np.meshgrid([-1400, -2, -1, 0, 1, 1400], range(1 << bits)))
+    wanted = [(int(i) << bits) + (int(j) ^ ((1 << bits) - 1) if i < 0 else int(j)) for i, j in zip(t, h, strict=True)]
+    out = np.empty(len(t), dtype=np.int64)
+    digits.join(out, t, h.copy())
+    assert (out >> digits.low).tolist() == wanted
+
+
 @given(estimate=st.floats(0, 1), u=st.integers(0, 2**64 - 1))
 def test_an_estimate_never_changes_the_answer(estimate: float, u: int) -> None:
     truth = Fraction(estimate)

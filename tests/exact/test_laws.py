@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dither.errors import ArgumentError
 from dither.exact import balls, laws
 from dither.exact.law import Law
-from dither.exact.laws import Categorical, Coin, Cut, ExpCoin, Finite, Flat, Gaussian, Moved, OneSided, TwoSided
+from dither.exact.laws import Categorical, Clamped, Coin, Cut, ExpCoin, Finite, Flat, Gaussian, Moved, OneSided, TwoSided
 from exact.registry import EXAMPLES, middle, width
 
 any_law = st.sampled_from(EXAMPLES)
@@ -140,6 +140,9 @@ WRONG = [
     (lambda: Flat(2).draw(-1), "size"),
     (lambda: TwoSided(1).draw(2.0), "size"),
     (lambda: Flat(2**63 + 1).draw(3), "n"),
+    (lambda: Moved(Flat(2), 2**62).draw(3), "by"),
+    (lambda: Moved(Flat(2**63), -5).draw(3), "by"),
+    (lambda: Clamped(Flat(2), 2**63, 2**64).draw(3), "low and high"),
     (lambda: TwoSided(1).radius(1), "confidence"),
     (lambda: TwoSided(1).upper_tail(0), "probability"),
 ]

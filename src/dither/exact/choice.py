@@ -35,7 +35,7 @@ FARTHEST = 1000  # exp(-745) is the smallest float; a gap beyond this counts as 
 
 
 class Classes(Inner):
-    """The law of the class. `gaps` are float64 values within 2^-52 (relative) of `gap(j)`, cut at FARTHEST."""
+    """The law of the class. `gaps` are float64 values within 2^-51 (relative) of `gap(j)`, cut at FARTHEST; the first is 0."""
 
     def __init__(self, gaps: Floats, counts: Integers, gap: Callable[[int], Fraction]) -> None:
         self.counts = counts
@@ -84,7 +84,7 @@ def draw_index(scores: NDArray[np.int64], rate: Fraction) -> int:
         raise ArgumentError(
             "scores must be a non-empty one-dimensional array of integers.", fix="give one integer per candidate."
         )
-    rate = numbers.between(rate, "rate", 0, max(numbers.rational(rate, "rate"), Fraction(0)))
+    rate = numbers.not_negative(rate, "rate")
     top = int(scores.max())
     gaps, counts = _tally(np.uint64(top % 2**64) - scores.astype(np.uint64))
     floats = np.minimum(gaps.astype(np.float64) * float(min(rate, Fraction(10**6))), FARTHEST)

@@ -22,12 +22,13 @@ from dither.exact.law import Integers, Law, Piece
 from dither.exact.steps import TOP
 from dither.exact.table import Table
 
+_WIDEST = 1 << 62  # what an array of int64 holds with room for noise
 _LARGEST = 4096  # up to here a finite law is drawn by a table
 
 
 @dataclass(frozen=True)
 class Moved(Law):
-    """The law of X + by. An array of draws needs |X + by| < 2^63; one draw has no limit.
+    """The law of X + by. An array of draws needs values within 2^62; one draw has no limit.
 
     >>> from dither.exact.simple import Flat
     >>> Moved(Flat(6), 1).span()
@@ -71,6 +72,9 @@ class Moved(Law):
         return self.law.draw() + self.by
 
     def _many(self, size: int) -> Integers:
+        ends = (self.by, *(end for end in self.span() if end is not None))
+        if any(abs(end) > _WIDEST for end in ends):  # the text shows no value: `by` may be a private answer
+            raise ArgumentError("by must keep all values within 2^62 for an array of draws.", fix="draw one at a time.")
         return self.law.draw(size) + np.int64(self.by)
 
 
@@ -133,7 +137,10 @@ class Clamped(Law):
         return self._clamp(self.law.draw())
 
     def _many(self, size: int) -> Integers:
-        return np.clip(self.law.draw(size), self.low, self.high)
+        low, high = max(self.low, -_WIDEST), min(self.high, _WIDEST)
+        if low > high:
+            raise ArgumentError("low and high must reach within 2^62 for an array of draws.", fix="draw one at a time.")
+        return np.clip(self.law.draw(size), low, high)
 
 
 @dataclass(frozen=True)

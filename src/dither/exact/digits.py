@@ -150,11 +150,11 @@ class Digits:
         t, _ = self.top.chunk(len(out))
         h, looked = self.middle.chunk(len(out))
         again = looked[h[looked] == _AGAIN]
-        self._join(out, t, h)
+        self.join(out, t, h)
         for i in again:
             out[i] = self.rare(int(t[i]))
 
-    def _join(self, out: Integers, t: Small, h: Small) -> None:
+    def join(self, out: Integers, t: Small, h: Small) -> None:
         bits = self.m - self.low
         flip = t >> 15
         flip &= (1 << bits) - 1

@@ -36,7 +36,7 @@ def rational(value: Number, name: str) -> Fraction:
     elif isinstance(value, (float, np.floating)):
         if not math.isfinite(value):
             raise ArgumentError(f"{name} must be finite, and it is {value!r}.", fix=f"give {name} a finite value.")
-        found = Fraction(repr(float(value)))
+        found = Fraction(str(value))  # the shortest decimal that reads back, for float32 as for float64
     elif isinstance(value, (str, Decimal)):
         found = _from_text(str(value).strip().replace("_", ""), name)
     else:
@@ -65,6 +65,14 @@ def positive(value: Number, name: str) -> Fraction:
     found = rational(value, name)
     if found <= 0:
         raise ArgumentError(f"{name} must be above 0, and it is {show(found)}.", fix=f"give {name} a value above 0.")
+    return found
+
+
+def not_negative(value: Number, name: str) -> Fraction:
+    """The exact rational, refused below zero."""
+    found = rational(value, name)
+    if found < 0:
+        raise ArgumentError(f"{name} must be at least 0, and it is {show(found)}.", fix=f"give a {name} of 0 or more.")
     return found
 
 

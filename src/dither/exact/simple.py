@@ -161,8 +161,7 @@ class ExpCoin(_TwoValued):
     x: Fraction
 
     def __post_init__(self) -> None:
-        found = numbers.rational(self.x, "x")
-        object.__setattr__(self, "x", numbers.between(found, "x", 0, max(found, Fraction(0))))
+        object.__setattr__(self, "x", numbers.not_negative(self.x, "x"))
 
     def _one(self) -> int:
         return int(not Uniform().below_about(-math.expm1(-float(min(self.x, Fraction(1000)))), self._zero))

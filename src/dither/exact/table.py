@@ -12,6 +12,8 @@ the inverse of the distribution function at a uniform real: the stated law, tail
 
 Timing: the second look depends on u being near a cell's edge and is taken by rare and by common values;
 it touches the caches at an address that depends on the value drawn. The third has probability about 2^-50.
+Arrays hold cells in 16 bits: a value more than 2^15 cells away, of probability below e^-600 in every law drawn here,
+raises OverflowError instead of being drawn wrongly.
 """
 
 from __future__ import annotations
