@@ -1,0 +1,171 @@
+"""What is asked, as a small tree of frozen nodes: the same from SQL and from the fluent API.
+
+Expressions stand on one row. Relations are bags of rows, each row belonging to one unit (or public). A Query is one
+private aggregation over a relation, and what is done with the noisy result afterwards.
+
+A relation's columns have plain unique names: `Scan("people", "p")` offers "p.age", `Compute` offers what it names.
+`span` is where in the question's text a node was written: (start, end) offsets, for the caret; it never counts in equality.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+Span = tuple[int, int] | None
+Value = None | bool | int | Fraction | str | datetime.date | datetime.datetime
+
+
+# --- expressions ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the relation the expression stands on."""
+
+    name: str
+    span: Span = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant. Decimals are exact."""
+
+    value: Value
+    span: Span = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function or operator of functions.py applied to expressions. `case` is (when, then, when, then, ..., else)."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    span: Span = field(default=None, compare=False)
+
+
+Expression = Column | Literal | Call
+
+
+@dataclass(frozen=True)
+class Named:
+    """An expression with the name it gets."""
+
+    name: str
+    expression: Expression
+
+
+# --- relations --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The rows of a catalog table; its column c is named "alias.c"."""
+
+    table: str
+    alias: str
+    span: Span = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The rows for which the condition is true (NULL counts as false)."""
+
+    source: Relation
+    condition: Expression
+
+
+@dataclass(frozen=True)
+class Compute:
+    """One row for each row, with just these columns. The unit travels along unseen."""
+
+    source: Relation
+    columns: tuple[Named, ...]
+
+
+@dataclass(frozen=True)
+class Join:
+    """Rows of left and right whose `equal` pairs are all equal (NULL equals nothing). kind: "inner" or "left"."""
+
+    left: Relation
+    right: Relation
+    equal: tuple[tuple[Expression, Expression], ...]
+    kind: str
+    span: Span = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Semi:
+    """The rows of source that have (or, negated, have not) a partner in other: IN and EXISTS."""
+
+    source: Relation
+    other: Relation
+    equal: tuple[tuple[Expression, Expression], ...]
+    negated: bool
+    span: Span = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class PerUnit:
+    """One row for each unit and value of the keys: aggregation inside one unit, before anything private happens.
+
+    Aggregates here are exact: count, sum, min, max, avg, count_distinct, bool_or, bool_and (none depends on row order).
+    """
+
+    source: Relation
+    keys: tuple[Named, ...]
+    aggregates: tuple[Aggregate, ...]
+    span: Span = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Union:
+    """All rows of all parts, which have the same columns and the same unit (UNION ALL)."""
+
+    parts: tuple[Relation, ...]
+
+
+Relation = Scan | Filter | Compute | Join | Semi | PerUnit | Union
+
+
+# --- the private aggregation ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate: function over an expression (None for COUNT(*)), with a parameter for QUANTILE's p.
+
+    Private ones: count, count_distinct, count_units, sum, avg, var_samp, var_pop, stddev_samp, stddev_pop,
+    median, quantile, min, max, clipped.
+    """
+
+    name: str
+    function: str
+    argument: Expression | None = None
+    parameter: Fraction | None = None
+    span: Span = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Order:
+    """Sort the noisy result by an output expression."""
+
+    expression: Expression
+    descending: bool = False
+
+
+@dataclass(frozen=True)
+class Query:
+    """SELECT outputs FROM source GROUP BY keys HAVING having ORDER BY order LIMIT limit.
+
+    `outputs`, `having` and `order` are expressions over the names of keys and aggregates: post-processing, free.
+    """
+
+    source: Relation
+    keys: tuple[Named, ...]
+    aggregates: tuple[Aggregate, ...]
+    outputs: tuple[Named, ...]
+    having: Expression | None = None
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
