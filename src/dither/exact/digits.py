@@ -122,7 +122,7 @@ class Digits:
     """A sampler for TwoSided and OneSided of one scale."""
 
     def __init__(self, scale: Fraction, two_sided: bool) -> None:
-        self.scale = scale
+        self.scale, self._float = scale, float(scale)
         self.m, self.low = split(scale)
         self.top = Top(scale, self.m, two_sided).table()
         if self.m:
@@ -180,10 +180,14 @@ class Digits:
         """e given that it was not accepted at once."""
         e, last = entropy.bits(self.low), (1 << self.low) - 1
         # (a^e - q) / (1 - q), with both divided by q = a^last
-        estimate = math.expm1((last - e) / self.scale) / math.expm1(last / self.scale)
+        estimate = math.expm1((last - e) / self._float) / math.expm1(last / self._float)
         if Uniform().below_about(estimate, lambda: missing((e - last) / self.scale) / missing(-last / self.scale)):
             return e
         while True:
             e = entropy.bits(self.low)
-            if Uniform().below_about(math.exp(-e / self.scale), partial(exp, -e / self.scale)):
+            if Uniform().below_about(math.exp(-e / self._float), partial(self._power, e)):
                 return e
+
+    def _power(self, e: int) -> arb:
+        """a^e."""
+        return exp(-e / self.scale)
