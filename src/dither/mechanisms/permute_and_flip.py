@@ -134,15 +134,17 @@ class PermuteAndFlip(Mechanism):
 
 def _probability(x: Fraction, counts: Counter[Fraction]) -> Real:
     """p_i for a candidate with q_i = e^-x. With v = 1 - u each factor is (1 - q) + q v: all terms are positive."""
+    known: dict[int, arb] = {}  # by precision: equal candidates share this function
 
     def real() -> arb:
-        with working(precision() + 32):
-            product = arb_poly([1])
-            for other, count in counts.items():
-                times = count - (other == x)
-                if times:
-                    product *= arb_poly([missing(other), exp(-other)]) ** times
-            area = sum((c / (power + 1) for power, c in enumerate(product.coeffs())), arb(0))
-            return exp(-x) * area
+        bits = precision()
+        if bits not in known:
+            with working(bits + 32):
+                product = arb_poly([1])
+                for other, count in counts.items():
+                    product *= arb_poly([missing(other), exp(-other)]) ** (count - (other == x))
+                area = sum((c / (power + 1) for power, c in enumerate(product.coeffs())), arb(0))
+                known[bits] = exp(-x) * area
+        return known[bits]
 
     return real
