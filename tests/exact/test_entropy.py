@@ -48,6 +48,23 @@ def test_forked_children_draw_afresh(action: str) -> None:
     assert len(set(found)) == 4
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_child_whose_process_number_is_reused_is_still_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entropy.os, "getpid", lambda: 4711)  # only the fork handler can tell now
+    entropy.bits(64)
+    found = [in_child("bits"), in_child("bits"), drawn("bits")]
+    assert len(set(found)) == 3
+
+
+def test_a_fork_made_outside_python_is_noticed_by_the_process_number() -> None:
+    entropy.bits(64)
+    before = entropy.here().source
+    entropy.here().process = -1  # what a child sees whose handler did not run
+    entropy.bits(64)
+    assert entropy.here().source is not before
+    assert entropy.here().process == os.getpid()
+
+
 def test_two_holders_of_one_stream_would_draw_the_same() -> None:
     # the twin: what the fork test rules out does look like this
     found = []
