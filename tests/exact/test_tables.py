@@ -183,3 +183,11 @@ def test_arrays_and_single_draws_read_the_same_word_alike(name: str, case: Calla
 def test_second_looks_are_rarer_than_one_in_fifty(name: str, case: Callable[[], tuple[Table, Law, int, Cell]]) -> None:
     table, *_ = case()
     assert np.mean(table.arrays()[0] == UNSURE) < 1 / 50
+
+
+@pytest.mark.parametrize("ratio", [64, 72, 80, 90, 100, 112, 127])
+def test_large_noise_rarely_needs_more_than_the_first_look(ratio: int) -> None:
+    gaussian = Buckets(Fraction(ratio << 20) ** 2).first
+    assert np.mean(gaussian.arrays()[0] == UNSURE) < 1 / 50  # the unsure cell counts as one that needs more
+    digits = Digits(Fraction(ratio << 20), True)
+    assert sum(np.mean(table.arrays()[0] == UNSURE) for table in (digits.top, digits.middle)) < 1 / 50
