@@ -30,3 +30,35 @@ class ArgumentError(DitherError, ValueError):
 
 class PriceError(DitherError):
     """A loss was asked for a price it cannot state, such as a pure epsilon of Gaussian noise."""
+
+
+class QueryError(DitherError):
+    """A question that is not answered. `span` is where in `text` the reason stands; a caret line shows it.
+
+    >>> print(QueryError("SUM(x) has no bounds.", text="SELECT SUM(x) FROM t", span=(11, 12), fix="declare bounds for t.x."))
+    SUM(x) has no bounds.
+        SELECT SUM(x) FROM t
+                   ^
+      Fix: declare bounds for t.x.   Charged: nothing.
+    """
+
+    def __init__(self, what: str, *, text: str = "", span: tuple[int, int] | None = None, fix: str = "") -> None:
+        self.text = text
+        self.span = span
+        super().__init__(what, where=_caret(text, span), fix=fix)
+
+    def located(self, text: str) -> QueryError:
+        """The same error with the question's text, for code that knew only the span."""
+        return self if self.text or not text else QueryError(self.what, text=text, span=self.span, fix=self.fix)
+
+
+def _caret(text: str, span: tuple[int, int] | None) -> str:
+    if span is None or not 0 <= span[0] < span[1] <= len(text):
+        return ""
+    start = text.rfind("\n", 0, span[0]) + 1
+    line = text[start:].split("\n", 1)[0]
+    # Long lines are cut around the caret, so that the two lines stay readable on a terminal.
+    left = max(0, span[0] - start - 60) if len(line) > 120 else 0
+    shown = line[left : left + 120].replace("\t", " ").replace("\r", " ")
+    width = max(1, min(span[1] - start, left + 120, len(line)) - (span[0] - start))
+    return f"{shown}\n{' ' * (span[0] - start - left)}{'^' * width}"
