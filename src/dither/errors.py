@@ -59,6 +59,6 @@ def _caret(text: str, span: tuple[int, int] | None) -> str:
     line = text[start:].split("\n", 1)[0]
     # Long lines are cut around the caret, so that the two lines stay readable on a terminal.
     left = max(0, span[0] - start - 60) if len(line) > 120 else 0
-    shown = line[left : left + 120].replace("\t", " ").replace("\r", " ")
+    shown = "".join(c if c.isprintable() else " " for c in line[left : left + 120])
     width = max(1, min(span[1] - start, left + 120, len(line)) - (span[0] - start))
     return f"{shown}\n{' ' * (span[0] - start - left)}{'^' * width}"
