@@ -19,6 +19,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from dither.exact.choice import draw_index
 from dither.exact.law import Law
 from dither.exact.laws import Categorical
 from dither.exact.numbers import Number, positive
@@ -76,6 +79,10 @@ class Exponential(Mechanism):
         return reading.weight(self.epsilon, self.sensitivity, self.monotone)
 
     def release(self, exact: Scores) -> Any:
+        if isinstance(exact, np.ndarray):  # the same law without a Fraction for each of a million scores
+            array = reading.whole_array(exact)
+            reading.size(len(array), self.candidates)
+            return self.outcome(draw_index(array, self._weight))
         return self.outcome(self.law(exact).draw())
 
     def outcome(self, k: int) -> Any:

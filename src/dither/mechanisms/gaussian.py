@@ -52,6 +52,7 @@ class Gaussian(Mechanism):
     rho: Fraction | None
     scale: Fraction | None
     variance: Fraction = field(init=False, repr=False, compare=False)
+    noise: laws.Gaussian = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class Gaussian(Mechanism):
         object.__setattr__(self, "rho", None if rho is None else positive(rho, "rho"))
         object.__setattr__(self, "scale", None if scale is None else positive(scale, "scale"))
         object.__setattr__(self, "variance", self._variance())
-        self._noise()
+        object.__setattr__(self, "noise", laws.Gaussian(self.variance))  # refuses a scale out of range
 
     @classmethod
     def with_scale(cls, scale: Number, *, sensitivity: Sensitivity, grid: Number | None = None) -> Gaussian:
@@ -101,14 +102,11 @@ class Gaussian(Mechanism):
             return calibration.for_shift(self.epsilon, self.delta, moves[1])
         return calibration.for_squares(self.epsilon, self.delta, squares)
 
-    def _noise(self) -> laws.Gaussian:
-        return laws.Gaussian(self.variance)
-
     def release(self, exact: answers.Answer) -> int | Fraction | NDArray[Any]:
         start = self._start(exact)
         if isinstance(start, int):
-            return self.outcome(start + self._noise().draw())
-        return answers.values(answers.add(start, self._noise().draw(len(start))), self.grid or Fraction(1))
+            return self.outcome(start + self.noise.draw())
+        return answers.values(answers.add(start, self.noise.draw(len(start))), self.grid or Fraction(1))
 
     def _start(self, exact: Any) -> Any:
         if self.grid is None:
@@ -135,11 +133,11 @@ class Gaussian(Mechanism):
     def law(self, exact: answers.Answer) -> Law:
         """In steps: the release is `grid` times a value of this law."""
         by = answers.single(exact) if self.grid is None else answers.single_step(exact, self.grid)  # type: ignore[arg-type]
-        return laws.Moved(self._noise(), by)
+        return laws.Moved(self.noise, by)
 
     def margin(self, confidence: Number) -> int | Fraction:
         """The smallest multiple of the grid that holds the noise of each coordinate with this confidence."""
-        return self.outcome(self._noise().radius(confidence))
+        return self.outcome(self.noise.radius(confidence))
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

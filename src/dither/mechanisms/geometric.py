@@ -10,7 +10,7 @@ Reference: Ghosh, Roughgarden and Sundararajan, STOC 2009.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dither.exact.law import Integers, Law
@@ -38,11 +38,12 @@ class Geometric(Mechanism):
 
     epsilon: Fraction
     sensitivity: Norm
+    noise: TwoSided = field(init=False, repr=False, compare=False)
 
     def __init__(self, *, epsilon: Number, sensitivity: Sensitivity) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", as_l1(sensitivity))
-        self._noise()  # refuses a scale outside the range before anything is drawn
+        object.__setattr__(self, "noise", TwoSided(self.scale))  # refuses a scale out of range
 
     @classmethod
     def with_scale(cls, scale: Number, *, sensitivity: Sensitivity) -> Geometric:
@@ -55,14 +56,11 @@ class Geometric(Mechanism):
         """1 / scale is how fast log Pr[noise = k] falls."""
         return self.sensitivity.total(None) / self.epsilon
 
-    def _noise(self) -> TwoSided:
-        return TwoSided(self.scale)
-
     def release(self, exact: answers.Whole) -> int | Integers:
         start = answers.whole(exact, self.sensitivity)
         if isinstance(start, int):
-            return start + self._noise().draw()
-        return answers.add(start, self._noise().draw(len(start)))
+            return start + self.noise.draw()
+        return answers.add(start, self.noise.draw(len(start)))
 
     def loss(self) -> Pure:
         return separate_loss(self.epsilon, self.sensitivity, None)
@@ -71,11 +69,11 @@ class Geometric(Mechanism):
         return separate_curve(self.epsilon, self.sensitivity, None)
 
     def law(self, exact: int) -> Law:
-        return Moved(self._noise(), answers.single(exact))
+        return Moved(self.noise, answers.single(exact))
 
     def margin(self, confidence: Number) -> int:
         """The smallest m with Pr[|noise| <= m] >= confidence, for each coordinate."""
-        return self._noise().radius(confidence)
+        return self.noise.radius(confidence)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

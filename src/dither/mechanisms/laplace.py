@@ -14,7 +14,7 @@ Reference: Dwork, McSherry, Nissim and Smith, TCC 2006; on the grid: Mironov, CC
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -45,12 +45,14 @@ class Laplace(Mechanism):
     epsilon: Fraction
     sensitivity: Norm
     grid: Fraction
+    noise: TwoSided = field(init=False, repr=False, compare=False)
 
     def __init__(self, *, epsilon: Number, sensitivity: Sensitivity, grid: Number) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", as_l1(sensitivity))
         object.__setattr__(self, "grid", positive(grid, "grid"))
-        self._noise()
+        steps = self.sensitivity.total(self.grid)
+        object.__setattr__(self, "noise", TwoSided(steps / self.epsilon))  # refuses a scale out of range
 
     @classmethod
     def with_scale(cls, scale: Number, *, sensitivity: Sensitivity, grid: Number) -> Laplace:
@@ -61,16 +63,13 @@ class Laplace(Mechanism):
     @property
     def scale(self) -> Fraction:
         """The noise scale in the answer's own unit."""
-        return self.grid * self._noise().scale
-
-    def _noise(self) -> TwoSided:
-        return TwoSided(self.sensitivity.total(self.grid) / self.epsilon)
+        return self.grid * self.noise.scale
 
     def release(self, exact: answers.Answer) -> Fraction | NDArray[Any]:
         start = answers.steps(exact, self.grid, self.sensitivity)
         if isinstance(start, int):
-            return self.outcome(start + self._noise().draw())
-        return answers.values(answers.add(start, self._noise().draw(len(start))), self.grid)
+            return self.outcome(start + self.noise.draw())
+        return answers.values(answers.add(start, self.noise.draw(len(start))), self.grid)
 
     def outcome(self, k: int) -> Fraction:
         return answers.value(k, self.grid)
@@ -83,11 +82,11 @@ class Laplace(Mechanism):
 
     def law(self, exact: answers.Answer) -> Law:
         """In steps: the release is `grid` times a value of this law."""
-        return Moved(self._noise(), answers.single_step(exact, self.grid))
+        return Moved(self.noise, answers.single_step(exact, self.grid))
 
     def margin(self, confidence: Number) -> Fraction:
         """The smallest multiple of the grid that holds the noise of each coordinate with this confidence."""
-        return self.grid * self._noise().radius(confidence)
+        return self.grid * self.noise.radius(confidence)
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

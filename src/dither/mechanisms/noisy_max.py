@@ -13,7 +13,7 @@ Reference: Dwork and Roth 2014, section 3.3 (report noisy max).
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -48,6 +48,7 @@ class NoisyMax(Mechanism):
     sensitivity: Fraction
     candidates: tuple[Hashable, ...] | None
     monotone: bool
+    noise: TwoSided = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class NoisyMax(Mechanism):
         object.__setattr__(self, "sensitivity", Fraction(L1(sensitivity).total(None)))
         object.__setattr__(self, "candidates", reading.labels(candidates))
         object.__setattr__(self, "monotone", bool(monotone))
-        self._noise()
+        object.__setattr__(self, "noise", TwoSided(self.scale))  # refuses a scale out of range
 
     @classmethod
     def with_scale(
@@ -76,15 +77,12 @@ class NoisyMax(Mechanism):
         """The scale of the noise on each score."""
         return 1 / reading.weight(self.epsilon, self.sensitivity, self.monotone)
 
-    def _noise(self) -> TwoSided:
-        return TwoSided(self.scale)
-
     def release(self, exact: Scores) -> Any:
         if isinstance(exact, np.ndarray):
             reading.size(len(reading.whole_array(exact)), self.candidates)
             start = answers.whole(exact)
-            return self.outcome(int(np.argmax(answers.add(np.asarray(start), self._noise().draw(len(exact))))))
-        noisy = [score + self._noise().draw() for score in reading.read(exact, self.candidates, fractions=False)]
+            return self.outcome(int(np.argmax(answers.add(np.asarray(start), self.noise.draw(len(exact))))))
+        noisy = [score + self.noise.draw() for score in reading.read(exact, self.candidates, fractions=False)]
         return self.outcome(noisy.index(max(noisy)))
 
     def outcome(self, k: int) -> Any:

@@ -18,7 +18,7 @@ Reference: Desfontaines, Voss, Gipson and Mandayam, PoPETs 2022 (optimal); Korol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
@@ -56,6 +56,7 @@ class Threshold(Mechanism):
     delta: Fraction
     keys_per_unit: int
     rule: Rule
+    noise: TwoSided = field(init=False, repr=False, compare=False)
 
     def __init__(self, *, epsilon: Number, delta: Number, keys_per_unit: int = 1, rule: Rule = "optimal") -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
@@ -64,27 +65,24 @@ class Threshold(Mechanism):
         if rule not in ("optimal", "geometric"):
             raise ArgumentError(f"rule must be 'optimal' or 'geometric', and it is {rule!r}.", fix="choose one of the two.")
         object.__setattr__(self, "rule", rule)
-        self._noise()
+        object.__setattr__(self, "noise", TwoSided(1 / self._each[0]))  # refuses a scale out of range
 
     @property
     def _each(self) -> tuple[Fraction, Fraction]:
         """(epsilon, delta) of one key."""
         return self.epsilon / self.keys_per_unit, self.delta / self.keys_per_unit
 
-    def _noise(self) -> TwoSided:
-        return TwoSided(1 / self._each[0])
-
     @property
     def threshold(self) -> int:
         """The geometric rule's t: 1 plus the smallest s with Pr[noise >= s] <= delta."""
-        return 1 + self._noise().upper_tail(self._each[1])
+        return 1 + self.noise.upper_tail(self._each[1])
 
     def shown(self, units: int) -> arb:
         """Pr[the key is shown], exactly, at the working precision."""
         if units <= 0:
             return arb(0)
         if self.rule == "geometric":
-            return self._noise().more_than(self.threshold - units - 1)
+            return self.noise.more_than(self.threshold - units - 1)
         return optimal(*self._each, units)
 
     def release(self, exact: answers.Whole) -> bool | NDArray[np.bool_]:
@@ -93,7 +91,7 @@ class Threshold(Mechanism):
         if isinstance(counts, int):
             return bool(self.law(counts).draw())
         if self.rule == "geometric":
-            return (counts > 0) & (answers.add(counts, self._noise().draw(len(counts))) >= self.threshold)
+            return (counts > 0) & (answers.add(counts, self.noise.draw(len(counts))) >= self.threshold)
         found = np.zeros(len(counts), dtype=np.bool_)
         for units in np.unique(counts):
             here = counts == units
@@ -119,7 +117,7 @@ class Threshold(Mechanism):
 
     def _hidden(self, units: int) -> arb:
         if self.rule == "geometric":
-            return self._noise().at_most(self.threshold - units - 1)
+            return self.noise.at_most(self.threshold - units - 1)
         return 1 - optimal(*self._each, units)
 
     def margin(self, confidence: Number) -> int:

@@ -10,7 +10,7 @@ Reference: Ghosh, Roughgarden and Sundararajan, STOC 2009.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -40,12 +40,13 @@ class TruncatedGeometric(Mechanism):
     epsilon: Fraction
     sensitivity: Norm
     n: int
+    noise: TwoSided = field(init=False, repr=False, compare=False)
 
     def __init__(self, *, epsilon: Number, sensitivity: Sensitivity, n: int) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", as_l1(sensitivity))
         object.__setattr__(self, "n", numbers.whole(n, "n", least=1))
-        self._noise()
+        object.__setattr__(self, "noise", TwoSided(self.scale))  # refuses a scale out of range
 
     @classmethod
     def with_scale(cls, scale: Number, *, sensitivity: Sensitivity, n: int) -> TruncatedGeometric:
@@ -58,16 +59,13 @@ class TruncatedGeometric(Mechanism):
         """The scale of the noise before truncation."""
         return self.sensitivity.total(None) / self.epsilon
 
-    def _noise(self) -> TwoSided:
-        return TwoSided(self.scale)
-
     def release(self, exact: answers.Whole) -> int | Integers:
         start = answers.whole(exact, self.sensitivity)
         if isinstance(start, int):
             return self.law(start).draw()
         top = min(self.n, int(np.iinfo(np.int64).max))
         inside = np.clip(start, 0, top)
-        return np.clip(answers.add(inside, self._noise().draw(len(start))), 0, top)
+        return np.clip(answers.add(inside, self.noise.draw(len(start))), 0, top)
 
     def loss(self) -> Pure:
         return separate_loss(self.epsilon, self.sensitivity, None)
@@ -77,7 +75,7 @@ class TruncatedGeometric(Mechanism):
 
     def law(self, exact: int) -> Law:
         inside = min(max(answers.single(exact), 0), self.n)
-        return Clamped(Moved(self._noise(), inside), 0, self.n)
+        return Clamped(Moved(self.noise, inside), 0, self.n)
 
     def margin(self, confidence: Number) -> int:
         """The smallest m that holds for every exact answer in [0, n].
@@ -85,11 +83,11 @@ class TruncatedGeometric(Mechanism):
         An answer more than m from both ends can be missed on both sides, one near an end only on the other.
         """
         wanted = sure(confidence)
-        both = self._noise().radius(wanted)
+        both = self.noise.radius(wanted)
         middle = (self.n - 2) // 2  # the largest m that leaves some answer more than m from both ends
         if both <= middle:
             return both
-        one = max(self._noise().upper_tail(1 - wanted) - 1, middle + 1, 0)
+        one = max(self.noise.upper_tail(1 - wanted) - 1, middle + 1, 0)
         return min(one, self.n)
 
     @classmethod
