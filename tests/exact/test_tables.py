@@ -185,7 +185,7 @@ def test_second_looks_are_rarer_than_one_in_fifty(name: str, case: Callable[[], 
     assert np.mean(table.arrays()[0] == UNSURE) < 1 / 50
 
 
-@pytest.mark.parametrize("ratio", [64, 72, 80, 90, 100, 112, 127])
+@pytest.mark.parametrize("ratio", [62, 64, 72, 80, 90, 100, 112, 123])
 def test_large_noise_rarely_needs_more_than_the_first_look(ratio: int) -> None:
     gaussian = Buckets(Fraction(ratio << 20) ** 2).first
     assert np.mean(gaussian.arrays()[0] == UNSURE) < 1 / 50  # the unsure cell counts as one that needs more

@@ -1,7 +1,7 @@
 """Drawing discrete Gaussian noise of any variance, exactly.
 
 f(x) = exp(-x^2 / 2v). Up to sigma = 128 one table of the distribution function does it. Beyond, the line is cut into
-buckets of w = 2^m whole numbers, 64 to 128 of them per sigma: x = t w + e with e of m fair bits. In bucket t let
+buckets of w = 2^m whole numbers, 62 to 124 of them per sigma: x = t w + e with e of m fair bits. In bucket t let
 near and far be the members with the smallest and the largest |x|. Then for each x in it
 
     f(x) = f(far) + (f(x) - f(far)):
@@ -40,6 +40,7 @@ from dither.exact.lazy import MARGIN, Uniform
 from dither.exact.table import CHUNK, Table
 
 WHOLE_UP_TO = 128**2
+_MOST = 124**2  # buckets per sigma, squared: with 62 to 124 of them fewer than 1 draw in 50 needs more than one look
 _UNSURE_CELL = -(1 << 14)
 
 
@@ -148,7 +149,7 @@ class Buckets:
     def __init__(self, variance: Fraction) -> None:
         self.variance = variance
         self.m = 0
-        while variance >= WHOLE_UP_TO << (2 * self.m):
+        while variance >= _MOST << (2 * self.m):
             self.m += 1
         sure = Sure(variance, self.m)
         a, b, c, short = sure.lists()
