@@ -5,6 +5,8 @@ An error is built from the question and the catalog, never from rows, so it may 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class DitherError(Exception):
     """Anything a user of dither can cause. Catch this one to catch them all."""
@@ -62,3 +64,26 @@ def _caret(text: str, span: tuple[int, int] | None) -> str:
     shown = "".join(c if c.isprintable() else " " for c in line[left : left + 120])
     width = max(1, min(span[1] - start, left + 120, len(line)) - (span[0] - start))
     return f"{shown}\n{' ' * (span[0] - start - left)}{'^' * width}"
+
+
+class CatalogError(DitherError):
+    """What is wrong with a catalog, everything at once: (line or None, what, fix) for each problem.
+
+    >>> print(CatalogError([(3, "epsilon must be above 0.", "write epsilon = 1."), (7, "unit is missing.", "")]))
+    The catalog has 2 problems.
+        line 3: epsilon must be above 0.
+          Fix: write epsilon = 1.
+        line 7: unit is missing.
+      Charged: nothing.
+    """
+
+    def __init__(self, problems: Sequence[tuple[int | None, str, str]], *, name: str = "The catalog") -> None:
+        self.problems = tuple(problems)
+        if len(self.problems) == 1:
+            line, what, fix = self.problems[0]
+            super().__init__(what, where=f"{name}, line {line}" if line else "", fix=fix)
+            return
+        shown = [
+            f"{f'line {line}: ' if line else ''}{what}" + (f"\n  Fix: {fix}" if fix else "") for line, what, fix in self.problems
+        ]
+        super().__init__(f"{name} has {len(self.problems)} problems.", where="\n".join(shown))
