@@ -4,6 +4,8 @@ Gaussian releases of mu_1, mu_2, ... are together one of mu^2 = sum mu_i^2 (the 
 
     delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu).        Balle and Wang, ICML 2018.
 
+One subsampled Gaussian release: L exceeds epsilon on one side of a point x, where the two laws' tails are compared.
+
 One continuous Laplace release: delta(epsilon) = 1 - e^{(epsilon - epsilon_0)/2} for epsilon <= epsilon_0.
 """
 
@@ -16,7 +18,7 @@ from fractions import Fraction
 from flint import arb
 
 from dither.exact.balls import ball, exp
-from dither.privacy.parts import Gaussian, Laplace, Part
+from dither.privacy.parts import Gaussian, Laplace, Part, SubsampledGaussian
 
 
 def delta(parts: tuple[tuple[Part, int], ...]) -> Callable[[Fraction], arb] | None:
@@ -27,6 +29,9 @@ def delta(parts: tuple[tuple[Part, int], ...]) -> Callable[[Fraction], arb] | No
     if len(parts) == 1 and parts[0][1] == 1 and isinstance(parts[0][0], Laplace):
         most = parts[0][0].epsilon
         return lambda epsilon: 1 - exp((epsilon - most) / 2) if epsilon < most else arb(0)
+    if len(parts) == 1 and parts[0][1] == 1 and isinstance(parts[0][0], SubsampledGaussian):
+        part = parts[0][0]
+        return lambda epsilon: _subsampled(part, epsilon)
     return None
 
 
@@ -34,7 +39,7 @@ def start(parts: tuple[tuple[Part, int], ...], log_delta: float) -> float:
     """Where to begin the search for epsilon."""
     mu2 = _mu2(parts)
     if mu2 is None:
-        return float(parts[0][0].top or 0)
+        mu2 = 2 * parts[0][0].zcdp()[0]
     return float(mu2) / 2 + math.sqrt(max(0.0, -2 * log_delta * float(mu2)))
 
 
@@ -51,3 +56,18 @@ def _gaussian(mu2: Fraction, epsilon: Fraction) -> arb:
     mu, e = ball(mu2).sqrt(), ball(epsilon)
     root = arb(2).sqrt()
     return ((e / mu - mu / 2) / root).erfc() / 2 - e.exp() * ((e / mu + mu / 2) / root).erfc() / 2
+
+
+def _subsampled(part: SubsampledGaussian, epsilon: Fraction) -> arb:
+    q, s, e = ball(part.q), ball(part.sigma), exp(epsilon)
+    edge = 1 / e if part.removed else e
+    odds = (edge - 1 + q) / q
+    if not odds > 0:
+        # Removing a unit never shows more than -ln(1 - q).
+        return arb(0) if odds < 0 else arb(0).union(q)
+    x = s * s * odds.log() + arb(1) / 2
+    side = -1 if part.removed else 1
+    root = arb(2).sqrt() * s
+    near, far = (side * x / root).erfc() / 2, (side * (x - 1) / root).erfc() / 2
+    mixed = (1 - q) * near + q * far
+    return near - e * mixed if part.removed else mixed - e * near

@@ -27,20 +27,24 @@ from dither.privacy.parts.gaussian import Gaussian
 
 MOST_NODES = 1 << 17
 MOST_BALLS = 6000
+MOST_COSTLY = 300
 _TAIL = 21.0
+_DROPPED = 5e-8  # the share of nodes that are bounded instead of computed
 _SMOOTHING = 1.5e-7  # the relative rise of epsilon that smoothing may cause
 
 
 class Contour:
     """An upper bound of the delta of `whole` (minus the sub-measure `minus`, if given), as a function of epsilon."""
 
-    def __init__(self, whole: Product, minus: Product | None, guide: Guide, epsilon: float, log_delta: float, smooth: bool) -> None:
+    def __init__(
+        self, whole: Product, minus: Product | None, guide: Guide, epsilon: float, log_delta: float, smooth: bool
+    ) -> None:
         c = guide.order(epsilon)
         self.h = 2 * math.pi / guide.period(c, epsilon, log_delta)
         self.c = c
         head = float(np.interp(c, guide.orders, guide.logs)) - c * epsilon - log_delta
         if smooth:
-            most = MOST_NODES * self.h
+            most = min(MOST_NODES * self.h, whole.farthest) / 1.3
             tau2 = max(2 * _SMOOTHING * max(epsilon, 1e-3 / c) / (c + 1), 2 * (head + _TAIL) / most**2)
             extra = (Gaussian(Fraction(tau2)), 1)
             whole = Product((*whole.factors, extra))
@@ -53,7 +57,7 @@ class Contour:
     def _enough(self, head: float) -> int:
         """How many nodes leave a negligible tail; 0 if too many would be needed."""
         nodes = 16
-        while nodes <= MOST_NODES:
+        while nodes <= MOST_NODES and nodes * self.h <= max(self.whole.farthest, 16 * self.h):
             t = nodes * self.h
             if head + self.damping(self.c, t) - math.log(math.pi * t) < -_TAIL:
                 return nodes
@@ -67,9 +71,11 @@ class Contour:
         rest = self._sizes(t)
         order = np.argsort(rest)
         cumulated = np.cumsum(rest[order])
-        small = int(np.searchsorted(cumulated, 1e-8 * (1 + float(rest.sum()))))
-        small = max(small, self.nodes - MOST_BALLS)
-        self.kept = [(arb(self.h) * int(j + 1), self._value(acb(self.c, arb(self.h) * int(j + 1)))) for j in np.sort(order[small:])]
+        small = int(np.searchsorted(cumulated, _DROPPED * (1 + float(rest.sum()))))
+        small = max(small, self.nodes - (MOST_BALLS if self.whole.farthest == math.inf else MOST_COSTLY))
+        self.kept = [
+            (arb(self.h) * int(j + 1), self._value(acb(self.c, arb(self.h) * int(j + 1)))) for j in np.sort(order[small:])
+        ]
         dropped = float(cumulated[small - 1]) if small else 0.0
         # Beyond the last node: sum of h/t^2 <= 1/T, and z(z + 1) is at least t^2 in size.
         last = self.nodes * self.h

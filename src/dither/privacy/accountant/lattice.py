@@ -25,6 +25,7 @@ from dither.privacy.accountant.product import Floats, Guide, Product
 MOST_NODES = 1 << 17
 MOST_BALLS = 6000
 _TAIL = 21.0
+_DROPPED = 5e-8  # the share of nodes that are bounded instead of computed
 
 
 class Lattice:
@@ -72,7 +73,7 @@ class Lattice:
         rest = np.exp(self.whole.sizes(self.c, t)) * self._kernel(t)
         order = np.argsort(rest)
         cumulated = np.cumsum(rest[order])
-        small = int(np.searchsorted(cumulated, 1e-8 * float(self._kernel(np.zeros(1))[0] + rest.sum())))
+        small = int(np.searchsorted(cumulated, _DROPPED * float(self._kernel(np.zeros(1))[0] + rest.sum())))
         small = max(small, self.nodes - MOST_BALLS)
         unit = 2 * arb.pi() / (self.period * ball(self.step))
         kept = [acb(self.c, unit * int(j + 1)) for j in np.sort(order[small:])]

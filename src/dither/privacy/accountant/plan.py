@@ -1,5 +1,6 @@
 """Which certified evaluators to use for a composition, tightest first.
 
+0. A few equal subsampled Gaussian releases: a law on a fine grid that dominates theirs (grid.py).
 1. Everything on one lattice of workable size: exact sum over one period (lattice.py).
 2. The integrand dies out by itself, as with Gaussian noise: the plain contour (contour.py).
 3. Heavy atoms at the ends of each loss, as with Laplace noise: the law of "every release hit an end" is a lattice and
@@ -16,9 +17,11 @@ from fractions import Fraction
 from flint import arb
 
 from dither.privacy.accountant.contour import Contour
+from dither.privacy.accountant.grid import MOST as MOST_ON_GRID
+from dither.privacy.accountant.grid import Grid
 from dither.privacy.accountant.lattice import Lattice
 from dither.privacy.accountant.product import Guide, Product
-from dither.privacy.parts import Part
+from dither.privacy.parts import Part, SubsampledGaussian
 
 Parts = tuple[tuple[Part, int], ...]
 Evaluator = Callable[[Fraction], arb]
@@ -28,6 +31,7 @@ class Plan:
     """The finite part of a composition in one direction: guides now, evaluators near a given epsilon on demand."""
 
     def __init__(self, parts: Parts) -> None:
+        self.parts = parts
         self.whole = Product(parts)
         rho = sum(float(part.zcdp()[0]) * count for part, count in parts)
         self.scale = max(math.sqrt(2 * rho), 1e-150)
@@ -39,6 +43,9 @@ class Plan:
 
     def evaluators(self, epsilon: float, log_delta: float) -> list[Evaluator]:
         """Functions of epsilon whose sum bounds delta, sharp near this epsilon."""
+        part, count = self.parts[0]
+        if len(self.parts) == 1 and isinstance(part, SubsampledGaussian) and count <= MOST_ON_GRID:
+            return [Grid(part, count, self.guide, epsilon, log_delta)]
         lattice = Lattice(self.whole, self.guide, epsilon, log_delta)
         if lattice.feasible:
             lattice.prepare()

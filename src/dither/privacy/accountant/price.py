@@ -14,13 +14,15 @@ from flint import arb
 from dither.errors import PriceError
 from dither.exact.balls import ball, upper, working
 from dither.exact.numbers import show
-from dither.privacy.accountant import closed
-from dither.privacy.accountant.plan import Parts, Plan
+from dither.privacy.accountant import bounded, closed
+from dither.privacy.accountant.plan import Evaluator, Parts, Plan
 from dither.privacy.conversion import delta_of_zcdp, epsilon_of_zcdp, round_up
 from dither.privacy.parts import Part
 
 MOST_RELEASES = 10**12  # beyond this, float guides no longer find their way; zCDP takes over
-_CLOSE = Fraction(1, 10**9)
+_CLOSE = 1e-9
+
+Bound = Callable[[Fraction], arb]
 
 
 def canonical(pairs: Iterable[tuple[Part, int]]) -> Parts:
@@ -50,8 +52,18 @@ def epsilon(parts: Parts, allowed: Fraction) -> Fraction:
     finite = _finite(parts)
     if _workable(finite):
         with working(_bits(finite)):
-            found.append(max(_solve(direction, target) for direction in _directions(finite)))
+            found.append(_both(finite, target))
     return min(found)
+
+
+def _both(parts: Parts, target: Fraction) -> Fraction:
+    """The larger epsilon of the two directions; one whose largest loss is smaller already need not be solved."""
+    found = Fraction(0)
+    for direction in _directions(parts):
+        top = _top(direction)
+        if top is None or top > found:
+            found = max(found, _solve(direction, target))
+    return found
 
 
 def delta(parts: Parts, at: Fraction) -> Fraction:
@@ -121,61 +133,60 @@ def _solve(parts: Parts, target: Fraction) -> Fraction:
     """The smallest epsilon found whose certified delta is at most `target`."""
     with working(64):
         log_target = float(ball(target).log())
-    exact = closed.delta(parts)
+    exact = closed.delta(parts) or bounded.delta(parts)
     if exact is not None:
-        return _search(exact, target, log_target, closed.start(parts, log_target))
+        start = closed.start(parts, log_target)
+        return _search(exact, target, start, -1 / max(start, 1e-9))
     plan = Plan(parts)
     guess = plan.guide.epsilon(log_target)
     for _ in range(4):
-        evaluators = plan.evaluators(guess, log_target)
-        found = _search(lambda e, parts=tuple(evaluators): sum((part(e) for part in parts), arb(0)), target, log_target, guess)
         near = plan.guide.order(guess)
+        found = _search(_together(plan.evaluators(guess, log_target)), target, guess, -near)
         if abs(float(found) - guess) * near < 2:
             break
         guess = float(found)
     return found
 
 
+def _together(evaluators: list[Evaluator]) -> Bound:
+    return lambda e: sum((part(e) for part in evaluators), arb(0))
+
+
 def _delta(parts: Parts, at: Fraction) -> Fraction:
-    exact = closed.delta(parts)
+    exact = closed.delta(parts) or bounded.delta(parts)
     if exact is not None:
         return max(upper(exact(at)), Fraction(0))
     plan = Plan(parts)
     evaluators = plan.evaluators(float(at), plan.guide.log_delta(float(at)))
-    return min(max(upper(sum((part(at) for part in evaluators), arb(0))), Fraction(0)), Fraction(1))
+    return min(max(upper(_together(evaluators)(at)), Fraction(0)), Fraction(1))
 
 
-def _search(bound: Callable[[Fraction], arb], target: Fraction, log_target: float, start: float) -> Fraction:
-    """A float epsilon >= 0 with bound(epsilon) certainly <= target, close to the smallest."""
+def _search(bound: Bound, target: Fraction, start: float, slope: float) -> Fraction:
+    """A float epsilon >= 0 with bound(epsilon) certainly <= target, within 1e-9 of the smallest.
 
-    def excess(e: float) -> float:
-        value = bound(Fraction(e))
-        with working(64):
-            return float(value.upper().log()) - log_target if value.upper() > 0 else -math.inf
-
-    low, high = 0.0, math.inf
-    e, step = max(start, 0.0), max(start, 1e-9) * 1e-3
-    before: tuple[float, float] | None = None
-    for _ in range(60):
-        off = excess(e)
-        if off <= 0:
-            high = min(high, e)
-        else:
-            low = max(low, e)
-        if off <= 0 and (e == 0 or (high - low) <= float(_CLOSE) * high):
+    Secant steps on ln bound, aimed just above the root and kept inside the bracket; `slope` is its first slope.
+    """
+    low, high, e = -1.0, math.inf, max(start, 0.0)
+    before = (math.nan, math.nan)
+    for _ in range(100):
+        off = _excess(bound(Fraction(e)), target)
+        low, high = (low, min(high, e)) if off <= 0 else (max(low, e), high)
+        fresh = (off - before[1]) / (e - before[0]) if e != before[0] else math.nan
+        slope = fresh if math.isfinite(fresh) and fresh < 0 else slope
+        if off <= 0 and (e == 0 or -off <= _CLOSE * e * -slope or high - low <= _CLOSE * high):
             return Fraction(e)
-        slope = (off - before[1]) / (e - before[0]) if before is not None and e != before[0] else math.nan
         before = (e, off)
-        e = _next(e, off, slope, low, high, step)
-    return Fraction(high)
+        e = max(e - off / slope + _CLOSE / 3 * e if math.isfinite(off) else (max(low, 0.0) + high) / 2, 0.0)
+        if not low < e < high:
+            e = (max(low, 0.0) + high) / 2 if math.isfinite(high) else 2 * low + 1e-9
+    return Fraction(high) if math.isfinite(high) else Fraction(2 * e + 1) * 10**9
 
 
-def _next(e: float, off: float, slope: float, low: float, high: float, step: float) -> float:
-    """The next guess: a secant step aimed just above the root, kept inside the bracket."""
-    aim = e - (off + 0.0) / slope if math.isfinite(slope) and slope < 0 and math.isfinite(off) else math.nan
-    if not math.isfinite(aim):
-        aim = e + step if off > 0 else e - step
-    aim += 3e-10 * aim
-    if math.isfinite(high) and not low < aim < high:
-        aim = (low + high) / 2 if not (low == 0 and aim <= 0) else 0.0
-    return max(aim, 0.0)
+def _excess(value: arb, target: Fraction) -> float:
+    """ln(upper end / target) as a float whose sign is certain: above 0 unless the ball lies below the target."""
+    top = upper(value)
+    if top <= 0:
+        return -math.inf
+    with working(64):
+        off = float((ball(top) / ball(target)).log())
+    return min(off, 0.0) if top <= target else max(off, 1e-15)

@@ -13,11 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 from flint import acb
-from numpy.typing import NDArray
 
-from dither.privacy.parts.base import Complexes, Transform
-
-Floats = NDArray[np.float64]
+from dither.privacy.parts.base import Complexes, Floats, Transform
 
 _ORDERS = np.exp(np.linspace(math.log(1e-3), math.log(1e6), 500))
 _ALIAS = 21.0  # what the trapezoid rule adds stays below e^-21 = 1e-9 of delta
@@ -51,10 +48,14 @@ class Product:
         """Upper bounds of ln(|value(c + it)| / value(c)), rounding included."""
         found: Floats = np.zeros(len(t))
         for factor, count in self.factors:
-            logs = factor.log_phi(np.concatenate([[c + 0j], c + 1j * t])).real
             margin = 1e-12 + 4e-16 * t * factor.spread
-            found += count * np.log(np.minimum(1.0, np.exp(np.minimum(0, logs[1:] - logs[0])) + margin))
+            found += count * np.log(np.minimum(1.0, factor.ratios(c, t, count) + margin))
         return found
+
+    @property
+    def farthest(self) -> float:
+        """The largest |Im z| worth evaluating."""
+        return min((factor.farthest(count) for factor, count in self.factors), default=math.inf)
 
     def damping(self, c: float, t: float, step: Fraction | None = None) -> float:
         """Upper bound of ln(|value(c + iu)| / value(c)) for u >= t, up to half the period of a common lattice `step`."""
@@ -107,7 +108,9 @@ class Guide:
         c = float(self.orders[best])
         near = slice(max(best - 3, 0), best + 4)
         fit = np.polyfit(self.orders[near] - c, self.logs[near], 2) if len(self.orders[near]) > 3 else [0.0]
-        width = max(0.0, math.log(max(2 * math.pi * 2 * fit[0], 1e-300)) / 2 + math.log(c) + math.log1p(c) + float(self.chernoff[best]))
+        width = max(
+            0.0, math.log(max(2 * math.pi * 2 * fit[0], 1e-300)) / 2 + math.log(c) + math.log1p(c) + float(self.chernoff[best])
+        )
         return max(0.0, float(bounds[best]) - width / c)
 
     def log_delta(self, epsilon: float) -> float:

@@ -9,6 +9,7 @@ in balls where a value counts and in floats where only its size does.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Any
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from dither.errors import PriceError
 
 Complexes = NDArray[np.complex128]
+Floats = NDArray[np.float64]
 
 _registry: list[type[Part]] = []
 
@@ -44,6 +46,16 @@ class Transform(ABC):
     @abstractmethod
     def spread(self) -> float:
         """How far L typically reaches: float phases are off by about |Im z| * spread * 1e-16."""
+
+    def farthest(self, count: int) -> float:
+        """The largest |Im z| at which phi, to be raised to the power `count`, can be had at a reasonable cost."""
+        return math.inf
+
+    def ratios(self, c: float, t: Floats, count: int) -> Floats:
+        """|phi(c + it)| / phi(c) in floats, or an upper bound of it whose power `count` is negligible."""
+        logs = self.log_phi(np.concatenate([[c + 0j], c + 1j * t])).real
+        found: Floats = np.exp(np.minimum(0, logs[1:] - logs[0]))
+        return found
 
     def damping(self, c: float, t: float, periodic: bool) -> float:
         """An upper bound of ln(|phi(c + iu)| / phi(c)) for all u >= t (up to half this part's period if periodic)."""

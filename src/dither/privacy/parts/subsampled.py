@@ -9,7 +9,9 @@ The integral is taken by the trapezoid rule, whose error for a function analytic
 2 M / (e^{2 pi b / step} - 1) with M the largest integral of |integrand| along a line of the strip (Trefethen and Weideman,
 SIAM Review 2014, theorem 5.1). In the strip b <= pi s^2 / 2 the phase of B is at most b/s^2, and |B| lies between
 B(Re x)/sqrt 2 and B(Re x), so M <= e^{b^2/2s^2 + |Im a| b/s^2} 2^{max(0, -Re a)/2} I(Re a).
-By convexity I(a) <= 1 + e^{a(a-1)/2s^2} for real a >= 1 or a <= 0, and Q B^a <= Q + e^{a(a-1)/2s^2} N(a, s^2) bounds the tails.
+For real a, Q B^a <= k_0 Q + k_1 N(a, s^2) bounds I(a) <= k_0 + k_1 and the tails, where with g = e^{a(a-1)/2s^2} any of these
+pairs (k_0, k_1) will do: (1 - q, q g) by convexity for a >= 1 or a <= 0; 2^{a-1} ((1 - q)^a, q^a g) for a >= 1;
+((1 - q)^a, 0) for a <= 0.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
-from flint import acb, arb
-from numpy.typing import NDArray
+from flint import acb, arb, ctx
 
-from dither.exact.balls import ball
+from dither.exact.balls import ball, upper, working
 from dither.exact.numbers import Number, between, positive
-from dither.privacy.parts.base import Complexes, Part
+from dither.privacy.parts.base import Complexes, Floats, Part
 
 _BITS = 72  # the quadrature's relative accuracy; its error is added to the ball
 _CHUNK = 64
@@ -45,7 +47,11 @@ class SubsampledGaussian(Part):
 
     @property
     def top(self) -> Fraction | None:
-        return None
+        # Removing a unit never shows more than -ln(1 - q).
+        if not self.removed or self.q == 1:
+            return None
+        with working(128):
+            return upper(-ball(1 - self.q).log())
 
     @property
     def spread(self) -> float:
@@ -60,22 +66,31 @@ class SubsampledGaussian(Part):
         s = float(self.sigma)
         b = min(math.pi * s * s / 2, s * math.sqrt(1.4 * bits))
         need = b * b / (2 * s * s) + abs(t) * b / (s * s) + 0.35 * c + 0.7 * (bits + 4)
-        return b, 2 * math.pi * b / need
+        # A few steps per octave, so that nodes share their points.
+        return b, 2.0 ** (math.floor(4 * math.log2(2 * math.pi * b / need)) / 4)
+
+    def _bulk(self, a: arb) -> arb:
+        """k_0 + k_1 of the header, the smaller of two choices."""
+        q, grown = ball(self.q), (a * (a - 1) / (2 * ball(self.sigma) ** 2)).exp()
+        one = 1 - q + q * grown
+        if self.removed:
+            other = (1 - q) ** a if self.q < 1 else one
+        else:
+            other = arb(2) ** (a - 1) * ((1 - q) ** a + q**a * grown)
+        return one if one < other else other
 
     def phi(self, z: acb) -> acb:
         a = -z if self.removed else z + 1
-        s, q, c, t = ball(self.sigma), ball(self.q), float(z.real.mid()), float(z.imag.mid())
-        b, step = self._strip(t, c, _BITS)
-        real_a, reach = float(a.real.mid()), float(self.sigma) * math.sqrt(1.4 * _BITS)
+        s = ball(self.sigma)
+        bulk = self._bulk(a.real)
+        bits = _BITS + max(0, int(float(bulk.log()) * 1.45))
+        b, step = self._strip(float(z.imag.mid()), float(z.real.mid()), bits)
+        real_a, reach = float(a.real.mid()), float(self.sigma) * math.sqrt(1.4 * bits)
         low, high = math.floor((min(0.0, real_a) - reach) / step), math.ceil((max(0.0, real_a) + reach) / step)
-        h, spread = arb(step), 2 * s * s
+        h, spread, strip = arb(step), 2 * s * s, arb(b)
         total = acb(0)
-        for k in range(low, high + 1):
-            x = h * k
-            base = (1 - q + q * ((2 * x - 1) / spread).exp()).log()
-            total += (a * base - x * x / spread).exp()
-        bulk = 1 + (a.real * (a.real - 1) / spread).exp()
-        strip = arb(b)
+        for base, power in _points(self.q, self.sigma, step, low, high, ctx.prec):
+            total += (a * base - power).exp()
         growth = (strip * strip / spread + 2 * abs(a.imag) * strip / spread).exp() * arb(2) ** (abs(a.real) / 2)
         wrong = 2 * growth * bulk / ((2 * arb.pi() * strip / h).exp() - 1)
         wrong += 2 * bulk * (1 + h / s) * (-(arb(reach) ** 2) / spread).exp()
@@ -89,35 +104,49 @@ class SubsampledGaussian(Part):
             found[first : first + _CHUNK] = self._log_integral(a[first : first + _CHUNK])
         return found
 
+    def _terms(self, a: Complexes) -> tuple[float, Complexes, Floats]:
+        """The trapezoid rule in floats: its step, the logarithms of Q B^a at its points (a row for each a), and ln B."""
+        s, q = float(self.sigma), float(self.q)
+        _, step = self._strip(float(np.abs(a.imag).max()), 0.0, 46)
+        low, high = min(0.0, float(a.real.min())) - 9 * s, max(0.0, float(a.real.max())) + 9 * s
+        x = np.arange(math.floor(low / step), math.ceil(high / step) + 1) * step
+        base = np.logaddexp(math.log1p(-q) if q < 1 else -math.inf, math.log(q) + (x - 0.5) / s**2)
+        powers: Complexes = np.multiply.outer(a, base) - x * x / (2 * s * s)
+        return step, powers, base
+
     def _log_integral(self, a: Complexes) -> Complexes:
         """ln I(a) in floats; orders beyond 500 take the normal part alone, which is all that is left of I there."""
-        s, q = float(self.sigma), float(self.q)
-        near = np.clip(a.real, -500, 500) + 1j * a.imag
-        _, step = self._strip(float(np.abs(a.imag).max()), 0.0, 46)
-        low, high = min(0.0, float(near.real.min())) - 9 * s, max(0.0, float(near.real.max())) + 9 * s
-        x = np.arange(math.floor(low / step), math.ceil(high / step) + 1) * step
-        u = (x - 0.5) / s**2
-        base = np.logaddexp(math.log1p(-q) if q < 1 else -math.inf, math.log(q) + u)
-        powers: Complexes = np.multiply.outer(near, base) - x * x / (2 * s * s)
+        s = float(self.sigma)
+        step, powers, _ = self._terms(np.clip(a.real, -500, 500) + 1j * a.imag)
         top = powers.real.max(axis=1)
         sums = np.exp(powers - top[:, None]).sum(axis=1)
         logs: Complexes = top + np.log(sums) + math.log(step / (s * math.sqrt(2 * math.pi)))
         far = np.abs(a.real) > 500
-        logs[far] = np.maximum(0, math.log(q) * np.maximum(a.real[far], 1) + (a.real * (a.real - 1))[far] / (2 * s * s))
+        grown = np.maximum(a.real, 1) * math.log(self.q) + a.real * (a.real - 1) / (2 * s * s)
+        logs[far] = np.maximum(0, grown[far])
         return logs
 
+    def farthest(self, count: int) -> float:
+        # High powers are negligible over most of the range, so few nodes need the quadrature.
+        return 500 * max(1.0, count / 1000) * min(1.0, float(self.sigma))
+
+    def ratios(self, c: float, t: Floats, count: int) -> Floats:
+        # phi(c + it) e^{-imt} / phi(c) moves by at most the tilted deviation per unit of t, m being the tilted mean:
+        # a few nodes bound their neighbours, and only where that is not enough are more evaluated.
+        found: Floats = np.minimum(np.exp(_log_variation(self, c)) / t, 1.0)
+        wide = _deviation(self, c)
+        for stride in (512, 64, 8, 1):
+            unclear = np.flatnonzero(count * np.log(found) > -20 - math.log(len(t)))
+            if len(unclear) == 0:
+                break
+            coarse = np.unique(np.minimum(unclear // stride * stride + stride // 2, len(t) - 1))
+            values = super().ratios(c, t[coarse], count)
+            near = np.searchsorted(coarse, np.minimum(unclear // stride * stride + stride // 2, len(t) - 1))
+            found[unclear] = np.minimum(found[unclear], values[near] + wide * np.abs(t[unclear] - t[coarse][near]))
+        return found
+
     def damping(self, c: float, t: float, periodic: bool) -> float:
-        # By parts, |phi(c + it)| <= TV(G)/t with G = Q e^{aL}/L'. Its slope vanishes where x = (a + 1) w(x) - 1 for a
-        # logistic w, so at most three times, all between -1 and a: TV(G) <= 4 max G.
-        s, q, a = float(self.sigma), float(self.q), -c if self.removed else c + 1
-        x: NDArray[np.float64] = np.linspace(min(-1.0, a), max(-1.0, a), 2001)
-        u = (x - 0.5) / s**2
-        base = np.logaddexp(math.log1p(-q) if q < 1 else -math.inf, math.log(q) + u)
-        # Q = e^{-x^2/2s^2} / (s sqrt(2 pi)) and 1/L' = s^2 B / (q e^u).
-        log_g = -x * x / (2 * s * s) + (a + 1) * base - math.log(q) - u + math.log(s / math.sqrt(2 * math.pi))
-        slack = float(x[1] - x[0]) / 2 * 2 * (abs(a) + 2) / s**2
-        size = float(self.log_phi(np.array([complex(c)]))[0].real)
-        return min(0.0, math.log(4 / t) + float(log_g.max()) + slack - size + 1e-9)
+        return min(0.0, _log_variation(self, c) - math.log(t))
 
     def zcdp(self) -> tuple[Fraction, Fraction]:
         # Renyi divergence is quasi-convex, so mixing in the neighbour's own law cannot raise it.
@@ -126,3 +155,41 @@ class SubsampledGaussian(Part):
     @classmethod
     def examples(cls) -> list[Part]:
         return [cls("1/100", 1), cls("1/2", 2)]
+
+
+@lru_cache(maxsize=64)
+def _points(q: Fraction, sigma: Fraction, step: float, low: int, high: int, bits: int) -> tuple[tuple[arb, arb], ...]:
+    """(ln B(x), x^2 / 2 sigma^2) at the points x = step * k, at a working precision of `bits`."""
+    share, spread, h = ball(q), 2 * ball(sigma) ** 2, arb(step)
+    found = []
+    for k in range(low, high + 1):
+        x = h * k
+        found.append(((1 - share + share * ((2 * x - 1) / spread).exp()).log(), x * x / spread))
+    return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def _deviation(part: SubsampledGaussian, c: float) -> float:
+    """The standard deviation of L tilted by e^{cL}."""
+    _, powers, base = part._terms(np.array([complex(-c if part.removed else c + 1)]))
+    weights = np.exp(powers[0].real - powers[0].real.max())
+    weights /= weights.sum()
+    return math.sqrt(float(weights @ (base - weights @ base) ** 2)) * (1 + 1e-9)
+
+
+@lru_cache(maxsize=64)
+def _log_variation(part: SubsampledGaussian, c: float) -> float:
+    """ln(V / phi(c)) with |phi(c + it)| <= V/t.
+
+    By parts, V is the total variation of G = Q e^{aL}/L'. Its slope vanishes where x = (a + 1) w(x) - 1 for a
+    logistic w, so at most three times, all between -1 and a: V <= 4 max G.
+    """
+    s, q, a = float(part.sigma), float(part.q), -c if part.removed else c + 1
+    x: Floats = np.linspace(min(-1.0, a), max(-1.0, a), 2001)
+    u = (x - 0.5) / s**2
+    base = np.logaddexp(math.log1p(-q) if q < 1 else -math.inf, math.log(q) + u)
+    # Q = e^{-x^2/2s^2} / (s sqrt(2 pi)) and 1/L' = s^2 B / (q e^u).
+    log_g = -x * x / (2 * s * s) + (a + 1) * base - math.log(q) - u + math.log(s / math.sqrt(2 * math.pi))
+    between = float(x[1] - x[0]) / 2 * 2 * (abs(a) + 2) / s**2
+    size = float(part.log_phi(np.array([complex(c)]))[0].real)
+    return math.log(4) + float(log_g.max()) + between - size + 1e-9
