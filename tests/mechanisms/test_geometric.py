@@ -60,7 +60,6 @@ def test_a_sensitivity_declared_too_small_breaks_the_price() -> None:
 
 def test_a_vector_pays_for_the_sum_of_its_moves() -> None:
     noise = Geometric(epsilon=1, sensitivity=L1(3, dimension=3))
-    assert noise == Geometric(epsilon=1, sensitivity=L1(3, dimension=3))
     with working(300):
         joint = sum((worst_ratio(noise.law(0), noise.law(move)) for move in (2, -1)), arb(0))
         assert not joint > ball(1)

@@ -13,7 +13,8 @@ are covered too.
 The continuous formula is not used: at the sigma it gives for (1, 1e-5) the discrete law's delta is 3.5 % too large.
 Nor is the textbook's sqrt(2 ln(1.25 / delta)) / epsilon, which is wrong above epsilon = 1.
 
-Variances have seven significant digits. The one found is certified; on that grid the one before it fails.
+X has the tails of a Gaussian of variance v, Pr[X <= -t] <= exp(-t^2 / 2v), which decides the easy cases. Variances have
+seven significant digits. The one found is certified; on that grid the one before it fails.
 Reference: Balle and Wang, ICML 2018 (the continuous law); Canonne, Kamath and Steinke, NeurIPS 2020 (the discrete one).
 """
 
@@ -27,7 +28,7 @@ from functools import lru_cache
 from flint import arb
 
 from dither.errors import ArgumentError
-from dither.exact.balls import Real, certainly_at_most, exp
+from dither.exact.balls import Real, above, ball, certainly_at_most, exp
 from dither.exact.law import search
 from dither.exact.laws import Gaussian
 from dither.exact.numbers import show
@@ -46,7 +47,7 @@ def delta(epsilon: Fraction, shift: int, variance: Fraction) -> Real:
     1.0346e-05
     """
     law = Gaussian(variance)
-    t = math.floor(Fraction(shift, 2) - epsilon * variance / shift)
+    t = _edge(epsilon, shift, variance)
 
     def real() -> arb:
         return law.at_most(t) - exp(epsilon) * law.at_most(t - shift)
@@ -54,10 +55,22 @@ def delta(epsilon: Fraction, shift: int, variance: Fraction) -> Real:
     return real
 
 
+def _edge(epsilon: Fraction, shift: int, variance: Fraction) -> int:
+    """t, the last output whose ratio is e^epsilon or more."""
+    return math.floor(Fraction(shift, 2) - epsilon * variance / shift)
+
+
 @lru_cache(maxsize=256)
 def for_shift(epsilon: Fraction, target: Fraction, shift: int) -> Fraction:
     """The smallest variance (in steps squared) whose delta at `shift` steps is at most the target."""
-    return _smallest(lambda v: certainly_at_most(delta(epsilon, shift, v), target), epsilon, target)
+    enough = above(lambda: -ball(target).log())
+
+    def holds(v: Fraction) -> bool:
+        t = _edge(epsilon, shift, v)
+        # Far out, Pr[X <= t] <= exp(-t^2 / 2v) says enough, and a sum there would need too many digits.
+        return (t < 0 and t * t >= 2 * v * enough) or certainly_at_most(delta(epsilon, shift, v), target)
+
+    return _smallest(holds, epsilon, target)
 
 
 @lru_cache(maxsize=256)
@@ -78,10 +91,10 @@ def _variance(index: int) -> Fraction:
 def _smallest(holds: Callable[[Fraction], bool], epsilon: Fraction, target: Fraction) -> Fraction:
     # First the decade, then the digits: few evaluations, each of them certified.
     decades = _HIGHEST - _LOWEST
-    above = next((d for d in range(decades + 1) if holds(_variance(d * _DECADE))), None)
-    if above is None:
+    if not holds(_variance(decades * _DECADE)):
         raise ArgumentError(
             f"scale must be at most 10^12 steps, and epsilon {show(epsilon)} with delta {show(target)} needs more.",
             fix="use a coarser grid, a smaller sensitivity or a larger epsilon or delta.",
         )
-    return _variance(search(lambda i: holds(_variance(i)), max(above - 1, 0) * _DECADE, above * _DECADE))
+    decade = search(lambda d: holds(_variance(d * _DECADE)), 0, decades)
+    return _variance(search(lambda i: holds(_variance(i)), max(decade - 1, 0) * _DECADE, decade * _DECADE))

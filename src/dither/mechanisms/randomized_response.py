@@ -16,7 +16,7 @@ Reference: Warner 1965; k categories: Kairouz, Bonawitz and Ramage, ICML 2016.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -49,6 +49,7 @@ class RandomizedResponse(Mechanism):
     epsilon: Fraction | None
     p: Fraction | None
     categories: int
+    noise: Categorical | Coin = field(init=False, repr=False, compare=False)
 
     def __init__(self, *, epsilon: Number | None = None, p: Number | None = None, categories: int = 2) -> None:
         if (epsilon is None) == (p is None):
@@ -63,6 +64,7 @@ class RandomizedResponse(Mechanism):
         object.__setattr__(self, "epsilon", None if epsilon is None else positive(epsilon, "epsilon"))
         object.__setattr__(self, "p", truth)
         object.__setattr__(self, "categories", count)
+        object.__setattr__(self, "noise", Coin(truth) if truth is not None else self._around(0))
 
     def _p(self) -> arb:
         return ball(self.p) if self.p is not None else self._weight() / (self._weight() + self.categories - 1)
@@ -89,11 +91,14 @@ class RandomizedResponse(Mechanism):
 
     def _offsets(self, size: int) -> Integers:
         """How far to move around the circle of categories: 0 with probability p, else evenly."""
-        if self.p is None:
-            weights = (self.epsilon or Fraction(0), *[Fraction(0)] * (self.categories - 1))
-            return Categorical(weights).draw(size)
+        if isinstance(self.noise, Categorical):
+            return self.noise.draw(size)
         others = Flat(self.categories - 1).draw(size) + 1
-        return np.where(Coin(self.p).draw(size) == 1, 0, others)
+        return np.where(self.noise.draw(size) == 1, 0, others)
+
+    def _around(self, truth: int) -> Categorical:
+        """The law of a report, given epsilon: the truth weighs e^epsilon, every other category 1."""
+        return Categorical(tuple((self.epsilon or Fraction(0)) * (k == truth) for k in range(self.categories)))
 
     def loss(self) -> Pure:
         if self.epsilon is not None:
@@ -105,7 +110,7 @@ class RandomizedResponse(Mechanism):
     def law(self, exact: int) -> Law:
         truth = min(max(answers.single(exact), 0), self.categories - 1)
         if self.epsilon is not None:
-            return Categorical(tuple(self.epsilon * (k == truth) for k in range(self.categories)))
+            return self._around(truth)
         table: list[Real] = [self._q] * self.categories
         table[truth] = self._p
         return Finite(tuple(table))
