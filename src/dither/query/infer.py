@@ -1,0 +1,242 @@
+"""What is publicly known of an expression, from what the catalog declares of its columns. Reads no row.
+
+`facts` checks kinds and constants on the way and refuses with the span of the part that is wrong. The finite domain of
+an expression (the public values a key can take) is found by trying all combinations of its columns' values.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from dither.errors import QueryError
+from dither.query.catalog import ColumnFacts, Key
+from dither.query.facts import Facts, double
+from dither.query.function import Function, family
+from dither.query.functions import FUNCTIONS, as_key, columns, evaluator, kind_of
+from dither.query.functions_dates import day_number, from_day_number
+from dither.query.nodes import Call, Column, Expression, Literal
+
+__all__ = ["MOST_VALUES", "Facts", "declared", "facts", "typed"]
+
+MOST_VALUES = 10_000  # the largest domain that is spelt out
+
+
+def declared(column: ColumnFacts, kind: str | None = None) -> Facts:
+    """What the catalog says of a column; `kind` is the schema's, where the catalog leaves it open.
+
+    >>> declared(ColumnFacts("int", Fraction(0), Fraction(2))).values
+    (0, 1, 2)
+    """
+    kind = column.kind or kind or "text"
+    whole = kind == "int"
+    step = column.step if column.step is not None else Fraction(1) if whole else None
+    found = Facts(kind, column.low, column.high, column.nullable, whole, column.values, step)
+    if kind == "int":
+        found = replace(
+            found,
+            low=None if found.low is None else Fraction(math.ceil(found.low)),
+            high=None if found.high is None else Fraction(math.floor(found.high)),
+        )
+    if found.values is not None:
+        return _within_values(found)
+    return replace(found, values=_range(found))
+
+
+def facts(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
+    """Everything known of the expression; `scope` has the facts of each column it may name.
+
+    >>> age = Facts("int", Fraction(0), Fraction(120), nullable=False, whole=True)
+    >>> found = facts(Call("div", (Column("age"), Literal(10))), {"age": age})
+    >>> found.low, found.high, found.nullable
+    (Fraction(0, 1), Fraction(12, 1), False)
+    """
+    found = _known(expression, scope)
+    if isinstance(expression, Column):
+        return found
+    return _with_domain(expression, found, scope)
+
+
+def typed(expression: Expression, scope: Mapping[str, Facts]) -> Expression:
+    """The same expression with integers cast to real wherever a choice (CASE, COALESCE, LEAST, ...) mixes the two.
+
+    After this the kind of every part is seen from its value, so evaluating needs no further look at the scope.
+    """
+    if not isinstance(expression, Call):
+        return expression
+    arguments = [typed(argument, scope) for argument in expression.arguments]
+    chosen = _choices(expression.name, len(arguments))
+    kinds = {place: _known(arguments[place], scope).kind for place in chosen}
+    if "real" in kinds.values():
+        for place, kind in kinds.items():
+            if kind == "int":
+                arguments[place] = Call("to_real", (arguments[place],), arguments[place].span)
+    return replace(expression, arguments=tuple(arguments))
+
+
+def _choices(name: str, count: int) -> list[int]:
+    """The arguments of which one is the result. Constants stay constants: only an integer x of clamp is cast."""
+    if name == "case":
+        return [*range(1, count - 1, 2), count - 1]
+    return list(range(count)) if name in ("coalesce", "least", "greatest") else []
+
+
+# --- kinds and constants ----------------------------------------------------------------------------------------
+
+
+def _known(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
+    """The facts without a look at domains."""
+    if isinstance(expression, Column):
+        if expression.name not in scope:
+            raise QueryError(
+                f"There is no column {expression.name}.",
+                span=expression.span,
+                fix="name a column that the catalog declares.",
+            )
+        return scope[expression.name]
+    if isinstance(expression, Literal):
+        return _constant(expression.value)
+    function = FUNCTIONS.get(expression.name)
+    if function is None:
+        raise QueryError(
+            f"The function {expression.name} is not known.",
+            span=expression.span,
+            fix="use a function from the list in the documentation.",
+        )
+    arguments = [_known(argument, scope) for argument in expression.arguments]
+    _check(expression, function, arguments)
+    return function.infer(arguments)
+
+
+def _constant(value: Any) -> Facts:
+    kind = kind_of(value)
+    if kind in ("int", "real"):
+        nearest = value if kind == "int" else double(value)
+        if isinstance(nearest, float) and not math.isfinite(nearest):
+            return Facts("real", nullable=math.isnan(nearest))
+        exact = Fraction(nearest)
+        return Facts(kind, exact, exact, False, exact.denominator == 1, None, None)
+    if kind in ("date", "timestamp"):
+        place = day_number(value)
+        return Facts(kind, place, place, False)
+    return Facts(kind, nullable=value is None)
+
+
+def _check(call: Call, function: Function, arguments: list[Facts]) -> None:
+    count = len(arguments)
+    if (
+        count < function.least
+        or (function.most is not None and count > function.most)
+        or (call.name == "case" and count % 2 == 0)
+    ):
+        raise QueryError(
+            f"{call.name} does not take {count} arguments.", span=call.span, fix=f"{call.name}: {function.meaning}."
+        )
+    for place, (written, known) in enumerate(zip(call.arguments, arguments, strict=True)):
+        span = written.span or call.span
+        accepted = _accepted(call.name, function, place, count)
+        if known.kind != "null" and known.kind not in accepted:
+            raise QueryError(
+                f"{call.name} cannot be applied to a {known.kind}.", span=span, fix=_kind_fix(accepted, known.kind)
+            )
+        if function.constant(place) and not isinstance(written, Literal):
+            raise QueryError(f"{call.name} needs a constant here.", span=span, fix="write a number or a text in its place.")
+    alike = _choices("case", count) if call.name == "case" else list(range(count)) if function.alike else []
+    if family([arguments[place].kind for place in alike]) is None:
+        kinds = ", ".join(sorted({arguments[place].kind for place in alike} - {"null"}))
+        raise QueryError(f"{call.name} mixes kinds that do not go together: {kinds}.", span=call.span, fix="cast one of them.")
+    values = [argument.value if isinstance(argument, Literal) else None for argument in call.arguments]
+    reason = function.refuse(values) if function.refuse is not None else None
+    if reason is not None:
+        raise QueryError(f"{call.name} cannot be computed: {reason}.", span=call.span, fix="change the constant.")
+
+
+def _accepted(name: str, function: Function, place: int, count: int) -> tuple[str, ...]:
+    if name == "case" and place % 2 == 0 and place < count - 1:
+        return ("bool",)
+    return function.accepted(place)
+
+
+def _kind_fix(accepted: tuple[str, ...], kind: str) -> str:
+    if accepted == ("bool",) and kind in ("int", "real"):
+        return "write a condition, such as x <> 0."
+    if "int" in accepted and kind in ("bool", "text"):
+        return "write CAST(... AS INTEGER) or CAST(... AS DOUBLE) around it, or CASE WHEN ... THEN 1 ELSE 0 END."
+    if kind == "text" and "date" in accepted:
+        return "write CAST(... AS DATE) around it, or DATE 'yyyy-mm-dd'."
+    return f"give it {' or '.join(accepted)}."
+
+
+# --- domains ----------------------------------------------------------------------------------------------------
+
+
+def _with_domain(expression: Expression, found: Facts, scope: Mapping[str, Facts]) -> Facts:
+    """Adds the finite domain, by trying all combinations if they are few, else from the interval."""
+    if found.kind == "timestamp" or (found.kind == "real" and not found.whole):
+        return replace(found, values=None)  # can be no key
+    names = sorted(columns(expression))
+    sources = [_inputs(scope[name]) for name in names]
+    if math.prod(len(source) for source in sources if source is not None) <= MOST_VALUES and None not in sources:
+        return _tried(expression, found, names, [source for source in sources if source is not None])
+    if found.kind == "bool":
+        return replace(found, values=(False, True))
+    if isinstance(expression, Call) and expression.name == "bucket" and found.step is not None:
+        return replace(found, values=_range(found, found.step))
+    return replace(found, values=_range(found))
+
+
+def _inputs(column: Facts) -> tuple[Key, ...] | None:
+    """What a column can hold, NULL included where it may occur."""
+    if column.values is None:
+        return (False, True, None) if column.kind == "bool" else None
+    return column.values if None in column.values or not column.nullable else (*column.values, None)
+
+
+def _tried(expression: Expression, found: Facts, names: list[str], sources: list[tuple[Key, ...]]) -> Facts:
+    compute = evaluator(expression)
+    results: dict[Key, None] = {}
+    nullable = False
+    for combination in itertools.product(*sources):
+        result = as_key(compute(dict(zip(names, combination, strict=True))))
+        nullable = nullable or result is None
+        if result is not None:
+            results[result] = None
+    values = _sorted(results)
+    return _within_values(replace(found, values=values, nullable=nullable))
+
+
+def _within_values(found: Facts) -> Facts:
+    """Bounds no wider than the values."""
+    places = [place for place in map(_place, found.values or ()) if place is not None]
+    if not places or found.kind not in ("int", "real", "date"):
+        return found
+    return replace(found, low=min(places), high=max(places))
+
+
+def _place(value: Key) -> Fraction | None:
+    if value is None or isinstance(value, (bool, str)):
+        return None
+    return day_number(value) if isinstance(value, datetime.date) else Fraction(value)
+
+
+def _range(found: Facts, step: Fraction = Fraction(1)) -> tuple[Key, ...] | None:
+    """The whole numbers, or days, between two bounds, if they are few."""
+    if found.kind == "bool":
+        return (False, True)
+    if found.low is None or found.high is None or not (found.whole or found.kind == "date"):
+        return None
+    first, last = math.ceil(found.low / step), math.floor(found.high / step)
+    if last - first + 1 > MOST_VALUES:
+        return None
+    if found.kind == "date":
+        return tuple(date for date in (from_day_number(Fraction(n)) for n in range(first, last + 1)) if date is not None)
+    return tuple(int(n * step) for n in range(first, last + 1))
+
+
+def _sorted(values: Iterable[Key]) -> tuple[Key, ...]:
+    return tuple(sorted(values, key=lambda value: (value is None, value if value is not None else 0)))  # type: ignore[type-var,arg-type,return-value]
