@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +19,7 @@ from dither.mechanisms.answers import steps
 from dither.privacy.verify import verify
 from laws.exactly import Claim
 
+WIDE = np.longdouble  # reading one means rounding it, which can move neighbours apart by one more step
 answers = st.fractions(-20, 20, max_denominator=40)
 
 
@@ -105,6 +107,13 @@ def test_no_value_is_refused(exact: float) -> None:
         assert (noise.release(exact) / Fraction(grid)).denominator == 1
 
 
+@pytest.mark.parametrize("text", ["NaN", "sNaN", "-Infinity", "1e999999", "-1e-999999", "0.1", "-0"])
+def test_no_decimal_is_refused_or_takes_long(text: str) -> None:
+    noise = Laplace(epsilon=1, sensitivity=1, grid="1/10")
+    assert (noise.release(Decimal(text)) * 10).denominator == 1
+    assert (noise.release(np.array([Decimal(text)]))[0] * 10).denominator == 1
+
+
 @pytest.mark.parametrize(("grid", "kind"), [(1, np.int64), ("1/8", np.float64), (2, np.float64), ("1/10", object), (3, object)])
 def test_the_form_of_a_vector_depends_on_the_grid_alone(grid: str | int, kind: type) -> None:
     noise = Laplace(epsilon=1, sensitivity=L1(1, dimension=4), grid=grid)
@@ -126,7 +135,21 @@ def test_bad_parameters_are_refused(epsilon: object, sensitivity: object, word: 
         Laplace(epsilon=epsilon, sensitivity=sensitivity, grid=1)
 
 
-@pytest.mark.parametrize("exact", ["1", None, True, 1j, [1.0], np.zeros((1, 1)), np.array(["a"])])
+@pytest.mark.parametrize(
+    "exact",
+    [
+        "1",
+        None,
+        True,
+        1j,
+        [1.0],
+        np.zeros((1, 1)),
+        np.array(["a"]),
+        np.array(["1/2"], dtype=object),
+        WIDE(1),
+        np.array([1], dtype=WIDE),
+    ],
+)
 def test_answers_that_are_not_numbers_are_refused(exact: object, no_dice: None) -> None:
     with pytest.raises(ArgumentError, match="exact"):
         Laplace(epsilon=1, sensitivity=1, grid=1).release(exact)

@@ -30,6 +30,8 @@ Answer = int | float | Fraction | Decimal | NDArray[Any]
 _WIDE = 1 << 62
 _NARROW = 1 << 52
 _ENDS = np.iinfo(np.int64)
+_NUMBERS = (int, float, Fraction, Decimal, np.integer, np.floating)
+_FAR = 20_000  # no grid has so many digits
 
 
 def whole(exact: Whole, norm: Norm | None = None, grid: Fraction | None = None) -> int | Integers:
@@ -38,7 +40,7 @@ def whole(exact: Whole, norm: Norm | None = None, grid: Fraction | None = None) 
         _shape(exact, norm, grid)
         if exact.dtype.kind not in "iu":
             raise _wrong(f"an array of {exact.dtype}", "an array of integers")
-        return _held(exact, _WIDE)
+        return _held(np.asarray(exact), _WIDE)
     if isinstance(exact, (bool, np.bool_)) or not isinstance(exact, (int, np.integer)):
         raise _wrong(f"a {type(exact).__name__}", "an int")
     return int(exact)
@@ -85,34 +87,48 @@ def steps(exact: Answer, grid: Fraction, norm: Norm | None = None) -> int | Inte
     """
     if isinstance(exact, np.ndarray):
         _shape(exact, norm, grid)
-        return _many_steps(exact, grid)
-    if isinstance(exact, (bool, np.bool_)) or not isinstance(exact, (int, float, Fraction, Decimal, np.integer, np.floating)):
-        raise ArgumentError(
-            f"exact must be a number or an array of numbers, and it is a {type(exact).__name__}.",
-            fix="give an int, a float, a Fraction or an array.",
-        )
+        return _many_steps(np.asarray(exact), grid)
     return _one_step(exact, grid, _WIDE)
 
 
 def _one_step(exact: Any, grid: Fraction, most: int) -> int:
-    value = int(exact) if isinstance(exact, np.integer) else exact
-    if isinstance(value, (float, np.floating, Decimal)):
-        if math.isnan(value):
-            return 0
-        if math.isinf(value):
-            return most if value > 0 else -most
-        value = Fraction(float(value)) if isinstance(value, np.floating) else Fraction(value)
-    return min(max(math.floor(Fraction(value) / grid + Fraction(1, 2)), -most), most)
+    # A longdouble would have to be rounded to be read, which can move two answers apart.
+    if isinstance(exact, (bool, np.bool_, np.longdouble)) or not isinstance(exact, _NUMBERS):
+        raise ArgumentError(
+            f"exact must be a number or an array of numbers, and it is a {type(exact).__name__}.",
+            fix="give an int, a float, a Fraction or an array.",
+        )
+    if isinstance(exact, Decimal):
+        value = _from_decimal(exact, grid, most)
+    elif isinstance(exact, (float, np.floating)):
+        value = _from_float(float(exact), grid, most)
+    else:
+        value = Fraction(int(exact)) if isinstance(exact, np.integer) else Fraction(exact)
+    return min(max(math.floor(value / grid + Fraction(1, 2)), -most), most)
+
+
+def _from_float(exact: float, grid: Fraction, most: int) -> Fraction:
+    if math.isfinite(exact):
+        return Fraction(exact)
+    return Fraction(0) if math.isnan(exact) else grid * most * (1 if exact > 0 else -1)
+
+
+def _from_decimal(exact: Decimal, grid: Fraction, most: int) -> Fraction:
+    if exact.is_nan() or (exact.is_finite() and exact.adjusted() < -_FAR):
+        return Fraction(0)
+    if exact.is_infinite() or exact.adjusted() > _FAR:  # such digits would fill the memory, and the clamp takes them anyway
+        return grid * most * (-1 if exact.is_signed() else 1)
+    return Fraction(exact)
 
 
 def _many_steps(exact: NDArray[Any], grid: Fraction) -> Integers:
     most = limit(grid)
     if exact.dtype.kind in "iu" and grid.numerator == 1 and grid.denominator < most:
         return _held(exact, most // grid.denominator) * np.int64(grid.denominator)
+    if exact.dtype.kind not in "iufO" or (exact.dtype.kind == "f" and exact.dtype.itemsize > 8):
+        raise ArgumentError(f"exact must be an array of numbers, and it is one of {exact.dtype}.", fix="give ints or floats.")
     if exact.dtype.kind == "f" and _power_of_two(grid):
         return _float_steps(exact.astype(np.float64), grid, most)
-    if exact.dtype.kind not in "iufO":
-        raise ArgumentError(f"exact must be an array of numbers, and it is one of {exact.dtype}.", fix="give numbers.")
     return np.array([_one_step(value, grid, most) for value in exact], dtype=np.int64)
 
 

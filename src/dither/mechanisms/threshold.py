@@ -93,8 +93,9 @@ class Threshold(Mechanism):
         if self.rule == "geometric":
             return (counts > 0) & (answers.add(counts, self.noise.draw(len(counts))) >= self.threshold)
         found = np.zeros(len(counts), dtype=np.bool_)
-        for units in np.unique(counts):
-            here = counts == units
+        inside = np.clip(counts, 0, search(lambda m: bool(self.shown(m) == 1), 1, None))  # beyond, all are shown
+        for units in np.unique(inside):
+            here = inside == units
             found[here] = self.law(int(units)).draw(int(here.sum())) == 1
         return found
 
