@@ -1,7 +1,8 @@
 """The curator's declaration: tables, who is protected, what is public, how much may be learnt in all.
 
 Frozen values, the same whether read from a file (catalog_file.py) or built in Python. What is not declared here is
-private and unusable.
+private and unusable. The constructors read what a person writes (unit="person_id", epsilon=0.1) into exact values;
+`Catalog` then holds the whole declaration against rules.py and reports every problem at once.
 """
 
 from __future__ import annotations
@@ -12,13 +13,20 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from dither.errors import CatalogError
+from dither.query import rules
+from dither.query.written import Number, number
+
 Key = None | bool | int | str | datetime.date
-KINDS = ("int", "real", "text", "bool", "date", "timestamp")
+KINDS = rules.KINDS
 
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What is declared of one column. Bounds are enforced by clipping where the column is added up, never believed."""
+    """What is declared of one column. Bounds are enforced by clipping where the column is added up, never believed.
+
+    Bounds of a date column are days since 1970-01-01. None among `values`: rows where it is NULL are a group of their own.
+    """
 
     kind: str | None = None  # one of KINDS; None: taken from the source's schema when the table is opened
     low: Fraction | None = None
@@ -44,39 +52,129 @@ class Rows:
     at_least: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Table:
-    """One table. `unit` None with public=False and by_row=False never occurs: the reader refuses it.
+    """One table. `unit` None with public=False and by_row=False never occurs in a Catalog: it is refused.
 
     `source` is a path or glob (Parquet, CSV), "file.duckdb#table", or a frame (pandas, Polars, Arrow).
     `by_row`: every row is its own unit (unit = "row"). `key`: a column whose values are unique (checked on opening).
+    In Python `max_rows` is 1 unless said otherwise, and `max_groups` is 1 where `max_rows` is 1: both are enforced.
+
+    >>> Table("visits.parquet", unit={"column": "person", "references": "people.id"}, max_rows=20).unit
+    Unit(column='person', references=('people', 'id'))
     """
 
     source: Any = field(compare=False)
-    unit: Unit | None = None
-    by_row: bool = False
-    public: bool = False
-    max_rows: int | None = None
-    max_groups: int | None = None
-    rows: Rows = Rows()
-    key: str | None = None
-    columns: Mapping[str, ColumnFacts] = field(default_factory=dict)
+    unit: Unit | None
+    by_row: bool
+    public: bool
+    max_rows: int | None
+    max_groups: int | None
+    rows: Rows
+    key: str | None
+    columns: Mapping[str, ColumnFacts]
+
+    def __init__(
+        self,
+        source: Any,
+        unit: Unit | str | Mapping[str, str] | None = None,
+        by_row: bool = False,
+        public: bool = False,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        rows: Rows | Mapping[str, int] | None = None,
+        key: str | None = None,
+        columns: Mapping[str, ColumnFacts] | None = None,
+    ) -> None:
+        if unit == "row":
+            unit, by_row = None, True
+        if max_rows is None and (by_row or unit is not None):
+            max_rows = 1
+        if max_groups is None and max_rows == 1:
+            max_groups = 1
+        _fill(self, source=source, unit=_unit(unit), by_row=by_row, public=public, max_rows=max_rows, max_groups=max_groups)
+        _only(ColumnFacts, columns or {}, "columns")
+        _fill(self, rows=_rows(rows), key=key, columns=dict(columns or {}))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Budget:
-    """For everyone together, for ever. delta 0 is pure differential privacy."""
+    """For everyone together, for ever. delta 0 is pure differential privacy.
+
+    >>> Budget(epsilon=0.1).epsilon
+    Fraction(1, 10)
+    """
 
     epsilon: Fraction
-    delta: Fraction = Fraction(0)
-    per_analyst: Fraction | None = None
+    delta: Fraction
+    per_analyst: Fraction | None
+
+    def __init__(self, epsilon: Number, delta: Number = 0, per_analyst: Number | None = None) -> None:
+        quota = None if per_analyst is None else _exact(per_analyst, "per_analyst")
+        _fill(self, epsilon=_exact(epsilon, "epsilon"), delta=_exact(delta, "delta"), per_analyst=quota)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Catalog:
     """The whole declaration. neighbours: "add-remove" or "replace"."""
 
     tables: Mapping[str, Table]
     budget: Budget
-    neighbours: str = "add-remove"
-    snapshot: str = ""
+    neighbours: str
+    snapshot: str
+
+    def __init__(self, tables: Mapping[str, Table], budget: Budget, neighbours: str = "add-remove", snapshot: str = "") -> None:
+        _only(Table, tables, "tables")
+        if not isinstance(budget, Budget):
+            raise CatalogError([(None, f"budget is a {type(budget).__name__}.", "write budget=dt.Budget(epsilon=1).")])
+        _fill(self, tables=dict(tables), budget=budget, neighbours=neighbours, snapshot=snapshot)
+        found = rules.faults(self.tables, budget, neighbours, snapshot)
+        if found:
+            raise CatalogError([(None, fault.what, fault.fix) for fault in found])
+
+
+def _fill(frozen: Any, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(frozen, name, value)
+
+
+def _only(wanted: type, given: Mapping[str, Any], what: str) -> None:
+    """A mapping of names to values of one class, refused otherwise: here a wrong type would surface as a traceback later."""
+    fix = 'write {"age": dt.between(0, 120)}.' if wanted is ColumnFacts else 'write {"people": dt.Table(source, unit="id")}.'
+    if not isinstance(given, Mapping):
+        raise CatalogError([(None, f"{what} is a {type(given).__name__}, not names with what they stand for.", fix)])
+    wrong = [name for name, value in given.items() if not isinstance(name, str) or not isinstance(value, wanted)]
+    if wrong:
+        raise CatalogError([(None, f"{what}: {name!r} is declared as something else.", fix) for name in wrong])
+
+
+def _unit(unit: Unit | str | Mapping[str, str] | None) -> Unit | None:
+    if unit is None or isinstance(unit, Unit):
+        return unit
+    if isinstance(unit, str):
+        return Unit(unit)
+    fix = 'write unit as "person_id", "row" or {"column": "person_id", "references": "people.person_id"}.'
+    if not isinstance(unit, Mapping) or "column" not in unit or set(unit) - {"column", "references"}:
+        raise CatalogError([(None, f"unit is a {type(unit).__name__} that names no column.", fix)])
+    column, target = unit["column"], unit.get("references")
+    if target is None:
+        return Unit(column)
+    table, dot, referenced = str(target).partition(".")
+    if not (table and dot and referenced):
+        raise CatalogError([(None, "references must name a table and a column.", fix)])
+    return Unit(column, (table, referenced))
+
+
+def _rows(rows: Rows | Mapping[str, int] | None) -> Rows:
+    if rows is None or isinstance(rows, Rows):
+        return rows or Rows()
+    if not isinstance(rows, Mapping) or set(rows) - {"public", "at_least"}:
+        raise CatalogError([(None, "rows says something other than public or at_least.", 'write rows={"at_least": 100}.')])
+    return Rows(**rows)
+
+
+def _exact(value: Number, name: str) -> Fraction:
+    found = number(value)
+    if found is None:
+        raise CatalogError([(None, f"{name} is not a finite number.", f"write {name} as in 0.5, '1/2' or '1e-6'.")])
+    return found

@@ -1,0 +1,168 @@
+"""What must hold of a declaration before anyone may ask, each rule with its reason and its fix.
+
+The rules look at the declaration alone: no source is opened (check.py compares with schemas). Columns have a file of
+their own, column_rules.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dither.query.column_rules import KINDS, column_faults
+from dither.query.faults import Fault, listed, nearest
+from dither.query.written import written
+
+if TYPE_CHECKING:
+    from dither.query.catalog import Budget, Table
+
+__all__ = ["KINDS", "NEIGHBOURS", "faults"]
+
+NEIGHBOURS = ("add-remove", "replace")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
+_Found = Iterator[Fault]
+
+
+def faults(
+    tables: Mapping[str, Table],
+    budget: Budget | None,
+    neighbours: str = "add-remove",
+    snapshot: object = "",
+    unread: frozenset[str] = frozenset(),
+) -> list[Fault]:
+    """Every fault of a declaration. `unread` names tables that a reader already refused: they exist, nothing more is known."""
+    found = list(_budget(budget)) if budget is not None else []
+    if neighbours not in NEIGHBOURS:
+        found.append(Fault(("privacy", "neighbours"), "neighbours is unknown.", 'write "add-remove" or "replace".'))
+    if not isinstance(snapshot, str):
+        found.append(Fault(("snapshot",), "snapshot must be text.", 'write snapshot = "2026-11".'))
+    names = [*tables, *unread]
+    if not names:
+        found.append(Fault(("tables",), "No table is declared.", "add a [tables.NAME] with a source and a unit."))
+    found += _same_but_for_case(("tables",), names, "tables")
+    for name, table in tables.items():
+        found += _table(name, table)
+        found += _rows(name, table, neighbours)
+        found += _edge(name, tables, unread)
+    found += _cycles(tables)
+    if neighbours == "replace" and not unread and not any(table.rows.public for table in tables.values()):
+        what = "Replacing one person by another keeps the number of people, so that number must be declared public."
+        found.append(Fault(("privacy", "neighbours"), what, "declare rows = { public = N } for the table with one row each."))
+    return found
+
+
+def _budget(budget: Budget) -> _Found:
+    path = ("budget",)
+    if budget.epsilon <= 0:
+        what = f"epsilon must be above 0, and it is {written(budget.epsilon)}."
+        yield Fault((*path, "epsilon"), what, "write epsilon = 1, or what may be learnt in all.")
+    if not 0 <= budget.delta < 1:
+        what = f"delta must be at least 0 and below 1, and it is {written(budget.delta)}."
+        yield Fault((*path, "delta"), what, "write delta = 1e-6, or leave it out for pure epsilon-DP.")
+    quota: Fraction | None = budget.per_analyst
+    if quota is not None and not 0 < quota <= max(budget.epsilon, Fraction(0)):
+        what = f"per_analyst must be above 0 and at most epsilon, and it is {written(quota)}."
+        yield Fault((*path, "per_analyst"), what, "write a share of epsilon, or leave it out.")
+
+
+def _table(name: str, table: Table) -> _Found:
+    path = ("tables", name)
+    if not _NAME.match(name):
+        yield Fault(path, f"{name!r} is no table name.", "use letters, digits and _, not starting with a digit.")
+    protected = table.by_row or table.unit is not None
+    if table.public and protected:
+        yield Fault((*path, "unit"), f"{name} is public and has a unit to protect.", "keep one of public and unit.")
+    if not table.public and not protected:
+        what = f"{name} says neither who is protected nor that it is public."
+        yield Fault(path, what, 'write unit = "person_id", unit = "row" or public = true.')
+    if table.by_row and table.unit is not None:
+        yield Fault((*path, "unit"), f"{name} protects rows and a unit at once.", "keep one of the two.")
+    for part, text in (("unit", table.unit.column if table.unit else "x"), ("key", table.key)):
+        if text is not None and (not isinstance(text, str) or not text):
+            yield Fault((*path, part), f"{name}.{part} must be a column's name.", f'write {part} = "person_id".')
+    yield from _allowances(name, table)
+    yield from _same_but_for_case((*path, "columns"), list(table.columns), f"columns of {name}")
+    for column, facts in table.columns.items():
+        yield from column_faults((*path, "columns", column), facts)
+
+
+def _allowances(name: str, table: Table) -> _Found:
+    path = ("tables", name)
+    for part, value in (("max_rows", table.max_rows), ("max_groups", table.max_groups)):
+        if value is None:
+            if part == "max_rows" and table.unit is not None:
+                what = f"{name} does not say how many rows one person may bring to a group."
+                yield Fault(path, what, "write max_rows = 1, or how many rows one person may count for.")
+        elif not _whole(value) or value < 1:
+            yield Fault((*path, part), f"{name}.{part} must be a whole number above 0.", f"write {part} = 1 or more.")
+        elif table.public:
+            yield Fault((*path, part), f"{name} is public, so nobody is bounded in it.", f"leave {part} out.")
+        elif table.by_row and value != 1:
+            yield Fault((*path, part), f"{name} protects rows: each is one row in one group.", f"leave {part} out.")
+
+
+def _rows(name: str, table: Table, neighbours: str) -> _Found:
+    path = ("tables", name, "rows")
+    declared = {"public": table.rows.public, "at_least": table.rows.at_least}
+    given = {part: value for part, value in declared.items() if value is not None}
+    if not given:
+        return
+    if len(given) > 1:
+        yield Fault(path, f"{name}.rows says public and at_least.", "keep one: public is exact, at_least a minimum.")
+    for part, value in given.items():
+        if not _whole(value) or value < 1:
+            yield Fault((*path, part), f"{name}.rows.{part} must be a whole number above 0.", f"write {part} = 100.")
+    if table.public:
+        yield Fault(path, f"{name} is public: its number of rows needs no declaration.", "leave rows out.")
+    elif not table.by_row and table.max_rows != 1:
+        what = f"{name}.rows is a fact about people only if each has one row."
+        yield Fault(path, what, "write max_rows = 1, or leave rows out.")
+    if "public" in given and neighbours != "replace":
+        what = f"{name} has a public number of rows, but people may be added or removed."
+        yield Fault(path, what, 'write neighbours = "replace" under [privacy], or rows = { at_least = N }.')
+
+
+def _edge(name: str, tables: Mapping[str, Table], unread: frozenset[str]) -> _Found:
+    unit = tables[name].unit
+    if unit is None or unit.references is None:
+        return
+    path, (parent, column) = ("tables", name, "unit"), unit.references
+    if parent in unread:
+        return
+    if parent not in tables:
+        what = f"{name} refers to {parent}.{column}, and there is no table {parent}."
+        yield Fault(path, what, f"{nearest(parent, tables)}Declared are: {listed(tables)}.")
+    elif tables[parent].public:
+        what = f"{name} refers to {parent}, which is public, so it cannot say whose row it is."
+        yield Fault(path, what, f'write unit = "{unit.column}", or declare the unit of {parent}.')
+    elif tables[parent].by_row:
+        what = f"{name} refers to {parent}, whose rows have no name."
+        yield Fault(path, what, f'write unit = "{column}" and max_rows = 1 for {parent} instead of unit = "row".')
+
+
+def _cycles(tables: Mapping[str, Table]) -> _Found:
+    for name in tables:
+        seen, at = [name], name
+        while (unit := tables[at].unit) is not None and unit.references and (at := unit.references[0]) in tables:
+            if at == name:
+                path = " -> ".join([*seen, name])
+                what = f"{name} refers to itself: {path}."
+                yield Fault(("tables", name, "unit"), what, "let one of these tables name its unit without references.")
+            if at in seen:
+                break
+            seen.append(at)
+
+
+def _same_but_for_case(path: tuple[str, ...], names: list[str], what: str) -> _Found:
+    first: dict[str, str] = {}
+    for name in names:
+        other = first.setdefault(str(name).lower(), name)
+        if other != name:
+            fix = "SQL reads both as one name: rename one in the source and here."
+            yield Fault((*path, name), f"Two {what} differ only in case: {other} and {name}.", fix)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
