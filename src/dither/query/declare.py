@@ -153,4 +153,3 @@ def _plain(value: Any) -> Any:
     """A value of another library's type as Python's own, where it has one: numpy's whole numbers, bools and text."""
     own = value.item() if hasattr(value, "dtype") and hasattr(value, "item") else value
     return str(own) if isinstance(own, str) else own
-
