@@ -140,3 +140,10 @@ def fixed(kind: str, low: int | None = None, high: int | None = None) -> Callabl
         return Facts(kind, bottom, top, any_nullable(arguments), whole, None, Fraction(1) if whole else None)
 
     return infer
+
+
+def numeric(
+    name: str, arity: int, compute: Callable[..., Cell], infer: Callable[[list[Facts]], Facts], meaning: str
+) -> Function:
+    """An entry for a function of numbers only."""
+    return Function(name, meaning, ("number",), compute, infer, arity, arity)

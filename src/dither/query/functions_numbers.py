@@ -1,7 +1,4 @@
-"""Arithmetic and numeric functions, computed in IEEE doubles. Integers are converted first, even in int + int.
-
-Division by zero is NULL; overflow is an infinity, which later clips; what is not a number is NULL.
-"""
+"""Rounding, roots, logarithms, and choosing among numbers. Computed in IEEE doubles; what is not a number is NULL."""
 
 from __future__ import annotations
 
@@ -11,133 +8,27 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dither.query.facts import Bound, Facts, as_doubles, double, monotone, negative, outward, over, plus, times
-from dither.query.function import Cell, Function, any_nullable, either, together
+from dither.query.facts import Bound, Facts, as_doubles, double, monotone, outward
+from dither.query.function import Cell, Function, any_nullable, either, numeric, together
+from dither.query.functions_arithmetic import ARITHMETIC, Number, real
 from dither.query.functions_power import POWER
-
-Number = int | float
-_ONE = Fraction(1)
-
-
-def _real(interval: tuple[Bound, Bound], nullable: bool, whole: bool, step: Fraction | None = None) -> Facts:
-    return Facts("real", *interval, nullable, whole, None, _ONE if whole and step is None else step)
-
-
-# --- the four operations and the remainder ----------------------------------------------------------------------
-
-
-def quotient(x: Number, y: Number) -> float | None:
-    """x / y in doubles; NULL for y = 0.
-
-    >>> quotient(1, 0), quotient(7, 2), quotient(1e308, 1e-308)
-    (None, 3.5, inf)
-    """
-    a, b = double(x), double(y)
-    return None if b == 0 else a / b
-
-
-def remainder(x: Number, y: Number) -> float | None:
-    """x - y * trunc(x / y), each step in doubles; NULL for y = 0.
-
-    >>> remainder(-7, 3), remainder(7, 0)
-    (-1.0, None)
-    """
-    ratio = quotient(x, y)
-    if ratio is None or math.isnan(ratio):
-        return None
-    cut = ratio if math.isinf(ratio) else float(math.trunc(ratio))
-    return double(x) - double(y) * cut
-
-
-def _add(a: list[Facts]) -> Facts:
-    nullable = any_nullable(a) or all(x.may_be_infinite for x in a)
-    return _real(plus(as_doubles(a[0]), as_doubles(a[1])), nullable, a[0].whole and a[1].whole, _common(a[0], a[1]))
-
-
-def _subtract(a: list[Facts]) -> Facts:
-    low, high = negative((a[1].low, a[1].high))
-    return _add([a[0], replace(a[1], low=low, high=high)])
-
-
-def _multiply(a: list[Facts]) -> Facts:
-    x, y = a
-    nullable = any_nullable(a) or (x.may_be_infinite and y.may_be(0)) or (y.may_be_infinite and x.may_be(0))
-    return _real(times(as_doubles(x), as_doubles(y)), nullable, x.whole and y.whole, _scaled(x, y) or _scaled(y, x))
-
-
-def _divide(a: list[Facts]) -> Facts:
-    x, y = a
-    nullable = any_nullable(a) or y.may_be(0) or (x.may_be_infinite and y.may_be_infinite)
-    point = y.low is not None and y.low == y.high and y.low != 0
-    step = x.step / abs(y.low) if point and x.step is not None and y.low else None
-    return _real(over(as_doubles(x), as_doubles(y), y.whole), nullable, False, step)
-
-
-def _modulo(a: list[Facts]) -> Facts:
-    x, y = a
-    nullable = any_nullable(a) or y.may_be(0) or x.may_be_infinite or y.may_be_infinite
-    whole = x.whole and y.whole
-    if not (x.bounded and y.bounded):
-        return _real((None, None), nullable, whole)
-    most_x, most_y = _largest(x), _largest(y)
-    if whole and max(most_x, most_y) < 2**52:
-        # x / y is at least 1 / |y| away from the next whole number, so its truncation is right and all steps are exact.
-        reach = min(most_x, max(most_y - 1, Fraction(0)))
-        low = Fraction(0) if x.low is not None and x.low >= 0 else -reach
-        high = Fraction(0) if x.high is not None and x.high <= 0 else reach
-        return _real((low, high), nullable, True)
-    if y.may_be(0) or most_x / min(abs(y.low or 0), abs(y.high or 0)) > 2**1000:
-        return _real((None, None), nullable, whole)
-    slack = most_y + most_x / 2**50  # the quotient may have been rounded up, and the product too
-    return _real(outward(-slack, slack), nullable, whole)
-
-
-def _largest(x: Facts) -> Fraction:
-    return max(abs(x.low or Fraction(0)), abs(x.high or Fraction(0)))
-
-
-def _common(x: Facts, y: Facts) -> Fraction | None:
-    """The grid of a sum: the coarsest one that holds both, if it is not much finer than either."""
-    if _point(x):
-        return y.step
-    if _point(y):
-        return x.step
-    if x.step is None or y.step is None:
-        return None
-    both = Fraction(
-        math.gcd(x.step.numerator * y.step.denominator, y.step.numerator * x.step.denominator),
-        x.step.denominator * y.step.denominator,
-    )
-    return both if both * 1000 >= min(x.step, y.step) else None
-
-
-def _scaled(x: Facts, y: Facts) -> Fraction | None:
-    factor = y.low if _point(y) else None
-    return None if x.step is None or not factor else x.step * abs(factor)
-
-
-def _point(x: Facts) -> bool:
-    return x.low is not None and x.low == x.high
-
-
-# --- one argument -----------------------------------------------------------------------------------------------
 
 
 def whole_part(rounding: Callable[[float], int]) -> Callable[[Number], float]:
     def compute(x: Number) -> float:
         value = double(x)
-        return value if math.isinf(value) or math.isnan(value) else float(rounding(value))
+        return value if math.isinf(value) else float(rounding(value))
 
     return compute
 
 
-def half_away(x: float | Fraction) -> int:
+def half_away(x: Any) -> int:
     """The nearest whole number, halves away from zero.
 
     >>> [half_away(x) for x in (0.5, -0.5, 2.5, 0.49999999999999994)]
     [1, -1, 3, 0]
     """
-    cut = math.trunc(x)
+    cut = int(x)
     if abs(x - cut) < 0.5:  # exact: both lie within one of each other
         return cut
     return cut + (1 if x > 0 else -1)
@@ -164,26 +55,11 @@ def _sign(x: Number) -> float:
     return float((x > 0) - (x < 0))
 
 
-def _negate(a: list[Facts]) -> Facts:
-    return _real(negative(as_doubles(a[0])), a[0].nullable, a[0].whole, a[0].step)
-
-
-def _absolute(a: list[Facts]) -> Facts:
-    x = a[0]
-    low, high = as_doubles(x)
-    if low is not None and low >= 0:
-        return _real((low, high), x.nullable, x.whole, x.step)
-    if high is not None and high <= 0:
-        return _real(negative((low, high)), x.nullable, x.whole, x.step)
-    top = None if low is None or high is None else max(-low, high)
-    return _real((Fraction(0), top), x.nullable, x.whole, x.step)
-
-
 def _to_whole(rounding: Callable[[Fraction], int]) -> Callable[[list[Facts]], Facts]:
     def infer(a: list[Facts]) -> Facts:
         low, high = as_doubles(a[0])
         interval = (None if low is None else Fraction(rounding(low)), None if high is None else Fraction(rounding(high)))
-        return _real(interval, a[0].nullable, True)
+        return real(interval, a[0].nullable, True)
 
     return infer
 
@@ -191,21 +67,21 @@ def _to_whole(rounding: Callable[[Fraction], int]) -> Callable[[list[Facts]], Fa
 def _rooted(a: list[Facts]) -> Facts:
     low, high = as_doubles(a[0])
     found = monotone(math.sqrt, (max(low or Fraction(0), Fraction(0)), None if high is None else max(high, Fraction(0))))
-    return _real((max(found[0] or Fraction(0), Fraction(0)), found[1]), a[0].nullable or low is None or low < 0, False)
+    return real((max(found[0] or Fraction(0), Fraction(0)), found[1]), a[0].nullable or low is None or low < 0, False)
 
 
 def _logged(a: list[Facts]) -> Facts:
     low, high = as_doubles(a[0])
-    domain = (low if low is not None and low > 0 else None, high if high is None or high > 0 else _ONE)
+    domain = (low if low is not None and low > 0 else None, high if high is None or high > 0 else Fraction(1))
     # Below the smallest double there is no positive value: the logarithm of any value is above -746.
     found = monotone(lambda x: math.log(x) if x > 0 else -746.0, domain)
     bottom = found[0] if found[0] is not None else Fraction(-746)
-    return _real((bottom, found[1]), a[0].nullable or low is None or low <= 0, False)
+    return real((bottom, found[1]), a[0].nullable or low is None or low <= 0, False)
 
 
 def _exponentiated(a: list[Facts]) -> Facts:
     low, high = monotone(exponential, as_doubles(a[0]))
-    return _real((max(low or Fraction(0), Fraction(0)), high), a[0].nullable, False)
+    return real((max(low or Fraction(0), Fraction(0)), high), a[0].nullable, False)
 
 
 # --- choosing among numbers -------------------------------------------------------------------------------------
@@ -256,49 +132,14 @@ def _bad_clamp(constants: list[Any]) -> str | None:
     return "its lower end is above its upper end" if low is not None and high is not None and low > high else None
 
 
-def bucket(x: Number, width: Number) -> float | None:
-    """floor(x / width) * width, in doubles.
-
-    >>> bucket(37, 10), bucket(-1, 10)
-    (30.0, -10.0)
-    """
-    ratio = quotient(x, width)
-    return None if ratio is None else whole_part(math.floor)(ratio) * double(width)
-
-
-def _bucketed(a: list[Facts]) -> Facts:
-    x, width = a
-    low, high = over(as_doubles(x), as_doubles(width), width.whole)
-    floors = (None if low is None else Fraction(math.floor(low)), None if high is None else Fraction(math.floor(high)))
-    return _real(times(floors, as_doubles(width)), x.nullable, width.whole, width.low)
-
-
-def _bad_width(constants: list[Any]) -> str | None:
-    width = constants[1]
-    return None if width is not None and 0 < double(width) < math.inf else "its width must be above zero"
-
-
-def _function(
-    name: str, arity: int, compute: Callable[..., Cell], infer: Callable[[list[Facts]], Facts], meaning: str
-) -> Function:
-    return Function(name, meaning, ("number",), compute, infer, arity, arity)
-
-
 NUMBERS = (
-    _function("add", 2, lambda x, y: double(x) + double(y), _add, "x + y in doubles"),
-    _function("sub", 2, lambda x, y: double(x) - double(y), _subtract, "x - y in doubles"),
-    _function("mul", 2, lambda x, y: double(x) * double(y), _multiply, "x * y in doubles"),
-    _function("div", 2, quotient, _divide, "x / y in doubles; NULL for y = 0"),
-    _function("mod", 2, remainder, _modulo, "x - y * trunc(x / y) in doubles; NULL for y = 0"),
-    _function("neg", 1, lambda x: -double(x), _negate, "-x in doubles"),
-    _function("abs", 1, lambda x: abs(double(x)), _absolute, "|x| in doubles"),
-    _function("floor", 1, whole_part(math.floor), _to_whole(math.floor), "the next whole number below"),
-    _function("ceil", 1, whole_part(math.ceil), _to_whole(math.ceil), "the next whole number above"),
-    _function("round", 1, whole_part(half_away), _to_whole(half_away), "the nearest whole number, halves away from zero"),
-    _function("sqrt", 1, _root, _rooted, "the square root; NULL below 0"),
-    _function("ln", 1, _logarithm, _logged, "the natural logarithm; NULL at or below 0"),
-    _function("exp", 1, exponential, _exponentiated, "e to the x; an infinity where it overflows"),
-    _function("sign", 1, _sign, lambda a: _real((Fraction(-1), _ONE), a[0].nullable, True), "-1, 0 or 1"),
+    numeric("floor", 1, whole_part(math.floor), _to_whole(math.floor), "the next whole number below"),
+    numeric("ceil", 1, whole_part(math.ceil), _to_whole(math.ceil), "the next whole number above"),
+    numeric("round", 1, whole_part(half_away), _to_whole(half_away), "the nearest whole number, halves away from zero"),
+    numeric("sqrt", 1, _root, _rooted, "the square root; NULL below 0"),
+    numeric("ln", 1, _logarithm, _logged, "the natural logarithm; NULL at or below 0"),
+    numeric("exp", 1, exponential, _exponentiated, "e to the x; an infinity where it overflows"),
+    numeric("sign", 1, _sign, lambda a: real((Fraction(-1), Fraction(1)), a[0].nullable, True), "-1, 0 or 1"),
     Function("least", "the smallest; NULL if any is NULL", ("any",), least, _least, 1, None, alike=True),
     Function("greatest", "the largest; NULL if any is NULL", ("any",), greatest, _greatest, 1, None, alike=True),
     Function(
@@ -312,16 +153,6 @@ NUMBERS = (
         constants=(1, 2),
         refuse=_bad_clamp,
     ),
-    Function(
-        "bucket",
-        "floor(x / width) * width in doubles",
-        ("number",),
-        bucket,
-        _bucketed,
-        2,
-        2,
-        constants=(1,),
-        refuse=_bad_width,
-    ),
     POWER,
+    *ARITHMETIC,
 )

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 from dither.query.facts import Bound, Facts, as_doubles, double, widened
-from dither.query.function import Function, any_nullable
+from dither.query.function import any_nullable, numeric
 
 
 def power(x: int | float, y: int | float) -> float | None:
@@ -55,4 +55,4 @@ def _interval(x: tuple[Bound, Bound], y: tuple[Bound, Bound]) -> tuple[Bound, Bo
     return max(low or Fraction(0), Fraction(0)), high
 
 
-POWER = Function("power", "x to the y in doubles; NULL if not a number", ("number",), power, _infer, 2, 2)
+POWER = numeric("power", 2, power, _infer, "x to the y in doubles; NULL if x < 0 with a fractional y, or x = 0 with y < 0")

@@ -63,7 +63,7 @@ def facts(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
 
 
 def typed(expression: Expression, scope: Mapping[str, Facts]) -> Expression:
-    """The same expression with integers cast to real wherever a choice (CASE, COALESCE, LEAST, ...) mixes the two.
+    """The same expression with integers cast to real wherever a choice (CASE, COALESCE) mixes the two.
 
     After this the kind of every part is seen from its value, so evaluating needs no further look at the scope.
     """
@@ -75,15 +75,21 @@ def typed(expression: Expression, scope: Mapping[str, Facts]) -> Expression:
     if "real" in kinds.values():
         for place, kind in kinds.items():
             if kind == "int":
-                arguments[place] = Call("to_real", (arguments[place],), arguments[place].span)
+                arguments[place] = _as_real(arguments[place])
     return replace(expression, arguments=tuple(arguments))
 
 
+def _as_real(expression: Expression) -> Expression:
+    if isinstance(expression, Literal) and isinstance(expression.value, int):
+        return replace(expression, value=Fraction(expression.value))
+    return Call("to_real", (expression,), expression.span)
+
+
 def _choices(name: str, count: int) -> list[int]:
-    """The arguments of which one is the result. Constants stay constants: only an integer x of clamp is cast."""
+    """The arguments of which one is handed on as it is."""
     if name == "case":
         return [*range(1, count - 1, 2), count - 1]
-    return list(range(count)) if name in ("coalesce", "least", "greatest") else []
+    return list(range(count)) if name == "coalesce" else []
 
 
 # --- kinds and constants ----------------------------------------------------------------------------------------
@@ -177,12 +183,12 @@ def _kind_fix(accepted: tuple[str, ...], kind: str) -> str:
 
 def _with_domain(expression: Expression, found: Facts, scope: Mapping[str, Facts]) -> Facts:
     """Adds the finite domain, by trying all combinations if they are few, else from the interval."""
-    if found.kind == "timestamp" or (found.kind == "real" and not found.whole):
+    if found.kind in ("timestamp", "null") or (found.kind == "real" and not found.whole):
         return replace(found, values=None)  # can be no key
     names = sorted(columns(expression))
     sources = [_inputs(scope[name]) for name in names]
     if math.prod(len(source) for source in sources if source is not None) <= MOST_VALUES and None not in sources:
-        return _tried(expression, found, names, [source for source in sources if source is not None])
+        return _tried(expression, found, names, [source for source in sources if source is not None], scope)
     if found.kind == "bool":
         return replace(found, values=(False, True))
     if isinstance(expression, Call) and expression.name == "bucket" and found.step is not None:
@@ -197,17 +203,24 @@ def _inputs(column: Facts) -> tuple[Key, ...] | None:
     return column.values if None in column.values or not column.nullable else (*column.values, None)
 
 
-def _tried(expression: Expression, found: Facts, names: list[str], sources: list[tuple[Key, ...]]) -> Facts:
+def _tried(
+    expression: Expression, found: Facts, names: list[str], sources: list[tuple[Key, ...]], scope: Mapping[str, Facts]
+) -> Facts:
+    """The domain by trying all combinations. NULL is in it only if it comes from a NULL that the catalog lists."""
     compute = evaluator(expression)
+    listed = [None in (scope[name].values or ()) for name in names]
     results: dict[Key, None] = {}
-    nullable = False
+    nullable = beyond = False
     for combination in itertools.product(*sources):
-        result = as_key(compute(dict(zip(names, combination, strict=True))))
-        nullable = nullable or result is None
-        if result is not None:
-            results[result] = None
+        value = compute(dict(zip(names, combination, strict=True)))
+        key = as_key(value)
+        nullable = nullable or value is None
+        beyond = beyond or (key is None and value is not None)
+        if key is not None or any(part is None and listed[place] for place, part in enumerate(combination)):
+            results[key] = None
     values = _sorted(results)
-    return _within_values(replace(found, values=values, nullable=nullable))
+    found = replace(found, values=values, nullable=nullable or beyond)
+    return found if beyond else _within_values(found)
 
 
 def _within_values(found: Facts) -> Facts:
@@ -239,4 +252,6 @@ def _range(found: Facts, step: Fraction = Fraction(1)) -> tuple[Key, ...] | None
 
 
 def _sorted(values: Iterable[Key]) -> tuple[Key, ...]:
-    return tuple(sorted(values, key=lambda value: (value is None, value if value is not None else 0)))  # type: ignore[type-var,arg-type,return-value]
+    """In rising order, NULL last."""
+    known: list[Any] = [value for value in values if value is not None]
+    return (*sorted(known), *(value for value in values if value is None))
