@@ -1,0 +1,201 @@
+"""The question's text to one tree of sqlglot, through a narrow gate.
+
+sqlglot reads more than we answer, renames functions and drops clauses it does not care for. So: its table of functions
+is emptied (every call keeps the name that was written), every *token* must be on a list, and the importers (sql*.py)
+then allow node classes and the arguments set on them one by one. A clause that sqlglot would drop begins with a
+keyword, and that keyword is refused here, where it stands.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp, parser
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from dither.errors import QueryError
+
+LONGEST = 50_000  # letters
+DEEPEST = 120  # levels of nesting, so that no later walk over the tree runs out of stack
+_OWN_PARSERS = ("CAST", "TRY_CAST", "EXTRACT")
+
+
+class Narrow(Dialect):
+    """Plain SQL with no function known by name: COUNT(x), f(x) and RANDOM() all arrive as calls of what was written."""
+
+    NULL_ORDERING = "nulls_are_last"
+
+    class Parser(parser.Parser):
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {name: parser.Parser.FUNCTION_PARSERS[name] for name in _OWN_PARSERS}
+
+
+_WORDS = """
+    L_PAREN R_PAREN COMMA DOT DASH PLUS DCOLON SEMICOLON STAR SLASH MOD LT LTE GT GTE NOT EQ NEQ AND OR DPIPE
+    STRING NUMBER IDENTIFIER VAR TRUE FALSE NULL
+    SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT ASC DESC WITH ALIAS DISTINCT ALL UNION
+    JOIN INNER LEFT RIGHT OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
+    BOOLEAN INT BIGINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE TIMESTAMP YEAR
+    NAME TYPE KEY SOURCE ROLE TAG TIME INDEX LANGUAGE MONEY UUID POINT LIST MAP OBJECT
+"""
+_MOMENTS = "CURRENT_DATE CURRENT_DATETIME CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER LOCALTIME LOCALTIMESTAMP"
+_ALLOWED = frozenset(TokenType[word] for word in _WORDS.split())
+_VOLATILE = frozenset(TokenType[word] for word in _MOMENTS.split())
+_PARAMETERS = frozenset({TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.DOLLAR})
+_REASONS: dict[TokenType, tuple[str, str]] = {
+    TokenType.OVER: (
+        "A window function looks across the rows of many people.",
+        "aggregate with GROUP BY instead, or per person in a subquery that groups by the unit column.",
+    ),
+    TokenType.TABLE_SAMPLE: ("TABLESAMPLE draws rows at random, so the answer would not be about the data.", "leave it out."),
+    TokenType.INTERVAL: ("INTERVAL is not supported.", "compare dates with constants, or use DAYS_BETWEEN(a, b)."),
+    TokenType.OFFSET: ("OFFSET is not supported.", "leave it out; the whole noisy result costs the same."),
+    TokenType.QUALIFY: ("QUALIFY filters by a window function, which looks across people.", "use HAVING on an aggregate."),
+    TokenType.LATERAL: ("LATERAL joins are not supported.", "write an ordinary JOIN ... ON."),
+    TokenType.CROSS: ("CROSS JOIN pairs everyone with everyone.", "write JOIN ... ON with the columns that must be equal."),
+    TokenType.NATURAL: ("NATURAL JOIN hides which columns must be equal.", "write JOIN ... USING (column)."),
+    TokenType.FULL: ("FULL JOIN keeps rows that belong to nobody.", "use LEFT JOIN from the table that has the unit."),
+    TokenType.INTERSECT: ("INTERSECT compares the rows of different people.", "use EXISTS with the unit column equated."),
+    TokenType.EXCEPT: ("EXCEPT compares the rows of different people.", "use NOT EXISTS with the unit column equated."),
+    TokenType.ILIKE: ("ILIKE is not supported.", "write LOWER(x) LIKE 'pattern'."),
+    TokenType.RECURSIVE: ("Recursive queries are not supported.", "leave RECURSIVE out."),
+    TokenType.DIV: ("DIV is not supported.", "write FLOOR(x / y)."),
+    TokenType.CARET: ("^ means different things in different databases.", "write POWER(x, y)."),
+    TokenType.DSTAR: ("** is not supported.", "write POWER(x, y)."),
+}
+
+
+def read(text: str) -> tuple[exp.Expr, list[Token]]:
+    """The one SELECT (or UNION) the text holds, and its tokens."""
+    found = _tokens(text)
+    if not found:
+        raise QueryError("The question is empty.", fix="write a SELECT statement.")
+    opening = next((token for token in found if token.token_type is not TokenType.L_PAREN), found[0])
+    if opening.token_type not in (TokenType.SELECT, TokenType.WITH):
+        word = opening.text.split()[0].upper()[:20] if opening.text.split() else opening.text
+        raise QueryError(
+            f"Only a SELECT is answered, and this begins with {word}.", text=text, span=_span(opening), fix="ask with SELECT."
+        )
+    _check_tokens(text, found)
+    return _parsed(text, found, exp.Expr), found
+
+
+def read_expression(text: str) -> exp.Expr:
+    """One expression on its own, as the fluent reader needs it."""
+    found = _tokens(text)
+    if not found:
+        raise QueryError("The expression is empty.", fix="write an expression such as 'age >= 18'.")
+    _check_tokens(text, found)
+    if found[-1].token_type is TokenType.SEMICOLON:
+        raise QueryError("An expression has no semicolon.", text=text, span=_span(found[-1]), fix="leave it out.")
+    return _parsed(text, found, exp.Condition)
+
+
+def _tokens(text: str) -> list[Token]:
+    if len(text) > LONGEST:
+        raise QueryError(f"The question is longer than {LONGEST} letters.", fix="ask in smaller parts.")
+    try:
+        return list(Narrow().tokenize(text))
+    except SqlglotError:
+        raise QueryError(
+            "The question cannot be read: a quote or a comment is not closed.", fix="close every quote and comment."
+        ) from None
+
+
+def _check_tokens(text: str, found: list[Token]) -> None:
+    depth = 0
+    for index, token in enumerate(found):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth > DEEPEST // 2:
+            raise QueryError("The question is nested too deeply.", text=text, span=_span(token), fix="ask more simply.")
+        if token.token_type is TokenType.SEMICOLON and index < len(found) - 1:
+            raise QueryError("Only one statement is answered at a time.", text=text, span=_span(token), fix="ask them singly.")
+        after = found[index + 1] if index + 1 < len(found) else None
+        if token.token_type is TokenType.NUMBER and after is not None and after.start == token.end + 1 and _wordy(after):
+            raise QueryError(
+                "This number is not written as one.", text=text, span=(token.start, after.end + 1), fix="write 16 or 1.5e3."
+            )
+        if token.token_type not in _ALLOWED:
+            _refuse(text, token)
+
+
+def _wordy(token: Token) -> bool:
+    return token.token_type is not TokenType.STRING and token.text[:1].isidentifier()
+
+
+def _refuse(text: str, token: Token) -> None:
+    if token.token_type in _PARAMETERS:
+        reason = ("Parameters are not supported.", "write the value itself into the question.")
+    elif token.token_type in _VOLATILE:
+        reason = (
+            f"{token.text.upper()} changes from one moment to the next.",
+            "write a constant, such as DATE '2026-01-31'.",
+        )
+    else:
+        shown = token.text.upper()[:20]
+        quoted = token.text.isidentifier()
+        reason = _REASONS.get(token.token_type) or (
+            f"{shown} is not part of the SQL that dither answers.",
+            f'leave it out; if it names a column, write "{token.text}" in double quotes.' if quoted else "leave it out.",
+        )
+    raise QueryError(reason[0], text=text, span=_span(token), fix=reason[1])
+
+
+def _parsed(text: str, found: list[Token], into: type[exp.Expr]) -> exp.Expr:
+    reader = Narrow().parser()
+    try:
+        if into is exp.Expr:
+            trees = [tree for tree in reader.parse(found, text) if tree is not None]
+        else:
+            trees = [tree for tree in reader.parse_into(into, found, text) if tree is not None]
+    except ParseError as error:
+        raise _unreadable(text, found, error) from None
+    except (SqlglotError, RecursionError, ValueError, AttributeError, IndexError, TypeError, KeyError):
+        # sqlglot fails in its own ways on some texts; whatever it is, it depends on the question alone.
+        raise QueryError("The question cannot be read as SQL.", fix="check its spelling.") from None
+    if len(trees) != 1:
+        raise QueryError("Exactly one statement is answered at a time.", fix="ask one SELECT.")
+    _check_depth(text, trees[0])
+    return trees[0]
+
+
+def _unreadable(text: str, found: list[Token], error: ParseError) -> QueryError:
+    place = error.errors[0] if error.errors else {}
+    where = [token for token in found if (token.line, token.col) == (place.get("line"), place.get("col"))]
+    return QueryError(
+        "The question cannot be read as SQL from here on." if where else "The question cannot be read as SQL.",
+        text=text,
+        span=_span(where[0]) if where else None,
+        fix="check commas, parentheses and the order of clauses.",
+    )
+
+
+def _check_depth(text: str, tree: exp.Expr) -> None:
+    level, depth = [tree], 0
+    while level:
+        depth += 1
+        if depth > DEEPEST:
+            raise QueryError("The question is nested too deeply.", text=text, fix="ask more simply; use IN for long lists.")
+        level = [child for node in level for child in node.iter_expressions()]
+
+
+def _span(token: Token) -> tuple[int, int]:
+    return token.start, token.end + 1
+
+
+def written(node: exp.Expr) -> tuple[int, int] | None:
+    """Where a node was written: from the first to the last place known beneath it."""
+    starts: list[int] = []
+    ends: list[int] = []
+    for part in node.walk():
+        if "start" in part.meta and "end" in part.meta:
+            starts.append(part.meta["start"])
+            ends.append(part.meta["end"] + 1)
+    return (min(starts), max(ends)) if starts else None
+
+
+__all__ = ["DEEPEST", "Narrow", "read", "read_expression", "written"]

@@ -1,0 +1,169 @@
+"""Which column a written name means: exactly as written first, then without regard to case, never by guessing.
+
+A quoted name must match exactly. Unicode forms are not normalised: names that look alike and are spelled differently
+are different names. A name that fits two columns is refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from sqlglot import exp
+
+from dither.errors import QueryError
+from dither.query.catalog import Catalog, Table
+from dither.query.grammar import written
+from dither.query.nodes import Column, Relation
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column that can be named: by itself (unless hidden) or as alias.column. `name` is its name in the relation."""
+
+    alias: str
+    column: str
+    name: str
+    hidden: bool = False  # the right-hand twin of a USING column
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What names mean at one place of the question."""
+
+    text: str
+    fields: tuple[Field, ...] = ()
+    place: str = "here"  # for "an aggregate cannot stand in WHERE"
+
+    def at(self, place: str) -> Scope:
+        return replace(self, place=place)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A relation with the columns it offers, in order."""
+
+    relation: Relation
+    fields: tuple[Field, ...]
+
+
+def refuse(scope: Scope, node: exp.Expr | None, what: str, fix: str = "") -> QueryError:
+    """The refusal of a part of the question, with a caret where it stands."""
+    return QueryError(what, text=scope.text, span=None if node is None else place(scope.text, node), fix=fix)
+
+
+def place(text: str, node: exp.Expr) -> tuple[int, int] | None:
+    """Where the node stands; a call reaches to its closing parenthesis if that follows at once."""
+    span = written(node)
+    if span is None or not isinstance(node, (exp.Anonymous, exp.Distinct)):
+        return span
+    tail = text[span[1] :]
+    blank = len(tail) - len(tail.lstrip())
+    closes = tail.lstrip()[:1] == ")" and isinstance(node, exp.Anonymous)
+    empty = tail.startswith("()")
+    return (span[0], span[1] + 2) if empty else (span[0], span[1] + blank + 1) if closes else span
+
+
+def spelled(scope: Scope, node: exp.Expr | None) -> tuple[str, bool]:
+    """An identifier's letters and whether it was quoted; a string in its place ('file.csv') is refused."""
+    if not isinstance(node, exp.Identifier) or not isinstance(node.this, str) or not node.this:
+        raise refuse(scope, node, "A plain name is expected here.", "write a name of the catalog.")
+    span = written(node)
+    if span is not None and scope.text[span[0] : span[0] + 1] == "'":
+        raise refuse(
+            scope,
+            node,
+            "A text in single quotes is not a name, and files are not read.",
+            "name a table or column.",
+        )
+    if node.this.startswith(("#", "$")):
+        raise refuse(scope, node, f"{node.this[0]} cannot begin a name.", "choose another name.")
+    return node.this, bool(node.args.get("quoted"))
+
+
+def matching(name: str, quoted: bool, choices: Iterable[T], spell: Callable[[T], str]) -> list[T]:
+    """The choices spelled exactly so; failing that, and unless quoted, those that differ only in case."""
+    every = list(choices)
+    exact = [choice for choice in every if spell(choice) == name]
+    return exact if exact or quoted else [choice for choice in every if spell(choice).casefold() == name.casefold()]
+
+
+def similar(name: str, choices: Iterable[str]) -> str:
+    """ "did you mean age?" or the names there are."""
+    every = sorted(set(choices))
+    near = difflib.get_close_matches(name, every, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"use one of {', '.join(every[:12])}." if every else "declare its columns in the catalog."
+
+
+def candidates(node: exp.Column, scope: Scope) -> list[Field]:
+    """The fields a column's name may mean here; none and several are for the caller to judge."""
+    if set(_set_arguments(node)) - {"this", "table"}:
+        raise refuse(scope, node, "A column is written as column or table.column.", "leave the database's name out.")
+    fields: Iterable[Field] = scope.fields
+    if node.args.get("table") is not None:
+        alias, quoted = spelled(scope, node.args["table"])
+        held = {field.alias for field in matching(alias, quoted, fields, lambda field: field.alias)}
+        fields = [field for field in fields if field.alias in held]
+    else:
+        fields = [field for field in fields if not field.hidden]
+    name, quoted = spelled(scope, node.this)
+    return matching(name, quoted, fields, lambda field: field.column)
+
+
+def column(node: exp.Column, scope: Scope) -> Column:
+    """The column a name means, or a refusal that says what there is."""
+    if isinstance(node.this, exp.Star):
+        raise refuse(scope, node, "* cannot stand here.", "name the columns.")
+    found = candidates(node, scope)
+    name = spelled(scope, node.this)[0]
+    if len(found) == 1:
+        return Column(found[0].name, span=place(scope.text, node))
+    if found:
+        options = " or ".join(f"{field.alias}.{field.column}" for field in found[:4])
+        raise refuse(scope, node, f"{name} could mean more than one column.", f"write {options}.")
+    raise refuse(
+        scope,
+        node,
+        f"There is no usable column {name} {scope.place}; columns that the catalog does not declare cannot be used.",
+        similar(name, (field.column for field in scope.fields)),
+    )
+
+
+def table(node: exp.Expr, scope: Scope, catalog: Catalog) -> tuple[str, Table]:
+    """The catalog's table of this name."""
+    name, quoted = spelled(scope, node)
+    found = matching(name, quoted, catalog.tables, lambda spelling: spelling)
+    if len(found) == 1:
+        return found[0], catalog.tables[found[0]]
+    if found:
+        raise refuse(scope, node, f"{name} could mean {' or '.join(found)}.", "write it in double quotes exactly as declared.")
+    raise refuse(
+        scope, node, f"There is no table {name} in the catalog.", similar(name, catalog.tables).replace("its columns", "it")
+    )
+
+
+def columns_of(declared: Table) -> tuple[str, ...]:
+    """The columns of a table that a question may name: those declared, the unit's and the key."""
+    extra = [declared.unit.column] if declared.unit else []
+    extra += [declared.key] if declared.key else []
+    return tuple(dict.fromkeys([*declared.columns, *extra]))
+
+
+def _set_arguments(node: exp.Expr) -> list[str]:
+    return [key for key, value in node.args.items() if value is not None and value is not False and value != []]
+
+
+def only(scope: Scope, node: exp.Expr, allowed: str, what: str) -> None:
+    """Refuse the node if it carries anything but the arguments named in `allowed` (separated by spaces)."""
+    for key in _set_arguments(node):
+        if key not in allowed.split():
+            clause = key.strip("_").upper().replace("_", " ")
+            inside = node.args[key]
+            marked = inside if isinstance(inside, exp.Expr) and written(inside) else node
+            raise refuse(scope, marked, f"{what} with {clause} is not part of the SQL that dither answers.", "leave it out.")

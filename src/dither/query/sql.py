@@ -1,0 +1,121 @@
+"""SQL text to a Query: one SELECT with aggregates over a relation, and what is done with the noisy result.
+
+    parse(text, catalog)  reads names and shapes;  resolve.py then judges whether it may be answered.
+
+Refused is everything that is not on a list: see grammar.py for words, sql_expressions.py for expressions,
+sql_tables.py, sql_joins.py and sql_subqueries.py for relations. A refusal says what, where, how to fix it, and charges nothing.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dither.errors import QueryError
+from dither.query.catalog import Catalog
+from dither.query.grammar import read
+from dither.query.names import Scope, only, place, refuse
+from dither.query.nodes import Column, Expression, Literal, Named, Order, Query
+from dither.query.sql_aggregates import Grouping, has_aggregate
+from dither.query.sql_subqueries import group, output_name, rows, select
+from dither.query.sql_tables import Context, with_ctes
+
+
+def parse(text: str, catalog: Catalog) -> Query:
+    """The question that the text asks of the catalog's tables."""
+    tree, _ = read(text)
+    try:
+        return question(tree, Context(text, catalog, select))
+    except RecursionError:
+        raise QueryError("The question is nested too deeply.", text=text, fix="ask more simply.") from None
+
+
+def question(tree: exp.Expr, context: Context) -> Query:
+    """The outermost SELECT: the one whose aggregates are released with noise."""
+    scope = context.scope
+    while isinstance(tree, exp.Subquery) and not [key for key, value in tree.args.items() if value and key != "this"]:
+        tree = tree.this
+    if isinstance(tree, exp.SetOperation):
+        raise refuse(scope, tree, "Two noisy results cannot be put together by UNION.", "ask the two questions one by one.")
+    if not isinstance(tree, exp.Select):
+        raise refuse(scope, tree, "Only a SELECT is answered.", "ask with SELECT.")
+    if tree.args.get("distinct"):
+        raise refuse(scope, tree, "SELECT DISTINCT is not supported.", "leave DISTINCT out: groups are distinct.")
+    only(scope, tree, "expressions from_ joins where group having order limit with_", "SELECT")
+    context = with_ctes(tree, context)
+    source = rows(tree, context)
+    here = Scope(context.text, source.fields, "in SELECT")
+    if not any(has_aggregate(item) for item in tree.expressions) and not tree.args.get("having"):
+        raise _no_aggregate(tree, here)
+    grouping = group(tree, here, per_unit=False)
+    _outputs(tree, grouping)
+    having = tree.args.get("having")
+    if having is not None:
+        only(here, having, "this", "HAVING")
+    kept = None if having is None else grouping.above(having.this, "in HAVING", True)
+    order = _order(tree, grouping)
+    limit = _limit(tree, here)
+    if not grouping.aggregates:
+        raise _no_aggregate(tree, here)
+    return Query(source.relation, tuple(grouping.keys), tuple(grouping.aggregates), tuple(grouping.outputs), kept, order, limit)
+
+
+def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:
+    if tree.args.get("group"):
+        return refuse(scope, tree, "This asks only which groups there are.", "add an aggregate such as COUNT(*).")
+    first = tree.expressions[0] if tree.expressions else tree
+    return refuse(
+        scope,
+        first,
+        "This asks for rows, and rows are never shown.",
+        "ask for aggregates such as COUNT(*) or AVG(x).",
+    )
+
+
+def _outputs(tree: exp.Select, grouping: Grouping) -> None:
+    found: list[Named] = []
+    for item in tree.expressions:
+        name, value = output_name(item, grouping.scope)
+        read = grouping.above(value, "in SELECT", False, name)
+        found.append(Named(name or _natural(read, len(found)), read))
+        if sum(each.name.casefold() == found[-1].name.casefold() for each in found) > 1:
+            raise refuse(grouping.scope, item, f"Two outputs are called {found[-1].name}.", "rename one with AS.")
+    grouping.outputs = found
+
+
+def _natural(read: Expression, before: int) -> str:
+    return read.name if isinstance(read, Column) else f"column_{before + 1}"
+
+
+def _order(tree: exp.Select, grouping: Grouping) -> tuple[Order, ...]:
+    clause = tree.args.get("order")
+    if clause is None:
+        return ()
+    scope = grouping.scope
+    only(scope, clause, "expressions", "ORDER BY")
+    found = []
+    for item in clause.expressions:
+        only(scope, item, "this desc", "ORDER BY")  # NULLS FIRST sets an argument that is not on the list; NULLs come last
+        value = grouping.above(item.this, "in ORDER BY", True)
+        if isinstance(value, Literal):
+            value = _position(value, grouping, item)
+        found.append(Order(value, bool(item.args.get("desc"))))
+    return tuple(found)
+
+
+def _position(value: Literal, grouping: Grouping, item: exp.Expr) -> Expression:
+    number = value.value
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(grouping.outputs):
+        raise refuse(grouping.scope, item, "ORDER BY a constant needs a position of SELECT.", "order by an output's name.")
+    return grouping.outputs[number - 1].expression
+
+
+def _limit(tree: exp.Select, scope: Scope) -> int | None:
+    clause = tree.args.get("limit")
+    if clause is None:
+        return None
+    number = clause.expression if isinstance(clause, exp.Limit) else None
+    if isinstance(clause, exp.Limit):
+        only(scope, clause, "expression", "LIMIT")
+    if not isinstance(number, exp.Literal) or number.args.get("is_string") or not str(number.this).isdigit():
+        raise QueryError("LIMIT takes a whole number.", text=scope.text, span=place(scope.text, clause), fix="write LIMIT 10.")
+    return min(int(str(number.this)[:18]), 10**9)

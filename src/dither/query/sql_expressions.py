@@ -1,0 +1,243 @@
+"""Expressions of SQL to expressions of ours: a closed list of node classes and of the arguments set on them."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import re
+from collections.abc import Callable
+from fractions import Fraction
+
+from sqlglot import exp
+
+from dither.query.names import Scope, column, only, place, refuse
+from dither.query.nodes import Call, Expression, Literal
+from dither.query.sql_words import ADVICE, AGGREGATES, BINARY, FUNCTIONS, TYPES
+
+# A question may replace a node before it is read (keys and aggregates above a GROUP BY); None leaves it alone.
+Replace = Callable[[exp.Expr], Expression | None]
+
+_NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$")
+_FALSE = Literal(False)
+
+
+def expression(node: exp.Expr, scope: Scope, replace: Replace | None = None) -> Expression:
+    """The expression a node of sqlglot means, or a refusal that points at what is not supported."""
+    replaced = replace(node) if replace else None
+    if replaced is not None:
+        return replaced
+    if isinstance(node, exp.Column):
+        only(scope, node, "this table", "A column")
+        return column(node, scope)
+    name = BINARY.get(type(node))
+    if name is not None:
+        only(scope, node, "this expression safe typed", "An operator")
+        pair = expression(node.this, scope, replace), expression(node.expression, scope, replace)
+        return Call(name, pair, span=place(scope.text, node))
+    reader = _READERS.get(type(node))
+    if reader is None:
+        raise _unknown(node, scope)
+    return reader(node, scope, replace)
+
+
+def _unknown(node: exp.Expr, scope: Scope) -> Exception:
+    if isinstance(node, exp.Window):
+        return refuse(scope, node, "A window function looks across the rows of many people.", "use GROUP BY instead.")
+    if isinstance(node, (exp.Subquery, exp.Select)):
+        return refuse(
+            scope,
+            node,
+            "A subquery cannot stand inside an expression.",
+            "join it, or use IN (SELECT ...) or EXISTS (SELECT ...) as a condition of its own in WHERE.",
+        )
+    if isinstance(node, (exp.Exists, exp.In)):
+        return refuse(
+            scope,
+            node,
+            "IN (SELECT ...) and EXISTS can only stand in WHERE, joined to other conditions by AND.",
+            "make it a condition of its own in WHERE.",
+        )
+    if isinstance(node, exp.Star):
+        return refuse(scope, node, "* cannot stand here.", "name the columns.")
+    word = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
+    return refuse(scope, node, f"{word} is not part of the SQL that dither answers.", "write it with other functions.")
+
+
+def _literal(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this is_string", "A constant")
+    span = place(scope.text, node)
+    return Literal(str(node.this) if node.args.get("is_string") else _number(str(node.this), node, scope), span=span)
+
+
+def _number(text: str, node: exp.Expr, scope: Scope) -> int | Fraction:
+    if not _NUMBER.match(text) or len(text) > 60:
+        raise refuse(scope, node, "This number cannot be read.", "write a number such as 16 or 1.5e3.")
+    value = Fraction(text)
+    if value > (2**62 if text.isdigit() else 10**300):
+        raise refuse(scope, node, "This number is too large.", "write a smaller number.")
+    return int(text) if text.isdigit() else value
+
+
+def _negative(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this", "A minus sign")
+    inner = expression(node.this, scope, replace)
+    span = place(scope.text, node)
+    if isinstance(inner, Literal) and isinstance(inner.value, (int, Fraction)) and not isinstance(inner.value, bool):
+        return Literal(-inner.value, span=span)
+    return Call("neg", (inner,), span=span)
+
+
+def _paren(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this", "A parenthesis")
+    return expression(node.this, scope, replace)
+
+
+def _not(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this", "NOT")
+    return Call("not", (expression(node.this, scope, replace),), span=place(scope.text, node))
+
+
+def _constant(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this", "A constant")
+    return Literal(bool(node.this) if isinstance(node, exp.Boolean) else None, span=place(scope.text, node))
+
+
+def _is(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this expression", "IS")
+    inner, span = expression(node.this, scope, replace), place(scope.text, node)
+    if isinstance(node.expression, exp.Null):
+        return Call("is_null", (inner,), span=span)
+    if isinstance(node.expression, exp.Boolean):
+        truth = inner if node.expression.this else Call("not", (inner,), span=span)
+        return Call("coalesce", (truth, _FALSE), span=span)
+    raise refuse(scope, node, "IS is followed by NULL, NOT NULL, TRUE or FALSE.", "write x IS NULL.")
+
+
+def _in(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    if node.args.get("query") is not None:
+        raise _unknown(node, scope)
+    only(scope, node, "this expressions", "IN")
+    inner, span = expression(node.this, scope, replace), place(scope.text, node)
+    items = tuple(expression(item, scope, replace) for item in node.expressions)
+    if not items:
+        raise refuse(scope, node, "IN needs at least one value.", "write x IN (1, 2).")
+    if any(isinstance(item, Literal) and item.value is None for item in items):
+        raise refuse(scope, node, "NULL in a list is equal to nothing.", "leave it out, or write x IS NULL.")
+    if all(isinstance(item, Literal) for item in items):
+        return Call("in_list", (inner, *items), span=span)
+    found: Expression = Call("eq", (inner, items[0]), span=span)
+    for item in items[1:]:
+        found = Call("or", (found, Call("eq", (inner, item), span=span)), span=span)
+    return found
+
+
+def _between(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this low high", "BETWEEN")
+    inner, span = expression(node.this, scope, replace), place(scope.text, node)
+    low = Call("ge", (inner, expression(node.args["low"], scope, replace)), span=span)
+    return Call("and", (low, Call("le", (inner, expression(node.args["high"], scope, replace)), span=span)), span=span)
+
+
+def _like(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this expression", "LIKE")
+    pattern = expression(node.expression, scope, replace)
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        raise refuse(scope, node.expression, "The pattern of LIKE must be a constant text.", "write x LIKE 'a%'.")
+    return Call("like", (expression(node.this, scope, replace), pattern), span=place(scope.text, node))
+
+
+def _case(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this ifs default", "CASE")
+    span = place(scope.text, node)
+    subject = expression(node.this, scope, replace) if node.args.get("this") is not None else None
+    parts: list[Expression] = []
+    for branch in node.args["ifs"]:
+        only(scope, branch, "this true", "CASE")
+        when = expression(branch.this, scope, replace)
+        parts += [
+            when if subject is None else Call("eq", (subject, when), span=place(scope.text, branch)),
+            expression(branch.args["true"], scope, replace),
+        ]
+    default = node.args.get("default")
+    parts.append(Literal(None) if default is None else expression(default, scope, replace))
+    return Call("case", tuple(parts), span=span)
+
+
+def _cast(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this to safe _type", "CAST")
+    to, span = node.args["to"], place(scope.text, node)
+    name = getattr(to.this, "name", str(to.this)) if isinstance(to, exp.DataType) else "?"
+    inner = expression(node.this, scope, replace)
+    if isinstance(to, exp.DataType):
+        only(scope, to, "this nested", "CAST")
+    if isinstance(inner, Literal) and isinstance(inner.value, str) and name in ("DATE", "TIMESTAMP"):
+        return Literal(_moment(inner.value, name, node, scope), span=span)
+    if name not in TYPES:
+        raise refuse(scope, node, f"CAST to {name} is not supported.", "cast to INTEGER, DOUBLE, VARCHAR, DATE or BOOLEAN.")
+    return Call(TYPES[name], (inner,), span=span)
+
+
+def _moment(text: str, name: str, node: exp.Expr, scope: Scope) -> datetime.date:
+    pattern = r"\d{4}-\d\d-\d\d" if name == "DATE" else r"\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d(\.\d{1,6})?)?)?"
+    try:
+        if re.fullmatch(pattern, text):
+            return datetime.date.fromisoformat(text) if name == "DATE" else datetime.datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    raise refuse(scope, node, f"This is not a {name.lower()}.", "write DATE '2026-01-31' or TIMESTAMP '2026-01-31 12:00:00'.")
+
+
+def _extract(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this expression", "EXTRACT")
+    part = str(node.this.name).upper()
+    parts = {name: FUNCTIONS[name] for name in ("YEAR", "MONTH", "DAY", "QUARTER", "HOUR", "ISODOW")}
+    if part not in parts:
+        raise refuse(scope, node, f"EXTRACT of {part[:20]} is not supported.", f"use one of {', '.join(parts)}.")
+    return Call(parts[part], (expression(node.expression, scope, replace),), span=place(scope.text, node))
+
+
+def _call(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this expressions", "A function")
+    if not isinstance(node.this, str):
+        raise refuse(scope, node, "A function's name is not quoted.", "write it without double quotes.")
+    name, span = node.this.upper(), place(scope.text, node)
+    if name in AGGREGATES:
+        raise refuse(
+            scope,
+            node,
+            f"{name} is an aggregate and cannot stand {scope.place}.",
+            "filter on aggregates with HAVING; aggregate twice only per person, in a subquery that groups by the unit column.",
+        )
+    if name in ("IF", "IIF") and len(node.expressions) == 3:
+        return Call("case", tuple(expression(part, scope, replace) for part in node.expressions), span=span)
+    if name not in FUNCTIONS:
+        raise _no_function(name, node, scope)
+    return Call(FUNCTIONS[name], tuple(expression(part, scope, replace) for part in node.expressions), span=span)
+
+
+def _no_function(name: str, node: exp.Expr, scope: Scope) -> Exception:
+    if name in ADVICE:
+        what, fix = ADVICE[name]
+        return refuse(scope, node, what.format(name=name), fix)
+    near = difflib.get_close_matches(name, [*FUNCTIONS, *AGGREGATES], n=1)
+    fix = f"did you mean {near[0]}?" if near else "use the functions listed in the documentation."
+    return refuse(scope, node, f"There is no function {name[:40]}.", fix)
+
+
+_READERS: dict[type[exp.Expr], Callable[[exp.Expr, Scope, Replace | None], Expression]] = {
+    exp.Literal: _literal,
+    exp.Neg: _negative,
+    exp.Paren: _paren,
+    exp.Not: _not,
+    exp.Boolean: _constant,
+    exp.Null: _constant,
+    exp.Is: _is,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Like: _like,
+    exp.Case: _case,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Extract: _extract,
+    exp.Anonymous: _call,
+}

@@ -1,0 +1,103 @@
+"""Tables, CTEs and subqueries by name, under their aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from dither.query.catalog import Catalog
+from dither.query.names import Field, Scope, Source, columns_of, matching, only, place, refuse, spelled, table
+from dither.query.nodes import Column, Compute, Named, Scan
+from dither.query.sql_words import ADVICE
+
+MOST_TABLES = 64  # CTEs are written out where they are named, so a short text could name a great many tables
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a part of the question is read in: the text, the catalog, the CTEs in sight."""
+
+    text: str
+    catalog: Catalog
+    subquery: Callable[[exp.Expr, Context, str], Source]  # how a SELECT in FROM, WHERE or WITH is read
+    ctes: Mapping[str, tuple[exp.Expr, Context]] = field(default_factory=dict)
+    scans: list[str] = field(default_factory=list)
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.text)
+
+
+def with_ctes(node: exp.Expr, context: Context) -> Context:
+    """The context with the WITH clause of this node added; each CTE is read once, so that its mistakes are found."""
+    clause = node.args.get("with_")
+    if clause is None:
+        return context
+    only(context.scope, clause, "expressions", "WITH")
+    for cte in clause.expressions:
+        only(context.scope, cte, "this alias", "WITH")
+        only(context.scope, cte.args["alias"], "this columns", "WITH")
+        name = spelled(context.scope, cte.args["alias"].this)[0]
+        if any(old.casefold() == name.casefold() for old in [*context.ctes, *context.catalog.tables]):
+            raise refuse(context.scope, cte.args["alias"], f"{name} already names a table.", "choose another name for the CTE.")
+        context.subquery(cte.this, replace(context, scans=[]), name)
+        context = replace(context, ctes={**context.ctes, name: (cte, context)})
+    return context
+
+
+def named_table(node: exp.Expr, context: Context) -> Source:
+    """A table of the catalog, a CTE, or a subquery, under its alias."""
+    scope = context.scope
+    if isinstance(node, exp.Subquery):
+        only(scope, node, "this alias with_", "A subquery in FROM")
+        alias = _alias(node, context) or f"subquery_{len(context.scans) + 1}"
+        return _renamed(context.subquery(node.this, with_ctes(node, context), alias), node, context)
+    if not isinstance(node, exp.Table):
+        raise refuse(scope, node, "Only tables of the catalog and subqueries can stand in FROM.", "name a table.")
+    only(scope, node, "this alias", "A table")
+    if isinstance(node.this, exp.Anonymous):
+        what, fix = ADVICE.get(str(node.this.this).upper(), ("Functions cannot stand in FROM.", "name a table of the catalog."))
+        raise refuse(scope, node.this, what.format(name=str(node.this.this).upper()), fix)
+    name, quoted = spelled(scope, node.this)
+    context.scans.append(name)
+    if len(context.scans) > MOST_TABLES:
+        raise refuse(scope, node, f"The question names more than {MOST_TABLES} tables.", "ask more simply.")
+    known = matching(name, quoted, context.ctes, lambda each: each)
+    if known:
+        cte, inner = context.ctes[known[0]]
+        return _renamed(context.subquery(cte.this, inner, _alias(node, context) or known[0]), cte, context)
+    found, declared = table(node.this, scope, context.catalog)
+    alias = _alias(node, context) or found
+    if node.args.get("alias") is not None and node.args["alias"].args.get("columns"):
+        raise refuse(scope, node, "A table's columns cannot be renamed here.", "rename them with AS in SELECT.")
+    fields = tuple(Field(alias, each, f"{alias}.{each}") for each in columns_of(declared))
+    return Source(Scan(found, alias, span=place(context.text, node)), fields)
+
+
+def _alias(node: exp.Expr, context: Context) -> str:
+    alias = node.args.get("alias")
+    if alias is None:
+        return ""
+    only(context.scope, alias, "this columns", "An alias")
+    name = spelled(context.scope, alias.this)[0]
+    if "." in name:
+        raise refuse(context.scope, alias, "An alias has no dot in it.", "choose another name.")
+    return name
+
+
+def _renamed(source: Source, node: exp.Expr, context: Context) -> Source:
+    """The columns under the names given as alias (a, b, ...), if any were."""
+    alias = node.args.get("alias")
+    names = alias.args.get("columns") if alias is not None else None
+    if not names:
+        return source
+    if len(names) != len(source.fields):
+        raise refuse(context.scope, alias, f"{len(names)} names for {len(source.fields)} columns.", "name each column.")
+    spell = [spelled(context.scope, each)[0] for each in names]
+    if len({each.casefold() for each in spell}) < len(spell):
+        raise refuse(context.scope, alias, "Two of these names are the same.", "choose different names.")
+    fields = tuple(Field(old.alias, new, f"{old.alias}.{new}") for old, new in zip(source.fields, spell, strict=True))
+    renaming = zip(fields, source.fields, strict=True)
+    return Source(Compute(source.relation, tuple(Named(new.name, Column(old.name)) for new, old in renaming)), fields)
