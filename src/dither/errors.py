@@ -87,3 +87,21 @@ class CatalogError(DitherError):
             f"{f'line {line}: ' if line else ''}{what}" + (f"\n  Fix: {fix}" if fix else "") for line, what, fix in self.problems
         ]
         super().__init__(f"{name} has {len(self.problems)} problems.", where="\n".join(shown))
+
+
+class EngineError(DitherError):
+    """The engine failed. The text is constant: an engine's own message may quote a value of the data.
+
+    What was reserved for the question stays charged, because the data had been touched.
+
+    >>> print(EngineError())
+    The data could not be read to the end.
+      Fix: ask the curator to run `dither check`.   Charged: the price of the question.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The data could not be read to the end.",
+            fix="ask the curator to run `dither check`.",
+            charged="the price of the question",
+        )

@@ -1,0 +1,110 @@
+"""The default engine: DuckDB, in this process. Exact whole numbers out of Parquet files, frames and DuckDB tables.
+
+The connection is opened elsewhere (engines/sources.py) and only ever handed SELECT statements printed from nodes. If one
+fails, for whatever reason, the caller sees one constant text: DuckDB's own message may quote a value of the data.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import duckdb
+
+from dither.engines.duckdb_text import identifier
+from dither.engines.duckdb_work import Found, Row, groups, statements
+from dither.errors import EngineError
+from dither.query.work import Group, Work
+
+Progress = Callable[[float], None]  # called with a share from 0 to 1; for the curator's eyes only
+PATIENCE = 2.0  # seconds before progress is reported at all
+_BEAT = 0.25
+
+_KINDS = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "int"),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), "real"),
+    "VARCHAR": "text",
+    "BOOLEAN": "bool",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+}
+
+
+class DuckDB:
+    """Runs a Work on the tables and views of one DuckDB connection.
+
+    `kinds`: for each table its columns and their kinds, if the catalog knows them; else they are read from the schema.
+    """
+
+    name = "duckdb"
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        kinds: Mapping[str, Mapping[str, str]] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._connection = connection
+        self._kinds = dict(kinds or {})
+        self._progress = progress
+        self._busy = threading.Lock()
+
+    def schema(self, table: str) -> Mapping[str, str]:
+        """The columns and their kinds, from the schema only. Columns of other types cannot be used and are left out."""
+        if table not in self._kinds:
+            described = _guarded(lambda: self._connection.execute(f"DESCRIBE {identifier(table)}").fetchall())
+            pairs = [(str(row[0]), str(row[1])) for row in described]
+            self._kinds[table] = {column: _KINDS[kind] for column, kind in pairs if kind in _KINDS}
+        return self._kinds[table]
+
+    def run(self, work: Work, secret: bytes) -> list[Group]:
+        """The groups and their integers. One Work at a time; others wait."""
+        found: Found = {}
+        planned = statements(work, lambda table: list(self.schema(table).items()), secret)
+        with self._busy, self._watched():
+            for statement in planned:
+                statement.read(self._fetch(statement.text), found)
+        return groups(work, found)
+
+    def _fetch(self, text: str) -> list[Row]:
+        return _guarded(lambda: self._connection.execute(text).fetchall())
+
+    def explain(self, work: Work) -> list[str]:
+        """The SQL that `run` would hand to DuckDB, with a stand-in for the secret: for the curator and for tests."""
+        return [statement.text for statement in statements(work, lambda table: list(self.schema(table).items()), b"")]
+
+    def interrupt(self) -> None:
+        """Ends the running query, from another thread. Its `run` then fails like any other."""
+        self._connection.interrupt()
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Reports progress from a second thread once the query has taken longer than PATIENCE."""
+        if self._progress is None:
+            yield
+            return
+        done = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(self._progress, done), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+    def _watch(self, progress: Progress, done: threading.Event) -> None:
+        if done.wait(PATIENCE):
+            return
+        while not done.wait(_BEAT):
+            share = self._connection.query_progress()
+            progress(min(max(share / 100, 0.0), 1.0))
+
+
+def _guarded(query: Callable[[], list[Row]]) -> list[Row]:
+    """The rows, or one constant error. It is raised outside the handler, so not even its context has DuckDB's message."""
+    try:
+        return query()
+    except (duckdb.Error, RuntimeError, ValueError, OverflowError, MemoryError, OSError):
+        pass
+    raise EngineError()

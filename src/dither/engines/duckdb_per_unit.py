@@ -1,0 +1,68 @@
+"""Aggregation inside one unit, exact and free of any order: doubles are never added up, only whole numbers are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dither.engines.duckdb_frame import Frame, Printed, named
+from dither.engines.duckdb_sql import Stages, settled, whole
+from dither.engines.duckdb_text import Sql, made
+from dither.query.nodes import Aggregate, PerUnit
+
+
+def per_unit(node: PerUnit, source: Printed) -> Printed:
+    """One row for each value of the keys, NULL being a value like any other."""
+    frame = Frame(source)
+    keys = [frame.atom(_one_zero(settled(frame, frame.print(key.expression)))) for key in node.keys]
+    aggregates = [_aggregate(frame, aggregate) for aggregate in node.aggregates]
+    columns = [*keys, *aggregates]
+    listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
+    tail = f" GROUP BY {', '.join(key.text for key in keys)}" if keys else " HAVING count(*) > 0"
+    names = [*(key.name for key in node.keys), *(aggregate.name for aggregate in node.aggregates)]
+    return named(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
+
+
+def _one_zero(x: Sql) -> Sql:
+    """Zero has one sign, so that equal values are one value."""
+    return made(f"({x.text} + 0e0)", "real", x) if x.kind == "real" else x
+
+
+def _aggregate(frame: Frame, aggregate: Aggregate) -> Sql:
+    if aggregate.argument is None:
+        return Sql("count(*)", "int")
+    value = settled(frame, frame.print(aggregate.argument))
+    return AGGREGATES[aggregate.function](frame, frame.atom(value))
+
+
+def _plain(name: str, kind: str | None = None) -> Callable[[Stages, Sql], Sql]:
+    return lambda stages, x: made(f"{name}({x.text})", kind or x.kind, x)
+
+
+def _added(stages: Stages, x: Sql) -> tuple[Sql, str]:
+    """Whole numbers and their exact sum as the nearest double. DuckDB rounds twice from 128 bits, but once from text."""
+    number = x if x.kind == "int" else stages.atom(whole(stages, x, rounded=False))
+    total = f"sum({number.text})"
+    small = f"{total} BETWEEN {-(2**52)} AND {2**52}"
+    return number, f"(CASE WHEN {small} THEN CAST({total} AS DOUBLE) ELSE CAST(CAST({total} AS VARCHAR) AS DOUBLE) END)"
+
+
+def _sum(stages: Stages, x: Sql) -> Sql:
+    number, total = _added(stages, x)
+    return made(total, "real", number)
+
+
+def _average(stages: Stages, x: Sql) -> Sql:
+    number, total = _added(stages, x)
+    return made(f"({total} / NULLIF(count({number.text}), 0))", "real", number)
+
+
+AGGREGATES: dict[str, Callable[[Stages, Sql], Sql]] = {
+    "count": _plain("count", "int"),
+    "count_distinct": lambda stages, x: made(f"count(DISTINCT {x.text})", "int", x),
+    "sum": _sum,
+    "avg": _average,
+    "min": _plain("min"),
+    "max": _plain("max"),
+    "bool_or": _plain("bool_or", "bool"),
+    "bool_and": _plain("bool_and", "bool"),
+}

@@ -1,0 +1,106 @@
+"""The rows a statement starts from, and the bounding every statement shares: which groups a unit keeps.
+
+Rows are brought together per unit and group first (b), so whatever comes later works on few rows. `o` are the units with
+more than L groups. Everyone else passes by an anti join; only units in `o` are ranked, by a keyed hash, ties broken by the
+key itself, so exactly L groups stay. The formulation follows from the Work alone and never from the data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+
+from dither.engines.duckdb_frame import Frame, Printed
+from dither.engines.duckdb_sql import settled, whole
+from dither.engines.duckdb_text import Sql, literal
+from dither.query.catalog import Key
+from dither.query.nodes import Column, Expression
+from dither.query.work import UNIT, Work
+
+
+class Rows:
+    """SELECT unit AS u, keys AS k0, k1, ..., further columns AS x0, x1, ... FROM the source."""
+
+    def __init__(self, work: Work, source: Printed) -> None:
+        self._frame = Frame(source)
+        self._work = work
+        self._heads = [f"{self._unit()} AS u"] if work.by_unit else []
+        self._heads += [f"{self._key(key.expression)} AS k{i}" for i, key in enumerate(work.keys)]
+        self._further: dict[str, str] = {}
+        self.keys = [f"k{i}" for i in range(len(work.keys))]
+        self.heads = ["u", *self.keys] if work.by_unit else self.keys
+
+    def _unit(self) -> str:
+        return settled(self._frame, self._frame.print(Column(UNIT))).text
+
+    def _key(self, expression: Expression) -> str:
+        key = self._frame.print(expression)
+        return whole(self._frame, key, rounded=False).text if key.kind == "real" else key.text
+
+    @property
+    def frame(self) -> Frame:
+        return self._frame
+
+    def column(self, x: Sql) -> str:
+        """The name of the column that holds x; the same expression is computed once."""
+        return self._further.setdefault(x.text, f"x{len(self._further)}")
+
+    def condition(self, where: Expression | None) -> str:
+        """The name of a column that is true for the counted rows, "" if all are."""
+        return "" if where is None else self.column(self._frame.print(where))
+
+    def select(self) -> str:
+        listed = [*self._heads, *(f"{text} AS {name}" for text, name in self._further.items())] or ["1 AS one"]
+        text = f"SELECT {', '.join(listed)} FROM {self._frame.source()}"
+        return f"SELECT * FROM ({text}) WHERE u IS NOT NULL" if self._work.by_unit else text
+
+
+def grouped(heads: Sequence[str], columns: Sequence[str], source: str) -> str:
+    """SELECT heads, columns FROM source GROUP BY heads. Without heads: one row, or none if the source has none."""
+    tail = f" GROUP BY {', '.join(heads)}" if heads else " HAVING count(*) > 0"
+    return f"SELECT {', '.join([*heads, *columns])} FROM {source}{tail}"
+
+
+def only_known(work: Work, text: str) -> str:
+    """The rows whose key is public. What this drops are whole groups, so it may come after rows were brought together."""
+    if work.known is None or not work.keys:
+        return text
+    tests = [_one_of(f"k{i}", values) for i, values in enumerate(work.known)]
+    return f"SELECT * FROM ({text}) WHERE {' AND '.join(tests)}"
+
+
+def _one_of(name: str, values: Sequence[Key]) -> str:
+    listed = ", ".join(literal(value).text for value in values if value is not None)
+    tests = [f"{name} IN ({listed})"] if listed else []
+    tests += [f"{name} IS NULL"] if None in values else []
+    return "(" + (" OR ".join(tests) or "FALSE") + ")"
+
+
+def needs_choice(work: Work) -> bool:
+    """Whether a unit could be in more groups than it may: not if there are no more public groups than that."""
+    if not work.by_unit or work.max_groups is None or not work.keys:
+        return False
+    return work.known is None or math.prod(len(set(values)) for values in work.known) > work.max_groups
+
+
+def keyed_hash(secret: bytes, purpose: str, columns: Sequence[str]) -> str:
+    """A hash of the columns under the secret. The outer hash mixes the inner one, whose last step is only an exclusive or."""
+    digest = hashlib.blake2b(purpose.encode(), key=hashlib.blake2b(secret).digest(), digest_size=16).digest()
+    one, two = (int.from_bytes(digest[i : i + 8], "big") for i in (0, 8))
+    return f"hash(hash(CAST({one} AS UBIGINT), {', '.join(columns)}), CAST({two} AS UBIGINT))"
+
+
+def bounded_groups(work: Work, secret: bytes, keys: Sequence[str], columns: Sequence[str], *, repeated: bool) -> str:
+    """CTEs o and r: r has the rows of b whose group its unit keeps. `repeated`: b has several rows per unit and group."""
+    if not needs_choice(work):
+        return "r AS (SELECT * FROM b)"
+    pairs = f"(SELECT DISTINCT u, {', '.join(keys)} FROM b)" if repeated else "b"
+    order = ", ".join([keyed_hash(secret, "groups", ["u", *keys]), *keys])
+    listed = ", ".join(["u", *keys, *columns])
+    place = f"{'dense_rank' if repeated else 'row_number'}() OVER (PARTITION BY u ORDER BY {order})"
+    return (
+        f"o AS MATERIALIZED (SELECT u FROM {pairs} GROUP BY u HAVING count(*) > {work.max_groups}), "
+        f"r AS (SELECT {listed} FROM b ANTI JOIN o USING (u) UNION ALL "
+        f"SELECT {listed} FROM (SELECT *, {place} AS place FROM b SEMI JOIN o USING (u)) WHERE place <= {work.max_groups})"
+    )
