@@ -1,0 +1,165 @@
+"""The noisy table: values, margins, what it cost, and what the margins do not include."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from typing import Any
+
+from dither.errors import DitherError
+from dither.exact.numbers import Number, between
+from dither.planning.explain import explain, plan_price
+from dither.planning.finish import Noisy, Table, Value, margins, ranks
+from dither.planning.measures import percent
+from dither.planning.plan import Plan
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was released. Everything in it is public; looking at it in any way costs nothing more."""
+
+    plan: Plan
+    noisy: Noisy
+    table: Table
+    confidence: Fraction
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.table.columns
+
+    @property
+    def rows(self) -> tuple[tuple[Value, ...], ...]:
+        return self.table.rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[tuple[Value, ...]]:
+        return iter(self.rows)
+
+    def __getitem__(self, column: str) -> list[Value]:
+        """The values of one column, in the order of the rows."""
+        if column not in self.columns:
+            raise DitherError(f"The answer has no column {column}.", fix=f"take one of: {', '.join(self.columns)}.")
+        place = self.columns.index(column)
+        return [row[place] for row in self.rows]
+
+    def margins(self, confidence: Number | None = None) -> dict[str, list[float | None]]:
+        """For each noisy column a margin per row: value ± margin holds the bounded truth with at least this confidence.
+
+        None where no margin is stated: quantiles (their margin is a rank, see `ranks`) and computed expressions.
+        """
+        return margins(self.plan, self.noisy, self.table, self._sure(confidence))
+
+    def ranks(self, confidence: Number | None = None) -> dict[str, float]:
+        """For each quantile column how many rows' worth its rank may be off."""
+        return ranks(self.plan, self._sure(confidence))
+
+    def _sure(self, confidence: Number | None) -> Fraction:
+        if confidence is None:
+            return self.confidence
+        return between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
+
+    @property
+    def price(self) -> str:
+        """What was charged, in words."""
+        return plan_price(self.plan)
+
+    def explain(self) -> str:
+        """The plan behind the answer."""
+        return explain(self.plan, self.confidence)
+
+    # --- for people ---------------------------------------------------------------------------------------------
+
+    def cells(self) -> list[list[str]]:
+        """Every cell as text, with its margin."""
+        wide = self.margins()
+        shown = []
+        for i, row in enumerate(self.rows):
+            texts = []
+            for name, value in zip(self.columns, row, strict=True):
+                margin = wide[name][i] if name in wide else None
+                texts.append(_number(value, margin))
+            shown.append(texts)
+        return shown
+
+    def footer(self) -> str:
+        """One line of price, and what is not included."""
+        notes = [f"charged {self.price}", f"± at {percent(self.confidence)} confidence"]
+        notes += [f"{name}: rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
+        if self.plan.clipped:
+            notes.append(f"not included in ±: {', '.join(self.plan.clipped)}")
+        return "; ".join(notes)
+
+    def __str__(self) -> str:
+        body = [list(self.columns), *self.cells()]
+        widths = [max(len(row[i]) for row in body) for i in range(len(self.columns))]
+        numeric = [_numeric(self.rows, i) for i in range(len(self.columns))]
+        lines = [
+            "  ".join(text.rjust(w) if right else text.ljust(w) for text, w, right in zip(row, widths, numeric, strict=True))
+            for row in body
+        ]
+        lines.insert(1, "  ".join("-" * width for width in widths))
+        return "\n".join([*(line.rstrip() for line in lines), self.footer()])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td style='text-align:right'>{html.escape(text)}</td>" for text in row) + "</tr>"
+            for row in self.cells()
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(self.footer())}</p>"
+
+    # --- for programs -------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, list[Value]]:
+        """Columns of plain Python values."""
+        return {name: self[name] for name in self.columns}
+
+    def to_pandas(self) -> Any:
+        return _library("pandas").DataFrame(self.to_dict(), columns=list(self.columns))
+
+    def to_polars(self) -> Any:
+        return _library("polars").DataFrame(self.to_dict(), strict=False)
+
+    def to_arrow(self) -> Any:
+        return _library("pyarrow").table(self.to_dict())
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise DitherError(
+            f"{name} is not installed, and it is needed for this form of the answer.",
+            fix=f"install {name}, or take to_dict().",
+            charged="nothing more: the answer is kept",
+        ) from None
+
+
+def _numeric(rows: tuple[tuple[Value, ...], ...], place: int) -> bool:
+    return all(isinstance(row[place], (int, float)) or row[place] is None for row in rows)
+
+
+def _number(value: Value, margin: float | None) -> str:
+    """A value with as many digits as its margin makes meaningful."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    digits = 0 if isinstance(value, int) else _digits(margin)
+    text = f"{value:.{digits}f}" if abs(value) < 1e15 else f"{value:.6g}"
+    return text if margin is None else f"{text} ± {margin:.{digits}f}" if margin < 1e15 else f"{text} ± {margin:.3g}"
+
+
+def _digits(margin: float | None) -> int:
+    """Two significant digits of the margin."""
+    if margin is None or margin <= 0:
+        return 4
+    digits = 0
+    while digits < 9 and margin * 10**digits < 10:
+        digits += 1
+    return digits

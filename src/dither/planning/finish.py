@@ -1,0 +1,126 @@
+"""From exact integers to the released table: noise once, in one place; everything after it is post-processing.
+
+`release` draws. `table` reads values, applies HAVING, ORDER BY, LIMIT and the outputs to noisy numbers, keys in order.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.planning.choose import combinations, key_order
+from dither.planning.plan import Plan
+from dither.planning.readings import Quantile
+from dither.query.catalog import Key
+from dither.query.functions import evaluator
+from dither.query.nodes import Column, Expression
+from dither.query.work import Bins, Distinct, Group, Measure
+
+Value = None | bool | int | float | str | datetime.date | datetime.datetime
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """What was released: keys in order, and for each noise the noisy integers. Public from here on."""
+
+    keys: tuple[tuple[Key, ...], ...]
+    cells: tuple[NDArray[Any], ...] = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The finished table: names, rows, and where each row's group stands in the release (for margins)."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    places: tuple[int, ...]
+
+
+def release(plan: Plan, groups: Sequence[Group]) -> Noisy:
+    """Adds the noise. Which groups there are is public, or decided by the threshold."""
+    found = {group.key: group for group in groups}
+    keys = _shown(plan, found)
+    cells = []
+    for place, noise in enumerate(plan.noises):
+        empty = _nothing(noise.draft.measure, noise.draft.cells)
+        cells.append(noise.release([found[key].measures[place] if key in found else empty for key in keys]))
+    return Noisy(tuple(keys), tuple(cells))
+
+
+def _shown(plan: Plan, found: dict[tuple[Key, ...], Group]) -> list[tuple[Key, ...]]:
+    if not plan.query.keys:
+        return [()]
+    if plan.threshold is None:
+        return combinations(plan.work.known or ())
+    keys = sorted(found, key=key_order)
+    if not keys:
+        return []
+    shown = plan.threshold.release(np.array([found[key].units or 0 for key in keys], dtype=np.int64))
+    return [key for key, keep in zip(keys, np.asarray(shown), strict=True) if keep]
+
+
+def _nothing(measure: Measure, cells: int) -> Any:
+    if isinstance(measure, Bins):
+        return {}
+    return 0 if isinstance(measure, Distinct) else (0,) * cells
+
+
+def table(plan: Plan, noisy: Noisy) -> Table:
+    """Values, then HAVING, ORDER BY and LIMIT on them, then the outputs."""
+    query = plan.query
+    columns: dict[str, list[Value]] = {key.name: [values[i] for values in noisy.keys] for i, key in enumerate(query.keys)}
+    for reading in plan.readings:
+        columns[reading.name] = list(reading.values(plan.noises, noisy.cells)) if noisy.keys else []
+    names = list(columns)
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    places = list(range(len(rows)))
+    if query.having is not None:
+        holds = evaluator(query.having)
+        places = [i for i in places if holds(rows[i]) is True]
+    for order in reversed(query.order):
+        value = evaluator(order.expression)
+        known = [i for i in places if value(rows[i]) is not None]
+        known.sort(key=lambda i: _sortable(value(rows[i])), reverse=order.descending)
+        places = known + [i for i in places if value(rows[i]) is None]
+    if query.limit is not None:
+        places = places[: query.limit]
+    compute = [evaluator(output.expression) for output in query.outputs]
+    finished = tuple(tuple(each(rows[i]) for each in compute) for i in places)
+    return Table(tuple(output.name for output in query.outputs), finished, tuple(places))
+
+
+def _sortable(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, (datetime.date, datetime.datetime)) else value
+
+
+def margins(plan: Plan, noisy: Noisy, finished: Table, confidence: Fraction) -> dict[str, list[float | None]]:
+    """A margin for each output that is an aggregate as it stands; other expressions have none."""
+    found: dict[str, list[float | None]] = {}
+    for output in plan.query.outputs:
+        reading = plan.reading(plain(output.expression))
+        if reading is None:
+            continue
+        each = reading.margins(plan.noises, noisy.cells, confidence) if noisy.keys else []
+        found[output.name] = [each[i] for i in finished.places]
+    return found
+
+
+def ranks(plan: Plan, confidence: Fraction) -> dict[str, float]:
+    """For outputs that are quantiles: how many rows' worth the rank may be off."""
+    found = {}
+    for output in plan.query.outputs:
+        reading = plan.reading(plain(output.expression))
+        if isinstance(reading, Quantile):
+            found[output.name] = reading.rank(plan.noises, confidence)
+    return found
+
+
+def plain(expression: Expression) -> str:
+    """The name, if the expression is just a name."""
+    return expression.name if isinstance(expression, Column) else ""

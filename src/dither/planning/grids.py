@@ -1,0 +1,105 @@
+"""The public grid a number is put on before it is added up. The choice depends on the catalog and the question alone.
+
+    declared step         as declared, from the declared low end
+    no step, added up     the smallest power of two (1 or more for whole numbers) that leaves at most 2^22 steps
+    no step, squared      the same with 2^11 steps, and for quantiles with 2^10
+
+Why 2^22: sums over 2^40 rows stay within 2^62, where arrays of 64-bit integers and their noise live. Why 2^11: the same for
+squares. Wider declared grids are added up in the engine's 128 bits and get their noise one number at a time; a grid of more
+than 2^40 steps could leave 128 bits when squared or weighted, and is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from dither.errors import QueryError
+from dither.query.facts import Facts
+from dither.query.nodes import Aggregate, Expression
+from dither.query.work import Quantised
+
+SUMS, SQUARES, BINS = 1 << 22, 1 << 11, 1 << 10
+WIDEST = 1 << 40
+ROWS = 1 << 40
+NARROW = 1 << 62
+
+
+def fits(row: int) -> bool:
+    """Whether 2^40 rows that count up to `row` each stay within 64 bits with room for noise.
+
+    >>> fits(SUMS), fits(SQUARES**2), fits(SUMS + 1)
+    (True, True, False)
+    """
+    return row * ROWS <= NARROW
+
+
+def summed(argument: Expression, facts: Facts, asked: Aggregate) -> Quantised:
+    """For sums and means: the declared step if there is one."""
+    low, high = bounds(facts, asked)
+    if facts.step is None:
+        return _power_of_two(argument, low, high, SUMS, facts.whole)
+    steps = max(1, math.ceil((high - low) / facts.step))
+    if steps > WIDEST:
+        raise QueryError(
+            f"{title(asked)} has {steps} steps of {facts.step}, and at most 2^40 can be added up.",
+            span=asked.span,
+            fix="declare a coarser step, or narrower bounds.",
+        )
+    if facts.whole and facts.step == 1 and steps > SUMS:
+        return _power_of_two(argument, low, high, SUMS, True)
+    return Quantised(argument, low, facts.step, steps)
+
+
+def coarse(argument: Expression, facts: Facts, asked: Aggregate, most: int) -> Quantised:
+    """For squares and quantiles: the declared step if it has few enough steps."""
+    low, high = bounds(facts, asked)
+    if facts.step is not None and math.ceil((high - low) / facts.step) <= most:
+        return Quantised(argument, low, facts.step, max(1, math.ceil((high - low) / facts.step)))
+    return _power_of_two(argument, low, high, most, facts.whole)
+
+
+def bounds(facts: Facts, asked: Aggregate) -> tuple[Fraction, Fraction]:
+    """The public interval, or the error that asks for it."""
+    if not facts.numeric:
+        raise QueryError(
+            f"{title(asked)} needs a number, and its argument is {facts.kind}.", span=asked.span, fix="cast it, or count it."
+        )
+    if facts.low is None or facts.high is None:
+        raise QueryError(
+            f"{title(asked)} has no bounds, so one person could change it without limit.",
+            span=asked.span,
+            fix="declare bounds (between) for the column in the catalog, or write CLAMP(x, low, high) inside.",
+        )
+    return facts.low, facts.high
+
+
+def title(asked: Aggregate) -> str:
+    """The function as people write it."""
+    return f"{asked.function.upper()}({asked.name})" if asked.function != "count" else "COUNT"
+
+
+def _power_of_two(argument: Expression, low: Fraction, high: Fraction, most: int, whole: bool) -> Quantised:
+    """Multiples of a power of two around [low, high]: exact in doubles, and 0 is on the grid."""
+    step = Fraction(1) if whole else _not_below((high - low) / most)
+    while True:
+        first, last = math.floor(low / step), math.ceil(high / step)
+        if last - first <= most:
+            return Quantised(argument, first * step, step, max(1, last - first))
+        step *= 2
+
+
+def _not_below(value: Fraction) -> Fraction:
+    """The smallest power of two that is at least `value` (1 for a point interval)."""
+    if value <= 0:
+        return Fraction(1)
+    exponent = value.numerator.bit_length() - value.denominator.bit_length()
+    power = Fraction(2) ** (exponent - 1)
+    while power < value:
+        power *= 2
+    return power
+
+
+def plain(value: Fraction) -> str:
+    """A bound for people."""
+    return str(value.numerator) if value.denominator == 1 else f"{float(value):.10g}"

@@ -1,0 +1,183 @@
+"""The plan: what the engine is asked for, the noise of every number, and the whole price, known before any row is read.
+
+Frozen and canonical: the same question, catalog and price give the same plan. `explain` prints it for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dither.errors import QueryError
+from dither.mechanisms import Threshold
+from dither.planning.bounding import Bounding
+from dither.planning.choose import Price, choose, names, public_keys
+from dither.planning.measures import Measures, Need
+from dither.planning.noises import Noise
+from dither.planning.readings import Linear, Quantile, Ratio, Reading, Spread, Term
+from dither.privacy.losses import Loss
+from dither.query.catalog import Catalog, Rows
+from dither.query.facts import Facts
+from dither.query.infer import facts as infer
+from dither.query.nodes import Query
+from dither.query.work import Work
+
+_UNKNOWN = Rows()
+
+
+@dataclass(frozen=True)
+class Question:
+    """A resolved query with what the catalog says about its units: all that planning looks at.
+
+    `scope`: facts of the columns of query.source. `rows`: public facts about the number of rows, only if the question is
+    about all rows of one table. `unit`: the protected column, for people.
+    """
+
+    query: Query
+    scope: Mapping[str, Facts] = field(hash=False)
+    by_unit: bool
+    max_rows: int | None
+    max_groups: int | None
+    rows: Rows = _UNKNOWN
+    unit: str = "row"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Work for the engine, a noise for each measure, a reading for each aggregate, and the price of all of it."""
+
+    query: Query
+    work: Work
+    bounding: Bounding
+    noises: tuple[Noise, ...]
+    readings: tuple[Reading, ...]
+    threshold: Threshold | None
+    price: Price
+    loss: Loss
+    unit: str
+    clipped: tuple[str, ...]
+
+    def reading(self, name: str) -> Reading | None:
+        """How the aggregate of this name is read."""
+        return next((reading for reading in self.readings if reading.name == name), None)
+
+
+def plan(question: Question, catalog: Catalog, price: Price) -> Plan:
+    """From a legal question to a plan. Reads the catalog and the question, nothing else."""
+    query = question.query
+    replace = catalog.neighbours == "replace"
+    known = public_keys(query.keys, [infer(key.expression, question.scope) for key in query.keys])
+    if known is None:
+        _discovery(query, price)
+    bounding = _bounding(question, known, replace)
+    public = question.rows.public if replace and _whole_table(question) else None
+    collected = Measures(query.aggregates, question.scope, bounding.max_rows, public).collect()
+    choice = choose(collected.drafts, bounding, price, discover=known is None)
+    least = (question.rows.at_least or 1) if _whole_table(question) else 1
+    return Plan(
+        query,
+        Work(
+            query.source,
+            query.keys,
+            known if query.keys else None,
+            question.by_unit,
+            bounding.max_groups if question.by_unit and query.keys else None,
+            tuple(draft.measure for draft in collected.drafts),
+            count_units=choice.threshold is not None,
+        ),
+        bounding,
+        choice.noises,
+        tuple(_reading(need, choice.noises, public, least) for need in collected.needs),
+        choice.threshold,
+        price,
+        choice.loss,
+        question.unit,
+        tuple(collected.clipped),
+    )
+
+
+def _whole_table(question: Question) -> bool:
+    """Public numbers of rows speak of unfiltered, ungrouped questions about units with one row."""
+    return not question.query.keys and (question.max_rows == 1 or not question.by_unit)
+
+
+def _discovery(query: Query, price: Price) -> None:
+    if not price.delta:
+        raise QueryError(
+            f"The keys of GROUP BY {names(query.keys)} are not public, and a pure epsilon cannot show keys found in the data.",
+            fix="declare their `values` in the catalog, or declare a delta in [budget] and ask with it.",
+        )
+
+
+def _bounding(question: Question, known: object, replace: bool) -> Bounding:
+    """What each unit is held to. A unit with one row is in one group; otherwise max_groups has to be declared."""
+    groups = None
+    if isinstance(known, tuple):
+        groups = 1
+        for values in known:
+            groups *= max(1, len(values))
+    if not question.by_unit:
+        return Bounding(1, 1, groups, replace)
+    if question.max_rows is None:
+        raise QueryError(
+            f"The table declares no max_rows, so one {question.unit} could count without limit.",
+            fix="declare max_rows in the catalog: how many rows of one person may count in a group.",
+        )
+    most = question.max_groups if question.max_groups is not None else (1 if question.max_rows == 1 else None)
+    if not question.query.keys:
+        most = 1
+    if most is None:
+        raise QueryError(
+            f"GROUP BY {names(question.query.keys)} needs max_groups: one {question.unit} may be in any number of groups.",
+            fix="declare max_groups for the table in the catalog, or leave GROUP BY out.",
+        )
+    return Bounding(question.max_rows, most if groups is None else min(most, groups), groups, replace)
+
+
+def _reading(need: Need, noises: tuple[Noise, ...], public: int | None, least: int) -> Reading:
+    name, q = need.asked.name, need.grid
+    if need.shape == "known":
+        return Linear(name, (), Fraction(public or 0), True)
+    if need.shape == "count":
+        return Linear(name, _counted(need, noises), Fraction(0), True)
+    place = need.places[0]
+    if q is None:
+        return Linear(name, (Term(place, 0, Fraction(1)),), Fraction(0), True)
+    if need.shape == "quantile":
+        return Quantile(name, place, q, need.whole)
+    if need.shape == "cell":
+        return Linear(name, (Term(place, 0, q.step),), Fraction(0), need.whole)
+    cells = noises[place].draft.cells
+    if cells == 1:  # a public number of rows: low n + step A, divided by n for the mean
+        share = Fraction(1, public or 1) if need.shape == "mean" else Fraction(1)
+        constant = q.low * (public or 0) * share
+        return Linear(name, (Term(place, 0, q.step * share),), constant, need.whole and need.shape == "sum")
+    if need.shape == "sum":  # low (A + B)/R + step A = high A/R + low B/R
+        high = q.low + q.step * q.steps
+        terms = (Term(place, 0, high / q.steps), Term(place, 1, q.low / q.steps))
+        return Linear(name, tuple(term for term in terms if term.weight), Fraction(0), need.whole)
+    mean = Ratio(name, place, q, least)
+    if need.shape == "mean" or need.squares is None:
+        return mean
+    function = need.asked.function
+    return Spread(name, mean, need.places[1], need.squares, function.startswith("stddev"), function.endswith("samp"))
+
+
+def _counted(need: Need, noises: tuple[Noise, ...]) -> tuple[Term, ...]:
+    """The counts of all joint releases that count the same rows, weighted by inverse variance; the weights add to 1."""
+    variances = []
+    for place in need.places:
+        noise = noises[place]
+        variances.append(noise.variance * _width(need, noise) / noise.draft.row**2)
+    inverse = [max(1, round(min(variances) / v * (1 << 20))) for v in variances]
+    terms = []
+    for place, weight in zip(need.places, inverse, strict=True):
+        each = Fraction(weight, sum(inverse)) / noises[place].draft.row
+        terms += [Term(place, cell, each) for cell in range(_width(need, noises[place]))]
+    return tuple(terms)
+
+
+def _width(need: Need, noise: Noise) -> int:
+    """COUNT(*) adds the NULL cell, COUNT(x) does not."""
+    return noise.draft.cells if need.nulls else 2
