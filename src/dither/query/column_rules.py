@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 KINDS = ("int", "real", "text", "bool", "date", "timestamp")
 LARGEST_KEY = 2**62  # a key beyond it is NULL in every engine
+FIRST_DAY, LAST_DAY = -719162, 2932896  # the calendar of datetime.date, in days since 1970-01-01
 MOST_STEPS = 2**52  # a double counts whole steps exactly up to here
 
 
@@ -61,6 +62,8 @@ def _bounds(column: ColumnFacts) -> Iterator[tuple[str, str, str]]:
             yield "between", f"bounds and step of kind {column.kind} must be whole.", 'write whole numbers, or kind = "real".'
         if max(abs(low), abs(high)) > LARGEST_KEY:
             yield "between", "a bound is beyond 2^62.", "declare narrower bounds."
+        elif column.kind == "date" and not (low >= FIRST_DAY and high <= LAST_DAY):
+            yield "between", "a bound is outside the years 1 to 9999.", "declare dates of the calendar."
     if step is not None:
         yield from _step(low, high, step)
 

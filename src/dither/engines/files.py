@@ -1,0 +1,189 @@
+"""Files as DuckDB reads them: Parquet, CSV, and tables of a DuckDB file. Schemas come from footers and header lines only.
+
+CSV is read as text throughout (nothing is guessed from rows); an empty field is NULL; a line that does not have the
+header's number of fields is left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from duckdb import DuckDBPyConnection
+from duckdb import Error as DuckDBError
+
+from dither.engines.duckdb_text import identifier, literal
+from dither.errors import CatalogError
+from dither.query.check import UNSUPPORTED
+
+_PARQUET = (".parquet", ".pq")
+_CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_DATABASE = (".duckdb", ".db", ".ddb")
+_KINDS = (
+    (re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$"), "int"),
+    (re.compile(r"FLOAT$|DOUBLE$|DECIMAL\(\d+,\d+\)$"), "real"),
+    (re.compile(r"VARCHAR$|UUID$|ENUM\(.*\)$", re.DOTALL), "text"),
+    (re.compile(r"BOOLEAN$"), "bool"),
+    (re.compile(r"DATE$"), "date"),
+    (re.compile(r"TIMESTAMP(_S|_MS|_NS)?$|TIMESTAMP WITH TIME ZONE$"), "timestamp"),
+)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A source as a FROM clause can name it: its SQL, DuckDB's type and our kind of each column, the files behind it."""
+
+    sql: str
+    types: dict[str, str]
+    kinds: dict[str, str]
+    files: tuple[str, ...] = ()
+
+
+def place_file(connection: DuckDBPyConnection, source: str) -> Placed:
+    """Where the rows of a path are to be found. Reads no row."""
+    file, mark, table = source.partition("#")
+    lower = file.lower()
+    if "://" in source:
+        raise _refused("addresses on the network are not read", "copy the data to a file.")
+    if lower.endswith(_DATABASE):
+        return _database_table(connection, file, table)
+    if mark:
+        raise _refused("only a DuckDB file has tables behind a #", 'write source = "file.duckdb#table".')
+    if os.path.isdir(file):
+        file, lower = os.path.join(file, "**", "*.parquet"), ".parquet"
+    if lower.endswith(_PARQUET):
+        return _parquet(connection, _files(file))
+    if lower.endswith(_CSV):
+        return _csv(_files(file))
+    known = ", ".join((*_PARQUET, *_CSV, *(f"{ending}#table" for ending in _DATABASE)))
+    raise _refused("the kind of file is not known by its ending", f"name a file that ends in one of {known}.")
+
+
+def duckdb_kind(type_text: str) -> str:
+    """The kind of a DuckDB type.
+
+    >>> duckdb_kind("UBIGINT"), duckdb_kind("DECIMAL(18,3)"), duckdb_kind("INTEGER[]")
+    ('int', 'real', 'unsupported')
+    """
+    return next((kind for pattern, kind in _KINDS if pattern.match(type_text)), UNSUPPORTED)
+
+
+def types_of(connection: DuckDBPyConnection, sql: str) -> dict[str, str]:
+    """Column names and DuckDB types of a FROM clause."""
+    rows = connection.execute(f"DESCRIBE SELECT * FROM {sql}").fetchall()
+    return {str(row[0]): str(row[1]) for row in rows}
+
+
+def _files(pattern: str) -> list[str]:
+    found = [pattern] if os.path.isfile(pattern) else sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
+    if not found:
+        raise _refused("there is no such file", "look at the path: it is relative to the catalog file.")
+    if any(character in path for path in found for character in "*?["):
+        raise _refused("a file's name has one of * ? [ in it", "rename the file.")
+    return [os.path.abspath(path) for path in found]
+
+
+def _parquet(connection: DuckDBPyConnection, files: list[str]) -> Placed:
+    # The first file's schema is the table's. Others must agree, or rows would be cast, dropped or fail at question time.
+    first: dict[str, str] | None = None
+    for file in files:
+        types = _described(connection, _read_parquet([file]))
+        if first is not None and types != first:
+            raise _refused("its files differ in columns or types", "write them with one schema.")
+        first = types
+    sql = _read_parquet(files)
+    return _placed(sql, _described(connection, sql), files)
+
+
+def _read_parquet(files: list[str]) -> str:
+    # Columns of the path (region=north/) are text like those of a CSV: the declared kind decides.
+    return f"read_parquet({_list(files)}, hive_types_autocast = false)"
+
+
+def _described(connection: DuckDBPyConnection, sql: str) -> dict[str, str]:
+    try:
+        return types_of(connection, sql)
+    except DuckDBError:
+        raise _refused("the file cannot be read as Parquet", "look whether it is complete and readable.") from None
+
+
+def _csv(files: list[str]) -> Placed:
+    headers = {_header(file) for file in files}
+    if len(headers) > 1:
+        raise _refused("its files differ in their header line", "write them with one header.")
+    delimiter, names = headers.pop()
+    if len({name.lower() for name in names}) < len(names) or not all(names):
+        raise _refused("its header line lacks names or has one twice", "give every column a name of its own.")
+    columns = ", ".join(f"{literal(name).text}: 'VARCHAR'" for name in names)
+    options = f"delim = {literal(delimiter).text}, columns = {{{columns}}}"
+    fixed = """auto_detect = false, header = true, quote = '"', escape = '"', nullstr = '', ignore_errors = true"""
+    return _placed(f"read_csv({_list(files)}, {options}, {fixed})", dict.fromkeys(names, "VARCHAR"), files)
+
+
+def _header(file: str) -> tuple[str, tuple[str, ...]]:
+    """The separator and the names in the first line; nothing behind that line is decoded."""
+    try:
+        with gzip.open(file, "rb") if file.lower().endswith(".gz") else open(file, "rb") as stream:
+            lines = _decoded(stream)
+            first = next(lines, "")
+            delimiter = max(",;\t|", key=first.count)
+            names = next(csv.reader([first], delimiter=delimiter), [])
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error):
+        raise _refused("its header line cannot be read", "save it as UTF-8 with the column names in the first line.") from None
+    if not names:
+        raise _refused("it has no header line", "write the column names into the first line.")
+    return delimiter, tuple(names)
+
+
+def _decoded(stream: BinaryIO | gzip.GzipFile) -> Iterator[str]:
+    for line in stream:
+        yield line.decode("utf-8-sig").rstrip("\r\n")
+
+
+def _database_table(connection: DuckDBPyConnection, file: str, table: str) -> Placed:
+    if not table:
+        raise _refused("the table in the DuckDB file is not named", f'write source = "{os.path.basename(file)}#table".')
+    path = _files(file)[0]
+    schema, name = table.split(".", 1) if "." in table else ("main", table)
+    try:
+        attached = _attached(connection, path)
+        sql = f"{identifier(attached)}.{identifier(schema)}.{identifier(name)}"
+        found = connection.execute(
+            "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? AND table_name = ?",
+            [attached, schema, name],
+        ).fetchall()
+        types = types_of(connection, sql) if found else {}
+    except DuckDBError:
+        raise _refused("the DuckDB file cannot be opened", "look whether another program has it open for writing.") from None
+    if not found:
+        raise _refused("the DuckDB file has no such table", "name a table (views are not read), as in file.duckdb#people.")
+    return _placed(sql, types, [path])
+
+
+def _attached(connection: DuckDBPyConnection, path: str) -> str:
+    """The name under which a file is attached; each file once."""
+    rows = connection.execute("SELECT database_name, path FROM duckdb_databases()").fetchall()
+    for name, held in rows:
+        if held == path:
+            return str(name)
+    name = f"file {len(rows)}"
+    connection.execute(f"ATTACH {literal(path).text} AS {identifier(name)} (READ_ONLY, TYPE duckdb)")
+    return name
+
+
+def _placed(sql: str, types: dict[str, str], files: list[str]) -> Placed:
+    return Placed(sql, types, {name: duckdb_kind(text) for name, text in types.items()}, tuple(files))
+
+
+def _list(files: list[str]) -> str:
+    return "[" + ", ".join(literal(file).text for file in files) + "]"
+
+
+def _refused(what: str, fix: str) -> CatalogError:
+    return CatalogError([(None, f"The source cannot be used: {what}.", fix)])

@@ -1,0 +1,130 @@
+"""Frames in memory (pandas, Polars eager or lazy, Arrow) as Arrow tables that DuckDB reads without a copy.
+
+A pandas column of Python objects becomes text, value by value, as a CSV column is: its declared kind decides what it
+means. NaN in pandas means NULL. A lazy frame is computed once, on opening, so that every question sees the same data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from dither.errors import CatalogError
+from dither.query.check import UNSUPPORTED
+
+
+def is_frame(source: Any) -> bool:
+    """Whether this is a frame rather than a path."""
+    return _of(source, "pandas", "DataFrame") or hasattr(source, "__arrow_c_stream__") or _is_lazy(source) or _is_dict(source)
+
+
+def frame_schema(source: Any) -> pa.Schema:
+    """Names and Arrow types, from the frame's schema only."""
+    if _of(source, "pandas", "DataFrame"):
+        return pa.schema([(name, _pandas_type(column)) for name, column in _named(source)])
+    if _is_lazy(source):
+        empty = source.collect_schema().to_frame(eager=True)
+        return _arrow(empty).schema
+    if hasattr(source, "schema") and isinstance(source.schema, pa.Schema):
+        return source.schema
+    return _arrow(source).schema
+
+
+def frame_table(source: Any) -> pa.Table:
+    """The rows as an Arrow table."""
+    if _of(source, "pandas", "DataFrame"):
+        return pa.table({name: _pandas_column(column) for name, column in _named(source)})
+    if not _is_lazy(source):
+        return _arrow(source)
+    try:
+        computed = source.collect()
+    except Exception:  # any of Polars' own errors, whose text may quote a value
+        raise _unreadable() from None
+    return _arrow(computed)
+
+
+def arrow_kind(kind: pa.DataType) -> str:
+    """The kind of an Arrow type."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return arrow_kind(kind.value_type)
+    if types.is_integer(kind):
+        return "int"
+    if types.is_floating(kind) or types.is_decimal128(kind):
+        return "real"
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
+        return "text"
+    if types.is_boolean(kind):
+        return "bool"
+    if types.is_date(kind):
+        return "date"
+    return "timestamp" if types.is_timestamp(kind) else UNSUPPORTED
+
+
+def readable(table: pa.Table) -> pa.Table:
+    """The columns that DuckDB can read; narrow floats and encoded columns in a type that it knows."""
+    table = table.select([field.name for field in table.schema if arrow_kind(field.type) != UNSUPPORTED])
+    for place, field in enumerate(table.schema):
+        wanted = field.type
+        if pa.types.is_dictionary(wanted):
+            wanted = wanted.value_type
+        if pa.types.is_float16(wanted):
+            wanted = pa.float32()
+        if pa.types.is_null(wanted):
+            wanted = pa.string()
+        if wanted != field.type:
+            table = table.set_column(place, field.name, table.column(place).cast(wanted))
+    return table
+
+
+def _arrow(source: Any) -> pa.Table:
+    try:
+        if isinstance(source, pa.Table):
+            return source
+        if _is_dict(source):
+            return pa.table(dict(source))
+        return pa.RecordBatchReader.from_stream(source).read_all()
+    except (pa.ArrowException, TypeError, ValueError):
+        raise _unreadable() from None  # Arrow's own text may quote a value
+
+
+def _named(frame: Any) -> list[tuple[str, Any]]:
+    names = list(frame.columns)
+    if any(not isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise CatalogError([(None, "The frame's column names are not all different texts.", "rename its columns.")])
+    return [(name, frame[name]) for name in names]
+
+
+def _pandas_type(column: Any) -> pa.DataType:
+    if column.dtype == object:
+        return pa.string()
+    return pa.array(column.iloc[:0], from_pandas=True).type
+
+
+def _pandas_column(column: Any) -> Any:
+    try:
+        if column.dtype != object:
+            return pa.array(column, from_pandas=True)
+        missing = column.isna()
+        return pa.array([None if gone else str(value) for value, gone in zip(column, missing, strict=True)], pa.string())
+    except (pa.ArrowException, TypeError, ValueError):
+        raise _unreadable() from None
+
+
+def _unreadable() -> CatalogError:
+    return CatalogError([(None, "The frame cannot be read.", "pass a pandas, Polars or Arrow table with plain columns.")])
+
+
+def _of(source: Any, package: str, name: str) -> bool:
+    """By name, so that a library nobody uses is not imported."""
+    return any(kind.__name__ == name and kind.__module__.split(".")[0] == package for kind in type(source).__mro__)
+
+
+def _is_lazy(source: Any) -> bool:
+    return _of(source, "polars", "LazyFrame")
+
+
+def _is_dict(source: Any) -> bool:
+    return isinstance(source, Mapping)

@@ -1,0 +1,178 @@
+"""Opens every source of a catalog in one locked DuckDB connection, as views of the declared columns in their kinds.
+
+What a question can reach is exactly what is declared: undeclared columns of private tables are not in the views. After
+opening, DuckDB may read the named files and nothing else: no other path, no network, no extension, no setting.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+from duckdb import DuckDBPyConnection
+
+from dither.engines.duckdb_text import TYPES, identifier, literal
+from dither.engines.files import Placed, place_file, types_of
+from dither.engines.frames import arrow_kind, frame_schema, frame_table, is_frame, readable
+from dither.errors import CatalogError
+from dither.query.catalog import Catalog, Table
+from dither.query.check import UNSUPPORTED, complete, schema_faults
+
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_unsigned_extensions": "false",
+}
+_Stamp = tuple[str, int, int]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """An open catalog. `catalog` knows the kind of every usable column; each table is a view of its own name.
+
+    Frames are visible to this very connection only, not to its cursors.
+    """
+
+    connection: DuckDBPyConnection
+    catalog: Catalog
+    stamps: tuple[_Stamp, ...]
+
+    def schema(self, table: str) -> dict[str, str]:
+        """The usable columns of a table and their kinds."""
+        return {name: facts.kind or UNSUPPORTED for name, facts in self.catalog.tables[table].columns.items()}
+
+    def unchanged(self) -> bool:
+        """Whether the files are those that were opened. The curator changes `snapshot` when the data changes."""
+        try:
+            return all(_stamp(stamp[0]) == stamp for stamp in self.stamps)
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Lets go of files and memory."""
+        self.connection.close()
+
+
+def schema(source: Any) -> dict[str, str]:
+    """Column names and kinds of a source, "unsupported" where questions cannot use the type. Reads no row."""
+    if is_frame(source):
+        return {field.name: arrow_kind(field.type) for field in frame_schema(source)}
+    with duckdb.connect(":memory:", config=_CONFIG) as connection:
+        return _place(connection, source, 0).kinds
+
+
+def open_catalog(catalog: Catalog, *, threads: int | None = None, memory_limit: str | None = None) -> Sources:
+    """Opens all sources, or says everything that is wrong with them. Reads rows only to see that keys are unique."""
+    connection = duckdb.connect(":memory:", config=_CONFIG)
+    try:
+        _settings(connection, threads, memory_limit)
+        placed = _place_all(connection, catalog)
+        schemas = {name: source.kinds for name, source in placed.items()}
+        faults = schema_faults(catalog.tables, schemas)
+        if faults:
+            raise CatalogError([(None, fault.what, fault.fix) for fault in faults])
+        known = complete(catalog, schemas)
+        for name, table in known.tables.items():
+            connection.execute(f"CREATE VIEW {identifier(name)} AS {_select(table, placed[name])}")
+        _check_keys(connection, known)
+        files = sorted({file for source in placed.values() for file in source.files})
+        _lock(connection, files)
+        return Sources(connection, known, tuple(_stamp(file) for file in files))
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _place_all(connection: DuckDBPyConnection, catalog: Catalog) -> dict[str, Placed]:
+    placed: dict[str, Placed] = {}
+    found: list[tuple[int | None, str, str]] = []
+    for number, (name, table) in enumerate(catalog.tables.items()):
+        try:
+            placed[name] = _place(connection, table.source, number)
+        except CatalogError as error:
+            found += [(line, f"{name}: {what}", fix) for line, what, fix in error.problems]
+    if found:
+        raise CatalogError(found)
+    return placed
+
+
+def _place(connection: DuckDBPyConnection, source: Any, number: int) -> Placed:
+    if is_frame(source):
+        name = f"frame {number}"  # no table can have this name: it has a space
+        table = frame_table(source)
+        connection.register(name, readable(table))
+        kinds = {field.name: arrow_kind(field.type) for field in table.schema}
+        return Placed(identifier(name), types_of(connection, identifier(name)), kinds)
+    if isinstance(source, (str, os.PathLike)):
+        return place_file(connection, os.fspath(source))
+    what = f"The source cannot be used: it is a {type(source).__name__}."
+    raise CatalogError([(None, what, "give a path, or a pandas, Polars or Arrow table.")])
+
+
+def _select(table: Table, source: Placed) -> str:
+    columns = [
+        f"{_read_as(identifier(name), source.types[name], facts.kind or '')} AS {identifier(name)}"
+        for name, facts in table.columns.items()
+    ]
+    # A table of which only the number of rows matters still needs a column to be a view.
+    listed = ", ".join(columns) or f"NULL AS {identifier('no column')}"
+    return f"SELECT {listed} FROM {source.sql}"
+
+
+def _read_as(column: str, stored: str, kind: str) -> str:
+    """A stored column in its declared kind. TRY_CAST makes NULL of what does not fit and cannot fail."""
+    wanted = TYPES[kind]
+    return column if stored == wanted else f"TRY_CAST({column} AS {wanted})"
+
+
+def _check_keys(connection: DuckDBPyConnection, catalog: Catalog) -> None:
+    """Referenced columns and declared keys hold every value once. The text is constant: it names no value and no number."""
+    keys = {(name, table.key): "" for name, table in catalog.tables.items() if table.key}
+    for name, table in catalog.tables.items():
+        if table.unit and table.unit.references:
+            keys[table.unit.references] = f", and {name} refers to it"
+    found: list[tuple[int | None, str, str]] = []
+    for (name, column), use in keys.items():
+        held = identifier(column)
+        twice = f"SELECT 1 FROM {identifier(name)} WHERE {held} IS NOT NULL GROUP BY {held} HAVING count(*) > 1 LIMIT 1"
+        try:
+            doubled = connection.execute(twice).fetchall()
+        except duckdb.Error:
+            raise CatalogError([(None, f"{name} cannot be read.", "look whether its files are complete.")]) from None
+        if doubled:
+            found.append((None, f"{name}.{column} is not unique{use}.", "keep one row for each, or refer to a unique column."))
+    if found:
+        raise CatalogError(found)
+
+
+def _settings(connection: DuckDBPyConnection, threads: int | None, memory_limit: str | None) -> None:
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET python_enable_replacements = false")  # a table's name must never find a Python variable
+    connection.execute("SET enable_progress_bar = true")
+    connection.execute("SET enable_progress_bar_print = false")
+    if threads is not None:
+        connection.execute(f"SET threads = {int(threads)}")
+    if memory_limit is not None:
+        connection.execute(f"SET memory_limit = {literal(memory_limit).text}")
+    # What does not fit into memory goes where only this user can read it, and goes away with the connection.
+    spill = tempfile.mkdtemp(prefix="dither-")
+    weakref.finalize(connection, shutil.rmtree, spill, ignore_errors=True)
+    connection.execute(f"SET temp_directory = {literal(spill).text}")
+
+
+def _lock(connection: DuckDBPyConnection, files: list[str]) -> None:
+    allowed = ", ".join(literal(file).text for file in files)
+    connection.execute(f"SET allowed_paths = [{allowed}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _stamp(file: str) -> _Stamp:
+    status = os.stat(file)
+    return file, status.st_size, status.st_mtime_ns

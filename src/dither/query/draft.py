@@ -1,0 +1,92 @@
+"""A first catalog for given sources, made from their schemas alone: no value is looked at.
+
+The draft is valid as it stands and errs on the side of privacy (one row and one group per person, no bounds); its
+comments tell the curator what to fill in, and from where: from what anyone may know, never from the data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dither.errors import CatalogError
+from dither.query.catalog_text import key, quoted
+from dither.query.check import UNSUPPORTED, ReadSchema, Schema
+from dither.query.faults import listed, nearest
+
+_HEAD = """\
+# A first catalog, made from column names and types only. Whatever is not declared here cannot be used in a question.
+# Fill in what the comments ask for, from what anyone may know and never by looking at the data; then run: dither check
+# snapshot = "2026-11"     # a label for this version of the data: change it when the data changes
+
+[budget]
+epsilon = 1.0            # what may be learnt in all, by everyone together, for ever: CHOOSE it before the first question
+# delta = 1e-6           # allows unknown group keys and Gaussian noise: well below 1 / number of people
+# per_analyst = 0.25     # a quota for each analyst, for fairness
+"""
+
+_HINTS = {
+    "int": "whole number. To add it up: { between = [low, high] }; to group by it: { values = [1, 2, 3] }",
+    "real": "number. To add it up: { between = [low, high] }, perhaps with a step = 0.01",
+    "text": 'text. To group by it: { values = ["a", "b"] }; if it holds numbers or dates: { kind = "int" | "real" | "date" }',
+    "bool": "true or false",
+    "date": "date. Perhaps { between = [1900-01-01, 2030-12-31] }",
+    "timestamp": "date and time",
+}
+
+
+def draft(sources: Sequence[str], unit: str, read_schema: ReadSchema) -> str:
+    """The text of a first catalog. `unit` is the column that says whose row it is, or "row" if every row is its own person."""
+    if not sources:
+        raise CatalogError([(None, "No data is named.", "name a file, as in: dither init people.parquet --unit person_id.")])
+    schemas = [read_schema(source) for source in sources]
+    columns = {column for schema in schemas for column in schema}
+    if unit != "row" and unit not in columns:
+        fix = f"{nearest(unit, columns)}The columns are: {listed(columns)}; or write row if every row is its own person."
+        raise CatalogError([(None, f"No table has a column {unit}.", fix)])
+    names = _names(sources)
+    return _HEAD + "".join(
+        _table(name, source, schema, unit) for name, source, schema in zip(names, sources, schemas, strict=True)
+    )
+
+
+def _table(name: str, source: str, schema: Schema, unit: str) -> str:
+    lines = ["", f"[tables.{name}]", f"source = {quoted(str(source))}"]
+    if unit == "row":
+        lines.append('unit = "row"             # every row is its own person: CHECK that nobody has two')
+    elif unit in schema:
+        lines += [
+            f"unit = {quoted(unit)}    # who is protected. If it points to a row of another table, write:",
+            f'#                        {{ column = {quoted(unit)}, references = "TABLE.COLUMN" }}',
+            "max_rows = 1             # CHECK: the most rows one person counts for in one group; more rows are averaged down",
+            "max_groups = 1           # CHECK: the most groups one person counts in; a choice is made beyond",
+        ]
+    else:
+        lines += [
+            f"# It has no column {key(unit)}. SAY who is protected, one of:",
+            '# unit = { column = "COLUMN", references = "TABLE.COLUMN" }   # and max_rows, max_groups',
+            "# public = true           # nobody's data: its rows may be shown to anyone",
+        ]
+    lines += [f"[tables.{name}.columns]"]
+    lines += [_column(column, kind) for column, kind in schema.items() if column != unit]
+    return "\n".join(lines) + "\n"
+
+
+def _column(column: str, kind: str) -> str:
+    if kind == UNSUPPORTED:
+        return f"# {key(column)} is of a type that questions cannot use"
+    return f"{key(column)} = {{}}".ljust(24) + f" # {_HINTS[kind]}"
+
+
+def _names(sources: Sequence[str]) -> list[str]:
+    """A table name for each source: the file's name without its ending, made into a word, no two alike."""
+    names: list[str] = []
+    for source in sources:
+        file, _, table = str(source).partition("#")
+        stem = re.split(r"[\\/]", file.rstrip("/\\"))[-1].split(".")[0]
+        word = re.sub(r"[^A-Za-z0-9_]+", "_", table.split(".")[-1] or stem).strip("_") or "data"
+        word = word if not word[0].isdigit() else f"t_{word}"
+        taken = {name.lower() for name in names}
+        number = next(n for n in range(1, len(names) + 2) if (word if n == 1 else f"{word}_{n}").lower() not in taken)
+        names.append(word if number == 1 else f"{word}_{number}")
+    return names
