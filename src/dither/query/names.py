@@ -95,7 +95,7 @@ def matching(name: str, quoted: bool, choices: Iterable[T], spell: Callable[[T],
 def similar(name: str, choices: Iterable[str]) -> str:
     """ "did you mean age?" or the names there are."""
     every = sorted(set(choices))
-    near = difflib.get_close_matches(name, every, n=1)
+    near = difflib.get_close_matches(name, every, n=1, cutoff=0.7)
     if near:
         return f"did you mean {near[0]}?"
     return f"use one of {', '.join(every[:12])}." if every else "declare its columns in the catalog."

@@ -10,7 +10,6 @@ from fractions import Fraction
 
 from dither.query.nodes import (
     Aggregate,
-    Call,
     Column,
     Compute,
     Expression,
@@ -30,6 +29,7 @@ from dither.query.nodes import (
 
 def show_expression(node: Expression) -> str:
     """
+    >>> from dither.query.nodes import Call
     >>> show_expression(Call("ge", (Column("p.age"), Literal(18))))
     'ge(p.age, 18)'
     """

@@ -1,0 +1,137 @@
+"""Law 1: every relation below the private aggregate is unit-local. Here are the rules for joins, and their refusals.
+
+A joined row must belong to one unit. So private meets private only where both units are equated, or along the declared
+edge that gives the child its unit; the equality of the units is then added to the join, so it is enforced and not
+believed. Private meets public freely if units are bounded afterwards; where every row is its own unit nothing may
+multiply rows, so the public side must be unique in what is equated.
+"""
+
+from __future__ import annotations
+
+from dither.errors import QueryError
+from dither.query.catalog import Catalog
+from dither.query.function import family
+from dither.query.infer import facts, typed
+from dither.query.nodes import Column, Expression, Span
+from dither.query.shapes import BY_ROW, PUBLIC, Known, Shape
+
+Pair = tuple[Expression, Expression]
+
+
+def check_pairs(pairs: tuple[Pair, ...], left: Shape, right: Shape, span: Span) -> tuple[Pair, ...]:
+    """The pairs with kinds checked: what is compared must go together."""
+    found = []
+    for a, b in pairs:
+        kinds = [facts(a, left.scope).kind, facts(b, right.scope).kind]
+        if family(kinds) is None:
+            raise QueryError(
+                f"A {kinds[0]} is compared with a {kinds[1]}.", span=a.span or b.span or span, fix="cast one of the two."
+            )
+        found.append((typed(a, left.scope), typed(b, right.scope)))
+    return tuple(found)
+
+
+def check_join(left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str, catalog: Catalog, span: Span) -> None:
+    """Whether the join keeps every row one unit's own; refuses otherwise."""
+    if kind == "left" and left.protects == PUBLIC and right.private:
+        raise QueryError(
+            "This outer join keeps public rows that belong to nobody.",
+            span=span,
+            fix="put the table with the unit on the side that is kept, or use an inner join.",
+        )
+    if left.private and right.private:
+        check_units(left, right, pairs, catalog, span)
+    elif BY_ROW in (left.protects, right.protects):
+        public, index = (right, 1) if left.private else (left, 0)
+        if not any(_known(pair[index], public).unique for pair in pairs):
+            names = ", ".join(public.tables)
+            raise QueryError(
+                f"Every row is protected on its own, and this join could multiply rows: {names} is not joined on a unique key.",
+                span=span,
+                fix=f"join on the declared `key` of {names}, or declare one in the catalog.",
+            )
+
+
+def check_semi(source: Shape, other: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span) -> None:
+    """Whether IN or EXISTS looks only at public tables or at the unit's own rows."""
+    if not other.private:
+        return
+    if not source.private:
+        raise QueryError(
+            "Public rows would be chosen by looking at private ones, so they would no longer be public.",
+            span=span,
+            fix="use IN and EXISTS the other way round: private rows chosen by public ones.",
+        )
+    check_units(source, other, pairs, catalog, span)
+
+
+def check_units(left: Shape, right: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span) -> None:
+    """Two private sides must have the same units and equate them, or follow the edge that gives one its unit."""
+    names = f"{' and '.join(dict.fromkeys((left.tables[0], right.tables[0])))}"
+    if BY_ROW in (left.protects, right.protects):
+        raise QueryError(
+            f"{names} cannot be joined: in one of them every row is protected on its own.",
+            span=span,
+            fix='declare a unit column instead of unit = "row", so that it is known whose rows belong together.',
+        )
+    if left.root != right.root:
+        raise QueryError(
+            f"{names} do not protect the same units, as far as the catalog says.",
+            span=span,
+            fix='declare where the unit comes from: unit = { column = "person_id", references = "people.person_id" }.',
+        )
+    if not any(_same_unit(pair, left, right) or _along_edge(pair, left, right, catalog) for pair in pairs):
+        column = left.root[1] if left.root else "the unit"
+        raise QueryError(
+            "This would bring rows of different people together.",
+            span=span,
+            fix=f"equate the unit of both sides ({column}), or join along the reference that the catalog declares.",
+        )
+
+
+def unit_pair(pairs: tuple[Pair, ...], left: Shape, right: Shape) -> Pair | None:
+    """The pair that equates the two units, if one does."""
+    return next((pair for pair in pairs if _same_unit(pair, left, right)), None)
+
+
+def _same_unit(pair: Pair, left: Shape, right: Shape) -> bool:
+    return _known(pair[0], left).unit and _known(pair[1], right).unit
+
+
+def _along_edge(pair: Pair, left: Shape, right: Shape, catalog: Catalog) -> bool:
+    a, b = _known(pair[0], left).origin, _known(pair[1], right).origin
+    return a is not None and b is not None and (_edge(a, b, catalog) or _edge(b, a, catalog))
+
+
+def _edge(child: tuple[str, str], parent: tuple[str, str], catalog: Catalog) -> bool:
+    unit = catalog.tables[child[0]].unit
+    return unit is not None and unit.column == child[1] and unit.references == parent
+
+
+def _known(expression: Expression, shape: Shape) -> Known:
+    if isinstance(expression, Column) and expression.name in shape.columns:
+        return shape.columns[expression.name]
+    return Known(facts(expression, shape.scope))
+
+
+def check_union(parts: list[Shape]) -> None:
+    """All parts must protect the same units. Rows protected on their own must not appear twice."""
+    if len({part.protects for part in parts}) > 1 or len({part.root for part in parts}) > 1:
+        raise QueryError(
+            "The parts of this UNION ALL do not protect the same units, as far as the catalog says.",
+            fix="declare the references of their unit columns in the catalog, or ask about each part alone.",
+        )
+    if parts[0].protects == BY_ROW:
+        raise QueryError(
+            "Every row is protected on its own, and UNION ALL could count a row twice.",
+            fix='declare a unit column instead of unit = "row", or ask about each part alone.',
+        )
+    first = parts[0]
+    for other in parts[1:]:
+        for name, known in first.columns.items():
+            kinds = [known.facts.kind, other.columns[name].facts.kind]
+            if family(kinds) is None:
+                raise QueryError(
+                    f"The column {name} is a {kinds[0]} in one part of UNION ALL and a {kinds[1]} in another.",
+                    fix="cast one of the two.",
+                )

@@ -1,0 +1,221 @@
+"""Names and shapes are read; now: kinds, bounds, whose rows are whose. The unit becomes an ordinary column named UNIT.
+
+    resolve(query, catalog, text)  ->  Resolved
+
+After this an engine needs to know nothing of privacy, and the planner nothing of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from dither.errors import QueryError
+from dither.query.catalog import Catalog, Rows
+from dither.query.function import either
+from dither.query.infer import Facts, facts, typed
+from dither.query.legality import Pair, check_join, check_pairs, check_semi, check_union, unit_pair
+from dither.query.nodes import (
+    Call,
+    Column,
+    Compute,
+    Expression,
+    Filter,
+    Join,
+    Named,
+    PerUnit,
+    Query,
+    Relation,
+    Scan,
+    Semi,
+    Span,
+    Union,
+)
+from dither.query.resolve_aggregates import aggregates, keys, outputs
+from dither.query.resolve_per_unit import per_unit
+from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, scanned
+from dither.query.work import UNIT
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A legal question. `scope` has the facts of the source's columns; `rows` is empty unless all rows are asked about."""
+
+    query: Query
+    by_unit: bool
+    tables: tuple[str, ...]
+    max_rows: int
+    max_groups: int | None
+    scope: Mapping[str, Facts] = field(hash=False)
+    rows: Rows
+    unit: str
+
+
+def resolve(query: Query, catalog: Catalog, text: str = "") -> Resolved:
+    """The question with its unit made explicit, or the reason why it is not answered. Reads no row."""
+    try:
+        return _resolve(query, catalog)
+    except QueryError as error:
+        raise error.located(text) from None
+    except RecursionError:
+        raise QueryError("The question is nested too deeply.", text=text, fix="ask more simply.") from None
+
+
+def _resolve(query: Query, catalog: Catalog) -> Resolved:
+    source = _relation(query.source, catalog)
+    if source.protects == PUBLIC:
+        raise QueryError(
+            "This asks only about public tables, so there is nothing to protect.", fix="read the public table directly."
+        )
+    named = keys(query.keys, source)
+    found = replace(query, source=source.relation, keys=named, aggregates=aggregates(query.aggregates, source))
+    found = outputs(found, source.scope)
+    groups = source.max_groups if query.keys else 1
+    if groups is None:
+        raise QueryError(
+            "The catalog does not say how many groups one person may be in.",
+            span=query.keys[0].expression.span,
+            fix=f"declare max_groups for {' and '.join(source.tables)} in the catalog, or leave GROUP BY out.",
+        )
+    table = catalog.tables[source.whole] if source.whole and not query.keys else None
+    return Resolved(
+        query=found,
+        by_unit=source.protects == BY_UNIT,
+        tables=source.tables,
+        max_rows=source.max_rows,
+        max_groups=groups,
+        scope=source.scope,
+        rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
+        unit=source.root[1] if source.root else "row",
+    )
+
+
+def _relation(node: Relation, catalog: Catalog) -> Shape:
+    if isinstance(node, Scan):
+        return scanned(node, catalog)
+    if isinstance(node, Filter):
+        source = _relation(node.source, catalog)
+        return replace(source, relation=Filter(source.relation, condition(node.condition, source)), whole=None)
+    if isinstance(node, Compute):
+        return _compute(node, _relation(node.source, catalog))
+    if isinstance(node, Join):
+        return _join(node, _relation(node.left, catalog), _relation(node.right, catalog), catalog)
+    if isinstance(node, Semi):
+        return _semi(node, _relation(node.source, catalog), _relation(node.other, catalog), catalog)
+    if isinstance(node, PerUnit):
+        return per_unit(node, _relation(node.source, catalog))
+    return _union(node, catalog)
+
+
+def condition(expression: Expression, source: Shape) -> Expression:
+    """A condition over the source's columns: it must be true or false (or NULL, which keeps nothing)."""
+    kind = facts(expression, source.scope).kind
+    if kind not in ("bool", "null"):
+        raise QueryError(f"A condition is needed here, and this is a {kind}.", span=expression.span, fix="compare it: x > 0.")
+    return typed(expression, source.scope)
+
+
+def _compute(node: Compute, source: Shape) -> Shape:
+    columns, named = {}, []
+    for each in node.columns:
+        inner = each.expression
+        plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
+        columns[each.name] = plain or Known(facts(inner, source.scope))
+        named.append(Named(each.name, typed(inner, source.scope)))
+    if source.protects == BY_UNIT:
+        named.append(Named(UNIT, Column(UNIT)))
+    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns)
+
+
+def _both(left: Shape, right: Shape) -> dict[str, object]:
+    """What holds of two relations together: the larger allowance; groups are known only if known for all private ones."""
+    private = [side for side in (left, right) if side.private]
+    groups = [side.max_groups for side in private]
+    return {
+        "protects": private[0].protects if private else PUBLIC,
+        "root": private[0].root if private else None,
+        "tables": tuple(dict.fromkeys((*left.tables, *right.tables))),
+        "max_rows": max([side.max_rows for side in private], default=1),
+        "max_groups": None if None in groups else max([count for count in groups if count is not None], default=1),
+    }
+
+
+def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
+    span = node.span
+    pairs = check_pairs(node.equal, left, right, span)
+    check_join(left, right, pairs, node.kind, catalog, span)
+    other = right.relation
+    if left.private and right.private:
+        own = f"#unit{_private_joins(left.relation) + _private_joins(right.relation) + 1}"
+        other = Compute(other, (*(Named(name, Column(name)) for name in right.columns), Named(own, Column(UNIT))))
+        pairs = _equated(pairs, left, right, own)
+    keeps_unique = left.protects == BY_ROW or right.protects == BY_ROW
+    columns = {name: known if keeps_unique else replace(known, unique=False) for name, known in left.columns.items()}
+    columns |= {
+        name: known.missing() if node.kind == "left" else replace(known, unique=False) for name, known in right.columns.items()
+    }
+    # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
+    whole = left.whole if keeps_unique and left.private and node.kind == "left" else None
+    joined = Join(left.relation, other, pairs, node.kind, span=span)
+    return replace(Shape(joined, columns, PUBLIC), whole=whole, **_both(left, right))  # type: ignore[arg-type]
+
+
+def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
+    """The pairs with the units equated: in place of the pair that says so already, or on top."""
+    said = unit_pair(pairs, left, right)
+    return ((Column(UNIT), Column(own)), *(pair for pair in pairs if pair is not said))
+
+
+def _private_joins(node: Relation) -> int:
+    """How many joins below add a copy of the unit, so that each copy gets a name of its own."""
+    if isinstance(node, Scan):
+        return 0
+    if isinstance(node, Join):
+        return 1 + _private_joins(node.left) + _private_joins(node.right)
+    return sum(map(_private_joins, node.parts)) if isinstance(node, Union) else _private_joins(node.source)
+
+
+def _semi(node: Semi, source: Shape, other: Shape, catalog: Catalog) -> Shape:
+    span: Span = node.span
+    pairs = check_pairs(node.equal, source, other, span)
+    check_semi(source, other, pairs, catalog, span)
+    if source.private and other.private:
+        pairs = _equated(pairs, source, other, UNIT)
+    relation = Semi(source.relation, other.relation, pairs, node.negated, span=span)
+    tables = tuple(dict.fromkeys((*source.tables, *other.tables)))
+    return replace(source, relation=relation, tables=tables, whole=None)
+
+
+def _union(node: Union, catalog: Catalog) -> Shape:
+    """All rows of all parts: one unit may bring what it brings to each, so the allowances add up."""
+    parts = [_relation(part, catalog) for part in node.parts]
+    check_union(parts)
+    columns = {}
+    for name in parts[0].columns:
+        known = [part.columns[name] for part in parts]
+        nullable = any(each.facts.nullable for each in known)
+        columns[name] = Known(either([each.facts for each in known], nullable), all(each.unit for each in known))
+    groups = [part.max_groups for part in parts]
+    relations = tuple(_alike(part, columns) for part in parts)
+    return replace(
+        parts[0],
+        relation=Union(relations),
+        columns=columns,
+        tables=tuple(dict.fromkeys(table for part in parts for table in part.tables)),
+        max_rows=sum(part.max_rows for part in parts),
+        max_groups=None if None in groups else sum(count for count in groups if count is not None),
+        whole=None,
+    )
+
+
+def _alike(part: Shape, columns: Mapping[str, Known]) -> Relation:
+    """The part with its integers cast to real where another part has real numbers, and its columns in the common order."""
+    named = []
+    for name, known in columns.items():
+        value: Expression = Column(name)
+        if known.facts.kind == "real" and part.columns[name].facts.kind == "int":
+            value = Call("to_real", (value,))
+        named.append(Named(name, value))
+    if part.protects == BY_UNIT:
+        named.append(Named(UNIT, Column(UNIT)))
+    return Compute(part.relation, tuple(named))

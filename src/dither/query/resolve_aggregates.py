@@ -1,0 +1,135 @@
+"""The private aggregates and keys: kinds that fit, bounds that exist, and never the unit itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dither.errors import QueryError
+from dither.query.function import family
+from dither.query.functions import columns
+from dither.query.infer import Facts, facts, typed
+from dither.query.nodes import Aggregate, Column, Expression, Named, Order, Query
+from dither.query.shapes import BY_UNIT, Shape
+
+_COUNTS = ("count", "count_distinct", "count_units")
+
+
+def keys(named: tuple[Named, ...], source: Shape) -> tuple[Named, ...]:
+    """The keys of the private aggregate, with kinds that can be keys."""
+    for key in named:
+        units = sorted(name for name in columns(key.expression) if source.columns[name].unit)
+        if units:
+            raise QueryError(
+                f"{short(key.expression)} is the unit that is protected: a group of its own would show one person.",
+                span=key.expression.span,
+                fix="group by something many people share; to aggregate per person, do it in a subquery.",
+            )
+        check_key(facts(key.expression, source.scope), key.expression)
+    return tuple(Named(key.name, typed(key.expression, source.scope)) for key in named)
+
+
+def check_key(known: Facts, expression: Expression) -> None:
+    """A key is a whole number, a text, a bool or a date."""
+    if known.kind == "null":
+        raise QueryError("A bare NULL cannot be grouped by.", span=expression.span, fix="group by a column.")
+    if known.kind == "real" and not known.whole:
+        raise QueryError(
+            f"{short(expression)} is a number with a fraction, so hardly two rows would share a group.",
+            span=expression.span,
+            fix=f"write BUCKET({short(expression)}, 10) or FLOOR({short(expression)}).",
+        )
+    if known.kind == "timestamp":
+        raise QueryError(
+            f"{short(expression)} is a point in time, so hardly two rows would share a group.",
+            span=expression.span,
+            fix=f"write DATE_TRUNC('day', {short(expression)}).",
+        )
+
+
+def aggregates(asked: tuple[Aggregate, ...], source: Shape) -> tuple[Aggregate, ...]:
+    """The aggregates, each checked; COUNT(DISTINCT unit) becomes a count of units."""
+    return tuple(_aggregate(each, source) for each in asked)
+
+
+def _aggregate(asked: Aggregate, source: Shape) -> Aggregate:
+    inner = asked.argument
+    if asked.function == "count_units":
+        return replace(asked, function="count_units" if source.protects == BY_UNIT else "count")
+    if inner is None:
+        return asked
+    known = facts(inner, source.scope)
+    if asked.function == "count_distinct":
+        if isinstance(inner, Column) and source.columns[inner.name].unit:
+            return replace(asked, function="count_units", argument=None)
+        check_key(known, inner)
+    elif asked.function != "count":
+        _check_number(asked, inner, known, source)
+    return replace(asked, argument=typed(inner, source.scope))
+
+
+def _check_number(asked: Aggregate, inner: Expression, known: Facts, source: Shape) -> None:
+    word = asked.function.upper()
+    if not known.numeric:
+        raise QueryError(
+            f"{word} needs a number, and {short(inner)} is a {known.kind}.",
+            span=inner.span or asked.span,
+            fix=_number_fix(known.kind, word, short(inner)),
+        )
+    if known.bounded:
+        return
+    free = sorted(name for name in columns(inner) if not source.columns[name].facts.bounded)
+    origins = [source.columns[name].origin for name in free]
+    declare = " and ".join(f"{origin[0]}.{origin[1]}" for origin in origins if origin is not None)
+    first = f"declare bounds for {declare} in the catalog, or " if declare else ""
+    low, high = (0, 250000) if isinstance(inner, Column) else (0, 100)
+    raise QueryError(
+        f"{word}({short(inner)}) has no bounds, so one person could change it without limit.",
+        span=inner.span or asked.span,
+        fix=f"{first}write {word}({_clamped(asked, inner, low, high)}).",
+    )
+
+
+def _clamped(asked: Aggregate, inner: Expression, low: int, high: int) -> str:
+    extra = f", {float(asked.parameter):g}" if asked.parameter is not None else ""
+    return f"CLAMP({short(inner)}, {low}, {high}){extra}"
+
+
+def _number_fix(kind: str, word: str, name: str) -> str:
+    if kind == "bool":
+        return f"write {word}(CASE WHEN {name} THEN 1 ELSE 0 END)."
+    if kind in ("date", "timestamp"):
+        return f"write {word}(YEAR({name})) or {word}(DAYS_BETWEEN(DATE '2000-01-01', {name}))."
+    return f"use COUNT({name}), or {word} over a number."
+
+
+def short(expression: Expression) -> str:
+    """A column by its own name, anything longer as three dots."""
+    return expression.name.rsplit(".", 1)[-1] if isinstance(expression, Column) else "..."
+
+
+def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
+    """What is done with the noisy result, with its kinds checked: outputs, HAVING, ORDER BY."""
+    result = {key.name: facts(key.expression, scope) for key in query.keys}
+    result |= {each.name: _noisy(each) for each in query.aggregates}
+    for each in query.outputs:
+        facts(each.expression, result)
+    having = query.having
+    if having is not None:
+        kind = facts(having, result).kind
+        if family([kind, "bool"]) is None:
+            raise QueryError(f"HAVING needs a condition, and this is a {kind}.", span=having.span, fix="compare it: n > 10.")
+        having = typed(having, result)
+    for order in query.order:
+        facts(order.expression, result)
+    return replace(
+        query,
+        outputs=tuple(Named(each.name, typed(each.expression, result)) for each in query.outputs),
+        having=having,
+        order=tuple(Order(typed(each.expression, result), each.descending) for each in query.order),
+    )
+
+
+def _noisy(asked: Aggregate) -> Facts:
+    """A noisy number knows no bounds; a count stays whole."""
+    return Facts("int", nullable=False, whole=True) if asked.function in _COUNTS else Facts("real")

@@ -1,0 +1,162 @@
+"""Aggregation inside one unit: legal if the unit is among the keys, exact because only whole numbers are added up.
+
+A sum of numbers with a fraction would depend on the order of rows. So a bounded column with a step is put on its grid
+first, q = floor((x - low) / step + 1/2), the whole q are added up, and the sum is low * n + step * q.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from dither.errors import QueryError
+from dither.query.infer import Facts, facts, typed
+from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation
+from dither.query.resolve_aggregates import check_key, short
+from dither.query.shapes import BY_ROW, BY_UNIT, Known, Shape
+from dither.query.work import UNIT
+
+
+def per_unit(node: PerUnit, source: Shape) -> Shape:
+    """One row for each unit and value of the further keys."""
+    _check_unit(node, source)
+    mine = [key for key in node.keys if _is_unit(key.expression, source)]
+    further = [key for key in node.keys if not _is_unit(key.expression, source)]
+    known = {key.name: facts(key.expression, source.scope) for key in further}
+    for key in further:
+        check_key(known[key.name], key.expression)
+    lowered = [_lowered(each, source) for each in node.aggregates]
+    inside = tuple(part for parts, _, _ in lowered for part in parts)
+    relation: Relation = PerUnit(
+        source.relation,
+        (*(Named(key.name, typed(key.expression, source.scope)) for key in further), Named(UNIT, Column(UNIT))),
+        inside,
+        span=node.span,
+    )
+    named = [Named(key.name, Column(UNIT)) for key in mine] + [Named(key.name, Column(key.name)) for key in further]
+    named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, lowered, strict=True)]
+    relation = Compute(relation, (*named, Named(UNIT, Column(UNIT))))
+    found = {key.name: replace(_origin(key.expression, source), unique=False) for key in mine}
+    found |= {key.name: Known(known[key.name], origin=_origin(key.expression, source).origin) for key in further}
+    found |= {each.name: Known(result) for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)}
+    alone = not further
+    return replace(
+        source,
+        relation=relation,
+        columns=found,
+        max_rows=1 if alone else source.max_rows,
+        max_groups=1 if alone else source.max_groups,
+        whole=None,
+    )
+
+
+def _is_unit(expression: Expression, source: Shape) -> bool:
+    return isinstance(expression, Column) and source.columns[expression.name].unit
+
+
+def _origin(expression: Expression, source: Shape) -> Known:
+    if isinstance(expression, Column):
+        return source.columns[expression.name]
+    return Known(facts(expression, source.scope))
+
+
+def _check_unit(node: PerUnit, source: Shape) -> None:
+    what = "aggregates" if node.aggregates else "looks for distinct rows"
+    if source.protects == BY_UNIT:
+        if any(_is_unit(key.expression, source) for key in node.keys):
+            return
+        unit = source.root[1] if source.root else "the unit column"
+        raise QueryError(
+            f"This subquery {what} across people, and the question then asks about the result.",
+            span=node.span,
+            fix=f"add {unit} to its GROUP BY, so that it is per person, or make it the whole question.",
+        )
+    if source.protects == BY_ROW:
+        raise QueryError(
+            f"This subquery {what} over rows that are each protected on their own.",
+            span=node.span,
+            fix='ask in one step, or declare a unit column instead of unit = "row".',
+        )
+    raise QueryError(
+        f"This subquery {what} over a public table.",
+        span=node.span,
+        fix="prepare the aggregated public table outside and declare it in the catalog.",
+    )
+
+
+Lowered = tuple[tuple[Aggregate, ...], Expression, Facts]
+
+
+def _lowered(each: Aggregate, source: Shape) -> Lowered:
+    """(aggregates the engine computes, the value made of them, what is known of it)."""
+    most = Fraction(source.max_rows)
+    counted = Facts("int", Fraction(0), most, nullable=False, whole=True, values=_up_to(source.max_rows), step=Fraction(1))
+    if each.argument is None or each.function in ("count", "count_distinct"):
+        if each.argument is not None:
+            facts(each.argument, source.scope)
+        inner = None if each.argument is None else typed(each.argument, source.scope)
+        return (replace(each, argument=inner),), Column(each.name), counted
+    known = facts(each.argument, source.scope)
+    argument = typed(each.argument, source.scope)
+    if each.function in ("bool_or", "bool_and"):
+        if known.kind != "bool":
+            raise QueryError(f"{each.function.upper()} needs a condition.", span=each.span, fix="compare it: x > 0.")
+        return (replace(each, argument=argument),), Column(each.name), Facts("bool", values=(False, True))
+    if each.function in ("min", "max"):
+        return (replace(each, argument=argument),), Column(each.name), replace(known, nullable=True)
+    if not known.numeric:
+        raise QueryError(
+            f"{each.function.upper()} needs a number, and {short(each.argument)} is a {known.kind}.",
+            span=each.argument.span or each.span,
+            fix="use a number, or CASE WHEN ... THEN 1 ELSE 0 END.",
+        )
+    return _added(each, argument, known, source)
+
+
+def _up_to(most: int) -> tuple[int, ...] | None:
+    return tuple(range(most + 1)) if most <= 10_000 else None
+
+
+def _added(each: Aggregate, x: Expression, known: Facts, source: Shape) -> Lowered:
+    """SUM and AVG, by way of whole numbers."""
+    result = _sum_facts(each, known, source.max_rows)
+    if known.low is None or known.high is None:
+        if known.whole:
+            return (replace(each, argument=x),), Column(each.name), result
+    else:
+        clipped = Call("clamp", (x, _constant(known.low), _constant(known.high)), span=x.span)
+        if known.whole:
+            return (replace(each, argument=clipped),), Column(each.name), result
+        if known.step is not None:
+            return _on_grid(each, clipped, known.low, known.step, result)
+    raise QueryError(
+        f"{each.function.upper()}({short(x)}) inside a subquery adds fractions, and their sum depends on the order.",
+        span=x.span or each.span,
+        fix=f"declare bounds and a step for {short(x)} in the catalog, or write {each.function.upper()}(ROUND({short(x)})).",
+    )
+
+
+def _constant(value: Fraction) -> Literal:
+    return Literal(int(value) if value.denominator == 1 else value)
+
+
+def _on_grid(each: Aggregate, clipped: Expression, low: Fraction, step: Fraction, result: Facts) -> Lowered:
+    above = Call("sub", (clipped, Literal(low)))
+    q = Call("floor", (Call("add", (Call("div", (above, Literal(step))), Literal(Fraction(1, 2)))),))
+    total, number = f"{each.name}#sum", f"{each.name}#count"
+    parts = (Aggregate(total, "sum", q, span=each.span), Aggregate(number, "count", q, span=each.span))
+    steps = Call("mul", (Literal(step), Column(total)))
+    if each.function == "avg":
+        value = Call("add", (Literal(low), Call("div", (steps, Column(number)))))
+    else:
+        value = Call("add", (Call("mul", (Literal(low), Column(number))), steps))
+    return parts, value, result
+
+
+def _sum_facts(each: Aggregate, known: Facts, rows: int) -> Facts:
+    """A unit has at least one row, and counts for at most max_rows; what lies beyond is clipped where it is used."""
+    if each.function == "avg":
+        return Facts("real", known.low, known.high)
+    low = None if known.low is None else min(known.low, known.low * rows)
+    high = None if known.high is None else max(known.high, known.high * rows)
+    return Facts("real", low, high, whole=known.whole, step=known.step)

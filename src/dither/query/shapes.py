@@ -1,0 +1,138 @@
+"""What is known of a relation while a question is resolved: its columns, whose rows they are, how many one unit may bring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from dither.errors import QueryError
+from dither.query.catalog import Catalog, ColumnFacts, Table
+from dither.query.infer import Facts, declared
+from dither.query.names import columns_of
+from dither.query.nodes import Column, Compute, Join, Named, Relation, Scan
+from dither.query.work import UNIT
+
+PUBLIC, BY_ROW, BY_UNIT = "public", "by row", "by unit"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A column: its facts, whether it surely equals the row's unit, where it comes from, whether its values are unique."""
+
+    facts: Facts
+    unit: bool = False
+    origin: tuple[str, str] | None = None  # (table, column)
+    unique: bool = False
+
+    def missing(self) -> Known:
+        """The column on the side of an outer join that may have no partner."""
+        return replace(self, facts=replace(self.facts, nullable=True), unit=False, unique=False)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A resolved relation. Private ones by unit carry the column UNIT, which `columns` does not list."""
+
+    relation: Relation
+    columns: Mapping[str, Known] = field(hash=False)
+    protects: str
+    root: tuple[str, str] | None = None  # the table and column in which the unit is named
+    tables: tuple[str, ...] = ()
+    max_rows: int = 1
+    max_groups: int | None = 1
+    whole: str | None = None  # the table, if this is still each of its rows once
+
+    @property
+    def private(self) -> bool:
+        return self.protects != PUBLIC
+
+    @property
+    def scope(self) -> dict[str, Facts]:
+        return {name: known.facts for name, known in self.columns.items()}
+
+
+def scanned(node: Scan, catalog: Catalog) -> Shape:
+    """A table of the catalog; if it protects a unit, with the unit as a column of its own."""
+    table = catalog.tables[node.table]
+    columns = {
+        f"{node.alias}.{name}": Known(_facts(table, name), False, (node.table, name), name == table.key)
+        for name in columns_of(table)
+    }
+    if table.public:
+        return Shape(node, columns, PUBLIC, tables=(node.table,), whole=node.table)
+    if table.by_row:
+        return Shape(node, columns, BY_ROW, tables=(node.table,), whole=node.table)
+    if table.unit is None:
+        raise QueryError(f"{node.table} does not say who is protected.", span=node.span, fix="declare its unit in the catalog.")
+    hop = _hop(node.table, catalog)
+    own = f"{node.alias}.{table.unit.column}"
+    if hop is None:
+        columns[own] = replace(columns[own], unit=True)
+        relation: Relation = _with_unit(node, tuple(columns), Column(own))
+    else:
+        relation = _owned(node, own, hop, tuple(columns), catalog)
+    return Shape(
+        relation, columns, BY_UNIT, root(node.table, catalog), (node.table,), _rows(table, node), table.max_groups, node.table
+    )
+
+
+def _facts(table: Table, name: str) -> Facts:
+    column = table.columns.get(name, ColumnFacts())
+    if column.kind is not None or name not in table.columns:
+        return declared(column)
+    # The schema was not looked at yet (a catalog that no engine opened); what is declared still tells the kind.
+    numeric = any(part is not None for part in (column.low, column.high, column.step))
+    known = [value for value in column.values or () if value is not None]
+    kind = "real" if numeric else {bool: "bool", int: "int", str: "text"}.get(type(known[0]), "date") if known else "text"
+    return declared(column, kind)
+
+
+def _rows(table: Table, node: Scan) -> int:
+    if table.max_rows is None:
+        raise QueryError(
+            f"{node.table} does not say how many rows one person may have in a group.",
+            span=node.span,
+            fix=f"declare max_rows for {node.table} in the catalog.",
+        )
+    return table.max_rows
+
+
+def _with_unit(source: Relation, names: tuple[str, ...], unit: Column) -> Relation:
+    return Compute(source, (*(Named(name, Column(name)) for name in names), Named(UNIT, unit)))
+
+
+def root(table: str, catalog: Catalog) -> tuple[str, str]:
+    """The table and column that name the units of this table, after all its references."""
+    unit = catalog.tables[table].unit
+    if unit is None:
+        return table, ""
+    return (table, unit.column) if unit.references is None else root(unit.references[0], catalog)
+
+
+def _hop(table: str, catalog: Catalog) -> tuple[str, str] | None:
+    """The next table that must be looked into to learn whose row it is; None if the row itself says so."""
+    unit = catalog.tables[table].unit
+    while unit is not None and unit.references is not None:
+        parent, column = unit.references
+        above = catalog.tables[parent].unit
+        if above is None or above.column != column:
+            return parent, column
+        unit = above
+    return None
+
+
+def _owned(node: Scan, own: str, hop: tuple[str, str], names: tuple[str, ...], catalog: Catalog) -> Relation:
+    """The rows joined to the parent row they point to, which says whose they are. No parent: nobody's, dropped."""
+    parent, column = hop
+    if catalog.tables[parent].key != column:
+        raise QueryError(
+            f"{node.table} belongs to a row of {parent} by {column}, which is not declared to be unique.",
+            span=node.span,
+            fix=f'declare key = "{column}" for {parent} in the catalog.',
+        )
+    alias = f"{node.alias}#up"
+    above = scanned(Scan(parent, alias), catalog)
+    key, owner = f"{alias}#key", f"{alias}#unit"
+    named = Compute(above.relation, (Named(key, Column(f"{alias}.{column}")), Named(owner, Column(UNIT))))
+    joined = Join(node, named, ((Column(own), Column(key)),), "inner")
+    return _with_unit(joined, names, Column(owner))
