@@ -1,0 +1,138 @@
+"""Catalogs built in Python and catalogs written in TOML are the same values, with the same digest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dither.errors import CatalogError
+from dither.query import declare as dt
+from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit
+from dither.query.catalog_file import parse
+from dither.query.catalog_text import catalog_hash, catalog_text
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=6)
+NUMBERS = st.fractions(-(10**6), 10**6, max_denominator=1000)
+POSITIVE = st.fractions(Fraction(1, 1000), 100, max_denominator=1000)
+DATES = st.dates(date(1000, 1, 1), date(3000, 1, 1))
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> ColumnFacts:
+    shape = draw(st.sampled_from(["plain", "between", "whole", "dates", "values"]))
+    null = draw(st.booleans())
+    if shape == "plain":
+        return dt.column(kind=draw(st.sampled_from([None, "int", "real", "text", "bool", "date", "timestamp"])), null=null)
+    if shape == "between":
+        low, step, steps = draw(NUMBERS), draw(POSITIVE), draw(st.integers(1, 1000))
+        return dt.between(low, low + step * steps, step=draw(st.sampled_from([None, step])), null=null)
+    if shape == "whole":
+        low = draw(st.integers(-(2**60), 2**60))
+        return dt.between(low, low + draw(st.integers(1, 2**60)), kind="int", null=null)
+    if shape == "dates":
+        low, high = sorted(draw(st.lists(DATES, min_size=2, max_size=2, unique=True)))
+        return dt.between(low, high, null=null)
+    kind = draw(st.sampled_from([TEXTS, st.integers(-(2**62), 2**62), st.booleans(), DATES]))
+    public = draw(st.lists(kind, min_size=1, max_size=4, unique=True))
+    return dt.values(*public, *([None] if null and draw(st.booleans()) else []), null=null)
+
+
+@st.composite
+def tables(draw: st.DrawFn, parent: str | None) -> Table:
+    held = draw(st.dictionaries(TEXTS, columns(), max_size=3))
+    seen: set[str] = set()
+    held = {name: facts for name, facts in held.items() if not (name.lower() in seen or seen.add(name.lower()))}
+    shape = draw(st.sampled_from(["unit", "row", "public"]))
+    key = draw(st.one_of(st.none(), TEXTS))
+    if shape != "unit":
+        return Table(draw(TEXTS), by_row=shape == "row", public=shape == "public", key=key, columns=held)
+    max_rows = draw(st.integers(1, 50))
+    unit = Unit(draw(TEXTS), (parent, draw(TEXTS)) if parent else None)
+    rows = Rows(at_least=draw(st.integers(1, 10**9))) if max_rows == 1 and draw(st.booleans()) else Rows()
+    max_groups = draw(st.one_of(st.none(), st.integers(1, 9)))
+    return Table(draw(TEXTS), unit=unit, max_rows=max_rows, max_groups=max_groups, rows=rows, key=key, columns=held)
+
+
+@st.composite
+def catalogs(draw: st.DrawFn) -> Catalog:
+    made: dict[str, Table] = {}
+    for name in draw(st.lists(st.from_regex(r"[a-z_][a-z0-9_]{0,5}", fullmatch=True), min_size=1, max_size=3, unique=True)):
+        owners = [other for other, table in made.items() if table.unit is not None]
+        made[name] = draw(tables(draw(st.sampled_from([None, *owners]))))
+    epsilon = draw(POSITIVE)
+    delta = draw(st.sampled_from([Fraction(0), Fraction(1, 10**6), Fraction(1, 3)]))
+    budget = Budget(epsilon, delta, draw(st.sampled_from([None, epsilon, epsilon / 3])))
+    return Catalog(made, budget, snapshot=draw(st.one_of(st.just(""), TEXTS)))
+
+
+@given(catalogs())
+def test_a_catalog_reads_back_from_its_text(catalog: Catalog) -> None:
+    again = parse(catalog_text(catalog))
+    assert again == catalog
+    assert catalog_hash(again) == catalog_hash(catalog)
+    assert [table.source for table in again.tables.values()] == [table.source for table in catalog.tables.values()]
+
+
+@given(catalogs(), catalogs())
+def test_equal_catalogs_and_only_they_have_equal_digests(one: Catalog, other: Catalog) -> None:
+    assert (one == other) == (catalog_hash(one) == catalog_hash(other))
+
+
+def small() -> Catalog:
+    held = {"age": dt.between(0, 120), "region": dt.values("north", "south")}
+    return Catalog({"people": Table("p.parquet", unit="id", max_rows=2, columns=held)}, Budget(1, "1e-6"))
+
+
+def test_the_digest_is_the_same_in_every_release_of_dither() -> None:
+    assert catalog_hash(small()) == "7de510a4fa1096cba58fd20785b6967353b84d917d91db15553b34067769fb93"
+
+
+def test_every_declared_fact_enters_the_digest() -> None:
+    catalog = small()
+    people = catalog.tables["people"]
+
+    def with_table(**changes: object) -> Catalog:
+        return replace(catalog, tables={"people": replace(people, **changes)})
+
+    def with_age(facts: ColumnFacts) -> Catalog:
+        return with_table(columns={**people.columns, "age": facts})
+
+    others = [
+        replace(catalog, budget=Budget(2, "1e-6")),
+        replace(catalog, budget=Budget(1)),
+        replace(catalog, budget=Budget(1, "1e-6", 1)),
+        replace(catalog, snapshot="x"),
+        with_table(unit=Unit("ID")),
+        with_table(max_rows=3),
+        with_table(max_groups=3),
+        with_table(key="id"),
+        with_table(unit=None, by_row=True, max_rows=1),
+        with_age(dt.between(0, 121)),
+        with_age(dt.between(0, 120, step=1)),
+        with_age(dt.between(0, 120, kind="int")),
+        with_age(dt.between(0, 120, null=False)),
+        with_age(dt.values(0, 120)),
+        with_age(dt.values("0", "120")),
+        with_age(dt.values(True)),
+        with_age(dt.values(1)),
+        with_age(dt.values("True")),
+        with_age(dt.values(True, None)),
+    ]
+    assert len({catalog_hash(each) for each in [catalog, *others]}) == len(others) + 1
+
+
+def test_order_and_place_do_not_enter_the_digest() -> None:
+    catalog = small()
+    people = catalog.tables["people"]
+    turned = replace(people, source="elsewhere.csv", columns=dict(reversed(people.columns.items())))
+    assert catalog_hash(replace(catalog, tables={"people": turned})) == catalog_hash(catalog)
+
+
+def test_a_frame_cannot_be_written_into_a_file() -> None:
+    with pytest.raises(CatalogError, match="has no path"):
+        catalog_text(Catalog({"t": Table({"a": [1]}, unit="row")}, Budget(1)))
