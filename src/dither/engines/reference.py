@@ -1,6 +1,7 @@
 """The reference engine: slow, obvious, pure Python. It is the specification; other engines must give its integers.
 
-Only groups that have a row are delivered, also where keys are known; filling in the empty ones is finishing, not counting.
+Only groups that have a row are delivered, also where keys are known (filling in the empty ones is finishing, not
+counting); without keys the one group there is is always delivered.
 Engines need not agree on the keyed hash, so whoever compares two of them uses questions where no choice is
 needed, or hands both the same `choose`.
 """
@@ -84,7 +85,7 @@ def _members(work: Work, rows: list[Row]) -> dict[GroupKey, Units]:
     """Each group's rows by unit. Without units every row is its own."""
     keys = [evaluator(key.expression) for key in work.keys]
     known = None if work.known is None else [frozenset(values) for values in work.known]
-    members: dict[GroupKey, Units] = {}
+    members: dict[GroupKey, Units] = {} if work.keys else {(): {}}
     for number, row in enumerate(rows):
         unit = plain(row[UNIT]) if work.by_unit else number
         key = tuple(as_key(value(row)) for value in keys)
@@ -104,7 +105,7 @@ def _bounded(members: dict[GroupKey, Units], most: int, secret: bytes, choose: C
     for key, units in members.items():
         for unit in units:
             groups_of.setdefault(unit, []).append(key)
-    kept: dict[GroupKey, Units] = {}
+    kept: dict[GroupKey, Units] = {(): {}} if () in members else {}
     for unit, keys in groups_of.items():
         for key in choose(secret, unit, keys, most):
             kept.setdefault(key, {})[unit] = members[key][unit]

@@ -3,7 +3,7 @@
 Ends of intervals are exact rationals; None means "no bound known", and then the value may even be infinite. Values are
 computed in IEEE doubles, which round to nearest: rounding keeps order, so it is enough to widen each end to the double
 it would round to (`outward`). An end beyond the largest double becomes None, because the value may then overflow.
-Dates are placed on the line by their proleptic day number (`datetime.date.toordinal`).
+Dates are placed on the line by their number of days since 1970-01-01.
 """
 
 from __future__ import annotations

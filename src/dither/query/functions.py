@@ -38,13 +38,13 @@ FUNCTIONS: Mapping[str, Function] = {entry.name: entry for entry in (*NUMBERS, *
 
 
 def literal(value: Any) -> Cell:
-    """A constant as it is computed with: fractions, and integers beyond 64 bits, are doubles.
+    """A constant as it is computed with: fractions are doubles.
 
-    >>> literal(Fraction(1, 10)), literal(7), literal(10**20)
-    (0.1, 7, 1e+20)
+    >>> literal(Fraction(1, 10)), literal(7)
+    (0.1, 7)
     """
-    if isinstance(value, Fraction) or (isinstance(value, int) and not -(2**63) <= value < 2**63):
-        return settle(double(value))
+    if isinstance(value, Fraction):
+        return double(value)
     constant: Cell = settle(value)
     return constant
 
@@ -89,7 +89,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int):
-        return "int" if -(2**63) <= value < 2**63 else "real"
+        return "int"
     if isinstance(value, datetime.datetime):
         return "timestamp"
     if isinstance(value, datetime.date):

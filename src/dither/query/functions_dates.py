@@ -1,4 +1,4 @@
-"""Date functions. Dates run from 0001-01-01 to 9999-12-31; timestamps have no zone. Bounds are day numbers."""
+"""Date functions. Dates run from 0001-01-01 to 9999-12-31; timestamps have no zone. Bounds count days since 1970-01-01."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from dither.query.function import Function, any_nullable, fixed
 
 Day = datetime.date
 UNITS = ("day", "week", "month", "quarter", "year")
-_FIRST, _LAST = datetime.date.min.toordinal(), datetime.date.max.toordinal()
+_EPOCH = datetime.date(1970, 1, 1)
+_FIRST, _LAST = (datetime.date.min - _EPOCH).days, (datetime.date.max - _EPOCH).days
 
 
 def day(value: Day) -> Day:
@@ -23,22 +24,23 @@ def day(value: Day) -> Day:
 
 
 def day_number(value: Day) -> Fraction:
-    """Where on the line of days a date or timestamp stands: the proleptic day number, with the time as a fraction.
+    """Where on the line of days a date or timestamp stands: days since 1970-01-01, with the time as a fraction.
 
-    >>> day_number(datetime.date(1970, 1, 1)), day_number(datetime.datetime(1970, 1, 1, 12)) - 719163
-    (Fraction(719163, 1), Fraction(1, 2))
+    >>> day_number(datetime.date(1970, 1, 2)), day_number(datetime.datetime(1970, 1, 1, 12))
+    (Fraction(1, 1), Fraction(1, 2))
     """
-    if isinstance(value, datetime.datetime):
-        past = value - datetime.datetime(value.year, value.month, value.day)
-        return value.toordinal() + Fraction(past // datetime.timedelta(microseconds=1), 86_400_000_000)
-    return Fraction(value.toordinal())
+    whole = Fraction((day(value) - _EPOCH).days)
+    if not isinstance(value, datetime.datetime):
+        return whole
+    past = value - datetime.datetime(value.year, value.month, value.day)
+    return whole + Fraction(past // datetime.timedelta(microseconds=1), 86_400_000_000)
 
 
 def from_day_number(number: Bound) -> Day | None:
     """The date of a day number, None outside the calendar."""
     if number is None or not _FIRST <= math.floor(number) <= _LAST:
         return None
-    return datetime.date.fromordinal(math.floor(number))
+    return _EPOCH + datetime.timedelta(days=math.floor(number))
 
 
 def date_trunc(unit: str, value: Day) -> Day | None:

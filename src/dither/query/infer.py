@@ -153,8 +153,10 @@ def _check(call: Call, function: Function, arguments: list[Facts]) -> None:
         if function.constant(place) and not isinstance(written, Literal):
             raise QueryError(f"{call.name} needs a constant here.", span=span, fix="write a number or a text in its place.")
     alike = _choices("case", count) if call.name == "case" else list(range(count)) if function.alike else []
-    if family([arguments[place].kind for place in alike]) is None:
-        kinds = ", ".join(sorted({arguments[place].kind for place in alike} - {"null"}))
+    together = {arguments[place].kind for place in alike}
+    chosen = {arguments[place].kind for place in _choices(call.name, count)}
+    if family(list(together)) is None or {"date", "timestamp"} <= chosen:
+        kinds = ", ".join(sorted(together - {"null"}))
         raise QueryError(f"{call.name} mixes kinds that do not go together: {kinds}.", span=call.span, fix="cast one of them.")
     values = [argument.value if isinstance(argument, Literal) else None for argument in call.arguments]
     reason = function.refuse(values) if function.refuse is not None else None
