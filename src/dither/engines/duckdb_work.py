@@ -48,7 +48,9 @@ def statements(work: Work, schema: Schema, secret: bytes) -> list[Statement]:
 
 
 def groups(work: Work, found: Found) -> list[Group]:
-    """The groups in no particular order; what a statement did not mention is zero."""
+    """The groups in no particular order; what a statement did not mention is zero. Without keys there is always one group."""
+    if not work.keys:
+        found.setdefault((), {})
     empty = {
         i: (0,) * len(measure.cells) if isinstance(measure, Sums) else {} if isinstance(measure, Bins) else 0
         for i, measure in enumerate(work.measures)

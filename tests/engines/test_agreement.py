@@ -1,0 +1,58 @@
+"""DuckDB gives the reference engine's integers exactly: generated tables, generated Works, every source and thread count."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dither.query.work import Group, Work
+from engines.tables import SECRET, arrow, by_key, in_duckdb, in_python, rows
+from engines.works import works
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+MANY = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+Table = list[dict[str, Any]]
+
+
+def ours(work: Work, tables: dict[str, Table], **options: Any) -> dict[Any, Group]:
+    return by_key(in_duckdb({name: arrow(table) for name, table in tables.items()}, **options).run(work, SECRET))
+
+
+def specified(work: Work, tables: dict[str, Table]) -> dict[Any, Group]:
+    return by_key(in_python(tables).run(work, SECRET))
+
+
+@MANY
+@given(work=works(), table=rows(), public=rows(most=4))
+def test_the_integers_are_the_reference_engines(work: Work, table: Table, public: Table) -> None:
+    tables = {"t": table, "p": public}
+    assert ours(work, tables, threads=1) == specified(work, tables)
+
+
+@SOME
+@given(work=works(), table=rows(most=30), public=rows(most=4), data=st.data())
+def test_order_threads_and_source_do_not_matter(work: Work, table: Table, public: Table, data: Any) -> None:
+    expected = specified(work, {"t": table, "p": public})
+    shuffled: Sequence[dict[str, Any]] = data.draw(st.permutations(table))
+    with tempfile.TemporaryDirectory() as folder:
+        for threads in (1, 2, 4):
+            assert ours(work, {"t": list(shuffled), "p": public}, threads=threads) == expected
+            assert ours(work, {"t": table, "p": public}, threads=threads, folder=Path(folder)) == expected
+
+
+@SOME
+@given(work=works(by_unit=True), table=rows(most=30), public=rows(most=4))
+def test_one_secret_and_another_agree_where_nothing_is_chosen(work: Work, table: Table, public: Table) -> None:
+    engine = in_duckdb({"t": arrow(table), "p": arrow(public)})
+    assert by_key(engine.run(work, b"one")) == by_key(engine.run(work, b"another"))
+
+
+def test_the_comparison_can_fail() -> None:
+    with pytest.raises(AssertionError, match="twice"):
+        by_key([Group((1,), None, ()), Group((1,), None, ())])
+    assert by_key([Group((1,), None, ())]) != by_key([Group((True,), None, ())])
