@@ -10,8 +10,9 @@ import datetime
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from dither.errors import QueryError
@@ -187,10 +188,10 @@ def _with_domain(expression: Expression, found: Facts, scope: Mapping[str, Facts
     """Adds the finite domain, by trying all combinations if they are few, else from the interval."""
     if found.kind in ("timestamp", "null") or (found.kind == "real" and not found.whole):
         return replace(found, values=None)  # can be no key
-    names = sorted(columns(expression))
-    sources = [_inputs(scope[name]) for name in names]
-    if math.prod(len(source) for source in sources if source is not None) <= MOST_VALUES and None not in sources:
-        return _tried(expression, found, names, [source for source in sources if source is not None], scope)
+    names = tuple(sorted(columns(expression)))
+    sizes = [_inputs(scope[name]) for name in names]
+    if None not in sizes and math.prod(len(size) for size in sizes if size is not None) <= MOST_VALUES:
+        return _tried(_Question(repr(expression), found, names, tuple(scope[name] for name in names), expression))
     if found.kind == "bool":
         return replace(found, values=(False, True))
     if isinstance(expression, Call) and expression.name == "bucket" and found.step is not None:
@@ -205,42 +206,49 @@ def _inputs(column: Facts) -> tuple[Key, ...] | None:
     return column.values if None in column.values or not column.nullable else (*column.values, None)
 
 
-def _tried(
-    expression: Expression, found: Facts, names: list[str], sources: list[tuple[Key, ...]], scope: Mapping[str, Facts]
-) -> Facts:
+@dataclass(frozen=True)
+class _Question:
+    """What a domain depends on. The expression is compared as text, because Python takes 1, 1.0 and True for equal."""
+
+    text: str
+    found: Facts
+    names: tuple[str, ...]
+    scope: tuple[Facts, ...]
+    expression: Expression = field(compare=False)
+
+
+@lru_cache(maxsize=256)
+def _tried(question: _Question) -> Facts:
     """The domain by trying all combinations. NULL is in it only if it comes from a NULL that the catalog lists."""
-    compute = evaluator(expression)
-    listed = [None in (scope[name].values or ()) for name in names]
+    compute = evaluator(question.expression)
+    listed = [None in (column.values or ()) for column in question.scope]
     results: dict[Key, None] = {}
     nullable = beyond = False
-    for combination in itertools.product(*sources):
-        value = compute(dict(zip(names, combination, strict=True)))
+    for combination in itertools.product(*(_inputs(column) or () for column in question.scope)):
+        value = compute(dict(zip(question.names, combination, strict=True)))
         key = as_key(value)
         nullable = nullable or value is None
         beyond = beyond or (key is None and value is not None)
         if key is not None or any(part is None and listed[place] for place, part in enumerate(combination)):
             results[key] = None
-    values = _sorted(results)
-    found = replace(found, values=values, nullable=nullable or beyond)
+    found = replace(question.found, values=_sorted(results), nullable=nullable or beyond)
     return found if beyond else _within_values(found)
 
 
 def _within_values(found: Facts) -> Facts:
     """Bounds no wider than the values."""
-    places = [place for place in map(_place, found.values or ()) if place is not None]
-    if not places or found.kind not in ("int", "real", "date"):
+    known: list[Any] = [value for value in found.values or () if value is not None]
+    if not known or found.kind not in ("int", "real", "date"):
         return found
-    return replace(found, low=min(places), high=max(places))
+    return replace(found, low=_place(min(known)), high=_place(max(known)))
 
 
-def _place(value: Key) -> Fraction | None:
-    if value is None or isinstance(value, (bool, str)):
-        return None
+def _place(value: int | datetime.date) -> Fraction:
     return day_number(value) if isinstance(value, datetime.date) else Fraction(value)
 
 
 def _range(found: Facts, step: Fraction = Fraction(1)) -> tuple[Key, ...] | None:
-    """The whole numbers, or days, between two bounds, if they are few."""
+    """The whole numbers, or days, between two bounds that are multiples of the whole `step`, if they are few."""
     if found.kind == "bool":
         return (False, True)
     if found.low is None or found.high is None or not (found.whole or found.kind == "date"):
@@ -250,7 +258,8 @@ def _range(found: Facts, step: Fraction = Fraction(1)) -> tuple[Key, ...] | None
         return None
     if found.kind == "date":
         return tuple(date for date in (from_day_number(Fraction(n)) for n in range(first, last + 1)) if date is not None)
-    return tuple(int(n * step) for n in range(first, last + 1))
+    width = int(step)
+    return tuple(range(first * width, last * width + 1, width))
 
 
 def _sorted(values: Iterable[Key]) -> tuple[Key, ...]:
