@@ -23,9 +23,11 @@ def check_pairs(pairs: tuple[Pair, ...], left: Shape, right: Shape, span: Span) 
     found = []
     for a, b in pairs:
         kinds = [facts(a, left.scope).kind, facts(b, right.scope).kind]
-        if family(kinds) is None:
+        if family(kinds) is None and known(a, left).sure and known(b, right).sure:
             raise QueryError(
-                f"A {kinds[0]} is compared with a {kinds[1]}.", span=a.span or b.span or span, fix="cast one of the two."
+                f"This compares {kinds[0]} with {kinds[1]}, which do not go together.",
+                span=a.span or b.span or span,
+                fix="cast one of the two.",
             )
         found.append((typed(a, left.scope), typed(b, right.scope)))
     return tuple(found)
@@ -43,7 +45,7 @@ def check_join(left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str, ca
         check_units(left, right, pairs, catalog, span)
     elif BY_ROW in (left.protects, right.protects):
         public, index = (right, 1) if left.private else (left, 0)
-        if not any(_known(pair[index], public).unique for pair in pairs):
+        if not any(known(pair[index], public).unique for pair in pairs):
             names = ", ".join(public.tables)
             raise QueryError(
                 f"Every row is protected on its own, and this join could multiply rows: {names} is not joined on a unique key.",
@@ -95,11 +97,11 @@ def unit_pair(pairs: tuple[Pair, ...], left: Shape, right: Shape) -> Pair | None
 
 
 def _same_unit(pair: Pair, left: Shape, right: Shape) -> bool:
-    return _known(pair[0], left).unit and _known(pair[1], right).unit
+    return known(pair[0], left).unit and known(pair[1], right).unit
 
 
 def _along_edge(pair: Pair, left: Shape, right: Shape, catalog: Catalog) -> bool:
-    a, b = _known(pair[0], left).origin, _known(pair[1], right).origin
+    a, b = known(pair[0], left).origin, known(pair[1], right).origin
     return a is not None and b is not None and (_edge(a, b, catalog) or _edge(b, a, catalog))
 
 
@@ -108,7 +110,8 @@ def _edge(child: tuple[str, str], parent: tuple[str, str], catalog: Catalog) -> 
     return unit is not None and unit.column == child[1] and unit.references == parent
 
 
-def _known(expression: Expression, shape: Shape) -> Known:
+def known(expression: Expression, shape: Shape) -> Known:
+    """All that is known of an expression over the shape's columns."""
     if isinstance(expression, Column) and expression.name in shape.columns:
         return shape.columns[expression.name]
     return Known(facts(expression, shape.scope))
@@ -128,8 +131,8 @@ def check_union(parts: list[Shape]) -> None:
         )
     first = parts[0]
     for other in parts[1:]:
-        for name, known in first.columns.items():
-            kinds = [known.facts.kind, other.columns[name].facts.kind]
+        for name, column in first.columns.items():
+            kinds = [column.facts.kind, other.columns[name].facts.kind]
             if family(kinds) is None:
                 raise QueryError(
                     f"The column {name} is a {kinds[0]} in one part of UNION ALL and a {kinds[1]} in another.",

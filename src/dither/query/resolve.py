@@ -31,6 +31,7 @@ from dither.query.nodes import (
     Span,
     Union,
 )
+from dither.query.prune import prune
 from dither.query.resolve_aggregates import aggregates, keys, outputs
 from dither.query.resolve_per_unit import per_unit
 from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, scanned
@@ -79,7 +80,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         )
     table = catalog.tables[source.whole] if source.whole and not query.keys else None
     return Resolved(
-        query=found,
+        query=prune(found, source.protects == BY_UNIT),
         by_unit=source.protects == BY_UNIT,
         tables=source.tables,
         max_rows=source.max_rows,

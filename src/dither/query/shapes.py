@@ -23,6 +23,7 @@ class Known:
     unit: bool = False
     origin: tuple[str, str] | None = None  # (table, column)
     unique: bool = False
+    sure: bool = True  # False: its kind is not declared, and not checked
 
     def missing(self) -> Known:
         """The column on the side of an outer join that may have no partner."""
@@ -55,7 +56,7 @@ def scanned(node: Scan, catalog: Catalog) -> Shape:
     """A table of the catalog; if it protects a unit, with the unit as a column of its own."""
     table = catalog.tables[node.table]
     columns = {
-        f"{node.alias}.{name}": Known(_facts(table, name), False, (node.table, name), name == table.key)
+        f"{node.alias}.{name}": Known(_facts(table, name), False, (node.table, name), name == table.key, _sure(table, name))
         for name in columns_of(table)
     }
     if table.public:
@@ -74,6 +75,10 @@ def scanned(node: Scan, catalog: Catalog) -> Shape:
     return Shape(
         relation, columns, BY_UNIT, root(node.table, catalog), (node.table,), _rows(table, node), table.max_groups, node.table
     )
+
+
+def _sure(table: Table, name: str) -> bool:
+    return name in table.columns and table.columns[name].kind is not None
 
 
 def _facts(table: Table, name: str) -> Facts:

@@ -56,6 +56,8 @@ def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
     found = _read(word, name, call, ordered, scope)
     span = place(scope.text, call)
     if condition is not None:
+        if found.function == "count_units":
+            raise refuse(scope, node, "COUNT_UNITS takes no FILTER.", "write COUNT(DISTINCT x) over the unit column.")
         found = replace(found, argument=Call("case", (condition, found.argument or Literal(1), Literal(None)), span=span))
     return replace(found, span=span)
 
@@ -64,6 +66,10 @@ def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, s
     arguments = list(call.expressions)
     if name == "quantile" or ordered is not None:
         return _quantile(word, call, arguments, ordered, scope)
+    if name == "count_units":
+        if arguments:
+            raise refuse(scope, call, "COUNT_UNITS takes no argument.", "write COUNT_UNITS().")
+        return Aggregate("", name)
     if len(arguments) != 1:
         raise refuse(scope, call, f"{word} takes one argument.", f"write {word}(x).")
     inner = arguments[0]

@@ -38,6 +38,7 @@ AGGREGATES: dict[str, str] = {
     "MIN": "min",
     "MAX": "max",
     "CLIPPED": "clipped",
+    "COUNT_UNITS": "count_units",
     "BOOL_OR": "bool_or",
     "BOOL_AND": "bool_and",
 }
