@@ -16,7 +16,7 @@ import numpy as np
 from flint import arb
 from scipy.special import ndtr
 
-from dither.exact.balls import ball, exp, working
+from dither.exact.balls import exp, working
 from dither.privacy import parts
 from dither.privacy.parts import Part
 

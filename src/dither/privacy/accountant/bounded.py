@@ -23,10 +23,11 @@ from fractions import Fraction
 
 import numpy as np
 from flint import arb
-from scipy.special import gammaln
+from scipy.special import gammaln  # type: ignore[import-untyped]
 
 from dither.exact.balls import ball, exp
 from dither.privacy.parts import BoundedRange, Part
+from dither.privacy.parts.base import Floats
 
 MOST = 1024  # the table of candidates has n^2 entries; larger compositions are priced by zCDP, which is close there
 _MARGIN = 1e-6
@@ -54,7 +55,7 @@ def _worst(each: Fraction, n: int, at: Fraction) -> arb:
     return worst
 
 
-def _logs(each: float, n: int, at: float, t: np.ndarray) -> np.ndarray:
+def _logs(each: float, n: int, at: float, t: Floats) -> Floats:
     """ln delta_t(at) in floats for every t."""
     i = np.arange(n + 1)
     choose = gammaln(n + 1) - gammaln(i + 1) - gammaln(n - i + 1)

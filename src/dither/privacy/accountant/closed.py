@@ -18,7 +18,7 @@ from fractions import Fraction
 from flint import arb
 
 from dither.exact.balls import ball, exp
-from dither.privacy.parts import Gaussian, Laplace, Part, SubsampledGaussian
+from dither.privacy.parts import Gaussian, Laplace, Part, Response, SubsampledGaussian
 
 
 def delta(parts: tuple[tuple[Part, int], ...]) -> Callable[[Fraction], arb] | None:
@@ -26,20 +26,30 @@ def delta(parts: tuple[tuple[Part, int], ...]) -> Callable[[Fraction], arb] | No
     mu2 = _mu2(parts)
     if mu2 is not None:
         return lambda epsilon: _gaussian(mu2, epsilon)
-    if len(parts) == 1 and parts[0][1] == 1 and isinstance(parts[0][0], Laplace):
-        most = parts[0][0].epsilon
-        return lambda epsilon: 1 - exp((epsilon - most) / 2) if epsilon < most else arb(0)
-    if len(parts) == 1 and parts[0][1] == 1 and isinstance(parts[0][0], SubsampledGaussian):
-        part = parts[0][0]
+    if len(parts) != 1 or parts[0][1] != 1:
+        return None
+    part = parts[0][0]
+    if isinstance(part, Laplace):
+        return lambda epsilon: 1 - exp((epsilon - part.epsilon) / 2) if epsilon < part.epsilon else arb(0)
+    if isinstance(part, Response):
+        return lambda epsilon: (1 - exp(epsilon - part.epsilon)) * _yes(part) if epsilon < part.epsilon else arb(0)
+    if isinstance(part, SubsampledGaussian):
         return lambda epsilon: _subsampled(part, epsilon)
     return None
+
+
+def _yes(part: Response) -> arb:
+    return 1 / (1 + exp(-part.epsilon))
 
 
 def start(parts: tuple[tuple[Part, int], ...], log_delta: float) -> float:
     """Where to begin the search for epsilon."""
     mu2 = _mu2(parts)
     if mu2 is None:
+        top = parts[0][0].top
         mu2 = 2 * parts[0][0].zcdp()[0]
+        if top is not None:
+            return float(top)
     return float(mu2) / 2 + math.sqrt(max(0.0, -2 * log_delta * float(mu2)))
 
 

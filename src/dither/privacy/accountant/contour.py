@@ -22,12 +22,13 @@ import numpy as np
 from flint import acb, arb
 
 from dither.exact.balls import ball
-from dither.privacy.accountant.product import Floats, Guide, Product
+from dither.privacy.accountant.product import Guide, Product
+from dither.privacy.parts.base import Floats
 from dither.privacy.parts.gaussian import Gaussian
 
 MOST_NODES = 1 << 17
-MOST_BALLS = 6000
-MOST_COSTLY = 300
+MOST_BALLS = 1500
+_COSTLY = 1000.0  # how many quadratures' worth of balls to spend on parts whose phi is an integral
 _TAIL = 21.0
 _DROPPED = 5e-8  # the share of nodes that are bounded instead of computed
 _SMOOTHING = 1.5e-7  # the relative rise of epsilon that smoothing may cause
@@ -66,13 +67,16 @@ class Contour:
 
     def prepare(self) -> None:
         """Evaluate the nodes that count in balls; bound the others."""
-        t = self.h * np.arange(1, self.nodes + 1)
+        t: Floats = self.h * np.arange(1, self.nodes + 1, dtype=np.float64)
         self.first = self._value(acb(self.c))
         rest = self._sizes(t)
         order = np.argsort(rest)
         cumulated = np.cumsum(rest[order])
         small = int(np.searchsorted(cumulated, _DROPPED * (1 + float(rest.sum()))))
-        small = max(small, self.nodes - (MOST_BALLS if self.whole.farthest == math.inf else MOST_COSTLY))
+        small = max(small, self.nodes - MOST_BALLS)
+        if self.whole.farthest < math.inf:
+            cost = np.cumsum(1 + t[order[::-1]] / 20)
+            small = max(small, self.nodes - int(np.searchsorted(cost, _COSTLY)))
         self.kept = [
             (arb(self.h) * int(j + 1), self._value(acb(self.c, arb(self.h) * int(j + 1)))) for j in np.sort(order[small:])
         ]

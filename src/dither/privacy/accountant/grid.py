@@ -16,8 +16,8 @@ from fractions import Fraction
 
 import numpy as np
 from flint import arb
-from scipy.fft import irfft, rfft
-from scipy.special import ndtr
+from numpy.fft import irfft, rfft
+from scipy.special import ndtr  # type: ignore[import-untyped]
 
 from dither.exact.balls import ball
 from dither.privacy.accountant.product import Guide
@@ -72,14 +72,15 @@ def _cells(part: SubsampledGaussian, step: float, bottom: float, ceiling: float)
     low, high = math.floor(bottom / step) - 1, math.ceil(ceiling / step) + 1
     places = np.arange(low, high + 1)
     # The places' points x; losses that no x attains lie at -infinity.
-    edge = np.expm1((-places if part.removed else places) * step) + q
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        edge = np.expm1((-places if part.removed else places) * step) + q
         x = np.where(edge > 0, s * s * np.log(np.maximum(edge, 0) / q) + 0.5, -np.inf)
     near, far = _between(x / s), _between((x - 1) / s)
     mixed = (1 - q) * near + q * far
     p, other = (near, mixed) if part.removed else (mixed, near)
-    down, up = np.exp(-places[:-1] * step), np.exp(-places[1:] * step)
-    lower = np.clip((other - p * up) / (down - up) - _MOVED * p, 0, p)
+    with np.errstate(divide="ignore", over="ignore"):
+        raised = np.exp(np.log(other) + places[:-1] * step)
+    lower = np.clip((raised - p * math.exp(-step)) / -math.expm1(-step) - _MOVED * p, 0, p)
     masses = np.zeros(len(places))
     masses[:-1] += lower
     masses[1:] += p - lower

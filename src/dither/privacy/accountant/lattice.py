@@ -20,10 +20,11 @@ import numpy as np
 from flint import acb, arb
 
 from dither.exact.balls import ball
-from dither.privacy.accountant.product import Floats, Guide, Product
+from dither.privacy.accountant.product import Guide, Product
+from dither.privacy.parts.base import Floats
 
 MOST_NODES = 1 << 17
-MOST_BALLS = 6000
+MOST_BALLS = 1500
 _TAIL = 21.0
 _DROPPED = 5e-8  # the share of nodes that are bounded instead of computed
 
@@ -44,11 +45,13 @@ class Lattice:
         if not 0 < period < 1e15:
             return
         self.period = 2 * math.ceil(period / 2) + 1
-        self.nodes = min(self.period // 2, MOST_NODES)
         self.t_unit = 2 * math.pi / (self.period * s)
-        self.tail = self._tail()
         head = float(np.interp(self.c, guide.orders, guide.logs)) - self.c * epsilon - log_delta
-        self.feasible = self.tail == 0 or math.log(self.tail) + head < -_TAIL
+        self.nodes, self.tail = 0, math.inf
+        while not self.feasible and self.nodes < min(self.period // 2, MOST_NODES):
+            self.nodes = min(2 * self.nodes + 32, self.period // 2, MOST_NODES)
+            self.tail = self._tail()
+            self.feasible = self.tail == 0 or math.log(self.tail) + head < -_TAIL
 
     def _tail(self) -> float:
         """A bound of all nodes not computed, relative to the first."""
@@ -68,7 +71,7 @@ class Lattice:
 
     def prepare(self) -> None:
         """Evaluate the nodes that count in balls; bound the others."""
-        t = self.t_unit * np.arange(1, self.nodes + 1)
+        t: Floats = self.t_unit * np.arange(1, self.nodes + 1, dtype=np.float64)
         self.first = self.whole.value(acb(self.c))
         rest = np.exp(self.whole.sizes(self.c, t)) * self._kernel(t)
         order = np.argsort(rest)

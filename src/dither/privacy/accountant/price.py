@@ -131,17 +131,19 @@ def _directions(parts: Parts) -> list[Parts]:
 
 def _solve(parts: Parts, target: Fraction) -> Fraction:
     """The smallest epsilon found whose certified delta is at most `target`."""
-    with working(64):
-        log_target = float(ball(target).log())
+    log_target = _log(target)
     exact = closed.delta(parts) or bounded.delta(parts)
     if exact is not None:
         start = closed.start(parts, log_target)
         return _search(exact, target, start, -1 / max(start, 1e-9))
     plan = Plan(parts)
-    guess = plan.guide.epsilon(log_target)
+    top = _top(parts)
+    guess = min(plan.guide.epsilon(log_target), math.inf if top is None else float(top))
     for _ in range(4):
         near = plan.guide.order(guess)
         found = _search(_together(plan.evaluators(guess, log_target)), target, guess, -near)
+        if top is not None and found >= top:
+            return top
         if abs(float(found) - guess) * near < 2:
             break
         guess = float(found)
@@ -157,8 +159,20 @@ def _delta(parts: Parts, at: Fraction) -> Fraction:
     if exact is not None:
         return max(upper(exact(at)), Fraction(0))
     plan = Plan(parts)
-    evaluators = plan.evaluators(float(at), plan.guide.log_delta(float(at)))
-    return min(max(upper(_together(evaluators)(at)), Fraction(0)), Fraction(1))
+    found, log_delta = Fraction(1), plan.guide.log_delta(float(at))
+    for _ in range(4):
+        bound = _together(plan.evaluators(float(at), log_delta))(at)
+        found = min(found, max(upper(bound), Fraction(0)))
+        # The guide's first guess can be far too high near the largest loss; then look again, more finely.
+        if found == 0 or log_delta <= _log(found) + 3:
+            break
+        log_delta = _log(found)
+    return found
+
+
+def _log(value: Fraction) -> float:
+    with working(64):
+        return float(ball(value).log())
 
 
 def _search(bound: Bound, target: Fraction, start: float, slope: float) -> Fraction:

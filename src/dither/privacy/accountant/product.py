@@ -16,7 +16,7 @@ from flint import acb
 
 from dither.privacy.parts.base import Complexes, Floats, Transform
 
-_ORDERS = np.exp(np.linspace(math.log(1e-3), math.log(1e6), 500))
+_ORDERS = np.exp(np.linspace(math.log(1e-3), math.log(1e9), 660))
 _ALIAS = 21.0  # what the trapezoid rule adds stays below e^-21 = 1e-9 of delta
 
 
@@ -85,11 +85,12 @@ class Guide:
     """ln of a positive measure's transform on a grid of real orders: where to integrate, and how finely."""
 
     def __init__(self, whole: Product, minus: Product | None, scale: float) -> None:
-        orders = _ORDERS / scale
+        orders: Floats = _ORDERS / scale
+        line: Complexes = orders.astype(np.complex128)
         with np.errstate(all="ignore"):
-            logs = whole.log(orders + 0j).real
+            logs = whole.log(line).real
             if minus is not None:
-                logs = logs + np.log(-np.expm1(np.minimum(minus.log(orders + 0j).real - logs, -1e-300)))
+                logs = logs + np.log(-np.expm1(np.minimum(minus.log(line).real - logs, -1e-300)))
         kept = np.isfinite(logs)
         self.orders: Floats = orders[kept]
         self.logs: Floats = logs[kept]

@@ -115,25 +115,24 @@ class SubsampledGaussian(Part):
         return step, powers, base
 
     def _log_integral(self, a: Complexes) -> Complexes:
-        """ln I(a) in floats; orders beyond 500 take the normal part alone, which is all that is left of I there."""
+        """ln I(a) in floats; infinite for orders too large to be of use, which the guide skips."""
         s = float(self.sigma)
-        step, powers, _ = self._terms(np.clip(a.real, -500, 500) + 1j * a.imag)
+        most = 500 * max(1.0, s)
+        step, powers, _ = self._terms(np.clip(a.real, -most, most) + 1j * a.imag)
         top = powers.real.max(axis=1)
         sums = np.exp(powers - top[:, None]).sum(axis=1)
         logs: Complexes = top + np.log(sums) + math.log(step / (s * math.sqrt(2 * math.pi)))
-        far = np.abs(a.real) > 500
-        grown = np.maximum(a.real, 1) * math.log(self.q) + a.real * (a.real - 1) / (2 * s * s)
-        logs[far] = np.maximum(0, grown[far])
+        logs[np.abs(a.real) > most] = math.inf
         return logs
 
     def farthest(self, count: int) -> float:
         # High powers are negligible over most of the range, so few nodes need the quadrature.
-        return 500 * max(1.0, count / 1000) * min(1.0, float(self.sigma))
+        return 500 * min(max(1.0, count / 1000), 12.0) * min(1.0, float(self.sigma)) ** 2
 
     def ratios(self, c: float, t: Floats, count: int) -> Floats:
         # phi(c + it) e^{-imt} / phi(c) moves by at most the tilted deviation per unit of t, m being the tilted mean:
         # a few nodes bound their neighbours, and only where that is not enough are more evaluated.
-        found: Floats = np.minimum(np.exp(_log_variation(self, c)) / t, 1.0)
+        found: Floats = np.exp(np.minimum(_log_variation(self, c) - np.log(t), 0))
         wide = _deviation(self, c)
         for stride in (512, 64, 8, 1):
             unclear = np.flatnonzero(count * np.log(found) > -20 - math.log(len(t)))
