@@ -11,10 +11,45 @@ from typing import Any
 
 from dither.errors import DitherError
 from dither.exact.numbers import Number, between
-from dither.planning.explain import explain, plan_price
-from dither.planning.finish import Noisy, Table, Value, margins, ranks
+from dither.planning.explain import explain, pair, plan_price
+from dither.planning.finish import Noisy, Table, Value, margins, plain, ranks
 from dither.planning.measures import percent
 from dither.planning.plan import Plan
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What a question would cost, and the margins to expect. Nothing was read and nothing charged."""
+
+    plan: Plan
+    confidence: Fraction
+    assumed_rows: int | None
+
+    @property
+    def price(self) -> str:
+        """What would be charged, in words."""
+        return plan_price(self.plan)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What would be charged."""
+        return pair(self.plan)[0]
+
+    @property
+    def delta(self) -> Fraction:
+        return pair(self.plan)[1]
+
+    def margins(self) -> dict[str, float | None]:
+        """For each noisy output its predicted margin: None where it depends on rows that nobody assumed, or is a rank."""
+        found: dict[str, float | None] = {}
+        for output in self.plan.query.outputs:
+            reading = self.plan.reading(plain(output.expression))
+            if reading is not None:
+                found[output.name] = reading.predicted(self.plan.noises, self.assumed_rows, self.confidence)
+        return found
+
+    def __str__(self) -> str:
+        return explain(self.plan, self.confidence, self.assumed_rows)
 
 
 @dataclass(frozen=True)

@@ -105,3 +105,15 @@ class EngineError(DitherError):
             fix="ask the curator to run `dither check`.",
             charged="the price of the question",
         )
+
+
+class BudgetError(DitherError):
+    """The budget does not allow the question. The text depends on earlier questions and the catalog, never on rows.
+
+    >>> print(BudgetError("The budget does not allow this question: left ε = 0.1."))
+    The budget does not allow this question: left ε = 0.1.
+      Fix: ask at a lower price, or ask the curator for another budget.   Charged: nothing.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, fix="ask at a lower price, or ask the curator for another budget.")

@@ -42,6 +42,7 @@ class Need:
     grid: Quantised | None = None
     squares: Quantised | None = None
     whole: bool = False
+    full: bool = False  # the argument cannot be NULL
     nulls: bool = False  # COUNT(*) from a joint release with a NULL cell
 
 
@@ -93,7 +94,8 @@ class Measures:
         q = grids.summed(x, known, asked)
         nulls = everyone and known.nullable and self.known is None
         rising, falling = Cell(q, linear=1), Cell(q, constant=q.steps, linear=-1)
-        cells = (rising,) if self.known is not None and not self.wanted[x] & _SPREADS else (rising, falling)
+        alone = self.known is not None and not known.nullable and not self.wanted[x] & _SPREADS
+        cells = (rising,) if alone else (rising, falling)
         if nulls:
             cells = (*cells, Cell(q, null=q.steps))
         where = _present(x) if known.nullable and not nulls else None
@@ -128,7 +130,8 @@ class Measures:
         if x in self.joint:
             place, q, _ = self.joint[x]
             self._weigh(place)
-            return Need(asked, "mean" if asked.function == "avg" else "sum", (place,), q, whole=_on_whole(q, known))
+            shape = "mean" if asked.function == "avg" else "sum"
+            return Need(asked, shape, (place,), q, whole=_on_whole(q, known), full=not known.nullable)
         return self._sum(asked, x, known)
 
     def _count(self, asked: Aggregate) -> Need:
@@ -139,7 +142,7 @@ class Measures:
             places = [p for x, (p, _, nulls) in self.joint.items() if nulls or not self._facts(x).nullable]
         else:
             places = [p for x, (p, _, _) in self.joint.items() if x == asked.argument]
-        if self.known is None and places:
+        if places:
             for place in places:
                 self._weigh(place, 1 / len(places))
             return Need(asked, "count", tuple(places), whole=True, nulls=same)
@@ -172,7 +175,7 @@ class Measures:
         where = _present(x) if known.nullable and not nulls else None
         second = self._cell(Sums((cell,), self.max_rows, where), r * r, True, f"centred squares of {describe(x)}")
         self._weigh(place)
-        return Need(asked, "spread", (place, second), q, squares)
+        return Need(asked, "spread", (place, second), q, squares, full=not known.nullable)
 
     def _quantile(self, asked: Aggregate, x: Expression, known: Facts) -> Need:
         p = asked.parameter if asked.function == "quantile" and asked.parameter is not None else EXTREME.get(asked.function)

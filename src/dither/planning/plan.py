@@ -6,7 +6,7 @@ Frozen and canonical: the same question, catalog and price give the same plan. `
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 from dither.errors import QueryError
@@ -17,30 +17,12 @@ from dither.planning.measures import Measures, Need
 from dither.planning.noises import Noise
 from dither.planning.readings import Linear, Quantile, Ratio, Reading, Spread, Term
 from dither.privacy.losses import Loss
-from dither.query.catalog import Catalog, Rows
+from dither.query.catalog import Catalog
 from dither.query.facts import Facts
 from dither.query.infer import facts as infer
 from dither.query.nodes import Query
+from dither.query.resolve import Resolved
 from dither.query.work import Work
-
-_UNKNOWN = Rows()
-
-
-@dataclass(frozen=True)
-class Question:
-    """A resolved query with what the catalog says about its units: all that planning looks at.
-
-    `scope`: facts of the columns of query.source. `rows`: public facts about the number of rows, only if the question is
-    about all rows of one table. `unit`: the protected column, for people.
-    """
-
-    query: Query
-    scope: Mapping[str, Facts] = field(hash=False)
-    by_unit: bool
-    max_rows: int | None
-    max_groups: int | None
-    rows: Rows = _UNKNOWN
-    unit: str = "row"
 
 
 @dataclass(frozen=True)
@@ -63,18 +45,18 @@ class Plan:
         return next((reading for reading in self.readings if reading.name == name), None)
 
 
-def plan(question: Question, catalog: Catalog, price: Price) -> Plan:
+def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
     """From a legal question to a plan. Reads the catalog and the question, nothing else."""
     query = question.query
     replace = catalog.neighbours == "replace"
     known = public_keys(query.keys, [infer(key.expression, question.scope) for key in query.keys])
     if known is None:
-        _discovery(query, price)
+        _discovery(query, question.scope, price)
     bounding = _bounding(question, known, replace)
-    public = question.rows.public if replace and _whole_table(question) else None
+    public = question.rows.public if replace else None  # Resolved has rows only where the question is about all of them
     collected = Measures(query.aggregates, question.scope, bounding.max_rows, public).collect()
     choice = choose(collected.drafts, bounding, price, discover=known is None)
-    least = (question.rows.at_least or 1) if _whole_table(question) else 1
+    least = question.rows.at_least or 1
     return Plan(
         query,
         Work(
@@ -97,21 +79,18 @@ def plan(question: Question, catalog: Catalog, price: Price) -> Plan:
     )
 
 
-def _whole_table(question: Question) -> bool:
-    """Public numbers of rows speak of unfiltered, ungrouped questions about units with one row."""
-    return not question.query.keys and (question.max_rows == 1 or not question.by_unit)
-
-
-def _discovery(query: Query, price: Price) -> None:
+def _discovery(query: Query, scope: Mapping[str, Facts], price: Price) -> None:
     if not price.delta:
+        key = next(key for key in query.keys if infer(key.expression, scope).values is None)
         raise QueryError(
-            f"The keys of GROUP BY {names(query.keys)} are not public, and a pure epsilon cannot show keys found in the data.",
+            f"The keys of GROUP BY {key.name} are not public, and a pure epsilon cannot show keys found in the data.",
+            span=key.expression.span,
             fix="declare their `values` in the catalog, or declare a delta in [budget] and ask with it.",
         )
 
 
-def _bounding(question: Question, known: object, replace: bool) -> Bounding:
-    """What each unit is held to. A unit with one row is in one group; otherwise max_groups has to be declared."""
+def _bounding(question: Resolved, known: object, replace: bool) -> Bounding:
+    """What each unit is held to, as declared."""
     groups = None
     if isinstance(known, tuple):
         groups = 1
@@ -119,14 +98,7 @@ def _bounding(question: Question, known: object, replace: bool) -> Bounding:
             groups *= max(1, len(values))
     if not question.by_unit:
         return Bounding(1, 1, groups, replace)
-    if question.max_rows is None:
-        raise QueryError(
-            f"The table declares no max_rows, so one {question.unit} could count without limit.",
-            fix="declare max_rows in the catalog: how many rows of one person may count in a group.",
-        )
-    most = question.max_groups if question.max_groups is not None else (1 if question.max_rows == 1 else None)
-    if not question.query.keys:
-        most = 1
+    most = question.max_groups if question.query.keys else 1
     if most is None:
         raise QueryError(
             f"GROUP BY {names(question.query.keys)} needs max_groups: one {question.unit} may be in any number of groups.",
@@ -157,7 +129,7 @@ def _reading(need: Need, noises: tuple[Noise, ...], public: int | None, least: i
         high = q.low + q.step * q.steps
         terms = (Term(place, 0, high / q.steps), Term(place, 1, q.low / q.steps))
         return Linear(name, tuple(term for term in terms if term.weight), Fraction(0), need.whole)
-    mean = Ratio(name, place, q, least)
+    mean = Ratio(name, place, q, least if need.full else 1)
     if need.shape == "mean" or need.squares is None:
         return mean
     function = need.asked.function

@@ -1,0 +1,129 @@
+"""Bounds proposed privately: what users lose most by is not noise but bounds that were guessed.
+
+    between      the 1 % and the 99 % quantile by the exponential mechanism, on a public geometric grid: x is placed at
+                 sign(x) ln(1 + |x|) between -32 and 32, in steps of 1/16, so neighbouring candidates differ by 6 %
+    max_rows     a noisy histogram of rows per person in powers of two; the smallest power that covers 95 % of people
+    max_groups   the same for the number of different values of a column per person
+
+Every one is an ordinary plan with an ordinary price; reading a bound off a noisy histogram is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from dither.errors import QueryError
+from dither.planning.choose import Price
+from dither.planning.finish import Noisy, Table, table
+from dither.planning.plan import Plan, plan
+from dither.planning.readings import Quantile
+from dither.planning.split import shares
+from dither.query.catalog import Catalog
+from dither.query.infer import facts as infer
+from dither.query.nodes import Aggregate, Call, Column, Expression, Literal, Named
+from dither.query.resolve import Resolved
+
+_FAR = 32
+_TAIL = Fraction(1, 100)
+_COVERED = 0.95
+POWER = "CLAMP(FLOOR(LN(c + 0.5) / 0.6931471805599453), 0, 20)"  # floor(log2 c), on the safe side of rounding
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What to paste into the catalog, and what it cost."""
+
+    table: str
+    column: str
+    low: int | float
+    high: int | float
+    max_rows: int | None
+    max_groups: int | None
+    rank: float
+    price: str
+
+    @property
+    def toml(self) -> str:
+        """The lines for the catalog file."""
+        lines = [f"[tables.{self.table}]"]
+        lines += [f"max_rows = {self.max_rows}"] if self.max_rows else []
+        lines += [f"max_groups = {self.max_groups}"] if self.max_groups else []
+        return "\n".join(
+            [*lines, f"[tables.{self.table}.columns]", f"{self.column} = {{ between = [{self.low}, {self.high}] }}"]
+        )
+
+    def __str__(self) -> str:
+        share = f"about {2 * float(100 * _TAIL):g} % of values would be clipped"
+        notes = [f"# proposed privately, charged {self.price}: {share} (ranks within {self.rank:.0f} rows, 95 % confidence)"]
+        if self.max_rows:
+            notes.append(f"# max_rows covers about {100 * _COVERED:g} % of people; heavier ones are scaled down, not dropped")
+        return "\n".join([*notes, self.toml])
+
+
+def plans(bounds: Resolved, column: str, counts: Sequence[Resolved], catalog: Catalog, price: Price) -> tuple[Plan, ...]:
+    """One plan for the bounds and one for each histogram. `bounds` asks for COUNT(column) over all rows of the table."""
+    (counted,) = bounds.query.aggregates
+    x = counted.argument
+    if x is None:
+        raise TypeError("the question about bounds counts the column they are for")
+    kind = infer(x, bounds.scope).kind
+    if kind not in ("int", "real"):
+        raise QueryError(f"Bounds are for numbers, and {column} is {kind}.", fix="declare `values` for a column that is a key.")
+    parts = shares(price.epsilon, [8.0, *(1.0 for _ in counts)])
+    deltas = [price.delta * part / price.epsilon for part in parts]
+    low, high = (Aggregate(name, "quantile", _placed(x), p) for name, p in (("low", _TAIL), ("high", 1 - _TAIL)))
+    asked = replace(bounds.query, aggregates=(low, high), outputs=tuple(Named(name, Column(name)) for name in ("low", "high")))
+    first = plan(replace(bounds, query=asked), catalog, Price(parts[0], deltas[0]))
+    rest = (plan(each, catalog, Price(part, delta)) for each, part, delta in zip(counts, parts[1:], deltas[1:], strict=True))
+    return (first, *rest)
+
+
+def _placed(x: Expression) -> Expression:
+    """Where a number stands on the geometric grid."""
+    size = Call("ln", (Call("add", (Call("abs", (x,)), Literal(1))),))
+    return Call("clamp", (Call("mul", (Call("sign", (x,)), size)), Literal(-_FAR), Literal(_FAR)))
+
+
+def read(name: str, column: str, made: Sequence[Plan], released: Sequence[Noisy], whole: bool, price: str) -> Proposal:
+    """From noisy results to a proposal. `made` and `released` have the bounds first, then rows, then groups."""
+    found = [table(one, noisy) for one, noisy in zip(made, released, strict=True)]
+    low, high = (float(value) for value in found[0].rows[0])  # type: ignore[arg-type]
+    half = 1 / 32
+    least, most = sorted((_back(low - half), _back(high + half)))
+    counts = [covering(each) for each in found[1:]] + [None, None]
+    reading = made[0].reading("high")
+    rank = reading.rank(made[0].noises, Fraction(19, 20)) if isinstance(reading, Quantile) else 0.0
+    bottom, top = _outward(least, most, whole)
+    return Proposal(name, column, bottom, top, counts[0], counts[1], rank, price)
+
+
+def _back(place: float) -> float:
+    return math.copysign(math.expm1(abs(place)), place)
+
+
+def _outward(low: float, high: float, whole: bool) -> tuple[int | float, int | float]:
+    """Two significant digits, away from each other; a bound within one step of zero is zero.
+
+    >>> _outward(-0.03, 108_765.0, True), _outward(17.2, 17.9, False)
+    ((0, 110000), (17.0, 18.0))
+    """
+    found = []
+    for end, rounded in ((low, math.floor), (high, math.ceil)):
+        unit = 10.0 ** (math.floor(math.log10(abs(end))) - 1) if abs(end) > 0.05 else 0.0
+        value = rounded(end / unit) * unit if unit else 0.0
+        found.append(rounded(float(f"{value:.6g}")) if whole else float(f"{value:.6g}"))
+    return found[0], found[1]
+
+
+def covering(histogram: Table) -> int:
+    """The end of the first power-of-two class up to which nearly all people are. Noise may make counts negative."""
+    counts = [max(0.0, float(row[1])) for row in histogram.rows]  # type: ignore[arg-type]
+    reached = 0.0
+    for power, count in enumerate(counts):
+        reached += count
+        if reached >= _COVERED * sum(counts):
+            return int(2 ** (power + 1) - 1)
+    return 1

@@ -1,0 +1,64 @@
+"""Questions built by hand, without SQL: one table of people with an age, a wage, a region and a person's number."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from dither.engines.reference import Reference
+from dither.planning.choose import Price
+from dither.planning.plan import Plan, plan
+from dither.query.catalog import Budget, Catalog, Rows, Table
+from dither.query.facts import Facts
+from dither.query.nodes import Aggregate, Column, Compute, Expression, Named, Query, Scan
+from dither.query.resolve import Resolved
+from dither.query.work import UNIT, Group
+
+REGIONS = ("east", "north", "south")
+AGE = Facts("int", Fraction(0), Fraction(120), True, True, None, Fraction(1))
+WAGE = Facts("real", Fraction(-10), Fraction(50), False)
+SCOPE = {
+    "age": AGE,
+    "wage": WAGE,
+    "region": Facts("text", values=REGIONS),
+    "town": Facts("text"),
+    UNIT: Facts("int"),
+}
+KINDS = {"people": {"person": "int", "age": "int", "wage": "real", "region": "text", "town": "text"}}
+NAMES = ("age", "wage", "region", "town")
+SOURCE = Compute(Scan("people", "p"), (*(Named(name, Column(f"p.{name}")) for name in NAMES), Named(UNIT, Column("p.person"))))
+
+
+def ask(name: str, function: str, argument: str | Expression | None = None, p: Fraction | None = None) -> Aggregate:
+    return Aggregate(name, function, Column(argument) if isinstance(argument, str) else argument, p)
+
+
+def query(*aggregates: Aggregate, keys: tuple[str, ...] = (), **more: Any) -> Query:
+    names = (*keys, *(aggregate.name for aggregate in aggregates))
+    return Query(
+        SOURCE, tuple(Named(key, Column(key)) for key in keys), aggregates, tuple(Named(n, Column(n)) for n in names), **more
+    )
+
+
+def catalog(delta: Fraction = Fraction(0), neighbours: str = "add-remove") -> Catalog:
+    rows = Rows(public=1000) if neighbours == "replace" else None
+    return Catalog({"people": Table("people.parquet", unit="person", rows=rows)}, Budget(10, delta), neighbours)
+
+
+def planned(
+    asked: Query,
+    epsilon: Fraction | int = 1,
+    delta: Fraction = Fraction(0),
+    *,
+    neighbours: str = "add-remove",
+    by_unit: bool = True,
+    max_rows: int = 1,
+    max_groups: int | None = 1,
+    rows: Rows | None = None,
+) -> Plan:
+    question = Resolved(asked, by_unit, ("people",), max_rows, max_groups, SCOPE, rows or Rows(), "person")
+    return plan(question, catalog(delta, neighbours), Price(Fraction(epsilon), delta))
+
+
+def run(plan: Plan, rows: list[dict[str, Any]], secret: bytes = b"secret") -> list[Group]:
+    return Reference({"people": rows}, KINDS).run(plan.work, secret)

@@ -1,0 +1,153 @@
+"""Margins are honest: at least the stated confidence, and not much more where the law is known exactly."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dither.planning import margins
+from dither.planning.finish import Noisy, release, table
+from dither.planning.finish import margins as cell_margins
+from dither.planning.plan import Plan
+from dither.query.catalog import Rows
+from planning.hand import ask, planned, query, run
+
+TIMES = 4000
+SURE = Fraction(19, 20)
+
+
+def coverage(plan: Plan, exact: tuple[Any, ...], name: str, truth: float) -> tuple[float, float]:
+    """How often value ± margin holds the truth, over many releases of the same integers, and the mean margin."""
+    groups = [exact] * TIMES
+    cells = [noise.release([g[i] for g in groups]) for i, noise in enumerate(plan.noises)]
+    reading = plan.reading(name)
+    assert reading is not None
+    values = np.array(reading.values(plan.noises, cells), dtype=float)
+    wide = np.array(reading.margins(plan.noises, cells, SURE), dtype=float)
+    return float(np.mean(np.abs(values - truth) <= wide)), float(np.mean(wide))
+
+
+def people(n: int) -> list[dict[str, Any]]:
+    return [
+        {"person": i, "age": None if i % 10 == 0 else 20 + i % 60, "wage": float(i % 40), "region": "east", "town": "a"}
+        for i in range(n)
+    ]
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**5)], ids=["geometric", "gaussian"])
+@pytest.mark.parametrize("size", [30, 2000])
+def test_coverage_is_at_least_what_is_stated(size: int, delta: Fraction) -> None:
+    aggregates = (
+        ask("n", "count"),
+        ask("na", "count", "age"),
+        ask("s", "sum", "age"),
+        ask("a", "avg", "age"),
+        ask("v", "var_pop", "age"),
+        ask("vs", "var_samp", "age"),
+        ask("sd", "stddev_samp", "age"),
+        ask("d", "count_distinct", "age"),
+    )
+    # Many groups per person make Gaussian noise the better choice.
+    more = {"max_groups": 40, "max_rows": 1} if delta else {}
+    plan = planned(query(*aggregates, keys=("region", "age") if delta else ()), 4, delta, **more)
+    assert all(noise.gaussian for noise in plan.noises) == bool(delta)
+    free = planned(query(*aggregates), 4)
+    rows = people(size)
+    (group,) = run(free, rows)
+    ages = [row["age"] for row in rows if row["age"] is not None]
+    mean = sum(ages) / len(ages)
+    square = sum((age - mean) ** 2 for age in ages)
+    truth = {"n": size, "na": len(ages), "s": sum(ages), "a": mean, "v": square / len(ages), "vs": square / (len(ages) - 1)}
+    truth |= {"sd": math.sqrt(truth["vs"]), "d": len(set(ages))}
+    lowest = float(SURE) - 4 * math.sqrt(0.05 * 0.95 / TIMES)
+    for name, expected in truth.items():
+        held, _ = coverage(plan, group.measures, name, expected)
+        assert held >= lowest, name
+
+
+def test_margins_of_counts_and_sums_are_tight() -> None:
+    plan = planned(query(ask("n", "count"), ask("s", "sum", "age")))
+    (group,) = run(plan, people(500))
+    ages = [row["age"] for row in people(500) if row["age"] is not None]
+    most = float(SURE) + 4 * math.sqrt(0.05 * 0.95 / TIMES)
+    assert coverage(plan, group.measures, "s", sum(ages))[0] <= most + 0.005
+    assert coverage(plan, group.measures, "n", 500)[0] <= most + 0.03  # whole numbers: the margin is a whole number too
+
+
+def test_that_check_can_fail() -> None:
+    plan, thrifty = planned(query(ask("a", "avg", "age"))), planned(query(ask("a", "avg", "age")), Fraction(1, 2))
+    (group,) = run(plan, people(500))
+    ages = [row["age"] for row in people(500) if row["age"] is not None]
+    cells = [thrifty.noises[0].release([group.measures[0]] * TIMES)]
+    values = np.array(plan.readings[0].values(plan.noises, cells), dtype=float)
+    wide = np.array(plan.readings[0].margins(plan.noises, cells, SURE), dtype=float)
+    assert np.mean(np.abs(values - sum(ages) / len(ages)) <= wide) < 0.9
+
+
+def test_quantile_ranks_hold() -> None:
+    plan = planned(query(ask("m", "median", "age")), 2)
+    rows = people(300)
+    (group,) = run(plan, rows)
+    chosen = plan.readings[0].values(plan.noises, [plan.noises[0].release([group.measures[0]] * 500)])
+    rank = plan.readings[0].rank(plan.noises, SURE)
+    ages = sorted(row["age"] for row in rows if row["age"] is not None)
+
+    def off(value: float) -> float:
+        below, upto = sum(a < value for a in ages), sum(a <= value for a in ages)
+        return max(0.0, below - len(ages) / 2, len(ages) / 2 - upto)
+
+    assert np.mean([off(v) <= rank for v in chosen]) >= 0.95 - 4 * math.sqrt(0.05 * 0.95 / 500)
+
+
+def test_the_law_of_sums_is_the_closed_form() -> None:
+    for count in (1, 2, 3, 5, 9):
+        found = margins.laplace((1.0,) * count, 0.95)
+        draws = np.random.default_rng(count).laplace(size=(200_000, count)).sum(axis=1)
+        beyond = float(np.mean(np.abs(draws) > found))
+        assert beyond <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 200_000)
+        assert beyond >= (0.044 if count <= 5 else 0.005)
+
+
+def test_pairs_agree_with_the_law_of_sums() -> None:
+    small = np.array([0.0, 1e-9, 0.1, 0.5, 0.999, 1.0])
+    found = margins.two(np.ones(6), small, 0.9, False)
+    for b, reach in zip(small.tolist(), found.tolist(), strict=True):
+        assert reach == pytest.approx(margins.laplace((1.0, b), 0.9), rel=2e-3)
+
+
+def test_nothing_is_undefined_in_empty_groups() -> None:
+    aggregates = (ask("n", "count"), ask("a", "avg", "age"), ask("v", "var_samp", "age"), ask("m", "median", "age"))
+    plan = planned(query(*aggregates, keys=("region",)), Fraction(1, 10))
+    noisy = release(plan, [])
+    finished = table(plan, noisy)
+    assert [row[0] for row in finished.rows] == ["east", "north", "south"]
+    assert all(math.isfinite(float(v)) for row in finished.rows for v in row[1:])
+    for column in cell_margins(plan, noisy, finished, SURE).values():
+        assert all(m is None or math.isfinite(m) for m in column)
+
+
+def test_counts_may_be_negative() -> None:
+    plan = planned(query(ask("n", "count"), keys=("region",)), Fraction(1, 100))
+    assert any(v < 0 for _ in range(40) for _, v in table(plan, release(plan, [])).rows)
+
+
+def test_a_public_number_of_rows_is_not_released_and_halves_the_noise() -> None:
+    asked = query(ask("n", "count"), ask("a", "avg", "wage"))
+    plan = planned(asked, neighbours="replace", rows=Rows(public=1000))
+    (n, a) = table(plan, Noisy(((),), tuple(noise.release([(0,)]) for noise in plan.noises))).rows[0]
+    assert n == 1000
+    assert -11 < float(a) < -9  # type: ignore[arg-type]
+    noise = plan.noises[0]
+    assert noise.mechanism.sensitivity.total(None) == noise.draft.row  # one value on its grid, once
+    assert planned(query(ask("n", "count")), neighbours="replace", rows=Rows(public=1000)).loss.epsilon() == 0
+
+
+def test_a_public_minimum_keeps_small_noisy_counts_from_spoiling_a_mean() -> None:
+    plan = planned(query(ask("a", "avg", "wage")), rows=Rows(at_least=100))
+    steps = plan.noises[0].draft.row
+    cells = [np.array([[steps * 3, steps * 2]])]  # a noisy count of 5, where 100 are public
+    assert plan.readings[0].values(plan.noises, cells) == [pytest.approx(20 + 60 / (2 * 100))]

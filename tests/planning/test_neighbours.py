@@ -1,0 +1,126 @@
+"""Neighbouring tables through the engine: the integers move by at most the claimed sensitivity, for every aggregate."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dither.mechanisms import Gaussian
+from dither.planning.noises import rank_scores
+from dither.planning.plan import Plan
+from dither.query.work import Bins, Group
+from planning.hand import REGIONS, ask, planned, query, run
+
+MANY = (
+    ask("n", "count"),
+    ask("na", "count", "age"),
+    ask("avg", "avg", "age"),
+    ask("sum", "sum", "wage"),
+    ask("var", "var_samp", "wage"),
+    ask("sd", "stddev_pop", "age"),
+    ask("kinds", "count_distinct", "age"),
+    ask("people", "count_units"),
+    ask("median", "median", "wage"),
+    ask("low", "min", "age"),
+    ask("out", "clipped", "age"),
+)
+SUMS = (ask("sum", "sum", "wage"), ask("units", "count_units"), ask("kinds", "count_distinct", "town"))
+
+value = st.one_of(st.none(), st.integers(-(10**6), 10**6), st.sampled_from([0, 1, 60, 119, 120, 2**62, -(2**62)]))
+wage = st.one_of(st.none(), st.sampled_from([float("nan"), float("inf"), -float("inf"), -0.0, 1e308]), st.floats(-30, 80))
+
+
+def rows_of(person: int) -> st.SearchStrategy[list[dict[str, Any]]]:
+    row = st.fixed_dictionaries(
+        {
+            "person": st.just(person),
+            "age": value,
+            "wage": wage,
+            "region": st.sampled_from([*REGIONS, "elsewhere", None]),
+            "town": st.sampled_from(["a", "b", "c", "d"]),
+        }
+    )
+    return st.lists(row, max_size=9)
+
+
+def moves(plan: Plan, before: list[Group], after: list[Group]) -> None:
+    """Compares every measure with what its noise was calibrated for."""
+    left, right = {g.key: g for g in before}, {g.key: g for g in after}
+    for place, noise in enumerate(plan.noises):
+        draft = noise.draft
+        pairs = [
+            (left[k].measures[place] if k in left else None, right[k].measures[place] if k in right else None)
+            for k in left.keys() | right.keys()
+        ]
+        if isinstance(draft.measure, Bins):
+            spent = sum(_score_move(draft.measure, draft.p, a, b) for a, b in pairs)
+            allowed = noise.times * noise.mechanism.sensitivity
+            assert spent <= allowed
+            continue
+        changes = [abs(y - x) for a, b in pairs for x, y in zip(_cells(a, b), _cells(b, a), strict=True)]
+        total, squares = sum(changes), sum(c * c for c in changes)
+        if isinstance(noise.mechanism, Gaussian):
+            assert squares <= noise.mechanism.sensitivity.squares(None)
+        else:
+            assert total <= noise.mechanism.sensitivity.total(None)
+
+
+def _cells(mine: Any, other: Any) -> tuple[int, ...]:
+    if mine is None:
+        return (0,) * len(other) if isinstance(other, tuple) else (0,)
+    return mine if isinstance(mine, tuple) else (mine,)
+
+
+def _score_move(measure: Bins, p: Fraction, a: Any, b: Any) -> int:
+    bins = measure.argument.steps + 1
+    first, second = rank_scores(a or {}, bins, p), rank_scores(b or {}, bins, p)
+    return max(abs(x - y) for x, y in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize("aggregates", [MANY, SUMS], ids=["many", "sums"])
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**6)], ids=["pure", "delta"])
+@given(st.data())
+@settings(max_examples=40)
+def test_integers_move_by_at_most_the_claimed_sensitivity(neighbours: str, aggregates: Any, delta: Fraction, data: Any) -> None:
+    keys = data.draw(st.sampled_from([(), ("region",), ("region", "age")] + ([("town",)] if delta else [])))
+    plan = planned(
+        query(*aggregates, keys=keys),
+        1,
+        delta,
+        neighbours=neighbours,
+        max_rows=data.draw(st.integers(1, 4)),
+        max_groups=data.draw(st.integers(1, 3)),
+    )
+    others = [row for person in range(3) for row in data.draw(rows_of(person))]
+    mine = data.draw(rows_of(77))
+    instead = data.draw(rows_of(78)) if neighbours == "replace" else []
+    moves(plan, run(plan, others + mine), run(plan, others + instead))
+
+
+@given(st.data())
+@settings(max_examples=40)
+def test_rows_of_their_own_move_by_at_most_one_row(data: Any) -> None:
+    plan = planned(query(*MANY, keys=("region",)), by_unit=False)
+    others = [row for person in range(3) for row in data.draw(rows_of(person))]
+    mine = data.draw(rows_of(77))[:1]
+    moves(plan, run(plan, others + mine), run(plan, others))
+
+
+def test_that_check_can_fail() -> None:
+    """A plan for at most one row, on integers that were bounded to two."""
+    honest, loose = (planned(query(ask("n", "count")), max_rows=m) for m in (1, 2))
+    rows = [{"person": 7, "age": 1, "wage": 1.0, "region": "east", "town": "a"}] * 2
+    with pytest.raises(AssertionError):
+        moves(honest, run(loose, rows), run(loose, []))
+
+
+def test_heavy_units_count_their_allowance_and_no_more() -> None:
+    plan = planned(query(ask("n", "count"), ask("u", "count_units")), max_rows=3)
+    rows = [{"person": p, "age": 1, "wage": 1.0, "region": "east", "town": "a"} for p in (1,) * 100 + (2,)]
+    (group,) = run(plan, rows)
+    assert group.measures == ((4,), (2,))
