@@ -1,7 +1,7 @@
 """Files as DuckDB reads them: Parquet, CSV, and tables of a DuckDB file. Schemas come from footers and header lines only.
 
-CSV is read as text throughout (nothing is guessed from rows); an empty field is NULL; a line that does not have the
-header's number of fields is left out.
+CSV is read as text throughout (nothing is guessed from rows) and once, on opening, so that no line can make a question
+fail; an empty field is NULL; a line with too few fields is left out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import gzip
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from duckdb import DuckDBPyConnection
@@ -43,6 +43,7 @@ class Placed:
     types: dict[str, str]
     kinds: dict[str, str]
     files: tuple[str, ...] = ()
+    copied: bool = False  # read once, on opening
 
 
 def place_file(connection: DuckDBPyConnection, source: str) -> Placed:
@@ -122,8 +123,10 @@ def _csv(files: list[str]) -> Placed:
         raise _refused("its header line lacks names or has one twice", "give every column a name of its own.")
     columns = ", ".join(f"{literal(name).text}: 'VARCHAR'" for name in names)
     options = f"delim = {literal(delimiter).text}, columns = {{{columns}}}"
-    fixed = """auto_detect = false, header = true, quote = '"', escape = '"', nullstr = '', ignore_errors = true"""
-    return _placed(f"read_csv({_list(files)}, {options}, {fixed})", dict.fromkeys(names, "VARCHAR"), files)
+    # Not strict: in its strict mode DuckDB stops at a stray carriage return, whatever it is told about errors.
+    fixed = """auto_detect = false, header = true, quote = '"', escape = '"', nullstr = ''"""
+    sql = f"read_csv({_list(files)}, {options}, {fixed}, ignore_errors = true, strict_mode = false)"
+    return replace(_placed(sql, dict.fromkeys(names, "VARCHAR"), files), copied=True)
 
 
 def _header(file: str) -> tuple[str, tuple[str, ...]]:

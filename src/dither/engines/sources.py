@@ -29,12 +29,15 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": "false",
     "allow_unsigned_extensions": "false",
 }
+_SMALL = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
+_ALWAYS_FITS = {(stored, kind) for stored in _SMALL for kind in ("int", "real")} | {("BIGINT", "real"), ("FLOAT", "real")}
+_NOTHING = "no column"  # a view needs one, even where only the number of rows matters
 _Stamp = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
 class Sources:
-    """An open catalog. `catalog` knows the kind of every usable column; each table is a view of its own name.
+    """An open catalog. `catalog` knows the kind of every usable column; each table is a view (a CSV: a copy) of its own name.
 
     Frames are visible to this very connection only, not to its cursors.
     """
@@ -44,8 +47,14 @@ class Sources:
     stamps: tuple[_Stamp, ...]
 
     def schema(self, table: str) -> dict[str, str]:
-        """The usable columns of a table and their kinds."""
-        return {name: facts.kind or UNSUPPORTED for name, facts in self.catalog.tables[table].columns.items()}
+        """The usable columns of a table and their kinds. Never empty: a table of rows only has one column that says nothing."""
+        columns = self.catalog.tables[table].columns
+        return {name: facts.kind or UNSUPPORTED for name, facts in columns.items()} or {_NOTHING: "int"}
+
+    @property
+    def kinds(self) -> dict[str, dict[str, str]]:
+        """The schema of every table, as the DuckDB engine takes it."""
+        return {name: self.schema(name) for name in self.catalog.tables}
 
     def unchanged(self) -> bool:
         """Whether the files are those that were opened. The curator changes `snapshot` when the data changes."""
@@ -78,12 +87,12 @@ def open_catalog(catalog: Catalog, *, threads: int | None = None, memory_limit: 
         if faults:
             raise CatalogError([(None, fault.what, fault.fix) for fault in faults])
         known = complete(catalog, schemas)
+        stamps = tuple(_stamp(file) for file in sorted({file for source in placed.values() for file in source.files}))
         for name, table in known.tables.items():
-            connection.execute(f"CREATE VIEW {identifier(name)} AS {_select(table, placed[name])}")
+            _make(connection, name, table, placed[name])
         _check_keys(connection, known)
-        files = sorted({file for source in placed.values() for file in source.files})
-        _lock(connection, files)
-        return Sources(connection, known, tuple(_stamp(file) for file in files))
+        _lock(connection, [file for source in placed.values() for file in source.files if not source.copied])
+        return Sources(connection, known, stamps)
     except BaseException:
         connection.close()
         raise
@@ -115,20 +124,29 @@ def _place(connection: DuckDBPyConnection, source: Any, number: int) -> Placed:
     raise CatalogError([(None, what, "give a path, or a pandas, Polars or Arrow table.")])
 
 
+def _make(connection: DuckDBPyConnection, name: str, table: Table, source: Placed) -> None:
+    what = "TABLE" if source.copied else "VIEW"
+    try:
+        connection.execute(f"CREATE {what} {identifier(name)} AS {_select(table, source)}")
+    except duckdb.Error:  # its text may quote a line of the file
+        raise CatalogError([(None, f"{name} cannot be read.", "look whether its files are complete.")]) from None
+
+
 def _select(table: Table, source: Placed) -> str:
     columns = [
         f"{_read_as(identifier(name), source.types[name], facts.kind or '')} AS {identifier(name)}"
         for name, facts in table.columns.items()
     ]
-    # A table of which only the number of rows matters still needs a column to be a view.
-    listed = ", ".join(columns) or f"NULL AS {identifier('no column')}"
+    listed = ", ".join(columns) or f"CAST(NULL AS BIGINT) AS {identifier(_NOTHING)}"
     return f"SELECT {listed} FROM {source.sql}"
 
 
 def _read_as(column: str, stored: str, kind: str) -> str:
-    """A stored column in its declared kind. TRY_CAST makes NULL of what does not fit and cannot fail."""
+    """A stored column in its declared kind. TRY_CAST makes NULL of what does not fit; a cast that always fits is cheaper."""
     wanted = TYPES[kind]
-    return column if stored == wanted else f"TRY_CAST({column} AS {wanted})"
+    if stored == wanted:
+        return column
+    return f"CAST({column} AS {wanted})" if (stored, kind) in _ALWAYS_FITS else f"TRY_CAST({column} AS {wanted})"
 
 
 def _check_keys(connection: DuckDBPyConnection, catalog: Catalog) -> None:

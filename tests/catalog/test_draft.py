@@ -1,0 +1,164 @@
+"""A draft is made from schemas only, is valid as it stands, and no check of a catalog reads a row either."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dither.engines.sources import open_catalog, schema
+from dither.errors import CatalogError
+from dither.query import declare as dt
+from dither.query.catalog import Budget, Catalog, Table
+from dither.query.catalog_file import parse, read
+from dither.query.check import check, report
+from dither.query.draft import draft
+
+
+def unreadable_parquet(file: Path, columns: dict[str, list[Any]]) -> Path:
+    """A Parquet file whose footer is whole and whose every page is rubbish: whoever reads a row fails."""
+    pq.write_table(pa.table(columns), file, compression="none")
+    data = bytearray(file.read_bytes())
+    footer = 8 + int.from_bytes(data[-8:-4], "little")
+    data[4:-footer] = b"\xab" * (len(data) - footer - 4)
+    file.write_bytes(data)
+    return file
+
+
+PEOPLE = {"person_id": list(range(50)), "age": [1.5] * 50, "my region": ["n"] * 50, "tags": [[1]] * 50}
+
+
+def test_a_draft_reads_no_row_and_passes_its_check(tmp_path: Path) -> None:
+    people = unreadable_parquet(tmp_path / "people.parquet", PEOPLE)
+    visits = tmp_path / "2024 visits.csv"
+    visits.write_bytes(b"person_id,day\n\xff\xfe not text,\n")
+    text = draft([str(people), str(visits)], "person_id", schema)
+    (tmp_path / "survey.toml").write_text(text, encoding="utf-8")
+    assert check(tmp_path / "survey.toml", schema) == []
+    catalog = read(tmp_path / "survey.toml")
+    assert list(catalog.tables) == ["people", "t_2024_visits"]
+    assert list(catalog.tables["people"].columns) == ["age", "my region"]
+    assert catalog.tables["people"].max_rows == 1
+    for word in ("CHOOSE", "CHECK", "between", "values", "tags", "never by looking at the data"):
+        assert word in text
+
+
+def test_that_the_monitor_can_fail(tmp_path: Path) -> None:
+    people = unreadable_parquet(tmp_path / "people.parquet", PEOPLE)
+    with pytest.raises(CatalogError, match="cannot be read"):  # a key is looked at row by row, on opening
+        open_catalog(Catalog({"people": Table(people, unit="person_id", key="person_id")}, Budget(1)))
+
+
+def test_a_lazy_frame_is_not_computed_for_its_schema() -> None:
+    def fail(frame: pl.DataFrame) -> pl.DataFrame:
+        raise AssertionError("a row was read")
+
+    lazy = pl.LazyFrame({"id": [1], "x": [2.5]}).map_batches(fail, schema={"id": pl.Int64, "x": pl.Float64})
+    assert schema(lazy) == {"id": "int", "x": "real"}
+    catalog = Catalog({"t": Table(lazy, unit="id", columns={"x": dt.between(0, 1)})}, Budget(1))
+    assert check(catalog, schema) == []
+    with pytest.raises(CatalogError, match="The frame cannot be read"):
+        open_catalog(catalog)
+
+
+def test_drafts_by_row_and_tables_without_the_unit(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_text("z\n", encoding="utf-8")
+    one, two = str(tmp_path / "a.csv"), str(tmp_path / "b.csv")
+    assert parse(draft([one, one], "row", schema)).tables["a_2"].by_row
+    with pytest.raises(CatalogError, match="b says neither who is protected"):  # closed until the curator says so
+        parse(draft([one, two], "x", schema))
+
+
+def test_drafts_of_nothing_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("person,y\n", encoding="utf-8")
+    with pytest.raises(CatalogError, match="No data"):
+        draft([], "x", schema)
+    with pytest.raises(CatalogError, match="No table has a column persn"):
+        draft([str(tmp_path / "a.csv")], "persn", schema)
+    with pytest.raises(CatalogError, match="no such file"):
+        draft([str(tmp_path / "b.csv")], "x", schema)
+
+
+SURVEY = """\
+[budget]
+epsilon = 1
+[tables.people]
+source = "people.parquet"
+unit = "person_id"
+max_rows = 1
+[tables.people.columns]
+age = { between = [0, 120] }
+"my region" = { values = ["n"] }
+[tables.visits]
+source = "visits.csv"
+max_rows = 3
+unit = { column = "person_id", references = "people.person_id" }
+[tables.visits.columns]
+person_id = { kind = "int" }
+cost = { between = [0, 9] }
+"""
+
+# what is changed in the survey above, and the line and words of the problem that makes
+CHANGES = [
+    ("age =", "agee =", 8, "people has no column agee"),
+    ("age = { between = [0, 120] }", "tags = {}", 8, "a type that questions cannot use"),
+    ("between = [0, 120]", "kind = 'text'", 8, "declared as text and stored as real"),
+    ("between = [0, 120]", "values = ['a']", 8, "declared as text and stored as real"),
+    ('["n"]', "[1]", None, ""),  # text can be read as a whole number
+    ('unit = "person_id"', 'unit = "person"', 5, "people has no column person"),
+    ('unit = "person_id"', 'unit = "age"', 5, "cannot tell people apart"),
+    ("max_rows = 1\n", "max_rows = 1\nkey = 'nobody'\n", 7, "people has no column nobody"),
+    ("people.person_id", "people.person", 13, "people has no column person"),
+    ('person_id = { kind = "int" }', "", 13, "no row would find its person"),
+    ("visits.csv", "visit.csv", 11, "no such file"),
+    ("[0, 9]", "[0, 9], kind = 'int'", None, ""),
+    ("[0, 9]", "[0.5, 9], kind = 'int'", 16, "must be whole"),
+]
+
+
+def survey(folder: Path, text: str) -> list[tuple[int | None, str]]:
+    unreadable_parquet(folder / "people.parquet", PEOPLE)
+    (folder / "visits.csv").write_text("person_id,cost\n", encoding="utf-8")
+    (folder / "survey.toml").write_text(text, encoding="utf-8")
+    return [(line, what) for line, what, _ in check(folder / "survey.toml", schema)]
+
+
+def test_a_survey_that_fits_its_files_is_well(tmp_path: Path) -> None:
+    assert survey(tmp_path, SURVEY) == []
+
+
+@pytest.mark.parametrize(("old", "new", "line", "words"), CHANGES)
+def test_what_does_not_fit_is_told_with_its_line(old: str, new: str, line: int | None, words: str, tmp_path: Path) -> None:
+    assert old in SURVEY
+    found = survey(tmp_path, SURVEY.replace(old, new))
+    if line is None:
+        assert found == []
+    else:
+        assert [at for at, what in found if words in what] == [line], found
+
+
+def test_problems_of_the_file_and_of_the_sources_come_together(tmp_path: Path) -> None:
+    text = SURVEY.replace("epsilon = 1", "epsilon = 0").replace("agee", "x").replace("cost", "price")
+    assert [line for line, _ in survey(tmp_path, text)] == [2, 16]
+    shown = report(check(tmp_path / "survey.toml", schema), "survey.toml")
+    assert shown.startswith("survey.toml has 2 problems.\n    line 2: epsilon must be above 0")
+
+
+def test_dates_are_bounded_by_dates() -> None:
+    frame = pa.table({"d": pa.array([1], pa.date32())})
+    numbers = Catalog({"t": Table(frame, unit="row", columns={"d": dt.between(0, 9)})}, Budget(1))
+    assert "holds dates" in check(numbers, schema)[0][1]
+
+
+def test_columns_that_differ_only_in_case_are_refused() -> None:
+    twins = Catalog({"t": Table({"a": [1], "A": [2]}, unit="row")}, Budget(1))
+    assert "differ only in case" in check(twins, schema)[0][1]
+
+
+def test_a_missing_catalog_is_a_problem_not_a_failure(tmp_path: Path) -> None:
+    assert "There is no catalog file" in check(tmp_path / "none.toml", schema)[0][1]
