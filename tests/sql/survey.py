@@ -28,8 +28,6 @@ PEOPLE = Table(
         "active": ColumnFacts("bool"),
         "born": ColumnFacts("date"),
         "Mixed": number(0, 9),
-        "twin": number(0, 9),
-        "Twin": number(0, 9),
     },
 )
 VISITS = Table(

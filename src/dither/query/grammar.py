@@ -39,7 +39,7 @@ _WORDS = """
     STRING NUMBER IDENTIFIER VAR TRUE FALSE NULL
     SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT ASC DESC WITH ALIAS DISTINCT ALL UNION
     JOIN INNER LEFT RIGHT OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
-    BOOLEAN INT BIGINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE TIMESTAMP YEAR
+    BOOLEAN INT BIGINT SMALLINT TINYINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE TIMESTAMP YEAR
     NAME TYPE KEY SOURCE ROLE TAG TIME INDEX LANGUAGE MONEY UUID POINT LIST MAP OBJECT
 """
 _MOMENTS = "CURRENT_DATE CURRENT_DATETIME CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER LOCALTIME LOCALTIMESTAMP"
@@ -113,7 +113,9 @@ def _check_tokens(text: str, found: list[Token]) -> None:
         if depth > DEEPEST // 2:
             raise QueryError("The question is nested too deeply.", text=text, span=_span(token), fix="ask more simply.")
         if token.token_type is TokenType.SEMICOLON and index < len(found) - 1:
-            raise QueryError("Only one statement is answered at a time.", text=text, span=_span(token), fix="ask them singly.")
+            raise QueryError(
+                "Only one statement is answered at a time.", text=text, span=_span(token), fix="ask one at a time."
+            )
         after = found[index + 1] if index + 1 < len(found) else None
         if token.token_type is TokenType.NUMBER and after is not None and after.start == token.end + 1 and _wordy(after):
             raise QueryError(

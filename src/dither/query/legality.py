@@ -117,16 +117,18 @@ def known(expression: Expression, shape: Shape) -> Known:
     return Known(facts(expression, shape.scope))
 
 
-def check_union(parts: list[Shape]) -> None:
+def check_union(parts: list[Shape], span: Span) -> None:
     """All parts must protect the same units. Rows protected on their own must not appear twice."""
     if len({part.protects for part in parts}) > 1 or len({part.root for part in parts}) > 1:
         raise QueryError(
             "The parts of this UNION ALL do not protect the same units, as far as the catalog says.",
+            span=span,
             fix="declare the references of their unit columns in the catalog, or ask about each part alone.",
         )
     if parts[0].protects == BY_ROW:
         raise QueryError(
             "Every row is protected on its own, and UNION ALL could count a row twice.",
+            span=span,
             fix='declare a unit column instead of unit = "row", or ask about each part alone.',
         )
     first = parts[0]
@@ -135,6 +137,7 @@ def check_union(parts: list[Shape]) -> None:
             kinds = [column.facts.kind, other.columns[name].facts.kind]
             if family(kinds) is None:
                 raise QueryError(
-                    f"The column {name} is a {kinds[0]} in one part of UNION ALL and a {kinds[1]} in another.",
+                    f"The column {name.split('.', 1)[-1]} is {kinds[0]} in one part of UNION ALL and {kinds[1]} in another.",
+                    span=span,
                     fix="cast one of the two.",
                 )

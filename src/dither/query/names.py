@@ -80,8 +80,10 @@ def spelled(scope: Scope, node: exp.Expr | None) -> tuple[str, bool]:
             "A text in single quotes is not a name, and files are not read.",
             "name a table or column.",
         )
-    if node.this.startswith(("#", "$")):
-        raise refuse(scope, node, f"{node.this[0]} cannot begin a name.", "choose another name.")
+    if node.this.startswith("$"):
+        raise refuse(scope, node, "Parameters are not supported.", "write the value itself into the question.")
+    if node.this.startswith("#"):
+        raise refuse(scope, node, "# cannot begin a name.", "choose another name.")
     return node.this, bool(node.args.get("quoted"))
 
 
@@ -104,7 +106,7 @@ def similar(name: str, choices: Iterable[str]) -> str:
 def candidates(node: exp.Column, scope: Scope) -> list[Field]:
     """The fields a column's name may mean here; none and several are for the caller to judge."""
     if set(_set_arguments(node)) - {"this", "table"}:
-        raise refuse(scope, node, "A column is written as column or table.column.", "leave the database's name out.")
+        raise refuse(scope, node, "A column is written as column or table.column.", "leave the other names out.")
     fields: Iterable[Field] = scope.fields
     if node.args.get("table") is not None:
         alias, quoted = spelled(scope, node.args["table"])
@@ -127,6 +129,10 @@ def column(node: exp.Column, scope: Scope) -> Column:
     if found:
         options = " or ".join(f"{field.alias}.{field.column}" for field in found[:4])
         raise refuse(scope, node, f"{name} could mean more than one column.", f"write {options}.")
+    alias = node.args.get("table")
+    known = sorted({field.alias for field in scope.fields})
+    if alias is not None and not matching(*spelled(scope, alias), known, str):
+        raise refuse(scope, alias, f"There is no table {spelled(scope, alias)[0]} {scope.place}.", similar(alias.this, known))
     raise refuse(
         scope,
         node,

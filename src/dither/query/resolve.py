@@ -32,7 +32,7 @@ from dither.query.nodes import (
     Union,
 )
 from dither.query.prune import prune
-from dither.query.resolve_aggregates import aggregates, keys, outputs
+from dither.query.resolve_aggregates import aggregates, described, keys, outputs
 from dither.query.resolve_per_unit import per_unit
 from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, scanned
 from dither.query.work import UNIT
@@ -66,7 +66,9 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
     source = _relation(query.source, catalog)
     if source.protects == PUBLIC:
         raise QueryError(
-            "This asks only about public tables, so there is nothing to protect.", fix="read the public table directly."
+            "This asks only about public tables, so there is nothing to protect.",
+            span=first_table(query.source),
+            fix="read the public table directly.",
         )
     named = keys(query.keys, source)
     found = replace(query, source=source.relation, keys=named, aggregates=aggregates(query.aggregates, source))
@@ -108,11 +110,21 @@ def _relation(node: Relation, catalog: Catalog) -> Shape:
     return _union(node, catalog)
 
 
+def first_table(node: Relation) -> Span:
+    """Where the first table of a relation is named."""
+    if isinstance(node, Scan):
+        return node.span
+    inner = node.left if isinstance(node, Join) else node.parts[0] if isinstance(node, Union) else node.source
+    return first_table(inner)
+
+
 def condition(expression: Expression, source: Shape) -> Expression:
     """A condition over the source's columns: it must be true or false (or NULL, which keeps nothing)."""
     kind = facts(expression, source.scope).kind
     if kind not in ("bool", "null"):
-        raise QueryError(f"A condition is needed here, and this is a {kind}.", span=expression.span, fix="compare it: x > 0.")
+        raise QueryError(
+            f"A condition is needed here, and this is {described(kind)}.", span=expression.span, fix="compare it: x > 0."
+        )
     return typed(expression, source.scope)
 
 
@@ -190,7 +202,7 @@ def _semi(node: Semi, source: Shape, other: Shape, catalog: Catalog) -> Shape:
 def _union(node: Union, catalog: Catalog) -> Shape:
     """All rows of all parts: one unit may bring what it brings to each, so the allowances add up."""
     parts = [_relation(part, catalog) for part in node.parts]
-    check_union(parts)
+    check_union(parts, first_table(node))
     columns = {}
     for name in parts[0].columns:
         known = [part.columns[name] for part in parts]

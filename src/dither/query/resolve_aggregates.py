@@ -21,7 +21,7 @@ def keys(named: tuple[Named, ...], source: Shape) -> tuple[Named, ...]:
         units = sorted(name for name in columns(key.expression) if source.columns[name].unit)
         if units:
             raise QueryError(
-                f"{short(key.expression)} is the unit that is protected: a group of its own would show one person.",
+                f"{short(Column(units[0]))} is the unit that is protected: a group of its own would show one person.",
                 span=key.expression.span,
                 fix="group by something many people share; to aggregate per person, do it in a subquery.",
             )
@@ -72,7 +72,7 @@ def _check_number(asked: Aggregate, inner: Expression, known: Facts, source: Sha
     word = asked.function.upper()
     if not known.numeric:
         raise QueryError(
-            f"{word} needs a number, and {short(inner)} is a {known.kind}.",
+            f"{word} needs a number, and {short(inner)} is {described(known.kind)}.",
             span=inner.span or asked.span,
             fix=_number_fix(known.kind, word, short(inner)),
         )
@@ -103,6 +103,12 @@ def _number_fix(kind: str, word: str, name: str) -> str:
     return f"use COUNT({name}), or {word} over a number."
 
 
+def described(kind: str) -> str:
+    """A kind in words."""
+    words = {"int": "a whole number", "real": "a number", "text": "a text", "bool": "a condition", "null": "NULL"}
+    return words.get(kind, f"a {kind}")
+
+
 def short(expression: Expression) -> str:
     """A column by its own name, anything longer as three dots."""
     return expression.name.rsplit(".", 1)[-1] if isinstance(expression, Column) else "..."
@@ -118,7 +124,9 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
     if having is not None:
         kind = facts(having, result).kind
         if family([kind, "bool"]) is None:
-            raise QueryError(f"HAVING needs a condition, and this is a {kind}.", span=having.span, fix="compare it: n > 10.")
+            raise QueryError(
+                f"HAVING needs a condition, and this is {described(kind)}.", span=having.span, fix="compare it: n > 10."
+            )
         having = typed(having, result)
     for order in query.order:
         facts(order.expression, result)

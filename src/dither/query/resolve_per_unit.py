@@ -12,7 +12,7 @@ from fractions import Fraction
 from dither.errors import QueryError
 from dither.query.infer import Facts, facts, typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation
-from dither.query.resolve_aggregates import check_key, short
+from dither.query.resolve_aggregates import check_key, described, short
 from dither.query.shapes import BY_ROW, BY_UNIT, Known, Shape
 from dither.query.work import UNIT
 
@@ -61,6 +61,7 @@ def _origin(expression: Expression, source: Shape) -> Known:
 
 
 def _check_unit(node: PerUnit, source: Shape) -> None:
+    place = "GROUP BY" if node.aggregates else "SELECT"
     what = "aggregates" if node.aggregates else "looks for distinct rows"
     if source.protects == BY_UNIT:
         if any(_is_unit(key.expression, source) for key in node.keys):
@@ -69,7 +70,7 @@ def _check_unit(node: PerUnit, source: Shape) -> None:
         raise QueryError(
             f"This subquery {what} across people, and the question then asks about the result.",
             span=node.span,
-            fix=f"add {unit} to its GROUP BY, so that it is per person, or make it the whole question.",
+            fix=f"add {unit} to its {place}, so that it is per person, or make it the whole question.",
         )
     if source.protects == BY_ROW:
         raise QueryError(
@@ -106,7 +107,7 @@ def _lowered(each: Aggregate, source: Shape) -> Lowered:
         return (replace(each, argument=argument),), Column(each.name), replace(known, nullable=True)
     if not known.numeric:
         raise QueryError(
-            f"{each.function.upper()} needs a number, and {short(each.argument)} is a {known.kind}.",
+            f"{each.function.upper()} needs a number, and {short(each.argument)} is {described(known.kind)}.",
             span=each.argument.span or each.span,
             fix="use a number, or CASE WHEN ... THEN 1 ELSE 0 END.",
         )

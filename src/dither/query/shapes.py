@@ -56,7 +56,9 @@ def scanned(node: Scan, catalog: Catalog) -> Shape:
     """A table of the catalog; if it protects a unit, with the unit as a column of its own."""
     table = catalog.tables[node.table]
     columns = {
-        f"{node.alias}.{name}": Known(_facts(table, name), False, (node.table, name), name == table.key, _sure(table, name))
+        f"{node.alias}.{name}": Known(
+            _facts(table, name, catalog), False, (node.table, name), name == table.key, _sure(table, name)
+        )
         for name in columns_of(table)
     }
     if table.public:
@@ -81,8 +83,12 @@ def _sure(table: Table, name: str) -> bool:
     return name in table.columns and table.columns[name].kind is not None
 
 
-def _facts(table: Table, name: str) -> Facts:
+def _facts(table: Table, name: str, catalog: Catalog) -> Facts:
     column = table.columns.get(name, ColumnFacts())
+    unit = table.unit
+    if column.kind is None and unit is not None and unit.column == name and unit.references is not None:
+        parent, above = unit.references
+        return declared(column, _facts(catalog.tables[parent], above, catalog).kind)
     if column.kind is not None or name not in table.columns:
         return declared(column)
     # The schema was not looked at yet (a catalog that no engine opened); what is declared still tells the kind.

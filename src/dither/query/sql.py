@@ -16,6 +16,7 @@ from dither.query.grammar import read
 from dither.query.names import Scope, only, place, refuse
 from dither.query.nodes import Column, Expression, Literal, Named, Order, Query
 from dither.query.sql_aggregates import Grouping, has_aggregate
+from dither.query.sql_expressions import expression
 from dither.query.sql_subqueries import group, output_name, rows, select
 from dither.query.sql_tables import Context, with_ctes
 
@@ -62,6 +63,9 @@ def question(tree: exp.Expr, context: Context) -> Query:
 def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:
     if tree.args.get("group"):
         return refuse(scope, tree, "This asks only which groups there are.", "add an aggregate such as COUNT(*).")
+    for item in tree.expressions:
+        if item.find(exp.Anonymous):
+            expression(output_name(item, scope)[1], scope)  # a function that is unknown, or known for showing rows
     first = tree.expressions[0] if tree.expressions else tree
     return refuse(
         scope,
@@ -76,14 +80,17 @@ def _outputs(tree: exp.Select, grouping: Grouping) -> None:
     for item in tree.expressions:
         name, value = output_name(item, grouping.scope)
         read = grouping.above(value, "in SELECT", False, name)
-        found.append(Named(name or _natural(read, len(found)), read))
-        if sum(each.name.casefold() == found[-1].name.casefold() for each in found) > 1:
-            raise refuse(grouping.scope, item, f"Two outputs are called {found[-1].name}.", "rename one with AS.")
+        taken = {each.name.casefold() for each in found}
+        if name.casefold() in taken:
+            raise refuse(grouping.scope, item, f"Two outputs are called {name}.", "rename one with AS.")
+        found.append(Named(name or _natural(read, len(found), taken), read))
     grouping.outputs = found
 
 
-def _natural(read: Expression, before: int) -> str:
-    return read.name if isinstance(read, Column) else f"column_{before + 1}"
+def _natural(read: Expression, before: int, taken: set[str]) -> str:
+    """The name of an output that was given none: its column's, with a number if that is taken."""
+    plain = read.name if isinstance(read, Column) else f"column_{before + 1}"
+    return plain if plain.casefold() not in taken else f"{plain}_{before + 1}"
 
 
 def _order(tree: exp.Select, grouping: Grouping) -> tuple[Order, ...]:

@@ -27,7 +27,6 @@ def expression(node: exp.Expr, scope: Scope, replace: Replace | None = None) -> 
     if replaced is not None:
         return replaced
     if isinstance(node, exp.Column):
-        only(scope, node, "this table", "A column")
         return column(node, scope)
     name = BINARY.get(type(node))
     if name is not None:
@@ -139,11 +138,13 @@ def _between(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expressio
 
 
 def _like(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
-    only(scope, node, "this expression", "LIKE")
+    only(scope, node, "this expression negate", "LIKE")
     pattern = expression(node.expression, scope, replace)
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         raise refuse(scope, node.expression, "The pattern of LIKE must be a constant text.", "write x LIKE 'a%'.")
-    return Call("like", (expression(node.this, scope, replace), pattern), span=place(scope.text, node))
+    span = place(scope.text, node)
+    found = Call("like", (expression(node.this, scope, replace), pattern), span=span)
+    return Call("not", (found,), span=span) if node.args.get("negate") else found
 
 
 def _case(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:

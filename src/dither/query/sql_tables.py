@@ -56,6 +56,8 @@ def named_table(node: exp.Expr, context: Context) -> Source:
         return _renamed(context.subquery(node.this, with_ctes(node, context), alias), node, context)
     if not isinstance(node, exp.Table):
         raise refuse(scope, node, "Only tables of the catalog and subqueries can stand in FROM.", "name a table.")
+    if node.args.get("db") is not None:
+        raise refuse(scope, node, "A table is named without a database or schema.", "write the name that the catalog gives it.")
     only(scope, node, "this alias", "A table")
     if isinstance(node.this, exp.Anonymous):
         what, fix = ADVICE.get(str(node.this.this).upper(), ("Functions cannot stand in FROM.", "name a table of the catalog."))

@@ -1,0 +1,122 @@
+"""The fluent reader gives the same Query as SQL, and the same refusals."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dither.errors import QueryError
+from dither.query import fluent as dt
+from dither.query.resolve import resolve
+from dither.query.sql import parse
+from sql.survey import CATALOG
+
+CONDITIONS = ["age >= 18", "active", "region IN ('north', 'south') OR age < 3", "NOT (income / 2 > 100.5)", "city LIKE 'B%'"]
+KEYS = ["region", "active", "city", "people.region"]
+NAMED_KEYS = ["BUCKET(age, 10)", "YEAR(born)", "CASE WHEN age > 17 THEN 'adult' ELSE 'child' END"]
+AGGREGATES: list[tuple[dt.Asked | str, str]] = [
+    (dt.count(), "COUNT(*)"),
+    (dt.count("income"), "COUNT(income)"),
+    (dt.count(where="active"), "COUNT(*) FILTER (WHERE active)"),
+    (dt.count_distinct("city"), "COUNT(DISTINCT city)"),
+    (dt.count_units(), "COUNT_UNITS()"),
+    (dt.sum_("income / 12"), "SUM(income / 12)"),
+    (dt.mean("age", where="active"), "AVG(age) FILTER (WHERE active)"),
+    (dt.variance("age"), "VARIANCE(age)"),
+    (dt.variance("age", population=True), "VAR_POP(age)"),
+    (dt.stddev("age"), "STDDEV(age)"),
+    (dt.stddev("age", population=True), "STDDEV_POP(age)"),
+    (dt.median("age"), "MEDIAN(age)"),
+    (dt.quantile("age", 0.9), "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age)"),
+    (dt.min_("age"), "MIN(age)"),
+    (dt.max_("age"), "MAX(age)"),
+    (dt.clipped("income"), "CLIPPED(income)"),
+    ("SUM(age) / COUNT(*)", "SUM(age) / COUNT(*)"),
+]
+
+
+@given(
+    where=st.lists(st.sampled_from(CONDITIONS), max_size=3),
+    keys=st.lists(st.sampled_from(KEYS), max_size=2, unique_by=lambda key: key.rsplit(".", 1)[-1]),
+    named=st.lists(st.sampled_from(NAMED_KEYS), max_size=2, unique=True),
+    aggregates=st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=4),
+    having=st.none() | st.just("a0 > 10"),
+    descending=st.none() | st.booleans(),
+    limit=st.none() | st.integers(0, 9),
+)
+def test_both_readers_give_one_query(
+    where: list[str],
+    keys: list[str],
+    named: list[str],
+    aggregates: list[tuple[dt.Asked | str, str]],
+    having: str | None,
+    descending: bool | None,
+    limit: int | None,
+) -> None:
+    fluent = dt.table(CATALOG, "people")
+    for condition in where:
+        fluent = fluent.where(condition)
+    names = {f"k{i}": key for i, key in enumerate(named)}
+    fluent = fluent.group_by(*keys, **names).agg(**{f"a{i}": asked for i, (asked, _) in enumerate(aggregates)})
+    outputs = [*keys, *(f"{key} AS {name}" for name, key in names.items())]
+    text = "SELECT " + ", ".join([*outputs, *(f"{sql} AS a{i}" for i, (_, sql) in enumerate(aggregates))]) + " FROM people"
+    if where:
+        text += " WHERE " + " AND ".join(f"({condition})" for condition in where)
+    if keys or named:
+        text += " GROUP BY " + ", ".join([*keys, *named])
+    if having:
+        fluent, text = fluent.having(having), f"{text} HAVING {having}"
+    if descending is not None:
+        fluent, text = fluent.order_by("a0", descending=descending), f"{text} ORDER BY a0 {'DESC' if descending else 'ASC'}"
+    if limit is not None:
+        fluent, text = fluent.limit(limit), f"{text} LIMIT {limit}"
+    assert fluent.query == parse(text, CATALOG)
+    assert resolve(fluent.query, CATALOG) == resolve(parse(text, CATALOG), CATALOG)
+
+
+def test_joins_are_the_same() -> None:
+    fluent = (
+        dt.table(CATALOG, "people").join("visits", using="person_id").join("regions", on="name = people.region", how="left")
+    )
+    text = "SELECT SUM(cost) AS s FROM people JOIN visits USING (person_id) LEFT JOIN regions ON name = people.region"
+    assert fluent.agg(s=dt.sum_("cost")).query == parse(text, CATALOG)
+
+
+def test_aggregation_per_person_is_the_same() -> None:
+    fluent = dt.table(CATALOG, "visits").where("cost > 3").per_unit("ward", n=dt.count()).group_by("ward").agg(m=dt.mean("n"))
+    text = (
+        "SELECT ward, AVG(n) AS m FROM (SELECT person_id, ward, COUNT(*) AS n FROM visits WHERE cost > 3"
+        " GROUP BY person_id, ward) AS visits GROUP BY ward"
+    )
+    assert fluent.query == parse(text, CATALOG)
+
+
+def test_different_questions_differ() -> None:
+    people = dt.table(CATALOG, "people")
+    assert people.where("age > 3").agg(n=dt.count()).query != people.where("age > 4").agg(n=dt.count()).query
+
+
+def test_a_step_leaves_the_earlier_question_alone() -> None:
+    people = dt.table(CATALOG, "people")
+    before = people.agg(n=dt.count())
+    before.where("age > 3").limit(3)
+    assert before.query == parse("SELECT COUNT(*) AS n FROM people", CATALOG)
+
+
+def test_a_refusal_points_into_the_chain() -> None:
+    with pytest.raises(QueryError) as refusal:
+        _ = dt.table(CATALOG, "people").where("age > 3").group_by("regoin").agg(n=dt.count()).query
+    assert '.group_by("regoin")\n' + " " * 15 + "^^^^^^" in str(refusal.value)
+
+
+@pytest.mark.parametrize("piece", ["age > 3; DROP TABLE people", "age > 3) OR (1 = 1", "", "SELECT 1", "age >", "RANDOM() < 1"])
+def test_a_piece_cannot_become_more_than_an_expression(piece: str) -> None:
+    with pytest.raises(QueryError):
+        _ = dt.table(CATALOG, "people").where(piece).agg(n=dt.count()).query
+
+
+@pytest.mark.parametrize("how", ["outer", "cross", ""])
+def test_unknown_joins_are_refused(how: str) -> None:
+    with pytest.raises(QueryError):
+        dt.table(CATALOG, "people").join("visits", using="person_id", how=how)

@@ -1,0 +1,71 @@
+"""SQL to nodes and SQL to error, in plain text files that people read. UPDATE_GOLDEN=1 rewrites them; look at the diff."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dither.errors import QueryError
+from dither.query.resolve import resolve
+from dither.query.show import show_query
+from dither.query.sql import parse
+from sql.survey import CATALOG
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+ASK = "ask> "
+
+
+def cases(name: str) -> list[tuple[str, str, str]]:
+    """(comment lines before, question, expected) for each case of a file."""
+    found: list[tuple[str, str, str]] = []
+    comment, question, expected = "", "", []
+    for line in [*(GOLDEN / name).read_text(encoding="utf-8").splitlines(), ASK]:
+        if line.startswith(ASK):
+            if question:
+                found.append((comment, question, "\n".join(expected).strip("\n")))
+                comment = ""
+            question, expected = line[len(ASK) :], []
+        elif line.startswith("# ") and not (question and not expected):
+            if question:
+                found.append((comment, question, "\n".join(expected).strip("\n")))
+                comment, question, expected = "", "", []
+            comment += line + "\n"
+        else:
+            expected.append(line)
+    return found
+
+
+def nodes(text: str) -> str:
+    found = resolve(parse(text, CATALOG), CATALOG, text)
+    who = f"each {found.unit} at most {found.max_rows} rows in {found.max_groups} groups" if found.by_unit else "each row"
+    rows = f", at least {found.rows.at_least} rows" if found.rows.at_least else ""
+    return f"{show_query(found.query)}\nbound {who}{rows}"
+
+
+def error(text: str) -> str:
+    with pytest.raises(QueryError) as refusal:
+        resolve(parse(text, CATALOG), CATALOG, text)
+    assert refusal.value.charged == "nothing"
+    assert refusal.value.fix
+    return str(refusal.value)
+
+
+@pytest.mark.parametrize(("name", "answer"), [("sql_to_nodes.txt", nodes), ("sql_to_error.txt", error)])
+def test_every_question_gives_what_the_file_says(name: str, answer: Callable[[str], str]) -> None:
+    known = cases(name)
+    assert len(known) > 50
+    if os.environ.get("UPDATE_GOLDEN"):
+        written = [f"{comment}{ASK}{question}\n{answer(question)}\n" for comment, question, _ in known]
+        (GOLDEN / name).write_text("\n".join(written), encoding="utf-8")
+        return
+    for _, question, expected in known:
+        assert answer(question) == expected, question
+
+
+@pytest.mark.parametrize("name", ["sql_to_nodes.txt", "sql_to_error.txt"])
+def test_no_question_stands_twice(name: str) -> None:
+    questions = [question for _, question, _ in cases(name)]
+    assert len(set(questions)) == len(questions)
