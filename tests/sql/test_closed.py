@@ -27,8 +27,6 @@ SCOPE = Scope("", (Field("t", "x", "t.x"),))
 READ = {*BINARY, *sql_expressions._READERS, exp.Column}
 KINDS = [found for found in vars(exp).values() if isinstance(found, type) and issubclass(found, exp.Expression)]
 CLASSES = sorted(set(KINDS), key=str)
-    {found for found in vars(exp).values() if isinstance(found, type) and issubclass(found, exp.Expression)}, key=str
-)
 QUESTIONS = [question for name in ("sql_to_nodes.txt", "sql_to_error.txt") for _, question, _ in cases(name)]
 WORDS = sorted(
     {word for question in QUESTIONS for word in question.replace("(", " ( ").replace(")", " ) ").replace(",", " , ").split()}
@@ -111,8 +109,5 @@ def test_precedence_is_that_of_sql() -> None:
 
 def test_ctes_cannot_multiply_without_end() -> None:
     names = ["people", *(f"c{i}" for i in range(30))]
-    steps = [
-        f"{new} AS (SELECT a.age FROM {old} a JOIN {old} b ON a.age = b.age)"
-        for old, new in itertools.pairwise(names)
-    ]
+    steps = [f"{new} AS (SELECT a.age FROM {old} a JOIN {old} b ON a.age = b.age)" for old, new in itertools.pairwise(names)]
     assert outcome(f"WITH {', '.join(steps)} SELECT COUNT(*) FROM c29") == "refused"
