@@ -195,6 +195,19 @@ def test_what_is_wrong_is_refused_where_it_stands(expression: Expression, span: 
     assert refused.value.fix
 
 
+def test_deep_expressions_are_refused_not_overflown() -> None:
+    deep: Expression = Column("i")
+    for _ in range(5000):
+        deep = Call("add", (deep, Literal(1)), (0, 5))
+    with pytest.raises(QueryError, match="nested"):
+        facts(deep, SCOPE)
+    fine: Expression = Column("any")
+    for _ in range(140):
+        fine = call("add", fine, 1)
+    assert evaluate(typed(fine, SCOPE), {"any": 1.0}) == 141
+    assert facts(fine, SCOPE).kind == "real"
+
+
 def test_choices_that_mix_kinds_are_cast() -> None:
     mixed = call("coalesce", column("wide"), Fraction(1, 2))
     row = {"wide": 2**53 + 1}

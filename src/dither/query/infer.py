@@ -18,9 +18,9 @@ from typing import Any
 from dither.errors import QueryError
 from dither.query.catalog import ColumnFacts, Key
 from dither.query.facts import Facts, double
-from dither.query.function import Function, family
 from dither.query.functions import FUNCTIONS, as_key, columns, evaluator, kind_of
 from dither.query.functions_dates import day_number, from_day_number
+from dither.query.kinds import check, choices, shallow
 from dither.query.nodes import Call, Column, Expression, Literal
 
 __all__ = ["MOST_VALUES", "Facts", "declared", "facts", "typed"]
@@ -57,6 +57,7 @@ def facts(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
     >>> found.low, found.high, found.nullable
     (Fraction(0, 1), Fraction(12, 1), False)
     """
+    shallow(expression)
     found = _known(expression, scope)
     if isinstance(expression, Column):
         return found
@@ -71,7 +72,7 @@ def typed(expression: Expression, scope: Mapping[str, Facts]) -> Expression:
     if not isinstance(expression, Call):
         return expression
     arguments = [typed(argument, scope) for argument in expression.arguments]
-    chosen = _choices(expression.name, len(arguments))
+    chosen = choices(expression.name, len(arguments))
     kinds = {place: _known(arguments[place], scope).kind for place in chosen}
     if "real" in kinds.values():
         for place, kind in kinds.items():
@@ -86,14 +87,7 @@ def _as_real(expression: Expression) -> Expression:
     return Call("to_real", (expression,), expression.span)
 
 
-def _choices(name: str, count: int) -> list[int]:
-    """The arguments of which one is handed on as it is."""
-    if name == "case":
-        return [*range(1, count - 1, 2), count - 1]
-    return list(range(count)) if name == "coalesce" else []
-
-
-# --- kinds and constants ----------------------------------------------------------------------------------------
+# --- bounds, kinds and NULL ---------------------------------------------------------------------------------------
 
 
 def _known(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
@@ -116,7 +110,7 @@ def _known(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
             fix="use a function from the list in the documentation.",
         )
     arguments = [_known(argument, scope) for argument in expression.arguments]
-    _check(expression, function, arguments)
+    check(expression, function, arguments)
     return function.infer(arguments)
 
 
@@ -132,53 +126,6 @@ def _constant(value: Any) -> Facts:
         place = day_number(value)
         return Facts(kind, place, place, False)
     return Facts(kind, nullable=value is None)
-
-
-def _check(call: Call, function: Function, arguments: list[Facts]) -> None:
-    count = len(arguments)
-    if (
-        count < function.least
-        or (function.most is not None and count > function.most)
-        or (call.name == "case" and count % 2 == 0)
-    ):
-        raise QueryError(
-            f"{call.name} does not take {count} arguments.", span=call.span, fix=f"{call.name}: {function.meaning}."
-        )
-    for place, (written, known) in enumerate(zip(call.arguments, arguments, strict=True)):
-        span = written.span or call.span
-        accepted = _accepted(call.name, function, place, count)
-        if known.kind != "null" and known.kind not in accepted:
-            raise QueryError(
-                f"{call.name} cannot be applied to a {known.kind}.", span=span, fix=_kind_fix(accepted, known.kind)
-            )
-        if function.constant(place) and not isinstance(written, Literal):
-            raise QueryError(f"{call.name} needs a constant here.", span=span, fix="write a number or a text in its place.")
-    alike = _choices("case", count) if call.name == "case" else list(range(count)) if function.alike else []
-    together = {arguments[place].kind for place in alike}
-    chosen = {arguments[place].kind for place in _choices(call.name, count)}
-    if family(list(together)) is None or {"date", "timestamp"} <= chosen:
-        kinds = ", ".join(sorted(together - {"null"}))
-        raise QueryError(f"{call.name} mixes kinds that do not go together: {kinds}.", span=call.span, fix="cast one of them.")
-    values = [argument.value if isinstance(argument, Literal) else None for argument in call.arguments]
-    reason = function.refuse(values) if function.refuse is not None else None
-    if reason is not None:
-        raise QueryError(f"{call.name} cannot be computed: {reason}.", span=call.span, fix="change the constant.")
-
-
-def _accepted(name: str, function: Function, place: int, count: int) -> tuple[str, ...]:
-    if name == "case" and place % 2 == 0 and place < count - 1:
-        return ("bool",)
-    return function.accepted(place)
-
-
-def _kind_fix(accepted: tuple[str, ...], kind: str) -> str:
-    if accepted == ("bool",) and kind in ("int", "real"):
-        return "write a condition, such as x <> 0."
-    if "int" in accepted and kind in ("bool", "text"):
-        return "write CAST(... AS INTEGER) or CAST(... AS DOUBLE) around it, or CASE WHEN ... THEN 1 ELSE 0 END."
-    if kind == "text" and "date" in accepted:
-        return "write CAST(... AS DATE) around it, or DATE 'yyyy-mm-dd'."
-    return f"give it {' or '.join(accepted)}."
 
 
 # --- domains ----------------------------------------------------------------------------------------------------
