@@ -10,10 +10,27 @@ from dither.query.nodes import Call, Expression, Literal
 MOST_DEPTH = 150  # deeper expressions would be refused by Python's own limit, with a worse message
 
 SPELT = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "neg": "-", "concat": "||",
-    "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "in_list": "IN", "is_null": "IS NULL",
-    "to_int": "CAST AS INTEGER", "to_real": "CAST AS DOUBLE", "to_text": "CAST AS VARCHAR", "to_date": "CAST AS DATE",
-    "to_bool": "CAST AS BOOLEAN", "weekday": "ISODOW",
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "mod": "%",
+    "neg": "-",
+    "concat": "||",
+    "eq": "=",
+    "ne": "<>",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "in_list": "IN",
+    "is_null": "IS NULL",
+    "to_int": "CAST AS INTEGER",
+    "to_real": "CAST AS DOUBLE",
+    "to_text": "CAST AS VARCHAR",
+    "to_date": "CAST AS DATE",
+    "to_bool": "CAST AS BOOLEAN",
+    "weekday": "ISODOW",
 }
 WORDS = {
     "int": "a whole number",
