@@ -88,10 +88,12 @@ def _check_count(call: Call, function: Function) -> None:
     count = len(call.arguments)
     too_many = function.most is not None and count > function.most
     if count < function.least or too_many or (call.name == "case" and count % 2 == 0):
-        number = "1 argument" if count == 1 else f"{count} arguments"
-        raise QueryError(
-            f"{spelt(call.name)} does not take {number}.", span=call.span, fix=f"give it what it needs: {function.meaning}."
-        )
+        fix = f"write it with {'' if function.most else 'at least '}{_arguments(function.least)}."
+        raise QueryError(f"{spelt(call.name)} does not take {_arguments(count)}.", span=call.span, fix=fix)
+
+
+def _arguments(count: int) -> str:
+    return "1 argument" if count == 1 else f"{count} arguments"
 
 
 def _check_argument(call: Call, function: Function, place: int, written: Expression, kind: str) -> None:
