@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+_POINTS = 1024
 _UP = 1 + 1e-9  # covers the rounding of a few dozen float operations
 
 
@@ -57,17 +58,25 @@ def two(first: Floats, second: Floats, confidence: float, gaussian: bool) -> Flo
         wide: Floats = np.hypot(first, second) * (NormalDist().inv_cdf((1 + confidence) / 2) * _UP)
         return wide
     top = np.maximum(first, second)
-    safe = np.where(top > 0, top, 1.0)
-    a = np.minimum(np.minimum(first, second) / safe, 1 / 1.001)  # the smaller one, with the larger moved up by 0.1 %
+    smaller = np.minimum(first, second) / np.where(top > 0, top, 1.0)
+    reach: Floats = top * _pairs(confidence)[np.ceil(smaller * _POINTS).astype(np.int64)]
+    return reach
+
+
+@lru_cache(maxsize=64)
+def _pairs(confidence: float) -> Floats:
+    """The radius of L_1 + a L_2 for a = 0, 1/1024, ..., 1: it grows with a, so the next point above is safe."""
+    a = np.minimum(np.arange(_POINTS + 1) / _POINTS, 1 / 1.001)  # at 1 the larger scale is moved up by 0.1 %
+    moved = np.where(np.arange(_POINTS + 1) / _POINTS > a, 1.001, 1.0)
     allowed = 1 - confidence
     low, high = np.full_like(a, -math.log(allowed)), np.full_like(a, 2 - 2 * math.log(allowed))
-    with np.errstate(under="ignore", divide="ignore"):
-        for _ in range(30):
+    with np.errstate(under="ignore"):
+        for _ in range(50):
             t = (low + high) / 2
-            beyond = (np.exp(-t) - a * a * np.exp(-t / np.where(a > 0, a, 1e-300))) / (1 - a * a) > allowed
+            beyond = (np.exp(-t) - a * a * np.exp(-t / np.maximum(a, 1e-9))) / (1 - a * a) > allowed
             low, high = np.where(beyond, t, low), np.where(beyond, high, t)
-    reach: Floats = top * high * (1.001 * _UP)
-    return reach
+    found: Floats = high * moved * _UP
+    return found
 
 
 def _mixture(units: list[float]) -> Callable[[float], float]:
