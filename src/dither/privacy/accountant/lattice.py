@@ -24,7 +24,7 @@ from dither.privacy.accountant.product import Guide, Product
 from dither.privacy.parts.base import Floats
 
 MOST_NODES = 1 << 17
-MOST_BALLS = 1500
+MOST_BALLS = 6000
 _TAIL = 21.0
 _DROPPED = 5e-8  # the share of nodes that are bounded instead of computed
 
@@ -69,20 +69,25 @@ class Lattice:
         found: Floats = -math.expm1(-s) * (math.exp(-c * s) / one + 1) / two * c
         return found
 
-    def prepare(self) -> None:
-        """Evaluate the nodes that count in balls; bound the others."""
+    def choose(self) -> int:
+        """Which nodes count; returns how many."""
         t: Floats = self.t_unit * np.arange(1, self.nodes + 1, dtype=np.float64)
-        self.first = self.whole.value(acb(self.c))
         rest = np.exp(self.whole.sizes(self.c, t)) * self._kernel(t)
         order = np.argsort(rest)
         cumulated = np.cumsum(rest[order])
         small = int(np.searchsorted(cumulated, _DROPPED * float(self._kernel(np.zeros(1))[0] + rest.sum())))
         small = max(small, self.nodes - MOST_BALLS)
+        self.chosen = [int(j + 1) for j in np.sort(order[small:])]
+        self.dropped = float(cumulated[small - 1]) if small else 0.0
+        return self.nodes - small
+
+    def prepare(self) -> None:
+        """Evaluate the nodes that count in balls; bound the others."""
+        self.first = self.whole.value(acb(self.c))
         unit = 2 * arb.pi() / (self.period * ball(self.step))
-        kept = [acb(self.c, unit * int(j + 1)) for j in np.sort(order[small:])]
+        kept = [acb(self.c, unit * j) for j in self.chosen]
         self.kept = [(acb(self.c), self.first / 2)] + [(z, self.whole.value(z)) for z in kept]
-        dropped = float(cumulated[small - 1]) if small else 0.0
-        self.bound = self.first.real * arb((dropped + self.tail) * (1 + 1e-6)) / arb(self.c)
+        self.bound = self.first.real * arb((self.dropped + self.tail) * (1 + 1e-6)) / arb(self.c)
 
     def __call__(self, epsilon: Fraction) -> arb:
         s = ball(self.step)

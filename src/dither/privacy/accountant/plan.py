@@ -1,7 +1,8 @@
 """Which certified evaluators to use for a composition, tightest first.
 
 0. A few equal subsampled Gaussian releases: a law on a fine grid that dominates theirs (grid.py).
-1. Everything on one lattice of workable size: exact sum over one period (lattice.py).
+1. Everything on one lattice of workable size: exact sum over one period (lattice.py), or,
+   for few releases, over all values (atoms.py).
 2. The integrand dies out by itself, as with Gaussian noise: the plain contour (contour.py).
 3. Heavy atoms at the ends of each loss, as with Laplace noise: the law of "every release hit an end" is a lattice and
    goes to lattice.py; the rest is a smooth positive measure, to which smoothing costs only second order in tau.
@@ -16,12 +17,15 @@ from fractions import Fraction
 
 from flint import arb
 
+from dither.privacy.accountant.atoms import listed
 from dither.privacy.accountant.contour import Contour
 from dither.privacy.accountant.grid import MOST as MOST_ON_GRID
 from dither.privacy.accountant.grid import Grid
 from dither.privacy.accountant.lattice import Lattice
 from dither.privacy.accountant.product import Guide, Product
 from dither.privacy.parts import Part, SubsampledGaussian
+
+MANY = 200
 
 Parts = tuple[tuple[Part, int], ...]
 Evaluator = Callable[[Fraction], arb]
@@ -48,8 +52,7 @@ class Plan:
             return [Grid(part, count, self.guide, epsilon, log_delta)]
         lattice = Lattice(self.whole, self.guide, epsilon, log_delta)
         if lattice.feasible:
-            lattice.prepare()
-            return [lattice]
+            return [_exact(lattice)]
         plain = Contour(self.whole, None, self.guide, epsilon, log_delta, smooth=False)
         if plain.nodes:
             plain.prepare()
@@ -69,6 +72,15 @@ class Plan:
         rest = Contour(self.whole, ends, Guide(self.whole, ends, self.scale), epsilon, log_delta, smooth=True)
         if not rest.nodes:
             return []
-        atoms.prepare()
         rest.prepare()
-        return [atoms, rest]
+        return [_exact(atoms), rest]
+
+
+def _exact(lattice: Lattice) -> Evaluator:
+    """The lattice's integral, or the list of its values where nearly every node would count."""
+    if lattice.choose() > MANY:
+        found = listed(lattice.whole)
+        if found is not None:
+            return found
+    lattice.prepare()
+    return lattice

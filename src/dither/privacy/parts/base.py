@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import acb
+from flint import acb, arb
 from numpy.typing import NDArray
 
 from dither.errors import PriceError
@@ -32,6 +32,10 @@ class Transform(ABC):
     @property
     def lattice(self) -> tuple[Fraction, Fraction] | None:
         """(offset, step) with L always in offset + step * integers, if there is such a step."""
+        return None
+
+    def atoms(self) -> list[tuple[Fraction, arb]] | None:
+        """Every value of L with its probability as a ball, if there are few of them."""
         return None
 
     @abstractmethod

@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import SupportsIndex
 
 import numpy as np
-from flint import acb
+from flint import acb, arb
 
 from dither.exact.balls import ball, exp
 from dither.exact.numbers import Number, positive, whole
@@ -102,6 +102,13 @@ class DiscreteLaplace(Part):
     @property
     def spread(self) -> float:
         return float(self.epsilon)
+
+    def atoms(self) -> list[tuple[Fraction, arb]] | None:
+        if self.steps > 64:
+            return None
+        k, a = self.steps, exp(-self.epsilon / self.steps)
+        inner = [(self.epsilon * (k - 2 * x) / k, (1 - a) / (1 + a) * a**x) for x in range(1, k)]
+        return [*self.ends.atoms(), *inner]
 
     def phi(self, z: acb) -> acb:
         if self.steps == 1:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from flint import acb
+from flint import acb, arb
 
 from dither.exact.balls import ball, exp
 from dither.exact.numbers import Number, between, positive
@@ -40,6 +40,10 @@ class TwoEnds(Transform):
     @property
     def spread(self) -> float:
         return float(self.epsilon)
+
+    def atoms(self) -> list[tuple[Fraction, arb]]:
+        upper = 1 / (1 + exp(-self.inner))
+        return [(self.epsilon, upper), (-self.epsilon, upper * exp(-self.epsilon))]
 
     def phi(self, z: acb) -> acb:
         e = ball(self.epsilon)
@@ -93,6 +97,9 @@ class Response(Part):
     def spread(self) -> float:
         return float(self.epsilon)
 
+    def atoms(self) -> list[tuple[Fraction, arb]]:
+        return self.ends.atoms()
+
     def phi(self, z: acb) -> acb:
         return self.ends.phi(z)
 
@@ -140,6 +147,9 @@ class BoundedRange(Part):
     @property
     def spread(self) -> float:
         return float(self.epsilon)
+
+    def atoms(self) -> list[tuple[Fraction, arb]]:
+        return self.ends.atoms()
 
     def phi(self, z: acb) -> acb:
         return self.ends.phi(z)

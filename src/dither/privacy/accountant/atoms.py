@@ -1,0 +1,52 @@
+"""delta(epsilon) of a few releases with finitely many outcomes, by listing every value of the sum in balls.
+
+With few releases a lattice law's transform does not die out, so nearly all nodes of its period would count; listing the
+values is exact and cheaper.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from flint import arb
+
+from dither.exact.balls import ball
+from dither.privacy.accountant.product import Product
+
+MOST_WORK = 30_000
+
+Law = dict[Fraction, arb]
+
+
+class Atoms:
+    """delta of a law given value by value."""
+
+    def __init__(self, law: Law) -> None:
+        self.law = law
+
+    def __call__(self, epsilon: Fraction) -> arb:
+        found = arb(0)
+        for value, weight in self.law.items():
+            if value > epsilon:
+                found -= weight * ball(epsilon - value).expm1()
+        return found
+
+
+def listed(product: Product) -> Atoms | None:
+    """The evaluator, or None if a factor has too many outcomes or the list would be too long."""
+    law: Law = {Fraction(0): arb(1)}
+    work = 0
+    for factor, count in product.factors:
+        one = factor.atoms()
+        if one is None or count > MOST_WORK:
+            return None
+        for _ in range(count):
+            work += len(law) * len(one)
+            if work > MOST_WORK:
+                return None
+            grown: Law = {}
+            for value, weight in law.items():
+                for more, share in one:
+                    grown[value + more] = grown.get(value + more, arb(0)) + weight * share
+            law = grown
+    return Atoms(law)
