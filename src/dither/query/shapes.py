@@ -133,11 +133,14 @@ def _hop(table: str, catalog: Catalog) -> tuple[str, str] | None:
 
 
 def _owned(node: Scan, own: str, hop: tuple[str, str], names: tuple[str, ...], catalog: Catalog) -> Relation:
-    """The rows joined to the parent row they point to, which says whose they are. No parent: nobody's, dropped."""
+    """The rows joined to the parent row they point to, which says whose they are. No parent: nobody's, dropped.
+
+    That referenced columns are unique is checked when the sources are opened (engines/sources.py).
+    """
     parent, column = hop
-    if catalog.tables[parent].key != column:
+    if column not in columns_of(catalog.tables[parent]):
         raise QueryError(
-            f"{node.table} belongs to a row of {parent} by {column}, which is not declared to be unique.",
+            f"{node.table} belongs to a row of {parent} by {column}, which the catalog does not declare.",
             span=node.span,
             fix=f'declare key = "{column}" for {parent} in the catalog.',
         )
