@@ -157,14 +157,14 @@ def _together(evaluators: list[Evaluator]) -> Bound:
 def _delta(parts: Parts, at: Fraction) -> Fraction:
     exact = closed.delta(parts) or bounded.delta(parts)
     if exact is not None:
-        return max(upper(exact(at)), Fraction(0))
+        return Fraction(0) if (value := exact(at)).is_zero() else _upper(value)
     plan = Plan(parts)
     found, log_delta = Fraction(1), plan.guide.log_delta(float(at))
     for _ in range(4):
         bound = _together(plan.evaluators(float(at), log_delta))(at)
-        found = min(found, max(upper(bound), Fraction(0)))
+        found = min(found, _upper(bound))
         # The guide's first guess can be far too high near the largest loss; then look again, more finely.
-        if found == 0 or log_delta <= _log(found) + 3:
+        if log_delta <= _log(found) + 3:
             break
         log_delta = _log(found)
     return found
@@ -198,9 +198,15 @@ def _search(bound: Bound, target: Fraction, start: float, slope: float) -> Fract
 
 def _excess(value: arb, target: Fraction) -> float:
     """ln(upper end / target) as a float whose sign is certain: above 0 unless the ball lies below the target."""
-    top = upper(value)
-    if top <= 0:
-        return -math.inf
+    top = value.upper()
+    if not top > 0:
+        return -math.inf if top <= 0 else math.inf
     with working(64):
-        off = float((ball(top) / ball(target)).log())
-    return min(off, 0.0) if top <= target else max(off, 1e-15)
+        off = float((top / ball(target)).log())
+    return min(off, 0.0) if top <= ball(target) else max(off, 1e-15)
+
+
+def _upper(value: arb) -> Fraction:
+    """A rational not below the ball and not below 0; what is tiny beyond use is rounded up to 2^-4000."""
+    least = arb(2) ** -4000
+    return upper(least) if value < least else upper(value)

@@ -117,7 +117,7 @@ class SubsampledGaussian(Part):
     def _log_integral(self, a: Complexes) -> Complexes:
         """ln I(a) in floats; infinite for orders too large to be of use, which the guide skips."""
         s = float(self.sigma)
-        most = 500 * max(1.0, s)
+        most = 200 * max(1.0, s)
         step, powers, _ = self._terms(np.clip(a.real, -most, most) + 1j * a.imag)
         top = powers.real.max(axis=1)
         sums = np.exp(powers - top[:, None]).sum(axis=1)

@@ -1,0 +1,114 @@
+"""Certified composition against the exact optimum: epsilon, gap, time and memory for every row of the reference table.
+
+    python benchmarks/accounting.py
+
+Each row is priced three times in this process after one warm-up; the best time is shown. Memory is the peak of Python
+allocations during one more run. With `dp_accounting` installed, its value and time stand beside ours as a ratio.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+import tracemalloc
+from collections.abc import Callable
+from fractions import Fraction
+
+from dither.privacy import parts
+from dither.privacy.losses import Curve, Loss, total
+
+try:
+    from dp_accounting.pld import privacy_loss_distribution as pld
+except ImportError:
+    pld = None
+
+DELTA = Fraction(1, 10**6)
+MILLION = 10**6
+
+
+def rows() -> list[tuple[str, Loss, float, str]]:
+    """(name, loss, exact epsilon, how exact it is)."""
+    mixed = [(parts.Laplace("0.1"), 50), (parts.Gaussian("1/400"), 100), (parts.Response("0.2"), 20)]
+    hetero = [(parts.Response("0.05"), 50), (parts.Response("0.1"), 50), (parts.Response("0.2"), 10)]
+    return [
+        ("100 Laplace 0.1", Curve.of(parts.Laplace("0.1"), 100), 4.692667414680, "exact"),
+        ("1000 Gaussian sigma 50", Curve.of(parts.Gaussian("1/2500"), 1000), 2.921600590427, "exact"),
+        ("50 Laplace, 100 Gaussian, 20 response", total([Curve.of(p, n) for p, n in mixed]), 6.0175694516, "exact"),
+        ("100 response 0.1", Curve.of(parts.Response("0.1"), 100), 4.774567588108, "exact"),
+        ("1000 Laplace 1", Curve.of(parts.Laplace(1), 1000), 486.297509443, "exact"),
+        ("1e6 Laplace 0.001", Curve.of(parts.Laplace("0.001"), MILLION), 4.885616941379, "exact"),
+        ("1e6 Gaussian sigma 1000", Curve.of(parts.Gaussian("1e-6"), MILLION), 4.886554117462, "exact"),
+        ("100 (0.1, 1e-9)", Curve.of(parts.Response("0.1", "1e-9"), 100), 4.787723760812, "exact"),
+        ("50 x 0.05, 50 x 0.1, 10 x 0.2", total([Curve.of(p, n) for p, n in hetero]), 4.741278468855, "exact"),
+        ("100 bounded range 0.1", Curve.of(parts.BoundedRange("0.1"), 100), 2.246026, "six digits"),
+        ("1000 subsampled q 0.01 sigma 1", Curve.of(parts.SubsampledGaussian("0.01", 1), 1000), 2.12452, "at most"),
+        ("100 discrete Gaussian sigma 10", Curve.of(parts.DiscreteGaussian(1, 100), 100), 4.886570745862, "convolved"),
+        ("1e6 response 0.001", Curve.of(parts.Response("0.001"), MILLION), float("nan"), "-"),
+        ("1e6 discrete Gaussian sigma 1000", Curve.of(parts.DiscreteGaussian(1, MILLION), MILLION), float("nan"), "-"),
+        ("1e6 subsampled q 0.001 sigma 1", Curve.of(parts.SubsampledGaussian("0.001", 1), MILLION), float("nan"), "-"),
+    ]
+
+
+def best(work: Callable[[], object], times: int = 3) -> float:
+    """The shortest of a few runs, in milliseconds."""
+    found = float("inf")
+    for _ in range(times):
+        begin = time.perf_counter()
+        work()
+        found = min(found, time.perf_counter() - begin)
+    return found * 1e3
+
+
+def peak(work: Callable[[], object]) -> float:
+    """The peak of Python allocations, in megabytes."""
+    tracemalloc.start()
+    work()
+    found = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found / 1e6
+
+
+def verdict(gap: float, ms: float, mb: float, kind: str, million: bool) -> str:
+    if kind == "at most":
+        good = gap <= 0
+    else:
+        good = kind == "-" or -5e-7 <= gap <= 1e-6
+    return "met" if good and (not million or (ms <= 50 and mb <= 200)) else "missed"
+
+
+def peers() -> list[tuple[str, Callable[[], float], str]]:
+    """The same compositions by dp_accounting, where it is installed."""
+    if pld is None:
+        return []
+    return [
+        ("100 Laplace 0.1", lambda: pld.from_laplace_mechanism(10).self_compose(100).get_epsilon_for_delta(1e-6), ""),
+        ("1000 Gaussian sigma 50", lambda: pld.from_gaussian_mechanism(50).self_compose(1000).get_epsilon_for_delta(1e-6), ""),
+    ]
+
+
+def main() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"{'composition':40} {'epsilon':>16} {'exact':>16} {'gap':>10} {'ms':>8} {'MB':>6}  target")
+    ours: dict[str, float] = {}
+    for name, loss, exact, kind in rows():
+        found = float(loss.epsilon(DELTA))
+        gap = found / exact - 1
+
+        def price(loss: Loss = loss) -> Fraction:
+            return loss.epsilon(DELTA)
+
+        ms, mb = best(price), peak(price)
+        ours[name] = ms
+        met = verdict(gap, ms, mb, kind, name.startswith("1e6"))
+        print(f"{name:40} {found:16.10f} {exact:16.10f} {gap:10.1e} {ms:8.1f} {mb:6.1f}  {met}")
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    print(f"resident memory grew by {grown:.0f} MB over the whole run")
+    for name, work, _ in peers():
+        value, ms = work(), best(work, 1)
+        print(f"dp_accounting {name}: epsilon {value:.8f}, {ms:.0f} ms, {ms / ours[name]:.0f} x our time")
+    if pld is None:
+        print("dp_accounting is not installed: no peer to compare with")
+
+
+if __name__ == "__main__":
+    main()
