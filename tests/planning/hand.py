@@ -15,7 +15,7 @@ from dither.query.resolve import Resolved
 from dither.query.work import UNIT, Group
 
 REGIONS = ("east", "north", "south")
-AGE = Facts("int", Fraction(0), Fraction(120), True, True, None, Fraction(1))
+AGE = Facts("int", Fraction(0), Fraction(120), True, True, tuple(range(121)), Fraction(1))
 WAGE = Facts("real", Fraction(-10), Fraction(50), False)
 SCOPE = {
     "age": AGE,

@@ -72,10 +72,14 @@ def _relative(noise: Noise) -> float:
 
 def choose(drafts: Sequence[Draft], bounding: Bounding, price: Price, discover: bool) -> Choice:
     """The better of the two ways."""
-    ways = [_pure(drafts, bounding, price, discover)]
-    if price.delta and any(not isinstance(draft.measure, Bins) for draft in drafts):
-        ways.append(_gaussian(drafts, bounding, price, discover))
-    return min(ways, key=lambda way: way.error)
+    pure = _pure(drafts, bounding, price, discover)
+    if not price.delta or all(isinstance(draft.measure, Bins) for draft in drafts):
+        return pure
+    try:
+        smooth = _gaussian(drafts, bounding, price, discover)
+    except (ArgumentError, QueryError):  # no Gaussian within range at this (epsilon, delta): the other way stands
+        return pure
+    return min(pure, smooth, key=lambda way: way.error)
 
 
 def _pure(drafts: Sequence[Draft], bounding: Bounding, price: Price, discover: bool) -> Choice:

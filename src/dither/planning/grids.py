@@ -1,8 +1,8 @@
 """The public grid a number is put on before it is added up. The choice depends on the catalog and the question alone.
 
-    declared step         as declared, from the declared low end
+    declared step         as declared, from the declared low end (whole numbers over a wide range: as without one)
     no step, added up     the smallest power of two (1 or more for whole numbers) that leaves at most 2^22 steps
-    no step, squared      the same with 2^11 steps, and for quantiles with 2^10
+    no step, squared      the same with 2^11 steps, and for quantiles with 2^12
 
 Why 2^22: sums over 2^40 rows stay within 2^62, where arrays of 64-bit integers and their noise live. Why 2^11: the same for
 squares. Wider declared grids are added up in the engine's 128 bits and get their noise one number at a time; a grid of more
@@ -19,7 +19,7 @@ from dither.query.facts import Facts
 from dither.query.nodes import Aggregate, Expression
 from dither.query.work import Quantised
 
-SUMS, SQUARES, BINS = 1 << 22, 1 << 11, 1 << 10
+SUMS, SQUARES, BINS = 1 << 22, 1 << 11, 1 << 12
 WIDEST = 1 << 40
 ROWS = 1 << 40
 NARROW = 1 << 62
@@ -37,7 +37,7 @@ def fits(row: int) -> bool:
 def summed(argument: Expression, facts: Facts, asked: Aggregate) -> Quantised:
     """For sums and means: the declared step if there is one."""
     low, high = bounds(facts, asked)
-    if facts.step is None:
+    if facts.step is None or (facts.whole and facts.step == 1 and high - low > SUMS):
         return _power_of_two(argument, low, high, SUMS, facts.whole)
     steps = max(1, math.ceil((high - low) / facts.step))
     if steps > WIDEST:
@@ -46,8 +46,6 @@ def summed(argument: Expression, facts: Facts, asked: Aggregate) -> Quantised:
             span=asked.span,
             fix="declare a coarser step, or narrower bounds.",
         )
-    if facts.whole and facts.step == 1 and steps > SUMS:
-        return _power_of_two(argument, low, high, SUMS, True)
     return Quantised(argument, low, facts.step, steps)
 
 

@@ -93,21 +93,25 @@ class Noise:
         return int(mechanism.release(rank_scores(histogram, measure.argument.steps + 1, p)))
 
 
-def rank_scores(histogram: dict[int, int], bins: int, p: Fraction) -> list[int]:
+def rank_scores(histogram: dict[int, int], bins: int, p: Fraction) -> NDArray[np.int64]:
     """score(b) = -max(0, W(<b) - p W, p W - W(<=b)) times p's denominator: 0 where b is a p-quantile, else minus how far
     its rank is off. With p = a/d, W(<b) d - a W = (d - a) W(<b) - a W(>=b): a row of weight w moves it by at most
-    w max(a, d - a), and under replacement by at most w d.
+    w max(a, d - a), and under replacement by at most w d. Scores are cut at -2^62, which moves no two of them apart.
 
-    >>> rank_scores({0: 1, 2: 3}, 4, Fraction(1, 2))
+    >>> rank_scores({0: 1, 2: 3}, 4, Fraction(1, 2)).tolist()
     [-2, -2, 0, -4]
     """
     a, d = p.numerator, p.denominator
-    weights = np.zeros(bins, dtype=object)
+    # 2^40 rows of weight 2^16 each, times d, stay within 64 bits if d is small; the choice depends on p alone.
+    kind = np.int64 if fits(SCALE * d) else object
+    weights = np.zeros(bins, dtype=kind)
     for b, weight in histogram.items():
-        weights[b] = weight
+        weights[b] = min(weight, NARROW // d) if kind is np.int64 else weight
     upto = np.cumsum(weights)
     target = a * upto[-1]
-    return [-max(0, d * (have - own) - target, target - d * have) for have, own in zip(upto, weights, strict=True)]
+    off = np.maximum(np.maximum(d * (upto - weights) - target, target - d * upto), 0)
+    scores: NDArray[np.int64] = -np.minimum(off, NARROW).astype(np.int64)
+    return scores
 
 
 def rank_sensitivity(p: Fraction, max_rows: int) -> int:

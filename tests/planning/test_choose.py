@@ -1,0 +1,154 @@
+"""Which noise, which keys, which grid: decided by the catalog and the question, and refused with a way out."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dither.errors import QueryError
+from dither.mechanisms import Gaussian, Geometric
+from dither.planning import grids
+from dither.planning.bounding import Bounding
+from dither.planning.choose import combinations, public_keys
+from dither.planning.finish import release, table
+from dither.planning.noises import Draft, Noise
+from dither.planning.readings import Linear, Ratio
+from dither.query.catalog import Rows
+from dither.query.facts import Facts
+from dither.query.nodes import Column, Named
+from dither.query.work import Cell, Group, Quantised, Sums
+from planning.hand import AGE, WAGE, ask, planned, query
+
+DELTA = Fraction(1, 10**6)
+
+
+def test_the_noise_with_the_smaller_error_is_taken() -> None:
+    asked = query(ask("n", "count"), keys=("region", "age"))
+    few, many = (planned(asked, 1, DELTA, max_groups=groups) for groups in (1, 60))
+    assert isinstance(few.noises[0].mechanism, Geometric)
+    assert few.loss.pair() == (1, 0)  # the delta is not spent where it buys nothing
+    assert isinstance(many.noises[0].mechanism, Gaussian)
+    assert many.loss.pair() == (1, DELTA)
+    pure = planned(asked, 1, max_groups=60)
+    assert many.noises[0].variance < pure.noises[0].variance
+
+
+def test_pure_questions_never_get_gaussian_noise() -> None:
+    assert not planned(query(ask("n", "count"), keys=("region", "age")), 1, max_groups=60).noises[0].gaussian
+
+
+def test_keys_that_are_not_public_need_a_delta_and_say_both_ways_out() -> None:
+    with pytest.raises(QueryError, match=r"values.*delta"):
+        planned(query(ask("n", "count"), keys=("town",)))
+    plan = planned(query(ask("n", "count"), keys=("town",)), 1, DELTA, max_groups=3)
+    assert plan.threshold is not None
+    assert plan.threshold.keys_per_unit == 3
+    assert planned(query(ask("n", "count"), keys=("town",)), 1, DELTA, neighbours="replace").threshold.keys_per_unit == 2  # type: ignore[union-attr]
+
+
+def test_max_groups_has_to_be_declared() -> None:
+    with pytest.raises(QueryError, match="max_groups"):
+        planned(query(ask("n", "count"), keys=("region",)), max_rows=5, max_groups=None)
+    assert planned(query(ask("n", "count")), max_rows=5, max_groups=None).bounding.max_groups == 1
+
+
+def test_too_many_public_groups_are_refused() -> None:
+    wide = Facts("int", values=tuple(range(10_000)))
+    with pytest.raises(QueryError, match="110000 public groups"):
+        public_keys([Named("a", Column("a")), Named("b", Column("b"))], [wide, Facts("int", values=tuple(range(11)))])
+
+
+def test_discovered_keys_are_shown_by_their_units_and_nothing_else() -> None:
+    plan = planned(query(ask("n", "count"), keys=("town",)), 4, Fraction(1, 1000))
+    sure, never = Group(("big",), 10**6, ((10**6,),)), Group(("none",), 0, ((0,),))
+    for _ in range(20):
+        assert [row[0] for row in table(plan, release(plan, [sure, never])).rows] == ["big"]
+    assert table(plan, release(plan, [])).rows == ()
+
+
+def test_keys_come_sorted_with_null_last() -> None:
+    assert combinations((("b", "a", None), (True, False))) == [
+        *(("a", flag) for flag in (False, True)),
+        *(("b", flag) for flag in (False, True)),
+        *((None, flag) for flag in (False, True)),
+    ]
+    assert combinations((("", "x"),)) == [("",), ("x",)]
+
+
+def test_joint_releases_are_shared() -> None:
+    plan = planned(query(ask("n", "count"), ask("a", "avg", "wage"), ask("s", "sum", "wage"), ask("c", "count", "wage")))
+    assert len(plan.noises) == 1
+    assert plan.noises[0].draft.cells == 2  # the catalog says that wage is never NULL
+    nullable = planned(query(ask("n", "count"), ask("a", "avg", "age")))
+    assert nullable.noises[0].draft.cells == 3
+    assert planned(query(ask("a", "avg", "age"))).noises[0].draft.cells == 2
+    two = planned(query(ask("n", "count"), ask("a", "avg", "age"), ask("w", "avg", "wage")))
+    count = two.reading("n")
+    assert isinstance(count, Linear)
+    assert {term.noise for term in count.terms} == {0, 1}  # both columns' counts, weighted
+    alone = planned(query(ask("n", "count"), ask("a", "avg", "wage")), two.noises[1].mechanism.epsilon).reading("n")
+    assert count.half(two.noises, Fraction(19, 20)) < alone.half(  # type: ignore[union-attr]
+        planned(query(ask("n", "count"), ask("a", "avg", "wage")), two.noises[1].mechanism.epsilon).noises, Fraction(19, 20)
+    )
+
+
+def test_a_sum_alone_is_not_charged_for_its_offset() -> None:
+    asked = query(ask("s", "sum", "wage"))
+    noise = planned(asked).noises[0]
+    assert noise.draft.cells == 1
+    step = noise.draft.measure.cells[0].argument.step
+    assert noise.draft.row * step == 50  # max(|-10|, |50|), where the range is 60
+
+
+def test_grids_are_public_and_fit() -> None:
+    x = Column("x")
+    asked = ask("s", "sum", "x")
+    wage = grids.summed(x, WAGE, asked)
+    assert 2**20 <= wage.steps <= 2**22
+    assert wage.low <= -10
+    assert wage.low + wage.step * wage.steps >= 50
+    assert grids.summed(x, AGE, asked) == Quantised(x, Fraction(0), Fraction(1), 120)
+    assert grids.summed(x, Facts("int", Fraction(0), Fraction(2**62), whole=True, step=Fraction(1)), asked).steps <= 2**22
+    cents = Facts("real", Fraction(0), Fraction(250000), step=Fraction(1, 100))
+    assert grids.summed(x, cents, asked).steps == 25_000_000
+    with pytest.raises(QueryError, match="2\\^40"):
+        grids.summed(x, Facts("real", Fraction(0), Fraction(10**9), step=Fraction(1, 10**9)), asked)
+    point = grids.summed(x, Facts("real", Fraction(3), Fraction(3)), asked)
+    assert point.steps >= 1
+    with pytest.raises(QueryError, match="no bounds"):
+        grids.summed(x, Facts("real"), asked)
+
+
+def test_wide_grids_get_their_noise_number_by_number() -> None:
+    row = 2**30
+    noise = Noise(Draft(Sums((Cell(constant=row),), 1), row, False, 1.0, ""), Geometric(epsilon=1, sensitivity=row))
+    exact = row * 2**40 * 5  # beyond 64 bits
+    found = noise.release([(exact,)])
+    assert abs(int(found[0, 0]) - exact) < row * 100
+    narrow = Noise(Draft(Sums((Cell(constant=1),), 1), 1, False, 1.0, ""), Geometric(epsilon=1, sensitivity=1))
+    assert np.isfinite(narrow.release([(2**100,), (-(2**100),)]).astype(float)).all()  # held at the ends, never an error
+
+
+def test_noise_out_of_range_is_refused_in_words() -> None:
+    with pytest.raises(QueryError, match="out of range"):
+        planned(query(ask("a", "avg", "wage")), Fraction(1, 10**9))
+
+
+def test_a_public_minimum_speaks_only_of_values_that_are_there() -> None:
+    from_all = planned(query(ask("a", "avg", "wage")), rows=Rows(at_least=100)).readings[0]
+    from_some = planned(query(ask("a", "avg", "age")), rows=Rows(at_least=100)).readings[0]
+    assert isinstance(from_all, Ratio)
+    assert isinstance(from_some, Ratio)
+    assert (from_all.least, from_some.least) == (100, 1)
+
+
+@pytest.mark.parametrize(("rows", "groups"), [(1, 1), (3, 1), (2, 5)])
+def test_sensitivity_is_reached_by_somebody(rows: int, groups: int) -> None:
+    """The worst unit: all its rows at the bound, in as many groups as it may be in."""
+    for replace in (False, True):
+        bounding = Bounding(rows, groups, None, replace)
+        assert bounding.total(7, 2, False) == 7 * rows * groups * (2 if replace else 1)
+        assert bounding.l1(7, 1, False).total(None) == bounding.total(7, 1, False)
+        assert bounding.l2(7, 3, True).squares(None) == bounding.squares(7, 3, True)
