@@ -1,7 +1,8 @@
 """Opens every source of a catalog in one locked DuckDB connection, as views of the declared columns in their kinds.
 
 What a question can reach is exactly what is declared: undeclared columns of private tables are not in the views. After
-opening, DuckDB may read the named files and nothing else: no other path, no network, no extension, no setting.
+opening, DuckDB may read the named files and nothing else: no other path, no network, no extension, no setting. A decimal
+in a column of kind int is rounded; what does not cast at all is NULL.
 """
 
 from __future__ import annotations
@@ -180,8 +181,13 @@ def _settings(connection: DuckDBPyConnection, threads: int | None, memory_limit:
         connection.execute(f"SET memory_limit = {literal(memory_limit).text}")
     # What does not fit into memory goes where only this user can read it, and goes away with the connection.
     spill = tempfile.mkdtemp(prefix="dither-")
-    weakref.finalize(connection, shutil.rmtree, spill, ignore_errors=True)
+    weakref.finalize(connection, _remove, spill, os.getpid())
     connection.execute(f"SET temp_directory = {literal(spill).text}")
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child that ends must not take its parent's folder away
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _lock(connection: DuckDBPyConnection, files: list[str]) -> None:

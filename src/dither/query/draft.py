@@ -56,7 +56,7 @@ def _table(name: str, source: str, schema: Schema, unit: str) -> str:
         lines.append('unit = "row"             # every row is its own person: CHECK that nobody has two')
     elif unit in schema:
         lines += [
-            f"unit = {quoted(unit)}    # who is protected. If it points to a row of another table, write:",
+            f"unit = {quoted(unit)}".ljust(24) + " # who is protected. If it points to a row of another table, write:",
             f'#                        {{ column = {quoted(unit)}, references = "TABLE.COLUMN" }}',
             "max_rows = 1             # CHECK: the most rows one person counts for in one group; more rows are averaged down",
             "max_groups = 1           # CHECK: the most groups one person counts in; a choice is made beyond",
