@@ -162,6 +162,7 @@ def _parsed(text: str, found: list[Token], into: type[exp.Expr]) -> exp.Expr:
     if len(trees) != 1:
         raise QueryError("Exactly one statement is answered at a time.", fix="ask one SELECT.")
     _check_depth(text, trees[0])
+    _check_heard(text, found, trees[0])
     return trees[0]
 
 
@@ -174,6 +175,25 @@ def _unreadable(text: str, found: list[Token], error: ParseError) -> QueryError:
         span=_span(where[0]) if where else None,
         fix="check commas, parentheses and the order of clauses.",
     )
+
+
+_NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER})
+_UNMARKED = frozenset({"CAST", "TRY_CAST", "EXTRACT", "WITHIN", "GROUP", "NULLS", "LAST"})
+
+
+def _check_heard(text: str, found: list[Token], tree: exp.Expr) -> None:
+    """Every name, constant and DISTINCT that was written must have left its mark in the tree: nothing is dropped unheard."""
+    marked = {node.meta["start"] for node in tree.walk() if "start" in node.meta}
+    for index, token in enumerate(found):
+        part = index > 1 and found[index - 2].text.upper() == "EXTRACT"
+        part = part or (token.token_type is TokenType.NUMBER and index > 0 and found[index - 1].token_type is TokenType.DOT)
+        if token.token_type in _NAMES and token.start not in marked and token.text.upper() not in _UNMARKED and not part:
+            raise QueryError(f"{token.text[:40]} has no meaning here.", text=text, span=_span(token), fix="leave it out.")
+    written_out = [token for token in found if token.token_type is TokenType.DISTINCT]
+    kept = list(tree.find_all(exp.Distinct, exp.NullSafeEQ, exp.NullSafeNEQ))
+    kept += [node for node in tree.find_all(exp.SetOperation) if node.args.get("distinct")]
+    if len(written_out) > len(kept):
+        raise QueryError("DISTINCT has no meaning here.", text=text, span=_span(written_out[-1]), fix="leave it out.")
 
 
 def _check_depth(text: str, tree: exp.Expr) -> None:

@@ -33,6 +33,8 @@ def _join(left: Source, node: exp.Expr, context: Context) -> Source:
     side, kind = str(node.args.get("side") or "").upper(), str(node.args.get("kind") or "").upper()
     if side not in ("", "LEFT", "RIGHT") or kind not in ("", "INNER", "OUTER"):
         raise refuse(scope, node, f"{side or kind} JOIN is not supported.", "write JOIN, LEFT JOIN or RIGHT JOIN.")
+    if kind == "OUTER" and not side:
+        raise refuse(scope, node.this, "An outer join keeps the left or the right side.", "write LEFT JOIN or RIGHT JOIN.")
     right = named_table(node.this, context)
     if {each.alias.casefold() for each in left.fields} & {each.alias.casefold() for each in right.fields}:
         raise refuse(scope, node.this, "Two tables of FROM have the same name.", "give one an alias: JOIN visits AS v.")
