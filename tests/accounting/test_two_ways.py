@@ -73,6 +73,18 @@ def test_continuous_releases_are_never_below_their_merged_cells() -> None:
             assert truth.merged_delta(curve.parts, 600, epsilon * (1 - 1e-4)) > float(delta), (curve, delta)
 
 
+def test_tiny_and_huge_laplace_releases_are_never_below_their_merged_cells() -> None:
+    for part, count, delta in (
+        (parts.Laplace("1e-5"), 3, "1e-6"),
+        (parts.Laplace("1e-7"), 2, "1e-8"),
+        (parts.Laplace(30), 2, "1e-4"),
+        (parts.Laplace("0.1"), 3, "1e-30"),
+    ):
+        found = float(Curve.of(part, count).epsilon(delta))
+        assert truth.merged_delta(((part, count),), 60, found) <= float(delta) * (1 + 1e-9)
+        assert truth.merged_delta(((part, count),), 60, found * (1 - 1e-2)) > float(delta)
+
+
 def test_the_discrete_gaussian_row_by_plain_convolution() -> None:
     # The reference table prints 4.887102 here; plain convolution of a hundred positive laws gives 4.8865707.
     k = np.arange(-120, 121)

@@ -101,7 +101,8 @@ class Contour:
             z = np.concatenate([[c + 0j], c + 1j * t])
             whole, minus = self.whole.log(z), self.minus.log(z)
             wrong = math.expm1(min(self.whole.count * 2e-12, 1.0))
-            left = -math.expm1(min((minus[0] - whole[0]).real + wrong, -1e-9))
+            # A lower bound of the share that is left; where rounding hides it, every size is bounded by 1.
+            left = -math.expm1(min(float((minus[0] - whole[0]).real) + wrong, -1e-300))
             other = np.exp(self.minus.sizes(c, t) + (minus[0] - whole[0]).real)
             spread = np.abs(np.exp(whole[1:] - whole[0]) - np.exp(minus[1:] - whole[0])) + wrong * (sizes + other)
             sizes = np.minimum(spread / left, 1.0)

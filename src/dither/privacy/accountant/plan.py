@@ -62,6 +62,8 @@ class Plan:
             if split:
                 return split
         smoothed = Contour(self.whole, None, self.guide, epsilon, log_delta, smooth=True)
+        if not smoothed.nodes:
+            return [_nothing_known]
         smoothed.prepare()
         return [smoothed]
 
@@ -74,6 +76,10 @@ class Plan:
             return []
         rest.prepare()
         return [_exact(atoms), rest]
+
+
+def _nothing_known(epsilon: Fraction) -> arb:
+    return arb(1)
 
 
 def _exact(lattice: Lattice) -> Evaluator:
