@@ -21,10 +21,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "query": set(),
     "engines": {"query"},
     "planning": {"query", "mechanisms", "privacy", "exact"},
+    "answer": {"planning", "query", "exact"},
+    "curator": {"answer", "query", "engines", "planning", "mechanisms", "privacy", "exact"},
     "plots": {"exact", "privacy", "mechanisms"},
-    "demo": {"exact", "privacy", "mechanisms"},
-    "cli": {"dither", "demo"},
-    "__init__": {"exact", "privacy", "mechanisms"},
+    "demo": {"dither"},
+    "cli": {"dither", "demo", "curator"},
+    "__init__": {"curator", "exact", "privacy", "mechanisms", "query"},
 }
 
 

@@ -1,16 +1,26 @@
-"""The command line: `dither demo`. The curator's and the analyst's commands come with the query path and the ledger."""
+"""The command line for what needs no ledger: `demo`, `init`, `check` and `quote`.
+
+`ask` and the rest of the curator's day come with the durable ledger: a budget that a second command forgets is none.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from dither import __version__, demo
+from dither.curator import open as open_catalog
+from dither.engines.sources import schema
 from dither.errors import DitherError
+from dither.query import check as checking
+from dither.query.draft import draft
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Answers about people's data, with a price on each.")
+
+_Catalog = Annotated[Path, typer.Argument(help="The catalog file.")]
 
 
 def _version(asked: bool) -> None:
@@ -28,8 +38,44 @@ def _root(
 
 @app.command("demo")
 def _demo() -> None:
-    """Mechanisms at work on made-up patients: charged first, answered with margins, refused when the budget ends."""
+    """A made-up hospital: quoted, charged first, answered with margins, refused when the budget ends."""
     demo.run(Console())
+
+
+@app.command("init")
+def _init(
+    data: Annotated[list[str], typer.Argument(help="Parquet or CSV files, or file.duckdb#table.")],
+    unit: Annotated[str, typer.Option(help="The column that says whose row it is, or: row.")],
+    out: Annotated[Path, typer.Option(help="The catalog file to write.")] = Path("catalog.toml"),
+) -> None:
+    """Draft a catalog from column names and types only; no value is looked at."""
+    if out.exists():
+        raise DitherError(f"{out} is there already.", fix="name another file with --out, or move it away.")
+    out.write_text(draft(data, unit, schema), encoding="utf-8")
+    typer.echo(f"{out} is written. Fill in what its comments ask for, then run: dither check {out}")
+
+
+@app.command("check")
+def _check(catalog: _Catalog = Path("catalog.toml")) -> None:
+    """Report every problem of a catalog at once, with its line. Reads schemas, never rows."""
+    found = checking.check(catalog, schema)
+    if found:
+        typer.echo(checking.report(found, str(catalog)), err=True)
+        raise typer.Exit(1)
+    typer.echo(f"{catalog}: nothing to complain about.")
+
+
+@app.command("quote")
+def _quote(
+    question: Annotated[str, typer.Argument(help="The question, in SQL.")],
+    epsilon: Annotated[str, typer.Option(help="The price to pay.")],
+    delta: Annotated[str | None, typer.Option(help="The delta to pay, in catalogs that have one.")] = None,
+    rows: Annotated[int | None, typer.Option(help="Rows to assume, for the margins of means.")] = None,
+    catalog: Annotated[Path, typer.Option(help="The catalog file.")] = Path("catalog.toml"),
+) -> None:
+    """Show the plan, its price and the margins to expect. Free."""
+    curator = open_catalog(catalog, ledger=":memory:")  # never charged: a quote is free
+    typer.echo(str(curator.quote(question, epsilon=epsilon, delta=delta, assume_rows=rows)))
 
 
 def main() -> None:

@@ -5,106 +5,98 @@ The patients are invented here from a fixed generator, which is why the exact an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
-
 import numpy as np
+import pyarrow as pa
 from rich.console import Console
-from rich.table import Table
 
-from dither.exact.numbers import show
-from dither.mechanisms import Exponential, Geometric, Laplace, PerCoordinate
-from dither.mechanisms.base import Mechanism
-from dither.privacy import sensitivity
-from dither.privacy.filters import PureFilter
-from dither.privacy.losses import Curve, Pure, total
-from dither.privacy.parts import Laplace as LaplacePart
-from dither.privacy.verify import verify
+import dither as dt
 
-WARDS = ("children", "hearts", "bones", "births")
-PATIENTS = 2000
+WARDS = ("births", "bones", "children", "hearts")
+PATIENTS = 20_000
 
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked, the exact answer, the noise it will get, and the margin in words."""
-
-    text: str
-    exact: Any
-    mechanism: Mechanism
-    margin: str
+QUESTIONS = (
+    ("SELECT ward, COUNT(*) AS patients, AVG(weight) AS kg FROM patients GROUP BY ward", "0.4"),
+    ("SELECT COUNT(*) AS n FROM patients WHERE diabetic AND weight > 100", "0.2"),
+    ("SELECT MEDIAN(nights) AS nights FROM visits v JOIN patients p ON v.patient = p.patient WHERE p.ward = 'hearts'", "0.3"),
+    ("SELECT name, weight FROM patients", "0.1"),
+    ("SELECT SUM(income) FROM patients", "0.1"),
+    ("SELECT COUNT(*) AS n FROM patients", "0.2"),
+)
 
 
-def questions() -> list[Question]:
-    """Four questions about invented patients, one unit being one patient with one row."""
+def hospital() -> dt.Catalog:
+    """Invented patients and their visits; a unit is one patient, wherever their rows are."""
     dice = np.random.default_rng(2026)  # for inventing people, never for noise
-    weight = np.clip(dice.normal(78, 17, PATIENTS).round(1), 30, 180)
-    diabetic = dice.random(PATIENTS) < 0.12
-    ward = dice.choice(4, size=PATIENTS, p=[0.2, 0.35, 0.3, 0.15])
-    per_ward = np.bincount(ward, minlength=4)
-    heavy = Geometric(epsilon="1/5", sensitivity=sensitivity.count())
-    wards = Geometric(epsilon="1/5", sensitivity=PerCoordinate(1, 1))
-    moved = sensitivity.mean(30, 180, at_least=1000)
-    if not isinstance(moved, Fraction):
-        raise TypeError("the mean of at least a thousand bounded weights has a finite sensitivity")
-    mean = Laplace(epsilon="3/10", sensitivity=moved, grid="1/1024")
-    busiest = Exponential(epsilon="1/5", sensitivity=1, candidates=WARDS, monotone=True)
-    return [
-        Question("diabetics over 100 kg", int(np.sum(diabetic & (weight > 100))), heavy, f"± {heavy.margin('0.95')}"),
-        Question("patients by ward", per_ward, wards, f"± {wards.margin('0.95')} each"),
-        Question(
-            "mean weight in kg", Fraction(int((weight * 10).sum()), 10 * PATIENTS), mean, f"± {float(mean.margin('0.95')):.2f}"
-        ),
-        Question("the busiest ward", per_ward.tolist(), busiest, f"top − {float(busiest.margin('0.95')):.0f}"),
-        Question("all patients", PATIENTS, Geometric(epsilon="1/5", sensitivity=1), ""),
-    ]
+    patients = pa.table(
+        {
+            "patient": np.arange(PATIENTS),
+            "ward": dice.choice(WARDS, size=PATIENTS, p=[0.15, 0.3, 0.2, 0.35]),
+            "weight": np.clip(dice.normal(78, 17, PATIENTS).round(1), 2, 260),
+            "diabetic": dice.random(PATIENTS) < 0.12,
+            "income": dice.lognormal(10.4, 0.6, PATIENTS).round(2),
+        }
+    )
+    owner = dice.integers(0, PATIENTS, 3 * PATIENTS)
+    visits = pa.table({"patient": owner, "nights": dice.geometric(0.25, 3 * PATIENTS)})
+    return dt.Catalog(
+        tables={
+            "patients": dt.Table(
+                patients,
+                unit="patient",
+                max_rows=1,
+                columns={
+                    "ward": dt.values(*WARDS),
+                    "weight": dt.between(0, 200),
+                    "diabetic": dt.values(False, True),
+                    "income": dt.column(),
+                },
+            ),
+            "visits": dt.Table(
+                visits,
+                unit={"column": "patient", "references": "patients.patient"},
+                max_rows=5,
+                max_groups=1,
+                columns={"nights": dt.between(0, 60)},
+            ),
+        },
+        budget=dt.Budget(epsilon=1),
+    )
 
 
 def run(console: Console) -> None:
-    """Ask, pay first, answer; then what the prices mean together."""
-    budget = PureFilter(1)
-    console.print(f"\n[bold]A hospital with {PATIENTS} made-up patients and a budget of ε = 1 for everyone, for ever.[/bold]")
-    console.print(
-        "The charge comes first, then the noise. Exact answers are secret: these may be shown, the people are invented.\n"
-    )
-    table = Table(
-        "question", "exact", "released", "95 % margin", "price ε", "left ε", box=None, header_style="bold", pad_edge=False
-    )
-    for question in questions():
-        loss = question.mechanism.loss()
-        if budget.try_spend(loss):
-            released, margin = _words(question.mechanism.release(question.exact)), question.margin
-        else:
-            released, margin = "[red]refused[/red]", "budget too low"
-        exact = WARDS[int(np.argmax(question.exact))] if question.mechanism.__class__ is Exponential else question.exact
-        table.add_row(question.text, _words(exact), released, margin, show(loss.epsilon()), show(budget.left))
-    console.print(table)
+    """Quote, ask, be refused, run out; then what the prices mean together."""
+    console.print(f"\n[bold]A made-up hospital: {PATIENTS:,} patients, ε = 1 for everyone together, for ever.[/bold]")
+    curator = dt.open(hospital(), ledger=":memory:")
+    question, price = QUESTIONS[0]
+    console.print("\n[bold]What would the first question cost?[/bold] A quote is free and reads no rows.\n")
+    console.print(_indented(str(curator.quote(question, epsilon=price))), markup=False, highlight=False)
+    for question, price in QUESTIONS:
+        _ask(console, curator, question, price)
+    console.print(f"\nbudget: {curator.budget}")
     _proof(console)
-    _composition(console)
+
+
+def _ask(console: Console, curator: dt.Curator, question: str, price: str) -> None:
+    console.print(f"\n[bold]ask at ε = {price}[/bold]  {question}\n", highlight=False)
+    try:
+        console.print(_indented(str(curator.ask(question, epsilon=price))), markup=False, highlight=False)
+    except dt.DitherError as refusal:
+        console.print(_indented(str(refusal)), style="red", markup=False, highlight=False)
 
 
 def _proof(console: Console) -> None:
-    noise = Geometric(epsilon="1/5", sensitivity=1)
-    proof = verify(noise, [(128, 129), (128, 127)])
+    noise = dt.Geometric(epsilon="1/5", sensitivity=1)
+    held = "holds at every output" if dt.verify(noise, [(128, 129), (128, 127)]).holds else "DOES NOT HOLD"
     console.print(
-        f"\n[bold]Proved, not sampled.[/bold] With one patient more or less, no output of the first question is more than "
-        f"e^{show(noise.epsilon)} times as likely: {'holds at every output' if proof.holds else 'DOES NOT HOLD'}."
+        f"\n[bold]Proved, not sampled.[/bold] One patient more or less makes no count at ε = 0.2 more than "
+        f"e^0.2 times as likely: {held}."
+    )
+    sums, best = dt.Pure("1/10").repeat(100).epsilon(), dt.Curve.of(dt.parts.Laplace("1/10"), 100).epsilon("1e-6")
+    console.print(
+        f"[bold]A hundred questions at ε = 0.1[/bold] cost ε = {float(sums):.0f} by the plain sum; fixed in advance, "
+        f"no more than ε = {float(best):.4f} at δ = 1e-6.\n"
     )
 
 
-def _composition(console: Console) -> None:
-    many = [Pure("1/10")] * 100
-    best = Curve.of(LaplacePart("1/10"), 100).epsilon("1e-6")
-    console.print(
-        f"\n[bold]A hundred counts at ε = 0.1[/bold] cost ε = {show(total(many).epsilon())} by the plain sum, and no more than "
-        f"ε = {float(best):.4f} at δ = 1e-6 by the exact loss curve.\n"
-    )
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return " ".join(str(part) for part in value.tolist())
-    if isinstance(value, Fraction) and value.denominator != 1:
-        return f"{float(value):.2f}"
-    return str(value)
+def _indented(text: str) -> str:
+    return "\n".join("  " + line for line in text.splitlines())

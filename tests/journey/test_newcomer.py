@@ -45,7 +45,7 @@ def test_the_demo_answers_with_margins_and_refuses_when_the_budget_ends() -> Non
     done = run("demo")
     assert done.returncode == 0, done.stderr
     assert "±" in done.stdout
-    assert "refused" in done.stdout
+    assert "The budget does not allow this question" in done.stdout
     assert "holds at every output" in done.stdout
 
 
