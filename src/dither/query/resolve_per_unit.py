@@ -144,7 +144,7 @@ def _constant(value: Fraction) -> Literal:
 def _on_grid(each: Aggregate, clipped: Expression, low: Fraction, step: Fraction, result: Facts) -> Lowered:
     above = Call("sub", (clipped, Literal(low)))
     q = Call("floor", (Call("add", (Call("div", (above, Literal(step))), Literal(Fraction(1, 2)))),))
-    total, number = f"{each.name}#sum", f"{each.name}#count"
+    total, number = f"#sum {each.name}", f"#count {each.name}"  # no name in a question begins so
     parts = (Aggregate(total, "sum", q, span=each.span), Aggregate(number, "count", q, span=each.span))
     steps = Call("mul", (Literal(step), Column(total)))
     if each.function == "avg":
