@@ -185,14 +185,16 @@ def _number(value: Value, margin: float | None) -> str:
         return "NULL"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
+    if margin is None:
+        return str(value) if isinstance(value, int) else f"{value:.8g}"
     digits = 0 if isinstance(value, int) else _digits(margin)
     text = f"{value:.{digits}f}" if abs(value) < 1e15 else f"{value:.6g}"
-    return text if margin is None else f"{text} ± {margin:.{digits}f}" if margin < 1e15 else f"{text} ± {margin:.3g}"
+    return f"{text} ± {margin:.{digits}f}" if margin < 1e15 else f"{text} ± {margin:.3g}"
 
 
-def _digits(margin: float | None) -> int:
+def _digits(margin: float) -> int:
     """Two significant digits of the margin."""
-    if margin is None or margin <= 0:
+    if margin <= 0:
         return 4
     digits = 0
     while digits < 9 and margin * 10**digits < 10:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dither.answer import Answer, Quote
 from dither.engines.base import Engine
-from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb import DuckDB, Progress
 from dither.engines.sources import open_catalog
 from dither.errors import ArgumentError, BudgetError, DitherError, EngineError, QueryError
 from dither.exact import entropy
@@ -71,8 +71,13 @@ class Standing:
         return f"total {self.total}; spent {self.spent}; left {self.left}"
 
 
-def open(catalog: Catalog | str | PathLike[str], *, ledger: str | None = None) -> Curator:  # the builtin's namesake, as dt.open
-    """A curator for a catalog file or a Catalog. Until the durable ledger is there, the ledger is ":memory:", by name."""
+def open(
+    catalog: Catalog | str | PathLike[str], *, ledger: str | None = None, progress: Progress | None = None
+) -> Curator:  # the builtin's namesake, as dt.open
+    """A curator for a catalog file or a Catalog. Until the durable ledger is there, the ledger is ":memory:", by name.
+
+    `progress` is called with a share from 0 to 1 while a question takes longer than two seconds: for the curator's eyes only.
+    """
     if ledger != ":memory:":
         raise DitherError(
             "Ledgers that outlast the process come with the ledger, which is not in this version.",
@@ -81,7 +86,7 @@ def open(catalog: Catalog | str | PathLike[str], *, ledger: str | None = None) -
     declared = catalog if isinstance(catalog, Catalog) else catalog_file.read(Path(catalog))
     sources = open_catalog(declared)
     kinds = {name: sources.schema(name) for name in sources.catalog.tables}
-    return Curator(sources.catalog, DuckDB(sources.connection, kinds), Memory(sources.catalog))
+    return Curator(sources.catalog, DuckDB(sources.connection, kinds, progress), Memory(sources.catalog))
 
 
 class Curator:

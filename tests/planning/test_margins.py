@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
+from distribution.allowance import share
 from dither.planning import margins
 from dither.planning.finish import Noisy, release, table
 from dither.planning.finish import margins as cell_margins
@@ -18,6 +20,12 @@ from planning.hand import ask, planned, query, run
 
 TIMES = 4000
 SURE = Fraction(19, 20)
+TESTS = 40  # sampled checks in this file, which share its allowance
+
+
+def fewest(times: int) -> float:
+    """A coverage that 19/20 falls below with no more than the allowed probability."""
+    return float(binom.ppf(share("other", TESTS), times, 0.95)) / times
 
 
 def coverage(plan: Plan, exact: tuple[Any, ...], name: str, truth: float) -> tuple[float, float]:
@@ -63,17 +71,16 @@ def test_coverage_is_at_least_what_is_stated(size: int, delta: Fraction) -> None
     square = sum((age - mean) ** 2 for age in ages)
     truth = {"n": size, "na": len(ages), "s": sum(ages), "a": mean, "v": square / len(ages), "vs": square / (len(ages) - 1)}
     truth |= {"sd": math.sqrt(truth["vs"]), "d": len(set(ages))}
-    lowest = float(SURE) - 4 * math.sqrt(0.05 * 0.95 / TIMES)
     for name, expected in truth.items():
         held, _ = coverage(plan, group.measures, name, expected)
-        assert held >= lowest, name
+        assert held >= fewest(TIMES), name
 
 
 def test_margins_of_counts_and_sums_are_tight() -> None:
     plan = planned(query(ask("n", "count"), ask("s", "sum", "age")))
     (group,) = run(plan, people(500))
     ages = [row["age"] for row in people(500) if row["age"] is not None]
-    most = float(SURE) + 4 * math.sqrt(0.05 * 0.95 / TIMES)
+    most = float(SURE) + 7 * math.sqrt(0.05 * 0.95 / TIMES)
     assert coverage(plan, group.measures, "s", sum(ages))[0] <= most + 0.005
     assert coverage(plan, group.measures, "n", 500)[0] <= most + 0.03  # whole numbers: the margin is a whole number too
 
@@ -100,7 +107,7 @@ def test_quantile_ranks_hold() -> None:
         below, upto = sum(a < value for a in ages), sum(a <= value for a in ages)
         return max(0.0, below - len(ages) / 2, len(ages) / 2 - upto)
 
-    assert np.mean([off(v) <= rank for v in chosen]) >= 0.95 - 4 * math.sqrt(0.05 * 0.95 / 500)
+    assert np.mean([off(v) <= rank for v in chosen]) >= fewest(500)
 
 
 def test_the_law_of_sums_is_the_closed_form() -> None:

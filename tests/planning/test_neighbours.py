@@ -63,6 +63,8 @@ def moves(plan: Plan, before: list[Group], after: list[Group]) -> None:
             continue
         changes = [abs(y - x) for a, b in pairs for x, y in zip(_cells(a, b), _cells(b, a), strict=True)]
         total, squares = sum(changes), sum(c * c for c in changes)
+        assert total <= plan.bounding.total(draft.row, draft.cells, draft.signed)
+        assert squares <= plan.bounding.squares(draft.row, draft.cells, draft.signed)  # whichever noise was chosen
         if isinstance(noise.mechanism, Gaussian):
             assert squares <= noise.mechanism.sensitivity.squares(None)
         else:

@@ -8,6 +8,7 @@ from dither.exact.numbers import show
 from dither.mechanisms import Exponential, Gaussian
 from dither.planning.choose import names
 from dither.planning.finish import plain
+from dither.planning.grids import plain as plain_number
 from dither.planning.measures import EXTREME, describe, percent
 from dither.planning.noises import Noise
 from dither.planning.plan import Plan
@@ -70,7 +71,8 @@ def _noise(noise: Noise, plan: Plan) -> str:
         if not isinstance(mechanism, Exponential):
             raise TypeError("quantiles are chosen by the exponential mechanism")
         return (
-            f"exponential mechanism over {draft.measure.argument.steps + 1} candidates for {draft.words}, "
+            f"exponential mechanism over {draft.measure.argument.steps + 1} candidates for {draft.words}, in steps of "
+            f"{plain_number(draft.measure.argument.step)}, "
             f"ε = {show(mechanism.epsilon)} in each group"
         )
     if isinstance(noise.mechanism, Gaussian):

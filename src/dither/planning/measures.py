@@ -28,6 +28,7 @@ from dither.query.nodes import Aggregate, Call, Expression, Literal
 from dither.query.work import Bins, Cell, Distinct, Quantised, Sums
 
 EXTREME = {"min": Fraction(1, 100), "max": Fraction(99, 100), "median": Fraction(1, 2)}
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%"}
 _SPREADS = {"var_samp", "var_pop", "stddev_samp", "stddev_pop"}
 _JOINT = {"avg", "clipped", *_SPREADS}
 
@@ -233,6 +234,8 @@ def describe(x: Expression) -> str:
     if isinstance(x, Literal):
         return "NULL" if x.value is None else str(x.value)
     if isinstance(x, Call):
+        if x.name in _INFIX and len(x.arguments) == 2:
+            return f"({describe(x.arguments[0])} {_INFIX[x.name]} {describe(x.arguments[1])})"
         return f"{x.name}({', '.join(describe(argument) for argument in x.arguments)})"
     return x.name
 
