@@ -23,8 +23,10 @@ from dither.query.nodes import Call, Column, Expression, Literal
 from expressions.generate import COLUMNS, SCOPE, WITHIN, WITHOUT, expressions, rows
 
 PYTHON = {"int": int, "real": float, "text": str, "bool": bool, "date": datetime.date, "timestamp": datetime.datetime}
-some = settings(max_examples=25, suppress_health_check=list(HealthCheck))
-many = settings(max_examples=2000, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+some = settings(max_examples=15, suppress_health_check=list(HealthCheck))
+many = settings(
+    max_examples=2000, derandomize=True, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+)
 each_function = pytest.mark.parametrize("name", sorted(FUNCTIONS))
 
 
