@@ -30,10 +30,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant. Decimals are exact."""
+    """A constant. Decimals are exact. TRUE is not 1: the kind counts in equality, whatever Python says of the values."""
 
     value: Value
     span: Span = field(default=None, compare=False)
+    kind: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", type(self.value).__name__)
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,8 @@ class Distinct:
 @dataclass(frozen=True)
 class Bins:
     """A histogram of q over 0..steps: a unit with c_b of its k counted (non-NULL) rows in bin b gives c_b * SCALE if
-    k <= max_rows, else floor(c_b * max_rows * SCALE / k). Delivered as one row of (bin, weight) pairs, zero weights left out."""
+    k <= max_rows, else floor(c_b * max_rows * SCALE / k). Zero weights are left out.
+    """
 
     argument: Quantised
     max_rows: int
