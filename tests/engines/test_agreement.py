@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dither.query.work import Group, Work
-from engines.tables import SECRET, arrow, by_key, in_duckdb, in_python, rows
-from engines.works import works
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+from dither.query.work import Group, Work
+from engines.tables import SECRET, arrow, by_key, in_duckdb, in_python, rows
+from engines.works import works
+
+MANY = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 SOME = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 Table = list[dict[str, Any]]
 

@@ -8,9 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+
+from dither.engines.duckdb_basics import settled
 from dither.engines.duckdb_frame import Frame
 from dither.engines.duckdb_relations import relation
-from dither.engines.duckdb_sql import PRINTERS, settled
+from dither.engines.duckdb_sql import PRINTERS
 from dither.query.functions import FUNCTIONS, columns, evaluate
 from dither.query.infer import Facts, typed
 from dither.query.nodes import Call, Column, Expression, Literal, Scan

@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from hypothesis import strategies as st
+
 from dither.query.infer import Facts, typed
 from dither.query.nodes import (
     Aggregate,
@@ -24,7 +26,6 @@ from dither.query.nodes import (
 )
 from dither.query.work import UNIT, Bins, Cell, Distinct, Measure, Quantised, Sums, Work
 from engines.tables import KINDS, TEXTS
-from hypothesis import strategies as st
 
 SCOPE = {name: Facts(kind) for name, kind in KINDS.items()}
 ENOUGH = 1000  # more groups, rows and values than any generated table has
@@ -130,11 +131,10 @@ KEYS: list[tuple[Expression, tuple[Any, ...]]] = [
 
 
 def grid() -> st.SearchStrategy[Quantised]:
-    grids = [(0, 1, 100), (-5, 1, 10), (Fraction(1, 10), Fraction(1, 10), 7), (0, Fraction(1, 3), 30), (10**15, Fraction(1, 64), 100)]
-    grids += [(0, 10**300, 1), (-(2**62), 2**30, 2**33), (0, Fraction(1, 2**40), 2**41)]
-    return st.builds(
-        lambda x, g: Quantised(x, Fraction(g[0]), Fraction(g[1]), g[2]), st.one_of(number(), st.just(Column("i"))), st.sampled_from(grids)
-    )
+    grids = [(0, 1, 100), (-5, 1, 10), (Fraction(1, 10), Fraction(1, 10), 7), (0, Fraction(1, 3), 30)]
+    grids += [(10**15, Fraction(1, 64), 100), (0, 10**300, 1), (-(2**62), 2**30, 2**33), (0, Fraction(1, 2**40), 2**41)]
+    numbers = st.one_of(number(), st.just(Column("i")))
+    return st.builds(lambda x, g: Quantised(x, Fraction(g[0]), Fraction(g[1]), g[2]), numbers, st.sampled_from(grids))
 
 
 @st.composite

@@ -29,9 +29,10 @@ def quantise(frame: Frame, argument: Quantised) -> Sql:
         return _clipped_whole(frame.atom(x), int(argument.low), int(high))
     x = frame.atom(double(x))
     low, top, step = nearest(argument.low), nearest(high), nearest(argument.step)
-    # What is not a number is above the infinity, so it falls through both arms and becomes NULL.
-    inside = f"CASE WHEN {x.text} >= {double_text(low)} THEN {x.text} ELSE {double_text(low)} END"
-    text = f"(CASE WHEN {x.text} <= {double_text(top)} THEN {inside} WHEN {x.text} <= {INF} THEN {double_text(top)} END)"
+    # What is not a number is above the infinity, so it falls through all arms and becomes NULL.
+    bottom, limit = double_text(low), double_text(top)
+    inside = f"WHEN {x.text} BETWEEN {bottom} AND {limit} THEN {x.text}"
+    text = f"(CASE {inside} WHEN {x.text} < {bottom} THEN {bottom} WHEN {x.text} <= {INF} THEN {limit} END)"
     if low:
         text = f"({text} - {double_text(low)})"
     if step != 1:
@@ -53,8 +54,8 @@ def _counts(x: Sql, argument: Quantised, high: Fraction) -> bool:
 
 def _clipped_whole(x: Sql, low: int, high: int) -> Sql:
     """The same without leaving the integers: half the work."""
-    inside = f"CASE WHEN {x.text} >= {low} THEN {x.text} ELSE {low} END"
-    text = f"(CASE WHEN {x.text} <= {high} THEN {inside} WHEN {x.text} IS NOT NULL THEN {high} END)"
+    inside = f"WHEN {x.text} BETWEEN {low} AND {high} THEN {x.text}"
+    text = f"(CASE {inside} WHEN {x.text} < {low} THEN {low} WHEN {x.text} > {high} THEN {high} END)"
     return made(f"(CAST({text} AS BIGINT) - ({low}))" if low else text, "int", x)
 
 

@@ -37,6 +37,7 @@ class Frame:
         self._relation = relation
         self._column = dict(zip(relation.names, relation.columns, strict=True))
         self._helpers: dict[str, Sql] = {}
+        self._printed: dict[int, tuple[nodes.Expression, Sql]] = {}  # holds the node, so that its id stays its own
         self._stages: list[list[str]] = []
 
     def print(self, expression: nodes.Expression) -> Sql:
@@ -44,7 +45,11 @@ class Frame:
             return self._column[expression.name]
         if isinstance(expression, nodes.Literal):
             return literal(expression.value)
-        return PRINTERS[expression.name](self, [self.print(argument) for argument in expression.arguments])
+        # By identity: a question built in Python may use one part many times, in parts it uses many times.
+        if id(expression) not in self._printed:
+            arguments = [self.print(argument) for argument in expression.arguments]
+            self._printed[id(expression)] = (expression, PRINTERS[expression.name](self, arguments))
+        return self._printed[id(expression)][1]
 
     def atom(self, x: Sql) -> Sql:
         """The value under a name: itself if it has one, else a helper column."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dither.engines.duckdb_basics import Stages, settled, whole
 from dither.engines.duckdb_frame import Frame, Printed, named
-from dither.engines.duckdb_sql import Stages, settled, whole
 from dither.engines.duckdb_text import Sql, made
 from dither.query.nodes import Aggregate, PerUnit
 

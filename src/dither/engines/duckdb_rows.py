@@ -11,8 +11,8 @@ import hashlib
 import math
 from collections.abc import Sequence
 
+from dither.engines.duckdb_basics import settled, whole
 from dither.engines.duckdb_frame import Frame, Printed
-from dither.engines.duckdb_sql import settled, whole
 from dither.engines.duckdb_text import Sql, literal
 from dither.query.catalog import Key
 from dither.query.nodes import Column, Expression
@@ -25,18 +25,38 @@ class Rows:
     def __init__(self, work: Work, source: Printed) -> None:
         self._frame = Frame(source)
         self._work = work
-        self._heads = [f"{self._unit()} AS u"] if work.by_unit else []
-        self._heads += [f"{self._key(key.expression)} AS k{i}" for i, key in enumerate(work.keys)]
-        self._further: dict[str, str] = {}
         self.keys = [f"k{i}" for i in range(len(work.keys))]
         self.heads = ["u", *self.keys] if work.by_unit else self.keys
+        self._heads = [f"{self._unit()} AS u"] if work.by_unit else []
+        self._tests: list[str] = []
+        for place, key in enumerate(work.keys):
+            self._heads.append(f"{self._key(key.expression, place)} AS {self.keys[place]}")
+        self._further: dict[str, str] = {}
 
     def _unit(self) -> str:
         return settled(self._frame, self._frame.print(Column(UNIT))).text
 
-    def _key(self, expression: Expression) -> str:
-        key = self._frame.print(expression)
+    def _key(self, expression: Expression, place: int) -> str:
+        key, name = self._frame.print(expression), self.keys[place]
+        known = None if self._work.known is None else self._work.known[place]
+        if key.kind == "text" and known and self._work.by_unit and all(map(_can_be_numbered, known)):
+            # Public texts are numbered while they are read: grouping by small numbers saves a third of the time.
+            self._tests.append(f"{name} IS NOT NULL")
+            listed = ", ".join(literal(value).text for value in dict.fromkeys(known))
+            return f"TRY_CAST({key.text} AS ENUM({listed}))"
+        if known is not None:
+            self._tests.append(_one_of(name, known))
         return whole(self._frame, key, rounded=False).text if key.kind == "real" else key.text
+
+    def only_known(self, text: str, count: str) -> str:
+        """The rows whose key is public. This drops whole groups, so it may come after rows were brought together.
+
+        `count` is a column that counts rows. It is never negative, but DuckDB does not know that, so it cannot look up
+        every single row's key instead of every group's: that alone would double the time.
+        """
+        if not self._tests:
+            return text
+        return f"SELECT * FROM ({text}) WHERE {' AND '.join(f'({test} OR {count} < 0)' for test in self._tests)}"
 
     @property
     def frame(self) -> Frame:
@@ -62,19 +82,15 @@ def grouped(heads: Sequence[str], columns: Sequence[str], source: str) -> str:
     return f"SELECT {', '.join([*heads, *columns])} FROM {source}{tail}"
 
 
-def only_known(work: Work, text: str) -> str:
-    """The rows whose key is public. What this drops are whole groups, so it may come after rows were brought together."""
-    if work.known is None or not work.keys:
-        return text
-    tests = [_one_of(f"k{i}", values) for i, values in enumerate(work.known)]
-    return f"SELECT * FROM ({text}) WHERE {' AND '.join(tests)}"
+def _can_be_numbered(value: Key) -> bool:
+    return isinstance(value, str) and "\0" not in value
 
 
 def _one_of(name: str, values: Sequence[Key]) -> str:
     listed = ", ".join(literal(value).text for value in values if value is not None)
     tests = [f"{name} IN ({listed})"] if listed else []
     tests += [f"{name} IS NULL"] if None in values else []
-    return "(" + (" OR ".join(tests) or "FALSE") + ")"
+    return " OR ".join(tests) or "FALSE"
 
 
 def needs_choice(work: Work) -> bool:

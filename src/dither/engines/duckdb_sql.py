@@ -7,54 +7,11 @@ a hundred times longer on rows that fail, so its running time would tell about t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
-from dither.engines.duckdb_text import TYPES, Sql, double, literal, made
-from dither.query.functions_casts import DATE_TEXT, LIMIT, REAL_TEXT, WHOLE_TEXT
-
-_UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_ORDER = ("null", "bool", "text", "int", "real", "date", "timestamp")
-
-
-class Stages(Protocol):
-    """Where helper columns are put, so that no expression is written (and computed) twice."""
-
-    def atom(self, x: Sql) -> Sql:
-        """The same value under a name."""
-
-
-Printer = Callable[[Stages, list[Sql]], Sql]
-
-
-# --- numbers as they are used -----------------------------------------------------------------------------------
-
-
-def settled(stages: Stages, x: Sql) -> Sql:
-    """The value with NULL where it is not a number, as everything that looks at a value needs it."""
-    if not x.nan:
-        return x
-    held = stages.atom(x)
-    return made(f"(CASE WHEN isnan({held.text}) THEN NULL ELSE {held.text} END)", x.kind, held)
-
-
-def alike(stages: Stages, arguments: Sequence[Sql]) -> list[Sql]:
-    """Arguments of one family in their widest kind, ready to be compared: doubles if one is, else as they are."""
-    kind = widest(arguments)
-    return [settled(stages, as_kind(x, kind)) for x in arguments]
-
-
-def widest(arguments: Sequence[Sql]) -> str:
-    """The kind that holds all of these."""
-    return max((x.kind for x in arguments), key=_ORDER.index)
-
-
-def as_kind(x: Sql, kind: str) -> Sql:
-    if x.kind == kind or (x.kind == "null" and kind == "null"):
-        return x
-    if kind == "real":
-        return double(x)
-    return made(f"CAST({x.text} AS {TYPES[kind]})", kind, x)
+from dither.engines.duckdb_basics import Printer, Stages, alike, as_kind, settled
+from dither.engines.duckdb_text import Sql, double, literal, made, nearest
+from dither.engines.duckdb_values import VALUES
 
 
 def _doubles(arguments: Sequence[Sql]) -> list[Sql]:
@@ -62,8 +19,8 @@ def _doubles(arguments: Sequence[Sql]) -> list[Sql]:
 
 
 def _over(stages: Stages, x: Sql, y: Sql) -> Sql:
-    if y.constant is not None:
-        zero = not y.constant
+    if y.constant is not None and not isinstance(y.constant, str):
+        zero = nearest(y.constant) == 0
         return literal(None) if zero else made(f"({x.text} / {y.text})", "real", x, y, nan=True)
     held = stages.atom(y)
     return made(f"({x.text} / NULLIF({held.text}, 0e0))", "real", x, held, nan=True)
@@ -199,82 +156,6 @@ def _nullif(stages: Stages, arguments: list[Sql]) -> Sql:
     return made(f"(CASE WHEN {x.text} = {y.text} THEN NULL ELSE {result.text} END)", result.kind, result, x, y)
 
 
-# --- casts ------------------------------------------------------------------------------------------------------
-
-
-def _read(x: Sql, pattern: str, kind: str) -> Sql:
-    """Text of a fixed form, read; anything else is NULL. The pattern is ours, so it needs no check."""
-    fits = f"regexp_full_match({x.text}, {literal(pattern).text})"
-    return made(f"(CASE WHEN {fits} THEN TRY_CAST({x.text} AS {TYPES[kind]}) END)", kind, x)
-
-
-def _to_int(stages: Stages, arguments: list[Sql]) -> Sql:
-    x = arguments[0]
-    if x.kind == "text":
-        return _read(stages.atom(x), WHOLE_TEXT, "int")
-    return whole(stages, x, rounded=True) if x.kind == "real" else as_kind(x, "int")
-
-
-def whole(stages: Stages, x: Sql, *, rounded: bool) -> Sql:
-    """A double as BIGINT: NULL beyond 2^62 (an infinity, and what is not a number, is beyond)."""
-    held = stages.atom(x)
-    inside = f"{held.text} BETWEEN {literal(-float(LIMIT)).text} AND {literal(float(LIMIT)).text}"
-    value = f"{'round' if rounded else 'trunc'}({held.text})"
-    return made(f"(CASE WHEN {inside} THEN CAST({value} AS BIGINT) END)", "int", held)
-
-
-def _to_real(stages: Stages, arguments: list[Sql]) -> Sql:
-    x = arguments[0]
-    return _read(stages.atom(x), REAL_TEXT, "real") if x.kind == "text" else as_kind(x, "real")
-
-
-def _to_text(stages: Stages, arguments: list[Sql]) -> Sql:
-    return as_kind(arguments[0], "text")
-
-
-def _to_date(stages: Stages, arguments: list[Sql]) -> Sql:
-    x = arguments[0]
-    if x.kind != "text":
-        return as_kind(x, "date")
-    held = stages.atom(x)
-    read = _read(held, DATE_TEXT, "date")
-    return made(f"(CASE WHEN {held.text} >= '0001' THEN {read.text} END)", "date", read)  # the calendar has no year 0
-
-
-def _to_bool(stages: Stages, arguments: list[Sql]) -> Sql:
-    x = settled(stages, arguments[0])
-    if x.kind == "text":
-        return made(f"(CASE {_letters(x, False)} WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE END)", "bool", x)
-    return x if x.kind == "bool" else made(f"({x.text} <> 0)", "bool", x)
-
-
-# --- text and dates ---------------------------------------------------------------------------------------------
-
-
-def _letters(x: Sql, upper: bool) -> str:
-    before, after = (_UPPER.lower(), _UPPER) if upper else (_UPPER, _UPPER.lower())
-    return f"translate({x.text}, '{before}', '{after}')"
-
-
-def _text(template: str, kind: str) -> Printer:
-    """A template over the printed arguments {0}, {1}, ..."""
-
-    def printer(stages: Stages, arguments: list[Sql]) -> Sql:
-        return made(template.format(*(x.text for x in arguments)), kind, *arguments)
-
-    return printer
-
-
-def _date_trunc(stages: Stages, arguments: list[Sql]) -> Sql:
-    unit, x = arguments
-    return made(f"CAST(date_trunc({unit.text}, {x.text}) AS DATE)", "date", x)
-
-
-def _days_between(stages: Stages, arguments: list[Sql]) -> Sql:
-    first, second = (as_kind(x, "date") for x in arguments)
-    return made(f"({second.text} - {first.text})", "int", first, second)
-
-
 PRINTERS: dict[str, Printer] = {
     "add": _infix("+"),
     "sub": _infix("-"),
@@ -309,26 +190,5 @@ PRINTERS: dict[str, Printer] = {
     "case": _case,
     "coalesce": _coalesce,
     "nullif": _nullif,
-    "to_int": _to_int,
-    "to_real": _to_real,
-    "to_text": _to_text,
-    "to_date": _to_date,
-    "to_bool": _to_bool,
-    "lower": lambda stages, a: made(_letters(a[0], False), "text", a[0]),
-    "upper": lambda stages, a: made(_letters(a[0], True), "text", a[0]),
-    "trim": _text("trim({0}, ' ')", "text"),
-    "length": _text("length({0})", "int"),
-    "substr": _text("substring({0}, {1}, {2})", "text"),
-    "concat": lambda stages, a: made("(" + " || ".join(as_kind(x, "text").text for x in a) + ")", "text", *a),
-    "like": _text("({0} LIKE {1})", "bool"),
-    "starts_with": _text("starts_with({0}, {1})", "bool"),
-    "contains": _text("contains({0}, {1})", "bool"),
-    "year": _text("year({0})", "int"),
-    "month": _text("month({0})", "int"),
-    "day": _text("day({0})", "int"),
-    "quarter": _text("quarter({0})", "int"),
-    "weekday": _text("isodow({0})", "int"),
-    "hour": _text("hour({0})", "int"),
-    "date_trunc": _date_trunc,
-    "days_between": _days_between,
+    **VALUES,
 }

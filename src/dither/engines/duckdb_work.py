@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dither.engines import duckdb_cells as cells
+from dither.engines.duckdb_basics import settled
 from dither.engines.duckdb_frame import Printed
 from dither.engines.duckdb_relations import Schema, relation
-from dither.engines.duckdb_rows import Rows, bounded_groups, grouped, keyed_hash, only_known
-from dither.engines.duckdb_sql import settled
+from dither.engines.duckdb_rows import Rows, bounded_groups, grouped, keyed_hash
 from dither.engines.duckdb_text import made
 from dither.query.work import SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 
@@ -51,7 +51,7 @@ def groups(work: Work, found: Found) -> list[Group]:
     """The groups in no particular order; what a statement did not mention is zero. Without keys there is always one group."""
     if not work.keys:
         found.setdefault((), {})
-    empty = {
+    empty: dict[int, tuple[int, ...] | int | dict[int, int]] = {
         i: (0,) * len(measure.cells) if isinstance(measure, Sums) else {} if isinstance(measure, Bins) else 0
         for i, measure in enumerate(work.measures)
     }
@@ -89,7 +89,7 @@ def _sums(work: Work, source: Printed, secret: bytes, places: list[int]) -> Stat
         measure = work.measures[place]
         if isinstance(measure, Sums):
             plan.append((place, _moments(rows, aggregates, measure), measure.max_rows))
-    first = only_known(work, grouped(rows.heads, aggregates.listed(), f"({rows.select()})"))
+    first = rows.only_known(grouped(rows.heads, aggregates.listed(), f"({rows.select()})"), rows_counted)
     if not work.by_unit:
         return Statement(first, _read_rows(len(work.keys), plan, aggregates, rows_counted))
     shares = _Aggregates("s")
@@ -161,7 +161,7 @@ def _bins(work: Work, source: Printed, secret: bytes, place: int, measure: Bins)
     name = rows.column(q)
     counted = f"(CASE WHEN {condition} THEN {name} END)" if condition else name
     inner = f"(SELECT {', '.join([*rows.heads, f'{counted} AS bin'])} FROM ({rows.select()}))"
-    first = only_known(work, grouped([*rows.heads, "bin"], ["count(*) AS n"], inner))
+    first = rows.only_known(grouped([*rows.heads, "bin"], ["count(*) AS n"], inner), "n")
     if work.by_unit:
         text = _bounded_bins(work, secret, rows.keys, measure.max_rows, first)
     else:
@@ -203,9 +203,9 @@ def _distinct(work: Work, source: Printed, secret: bytes, place: int, measure: D
     name = rows.column(made(f"({x.text} + 0e0)", "real", x) if x.kind == "real" else x)  # -0 is 0
     inner = f"(SELECT {', '.join([*rows.heads, f'{name} AS v'])} FROM ({rows.select()}))"
     if not work.by_unit:
-        text = only_known(work, grouped(rows.keys, ["count(DISTINCT v)"], inner))
+        text = rows.only_known(grouped(rows.keys, ["count(DISTINCT v)", "count(*) AS n"], inner), "n")
         return Statement(text, _read_distinct(len(work.keys), place))
-    first = only_known(work, f"SELECT DISTINCT * FROM {inner}")
+    first = rows.only_known(grouped([*rows.heads, "v"], ["count(*) AS n"], inner), "n")
     pair = ", ".join(rows.heads)
     order = ", ".join([keyed_hash(secret, "values", [*rows.heads, "v"]), "v"])
     same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM heavy.{name}" for name in rows.heads)

@@ -1,0 +1,193 @@
+"""The exact part of a private query against the same question asked of DuckDB directly: ratios of one run.
+
+    python benchmarks/query.py            10 million rows, slope from 1 to 20 million
+    python benchmarks/query.py --full     slope from 1 to 100 million
+    python benchmarks/query.py --rows 1   a quick look with 1 million rows
+
+Data are generated into a temporary directory as Parquet: 50 regions, 10 rows per person in 3 regions, a whole-number column
+(age) and a real one (income). Both sides read the same files on the same connection, turn and turn about; the
+ratio is of the medians. CPU seconds are given too, because they do not care who else uses the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+
+from dither.engines.duckdb import DuckDB
+from dither.query.nodes import Column, Compute, Named, Scan
+from dither.query.work import UNIT, Cell, Quantised, Sums, Work
+
+REGIONS = tuple(f"region {i:02d}" for i in range(50))
+BOUNDS = {"age": 120, "income": 250_000}
+MAX_GROUPS, MAX_ROWS = 3, 5
+Task = Callable[[], object]
+
+
+# --- data and questions -----------------------------------------------------------------------------------------
+
+
+def generate(path: Path, millions: int) -> None:
+    """One Parquet file. Rows of one person are scattered over it, as they are when they arrive over time."""
+    rows = millions * 1_000_000
+    connection = duckdb.connect()
+    connection.execute(
+        f"""COPY (
+            SELECT person,
+                'region ' || lpad(CAST((hash(person) + 17 * (i // {rows // 10} % 3)) % 50 AS VARCHAR), 2, '0') AS region,
+                CAST(hash(i) % 100 AS INTEGER) AS age, CAST(hash(i + 7) % 20000000 AS DOUBLE) / 100 AS income
+            FROM (SELECT i, (i * 7919) % {rows // 10} AS person FROM range({rows}) t(i))
+        ) TO '{path}' (FORMAT parquet)"""
+    )
+
+
+def connect(path: Path) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.read_parquet(str(path)).create_view("people")
+    return connection
+
+
+def private(column: str, *, by_unit: bool, max_groups: int = MAX_GROUPS) -> Work:
+    """COUNT and AVG by region as one joint release asks for them: q, R - q, and R where there is no value."""
+    steps = BOUNDS[column]
+    x = Quantised(Column("x"), Fraction(0), Fraction(1), steps)
+    cells = (Cell(x, linear=1), Cell(x, constant=steps, linear=-1), Cell(x, null=steps))
+    names = [Named(UNIT, Column("p.person"))] if by_unit else []
+    source = Compute(Scan("people", "p"), (*names, Named("region", Column("p.region")), Named("x", Column(f"p.{column}"))))
+    key = (Named("region", Column("region")),)
+    return Work(source, key, (REGIONS,), by_unit, max_groups if by_unit else None, (Sums(cells, MAX_ROWS),))
+
+
+def raw(column: str, *, by_unit: bool) -> str:
+    if not by_unit:
+        return f"SELECT region, count(*), avg({column}) FROM people GROUP BY region"
+    inner = f"SELECT person, region, count(*) AS n, sum({column}) AS s FROM people GROUP BY person, region"
+    return f"SELECT region, sum(n), sum(s) / sum(n) FROM ({inner}) GROUP BY region"
+
+
+# --- measuring --------------------------------------------------------------------------------------------------
+
+
+def cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def medians(tasks: list[Task], repeats: int) -> list[tuple[float, float]]:
+    """Wall and CPU seconds of each task, turn and turn about after one round to warm up."""
+    times: list[list[tuple[float, float]]] = [[] for _ in tasks]
+    for turn in range(repeats + 1):
+        for place, task in enumerate(tasks):
+            wall, used = time.perf_counter(), cpu()
+            task()
+            if turn:
+                times[place].append((time.perf_counter() - wall, cpu() - used))
+    return [(statistics.median(w for w, _ in found), statistics.median(c for _, c in found)) for found in times]
+
+
+def compare(name: str, plain: Task, ours: Task, repeats: int, target: str) -> None:
+    (wall, used), (our_wall, our_used) = medians([plain, ours], repeats)
+    print(
+        f"{name:<44} {wall:7.3f} s {our_wall:7.3f} s   ratio {our_wall / wall:4.2f}"
+        f"   CPU {used:6.3f} s {our_used:6.3f} s   ratio {our_used / used:4.2f}   ({target})"
+    )
+
+
+def ratios(path: Path, repeats: int) -> None:
+    connection = connect(path)
+    engine = DuckDB(connection)
+    print(f"{'':<44} {'DuckDB':>9} {'dither':>9}")
+    for column in BOUNDS:
+        for by_unit, title, target in ((False, "rows", "at most 1.5"), (True, "persons, nobody over the bound", "at most 2")):
+            work, plain = private(column, by_unit=by_unit), raw(column, by_unit=by_unit)
+            compare(
+                f"COUNT, AVG({column}) by region, {title}",
+                lambda plain=plain: connection.execute(plain).fetchall(),
+                lambda work=work: engine.run(work, b"benchmark"),
+                repeats,
+                target,
+            )
+    over, plain = private("income", by_unit=True, max_groups=2), raw("income", by_unit=True)
+    compare(
+        "COUNT, AVG(income) by region, everybody over",
+        lambda: connection.execute(plain).fetchall(),
+        lambda: engine.run(over, b"benchmark"),
+        repeats,
+        "no target",
+    )
+
+
+def slope(folder: Path, sizes: list[int], repeats: int) -> None:
+    """The exponent that fits time = c * rows^exponent over the sizes."""
+    for by_unit, title in ((False, "rows"), (True, "persons")):
+        points = []
+        for millions in sizes:
+            path = folder / f"{millions}.parquet"
+            if not path.exists():
+                generate(path, millions)
+            engine = DuckDB(connect(path))
+            work = private("income", by_unit=by_unit)
+            ((wall, used),) = medians([lambda engine=engine, work=work: engine.run(work, b"benchmark")], repeats)
+            points.append((math.log(millions), math.log(used), wall))
+        exponent = statistics.linear_regression([x for x, _, _ in points], [y for _, y, _ in points]).slope
+        shown = ", ".join(f"{size} M {wall:.2f} s" for size, (_, _, wall) in zip(sizes, points, strict=True))
+        print(f"{f'slope, {title} (exponent of CPU time)':<44} {exponent:.2f}   {shown}   (at most 1.1)")
+
+
+def memory(path: Path) -> None:
+    """Peak resident memory of a process that does nothing else."""
+    for by_unit, title in (("", "rows"), ("unit", "persons")):
+        peaks = []
+        for side in ("raw", "ours"):
+            command = [sys.executable, __file__, "--child", side + by_unit, str(path)]
+            peaks.append(int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) / 1024)
+        more = peaks[1] - peaks[0]
+        print(f"{f'peak memory, {title}':<44} {peaks[0]:6.0f} MB {peaks[1]:6.0f} MB   {more:+.0f} MB   (at most +200)")
+
+
+def child(side: str, path: Path) -> None:
+    by_unit = side.endswith("unit")
+    connection = connect(path)
+    if side.startswith("raw"):
+        connection.execute(raw("income", by_unit=by_unit)).fetchall()
+    else:
+        DuckDB(connection).run(private("income", by_unit=by_unit), b"benchmark")
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="slope up to 100 million rows")
+    parser.add_argument("--rows", type=int, default=10, help="millions of rows for the ratios")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--only", choices=("ratios", "slope", "memory"))
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        child(options.child[0], Path(options.child[1]))
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = folder / f"{options.rows}.parquet"
+        generate(path, options.rows)
+        if options.only in (None, "ratios"):
+            ratios(path, options.repeats)
+        if options.only in (None, "memory"):
+            memory(path)
+        if options.only in (None, "slope"):
+            slope(folder, [1, 5, 20, 100] if options.full else [1, 5, 20], 3)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""Each unit is bounded as the Work says, by a choice that depends on its own rows and the secret only.
+
+Where a choice is made engines need not agree, so here DuckDB is held against the claims themselves: one unit alone gives
+what the specification gives for the groups it keeps, exactly as many as allowed, and many units give the sum of each alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dither.engines import duckdb_rows
+from dither.engines.duckdb_cells import reach
+from dither.query.nodes import Column, Compute, Named, Scan
+from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Group, Sums, Work
+from engines.tables import KINDS, SECRET, arrow, by_key, in_duckdb, in_python, rows
+from engines.works import plain, works
+
+MANY = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+Table = list[dict[str, Any]]
+CHOOSING = st.integers(1, 2).flatmap(lambda most: works(by_unit=True, max_groups=most, max_values=2))
+
+
+def run(work: Work, table: Table, public: Table, secret: bytes = SECRET) -> dict[Any, Group]:
+    return by_key(in_duckdb({"t": arrow(table), "p": arrow(public)}).run(work, secret))
+
+
+def units_of(table: Table) -> list[int]:
+    return sorted({row["who"] for row in table if row["who"] is not None})
+
+
+def only(table: Table, unit: int) -> Table:
+    return [row for row in table if row["who"] == unit]
+
+
+def without(table: Table, unit: int) -> Table:
+    return [row for row in table if row["who"] != unit]
+
+
+@MANY
+@given(work=CHOOSING, table=rows(units=2, most=20), public=rows(most=4))
+def test_one_unit_alone_keeps_as_many_groups_as_allowed(work: Work, table: Table, public: Table) -> None:
+    for unit in units_of(table):
+        kept = run(work, only(table, unit), public)
+        whole = by_key(in_python({"t": only(table, unit), "p": public}).run(replace(work, max_groups=None), SECRET))
+        assert len(kept) == (min(work.max_groups or 0, len(whole)) if work.keys else 1)
+        for key, group in kept.items():
+            expected = whole[key]
+            assert group.units == expected.units
+            for measure, ours, theirs in zip(work.measures, group.measures, expected.measures, strict=True):
+                # The reference picks other values, but as many.
+                assert ours == theirs if not isinstance(measure, Distinct) else ours == min(theirs, measure.max_values)  # type: ignore[type-var]
+
+
+@MANY
+@given(work=CHOOSING, table=rows(units=3, most=20), public=rows(most=4))
+def test_many_units_give_the_sum_of_each_alone(work: Work, table: Table, public: Table) -> None:
+    together = {key: _numbers(work, group) for key, group in run(work, table, public).items()}
+    apart: dict[Any, Counter[Any]] = {}
+    for unit in units_of(table):
+        for key, group in run(work, only(table, unit), public).items():
+            apart.setdefault(key, Counter()).update(_numbers(work, group))
+    assert {key: _plain(found) for key, found in together.items() if _plain(found)} == {
+        key: _plain(found) for key, found in apart.items() if _plain(found)
+    }
+
+
+def _numbers(work: Work, group: Group) -> Counter[Any]:
+    """Everything that adds up: sums, weights, units; counts of distinct values do not."""
+    found: Counter[Any] = Counter({"units": group.units or 0})
+    for place, (measure, value) in enumerate(zip(work.measures, group.measures, strict=True)):
+        if isinstance(measure, Sums):
+            found.update({(place, i): number for i, number in enumerate(value)})  # type: ignore[arg-type]
+        elif isinstance(measure, Bins):
+            found.update({(place, b): weight for b, weight in value.items()})  # type: ignore[union-attr]
+    return found
+
+
+def _plain(found: Counter[Any]) -> dict[Any, int]:
+    return {name: number for name, number in found.items() if number}
+
+
+@MANY
+@given(work=CHOOSING, table=rows(units=3, most=20), public=rows(most=4))
+def test_a_unit_that_leaves_moves_nothing_further_than_claimed(work: Work, table: Table, public: Table) -> None:
+    before = run(work, table, public)
+    for unit in units_of(table)[:1]:
+        after = run(work, without(table, unit), public)
+        moved = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
+        assert len(moved) <= (work.max_groups or 0)
+        for key in moved:
+            for place, measure in enumerate(work.measures):
+                assert _distance(measure, _value(before, key, place), _value(after, key, place)) <= _claim(measure)
+            assert abs(_units(before, key) - _units(after, key)) <= 1
+
+
+def _value(groups: dict[Any, Group], key: Any, place: int) -> Any:
+    return groups[key].measures[place] if key in groups else None
+
+
+def _units(groups: dict[Any, Group], key: Any) -> int:
+    return (groups[key].units or 0) if key in groups else 0
+
+
+def _distance(measure: Any, one: Any, two: Any) -> int:
+    if isinstance(measure, Sums):
+        zero = (0,) * len(measure.cells)
+        return max((abs(a - b) for a, b in zip(one or zero, two or zero, strict=True)), default=0)
+    if isinstance(measure, Bins):
+        a, b = one or {}, two or {}
+        return sum(abs(a.get(k, 0) - b.get(k, 0)) for k in a.keys() | b.keys())
+    return abs((one or 0) - (two or 0))
+
+
+def _claim(measure: Any) -> int:
+    if isinstance(measure, Sums):
+        return measure.max_rows * max(reach(cell) for cell in measure.cells)
+    return measure.max_rows * SCALE if isinstance(measure, Bins) else int(measure.max_values)
+
+
+@MANY
+@given(work=CHOOSING, table=rows(units=3, most=20), public=rows(most=4), data=st.data())
+def test_the_choice_does_not_see_the_order_of_rows(work: Work, table: Table, public: Table, data: Any) -> None:
+    shuffled = list(data.draw(st.permutations(table)))
+    assert run(work, table, public) == run(work, shuffled, public)
+
+
+@MANY
+@given(work=CHOOSING, table=rows(units=2, most=20), public=rows(most=4))
+def test_ties_of_the_hash_let_nobody_over_the_bound(work: Work, table: Table, public: Table) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duckdb_rows, "keyed_hash", lambda secret, purpose, columns: "0")
+        for unit in units_of(table):
+            found = run(work, only(table, unit), public)
+            assert len(found) <= (work.max_groups or 0) or not work.keys
+
+
+def test_the_choice_follows_the_secret_and_is_even() -> None:
+    """Three groups, one kept: over many units each is kept about equally often, and another secret keeps others."""
+    source = Compute(Scan("even", "t"), (Named(UNIT, Column("t.u")), Named("g", Column("t.g"))))
+    for known in (None, (("a", "b", "c"),)):
+        work = Work(source, (Named("g", Column("g")),), known, True, 1, (Sums((Cell(constant=1),), 1),))
+        table = pa.table({"u": [u for u in range(9000) for _ in "abc"], "g": list("abc") * 9000})
+        engine = in_duckdb({"even": table})
+        counts = [{group.key: sum(group.measures[0]) for group in engine.run(work, secret)} for secret in (b"one", b"two")]
+        assert all(sum(found.values()) == 9000 for found in counts)
+        assert all(2700 <= number <= 3300 for found in counts for number in found.values())
+        assert counts[0] != counts[1]
+
+
+def test_without_the_bound_a_unit_moves_more_than_claimed() -> None:
+    """The twin: the same measurement, the bound left out, is noticed."""
+    row = dict.fromkeys(KINDS)
+    table = [{**row, "who": 1, "t": letter} for letter in "abc"]
+    work = Work(plain("t", "t"), (Named("t", Column("t")),), None, True, 1, (Sums((Cell(constant=1),), 1),))
+    assert len(run(work, table, [])) == 1
+    assert len(run(replace(work, max_groups=None), table, [])) == 3

@@ -1,0 +1,207 @@
+"""The DuckDB engine: hostile names and constants, one constant error text, widths, progress, interruption."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from fractions import Fraction
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dither.engines import duckdb as engine_file
+from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb_sql import PRINTERS
+from dither.engines.duckdb_text import double_text, identifier, literal
+from dither.errors import ArgumentError, EngineError
+from dither.query.nodes import Call, Column, Compute, Filter, Join, Literal, Named, Scan
+from dither.query.work import UNIT, Bins, Cell, Group, Quantised, Sums, Work
+from engines.test_functions_agree import OF_KIND, calls
+from engines.works import plain
+
+HOSTILE = [
+    '"',
+    "'",
+    'a"; DROP TABLE kept; --',
+    "x'); DROP TABLE kept; --",
+    "%s",
+    "{0}",
+    "?",
+    "$1",
+    "\\",
+    "ﬁ",
+    "a b",
+    "SELECT",
+    "Ä",
+    "\n",
+]
+ANY_TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
+COUNT = Sums((Cell(constant=1),), 1)
+
+
+def count_of(source: Compute | Filter, keys: tuple[Named, ...] = (), known: tuple[tuple[str, ...], ...] | None = None) -> Work:
+    return Work(source, keys, known, False, None, (COUNT,))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_of_tables_and_columns_are_only_names(name: str) -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE kept AS SELECT 1 AS one")
+    connection.execute(f"CREATE TABLE {identifier(name)} ({identifier(name + '!')} VARCHAR, other BIGINT)")
+    connection.execute(f"INSERT INTO {identifier(name)} VALUES ('v', 1), ('v', 2), ('w', 3)")
+    source = Compute(Scan(name, name), (Named(name, Column(f"{name}.{name}!")), Named(UNIT, Column(f"{name}.other"))))
+    found = DuckDB(connection).run(count_of(source, (Named(name, Column(name)),)), b"")
+    assert sorted((group.key, group.measures) for group in found) == [(("v",), ((2,),)), (("w",), ((1,),))]
+    assert connection.execute("SELECT * FROM kept").fetchall() == [(1,)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=st.one_of(ANY_TEXT, st.sampled_from(HOSTILE)), by_unit=st.booleans())
+def test_hostile_constants_are_only_constants(text: str, by_unit: bool) -> None:
+    engine = _engine(pa.table({"u": [1, 2, 3], "v": [text, text + "x", None]}))
+    source = Compute(Scan("t", "t"), (Named(UNIT, Column("t.u")), Named("v", Column("t.v"))))
+    equal = Filter(source, Call("eq", (Column("v"), Literal(text))))
+    assert engine.run(count_of(equal), b"") == [Group((), None, ((1,),))]
+    known = Work(source, (Named("v", Column("v")),), ((text, "no such"),), by_unit, 1 if by_unit else None, (COUNT,))
+    assert engine.run(known, b"") == [Group((text,), None, ((1,),))]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.one_of(st.floats(allow_nan=False), st.integers(-(2**63), 2**63 - 1), ANY_TEXT, st.dates(), st.datetimes(), st.booleans())
+)
+def test_every_constant_reads_back_as_itself(value: object) -> None:
+    found = _PLAIN.execute(f"SELECT {literal(value).text}").fetchall()[0][0]
+    assert (found, type(found)) == (value, type(value))
+
+
+_PLAIN = duckdb.connect()
+_TABLES = duckdb.connect(config={"threads": 2})
+
+
+def _engine(table: pa.Table) -> DuckDB:
+    _TABLES.register("t", table)
+    return DuckDB(_TABLES)
+
+
+def test_names_that_differ_in_case_only_are_different_columns() -> None:
+    engine = _engine(pa.table({"u": [1, 2], "x": [5, 6]}))
+    source = Compute(Scan("t", "t"), (Named("A", Column("t.u")), Named("a", Column("t.x"))))
+    assert {group.key for group in engine.run(count_of(source, (Named("k", Column("A")),)), b"")} == {(1,), (2,)}
+    assert {group.key for group in engine.run(count_of(source, (Named("k", Column("a")),)), b"")} == {(5,), (6,)}
+
+
+def test_deep_questions_print_in_text_that_grows_with_their_depth() -> None:
+    x = Column("x")
+    lengths = []
+    for depth in (10, 20):
+        deep: Call | Column = x
+        for _ in range(depth):
+            deep = Call("clamp", (Call("div", (Literal(1), Call("power", (deep, deep)))), Literal(0), Literal(9)))
+        work = count_of(Filter(plain("t", "t"), Call("gt", (deep, Literal(0)))))
+        engine = DuckDB(
+            _TABLES, {"t": {"who": "int", "i": "int", "x": "real", "t": "text", "b": "bool", "d": "date", "s": "timestamp"}}
+        )
+        lengths.append(len(engine.explain(work)[0]))
+    assert lengths[1] < 3 * lengths[0]
+
+
+# --- errors -----------------------------------------------------------------------------------------------------
+
+
+def test_a_failing_engine_shows_one_constant_text() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE VIEW t AS SELECT CAST(v AS BIGINT) AS x, 1 AS u FROM (VALUES ('1'), ('secret of Ada')) s(v)")
+    source = Compute(Scan("t", "t"), (Named("x", Column("t.x")),))
+    with pytest.raises(EngineError) as caught:
+        DuckDB(connection).run(count_of(source, (Named("x", Column("x")),)), b"")
+    shown = "".join(traceback.format_exception(caught.value))
+    assert str(caught.value) == str(EngineError())
+    assert "Ada" not in shown
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+
+
+def test_a_missing_table_shows_the_same_text() -> None:
+    with pytest.raises(EngineError) as caught:
+        DuckDB(duckdb.connect()).schema("nobody's")
+    assert str(caught.value) == str(EngineError())
+
+
+def test_try_is_never_used() -> None:
+    engine = DuckDB(_TABLES, {"t": OF_KIND})
+    first, second, third = (Scan("t", letter) for letter in "pqr")
+    joined = Join(Join(first, second, (), "inner"), third, (), "inner")
+    for name in PRINTERS:
+        for expression in calls(name):
+            assert "TRY(" not in engine.explain(count_of(Filter(joined, Call("is_null", (expression,)))))[0].upper()
+
+
+# --- widths -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by_unit", [True, False])
+@pytest.mark.parametrize("steps", [2**21, 2**22, 2**23, 2**40, 2**62, 2**80])
+def test_sums_are_exact_at_every_width(steps: int, by_unit: bool) -> None:
+    """A unit far over its bound, at the upper end of the grid: products of sums and bounds need more than 64 bits."""
+    q = Quantised(Column("x"), Fraction(0), Fraction(1), steps)
+    cells = (Cell(q, linear=1), Cell(q, constant=steps, linear=-1), Cell(q, constant=7, linear=-3))
+    cells += (Cell(q, square=1),) if steps < 2**41 else ()
+    engine = _engine(pa.table({"u": [1] * 1000 + [2], "x": [1e300] * 1001}))
+    source = Compute(Scan("t", "t"), (Named(UNIT, Column("t.u")), Named("x", Column("t.x"))))
+    (group,) = engine.run(Work(source, (), None, by_unit, None, (Sums(cells, 7), Bins(q, 7))), b"")
+    counted = 8 if by_unit else 1001
+    expected = [steps * counted, 0, (7 - 3 * steps) * counted, steps**2 * counted][: len(cells)]
+    assert group.measures == (tuple(expected), {steps: 65536 * counted})
+
+
+def test_what_could_outgrow_the_engine_is_refused_before_it_runs() -> None:
+    q = Quantised(Column("x"), Fraction(0), Fraction(1), 2**90)
+    work = Work(Scan("no such table", "t"), (), None, False, None, (Sums((Cell(q, linear=1),), 1),))
+    with pytest.raises(ArgumentError, match="126 bits"):
+        DuckDB(duckdb.connect()).run(work, b"")
+
+
+# --- time -------------------------------------------------------------------------------------------------------
+
+SLOW = "CREATE VIEW t AS SELECT a.range AS u, hash(a.range, b.range) AS x FROM range(1000000) a, range(100000) b"
+
+
+def _slow() -> tuple[duckdb.DuckDBPyConnection, Work]:
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute(SLOW.replace("hash(a.range, b.range)", "CAST(hash(a.range, b.range) % 1000 AS BIGINT)"))
+    return connection, count_of(Compute(Scan("t", "t"), (Named("x", Column("t.x")),)), (Named("x", Column("x")),))
+
+
+def test_a_query_can_be_interrupted_and_then_fails_like_any_other() -> None:
+    connection, work = _slow()
+    engine = DuckDB(connection)
+    threading.Timer(0.3, engine.interrupt).start()
+    start = time.monotonic()
+    with pytest.raises(EngineError):
+        engine.run(work, b"")
+    assert time.monotonic() - start < 60
+
+
+def test_progress_is_reported_for_slow_queries_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[float] = []
+    monkeypatch.setattr(engine_file, "PATIENCE", 0.2)
+    connection, work = _slow()
+    engine = DuckDB(connection, progress=heard.append)
+    threading.Timer(1.5, engine.interrupt).start()
+    with pytest.raises(EngineError):
+        engine.run(work, b"")
+    assert heard
+    assert all(0 <= share <= 1 for share in heard)
+    heard.clear()
+    connection.execute("CREATE OR REPLACE VIEW t AS SELECT 1 AS u, CAST(2 AS BIGINT) AS x")
+    engine.run(work, b"")
+    assert not heard
+
+
+def test_doubles_keep_their_sign() -> None:
+    assert double_text(-0.0) == "(-0.0e0)"
