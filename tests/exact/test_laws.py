@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import weakref
 from fractions import Fraction
 
 import numpy as np
@@ -176,3 +178,19 @@ def test_arrays_have_the_shape_asked_for(law: Law) -> None:
         assert found.dtype == np.int64
         assert found.shape == (size,)
     assert isinstance(law.draw(), int)
+
+
+@pytest.mark.parametrize("n", [2**61, 2**62 - 1, 2**62, 2**63 - 1, 2**63, 10**30])
+def test_a_cut_beyond_every_draw_still_holds(n: int) -> None:
+    drawn = Cut(10**12, n).draw(1000)
+    assert ((drawn >= 0) & (drawn <= min(n, 2**63 - 1))).all()
+
+
+def test_a_law_and_its_table_are_not_kept_by_anybody_else() -> None:
+    law = Finite((lambda: balls.ball(Fraction(1, 3)), lambda: balls.ball(Fraction(2, 3))))
+    law.draw()
+    law.draw(10)
+    kept = weakref.ref(law)
+    del law
+    gc.collect()
+    assert kept() is None

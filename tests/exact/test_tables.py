@@ -16,7 +16,6 @@ import pytest
 from dither.exact import balls
 from dither.exact.buckets import Buckets, Sure, Unsure, whole, zigzag
 from dither.exact.derived import Finite
-from dither.exact.derived import _table as finite_table
 from dither.exact.digits import Digits, Middle, Top
 from dither.exact.gaussian import Gaussian
 from dither.exact.geometric import Cut, TwoSided, _cut_table
@@ -115,7 +114,7 @@ CASES: list[tuple[str, Callable[[], tuple[Table, Law, int, Cell]]]] = [
     ("cut, almost flat", lambda: (_cut_table(Cut(10**12, 9)), Cut(10**12, 9), 0, same)),
     ("flat 6", lambda: (_flat_table(6), Flat(6), 0, same)),
     ("flat 512", lambda: (_flat_table(512), Flat(512), 0, same)),
-    ("thirds", lambda: (finite_table(Finite((third,) * 3)), Finite((third,) * 3), 0, same)),
+    ("thirds", lambda: (Finite((third,) * 3).table, Finite((third,) * 3), 0, same)),
 ]
 SLOW: list[tuple[str, Callable[[], tuple[Table, Law, int, Cell]]]] = [
     ("sure buckets of sigma 129", lambda: sure_case(Fraction(129**2))),

@@ -145,7 +145,6 @@ def test_bad_parameters_are_refused(epsilon: object, sensitivity: object, word: 
         [1.0],
         np.zeros((1, 1)),
         np.array(["a"]),
-        np.array(["1/2"], dtype=object),
         WIDE(1),
         np.array([1], dtype=WIDE),
     ],

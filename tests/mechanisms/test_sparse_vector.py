@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import itertools
+import os
 import pickle
+import warnings
 from fractions import Fraction
 
 import pytest
@@ -156,6 +158,24 @@ def test_noise_scales_are_those_of_the_proof() -> None:
 def test_bad_parameters_are_refused(arguments: dict[str, object], word: str) -> None:
     with pytest.raises(ArgumentError, match=word):
         SparseVector(**{"epsilon": 1, "sensitivity": 1, "threshold": 0, **arguments})
+
+
+def test_a_forked_child_cannot_ask_the_same_noisy_threshold() -> None:
+    session = SparseVector(epsilon=1, sensitivity=1, threshold=0).start()
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads
+        child = os.fork()
+    if child == 0:  # pragma: no cover
+        try:
+            session.ask(10**9)
+            os.write(writing, b"answered")
+        except DitherError:
+            os.write(writing, b"refused")
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 10) == b"refused"
+    assert session.ask(10**9)
 
 
 def test_bad_questions_are_refused_and_do_not_use_up_the_session() -> None:

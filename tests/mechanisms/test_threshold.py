@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 from fractions import Fraction
 
 import numpy as np
@@ -12,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
+from dither.exact import replay
 from dither.exact.balls import ball, exp, working
-from dither.exact.laws import TwoSided
-from dither.mechanisms import Threshold
-from dither.mechanisms.threshold import Rule
+from dither.exact.laws import Finite, TwoSided
+from dither.mechanisms import Threshold, threshold
+from dither.mechanisms.threshold import Rule, estimates, optimal
 from dither.privacy.losses import Approx, Curve
 from dither.privacy.parts import Response
 
@@ -139,6 +142,78 @@ def test_many_keys_at_once(rule: Rule) -> None:
     shown = select.release(np.concatenate([[-3, 0, 2**62], np.arange(5000, 300_000)]))
     assert shown.tolist() == [False, False] + [True] * (len(shown) - 2)
     assert isinstance(select.release(13), bool)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    epsilon=st.sampled_from(["1e-12", "1e-6", "1/10", "1", "4", "1000"]).map(Fraction),
+    delta=st.sampled_from(["1e-5000", "1e-300", "1e-5", "1/10", "999/1000"]).map(Fraction),
+    place=st.fractions(0, 3, max_denominator=1000),
+)
+def test_the_estimate_is_far_closer_than_the_margin_within_which_balls_decide(
+    epsilon: Fraction, delta: Fraction, place: Fraction
+) -> None:
+    middle = Threshold(epsilon=epsilon, delta=delta).margin("1/2")
+    units = min(1 + int(place * middle), 2**62)
+    found = estimates(epsilon, delta, np.array([units]))[0]
+    with working(BITS):
+        assert abs(min(found, 1.0) - float(optimal(epsilon, delta, units))) < 2.0**-45
+
+
+def test_distinct_counts_cost_no_evaluation_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time once counted the different private counts: 2000 of them took seconds."""
+    select, calls = Threshold(epsilon="1/1000", delta="1e-5"), []
+
+    def counted(*arguments: object) -> arb:
+        calls.append(arguments)
+        return optimal(*arguments)
+
+    monkeypatch.setattr(threshold, "optimal", counted)
+    select.release(np.arange(1, 8000))
+    assert len(calls) < 10  # the public constants, and a tie of probability 2^-29 per key
+
+
+def test_a_tie_with_the_estimate_is_decided_by_balls() -> None:
+    """A uniform real that agrees with p_m to 64 bits: the next bits decide, on either side."""
+    select, units = Threshold(epsilon=1, delta="1e-5"), 12
+    with working(BITS):
+        word = int((select.shown(units) * arb(2) ** 64).floor().unique_fmpz())
+
+    def shown(first: int) -> bool:
+        with replay.source(Words(first)):
+            return bool(select.release(np.array([units]))[0])
+
+    assert (shown(word - 1), shown(word + 1)) == (True, False)
+    assert (shown(word - 2**40), shown(word + 2**40)) == (True, False)
+
+
+class Words:
+    """A source that gives one word first and zeros after it."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first.to_bytes(8, "little")
+
+    def fill(self, target: memoryview) -> None:
+        target[:] = (self.first + bytes(len(target)))[: len(target)]
+        self.first = b""
+
+
+def test_no_law_of_a_private_count_outlives_its_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[Finite]] = []
+
+    def seen(*arguments: object) -> Finite:
+        law = Finite(*arguments)
+        made.append(weakref.ref(law))
+        return law
+
+    monkeypatch.setattr(threshold, "Finite", seen)
+    select = Threshold(epsilon=1, delta="1e-5")
+    for units in range(10, 15):
+        select.release(units)
+        select.law(units).draw()
+    gc.collect()
+    assert made
+    assert not any(law() for law in made)
 
 
 def test_a_small_epsilon_takes_no_longer() -> None:

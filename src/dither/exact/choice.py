@@ -17,8 +17,9 @@ Timing: O(candidates) for the preparation; the rare ball comparison depends on u
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import groupby
 
 import numpy as np
 from flint import arb
@@ -91,6 +92,28 @@ def draw_index(scores: NDArray[np.int64], rate: Fraction) -> int:
     j = Classes(floats, counts, lambda j: rate * int(gaps[j])).draw()
     members = np.flatnonzero(scores == top - int(gaps[j]))
     return int(members[dice.below(members.size)])
+
+
+def draw_among(scores: Sequence[int | Fraction], rate: Fraction) -> int:
+    """The same for scores of any size, whole or not.
+
+    >>> draw_among([0, 10**500, Fraction(1, 3)], Fraction(1))
+    1
+    """
+    # Sorting finds equal scores; a dictionary would be slow for scores chosen to share one hash.
+    classes = [(score, sum(1 for _ in same)) for score, same in groupby(sorted(scores, reverse=True))]
+    top = classes[0][0]
+    floats = np.array([_rounded(top - score, rate) for score, _ in classes])
+    counts = np.array([count for _, count in classes], dtype=np.int64)
+    chosen = classes[Classes(floats, counts, lambda j: rate * (top - classes[j][0])).draw()][0]
+    members = [i for i, score in enumerate(scores) if score == chosen]
+    return members[dice.below(len(members))]
+
+
+def _rounded(gap: int | Fraction, rate: Fraction) -> float:
+    """rate * gap as the nearest float, cut at FARTHEST: one division of whole numbers, which Python rounds correctly."""
+    above, below = rate.numerator * gap.numerator, rate.denominator * gap.denominator
+    return float(FARTHEST) if above >= FARTHEST * below else above / below
 
 
 def _tally(gaps: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Integers]:

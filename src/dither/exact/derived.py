@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
@@ -185,23 +185,23 @@ class Finite(Law):
         return tuple(piece(k, real) for k, real in enumerate(self.probabilities) if not real().is_zero())
 
     def _one(self) -> int:
-        return _table(self).one() if len(self.probabilities) <= _LARGEST else super()._one()
+        return self.table.one() if len(self.probabilities) <= _LARGEST else super()._one()
 
     def _many(self, size: int) -> Integers:
-        return _table(self).many(size) if len(self.probabilities) <= _LARGEST else super()._many(size)
+        return self.table.many(size) if len(self.probabilities) <= _LARGEST else super()._many(size)
 
-
-@lru_cache(maxsize=32)
-def _table(law: Finite) -> Table:
-    """All running sums in one pass; their balls are far smaller than the thresholds' unit, or the precision is raised."""
-    bits = 192
-    while True:
-        with balls.working(bits):
-            sums = list(accumulate((real() * arb(2) ** 64 for real in law.probabilities[:-1]), lambda x, y: x + y))
-            if all(x.rad() < 0.25 for x in sums):
-                thresholds = [int(x.lower().floor().unique_fmpz()) for x in sums]
-                return Table([min(max(t, 0), TOP) for t in thresholds], range(len(law.probabilities)), law.specified)
-        bits *= 2
+    # Kept by this law alone: its probabilities may come from private numbers, which nothing may outlive.
+    @cached_property
+    def table(self) -> Table:
+        """All running sums in one pass; their balls are far smaller than the thresholds' unit, or the precision is raised."""
+        bits = 192
+        while True:
+            with balls.working(bits):
+                sums = list(accumulate((real() * arb(2) ** 64 for real in self.probabilities[:-1]), lambda x, y: x + y))
+                if all(x.rad() < 0.25 for x in sums):
+                    thresholds = [min(max(int(x.lower().floor().unique_fmpz()), 0), TOP) for x in sums]
+                    return Table(thresholds, range(len(self.probabilities)), self.specified)
+            bits *= 2
 
 
 def _add(parts: Sequence[balls.Real]) -> arb:

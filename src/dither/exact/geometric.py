@@ -178,5 +178,5 @@ class Cut(Law):
     def _many(self, size: int) -> Integers:
         if self.n < _SMALL:
             return _cut_table(self).many(size)
-        found = _digits(self.scale, False).many(size)
-        return found % (self.n + 1) if self.n < 1 << 62 else found
+        # An array's draws stay below 2^15 times 2^36 (`table.py`), so a divisor from 2^62 on would change none of them.
+        return _digits(self.scale, False).many(size) % min(self.n + 1, 1 << 62)

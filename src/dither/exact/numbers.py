@@ -32,7 +32,8 @@ def rational(value: Number, name: str) -> Fraction:
     if isinstance(value, (int, np.integer)):
         found = Fraction(int(value))
     elif isinstance(value, Fraction):
-        found = value
+        # A subclass may bring arithmetic of its own; what is computed with from here on is a plain Fraction.
+        found = value if type(value) is Fraction else Fraction(int(value.numerator), int(value.denominator))
     elif isinstance(value, (float, np.floating)):
         if not math.isfinite(value):
             raise ArgumentError(f"{name} must be finite, and it is {value!r}.", fix=f"give {name} a finite value.")

@@ -156,12 +156,13 @@ class Coin(_TwoValued):
 
 @dataclass(frozen=True)
 class ExpCoin(_TwoValued):
-    """1 with probability exp(-x) for a rational x >= 0, else 0."""
+    """1 with probability exp(-x) for a rational x >= 0, else 0. A Fraction may have any size: private scores make some."""
 
     x: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x", numbers.not_negative(self.x, "x"))
+        if type(self.x) is not Fraction or self.x < 0:
+            object.__setattr__(self, "x", numbers.not_negative(self.x, "x"))
 
     def _one(self) -> int:
         return int(not Uniform().below_about(-math.expm1(-float(min(self.x, Fraction(1000)))), self._zero))

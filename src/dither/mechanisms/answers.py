@@ -4,6 +4,13 @@ Refused by type and shape, which are public; never by value. Arrays are brought 
 noise and saturate at the ends of 64 bits after it: clamping never moves two answers apart, so it is free,
 and what happens to a noisy answer is post-processing. One whole number has no limit.
 A float stands for its exact binary value, NaN counts as 0, and infinities go to the ends of the clamp.
+In an array of objects a bool counts as 0 or 1 and whatever is not a number as 0, so that no element decides whether
+a release is made. A masked array is refused whole: what lies under a mask is neither there nor gone.
+
+Rounding is exact whatever the answer's length: with the grid a/b, floor(x b/a + 1/2) = floor((floor(2 b x) + a) / 2a),
+since a floor may be taken before dividing by a whole number. So a Decimal of a million digits costs one product
+with 2b and a cut at its point, and a long Fraction one division with a short quotient: time linear in the length. What the
+clamp takes anyway is seen from exponents first, compared with the grid.
 
 Arrays on a grid come back as int64 (grid 1), as float64 if the grid is a power of two (steps are kept
 within +-2^52, so that every product is exact), and otherwise as an array of Fractions. The grid alone
@@ -13,7 +20,7 @@ decides, so nothing about the data shows in the type.
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -31,12 +38,13 @@ _WIDE = 1 << 62
 _NARROW = 1 << 52
 _ENDS = np.iinfo(np.int64)
 _NUMBERS = (int, float, Fraction, Decimal, np.integer, np.floating)
-_FAR = 20_000  # no grid has so many digits
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)  # a product of Decimals is never rounded
 
 
 def whole(exact: Whole, norm: Norm | None = None, grid: Fraction | None = None) -> int | Integers:
     """A whole-number answer: an int as it is, an array of integers as int64 within +-2^62."""
     if isinstance(exact, np.ndarray):
+        unmasked(exact, "exact")
         _shape(exact, norm, grid)
         if exact.dtype.kind not in "iu":
             raise _wrong(f"an array of {exact.dtype}", "an array of integers")
@@ -51,6 +59,14 @@ def _held(exact: NDArray[Any], most: int) -> Integers:
     room = np.iinfo(exact.dtype)
     held: Integers = np.clip(exact, max(-most, int(room.min)), min(most, int(room.max))).astype(np.int64)
     return held
+
+
+def unmasked(array: NDArray[Any], name: str) -> None:
+    """Refuses masked arrays by their type: the values under the mask would be used, or not, depending on it."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise ArgumentError(
+            f"{name} must be a plain array, and it is a masked one.", fix="say what missing values count as: array.filled(0)."
+        )
 
 
 def _wrong(found: str, wanted: str) -> ArgumentError:
@@ -86,39 +102,72 @@ def steps(exact: Answer, grid: Fraction, norm: Norm | None = None) -> int | Inte
     (2, 0, 0)
     """
     if isinstance(exact, np.ndarray):
+        unmasked(exact, "exact")
         _shape(exact, norm, grid)
         return _many_steps(np.asarray(exact), grid)
     return _one_step(exact, grid, _WIDE)
 
 
-def _one_step(exact: Any, grid: Fraction, most: int) -> int:
+def _is_number(exact: Any) -> bool:
     # A longdouble would have to be rounded to be read, which can move two answers apart.
-    if isinstance(exact, (bool, np.bool_, np.longdouble)) or not isinstance(exact, _NUMBERS):
+    return isinstance(exact, _NUMBERS) and not isinstance(exact, (bool, np.longdouble))
+
+
+def _one_step(exact: Any, grid: Fraction, most: int) -> int:
+    if not _is_number(exact):
         raise ArgumentError(
             f"exact must be a number or an array of numbers, and it is a {type(exact).__name__}.",
             fix="give an int, a float, a Fraction or an array.",
         )
+    return min(max(_nearest(exact, grid, most), -most), most)
+
+
+def _element(exact: Any, grid: Fraction, most: int) -> int:
+    """One element of an array of objects, none of which is refused."""
+    if isinstance(exact, (bool, np.bool_)):
+        return _one_step(int(exact), grid, most)
+    return _one_step(exact, grid, most) if _is_number(exact) else 0
+
+
+def _nearest(exact: Any, grid: Fraction, most: int) -> int:
+    """floor(exact / grid + 1/2), or any number beyond `most` on the same side where that is beyond."""
     if isinstance(exact, Decimal):
-        value = _from_decimal(exact, grid, most)
-    elif isinstance(exact, (float, np.floating)):
-        value = _from_float(float(exact), grid, most)
+        return _from_decimal(exact, grid, most)
+    if isinstance(exact, (float, np.floating)):
+        read = float(exact)
+        if not math.isfinite(read):
+            return 0 if math.isnan(read) else _end(read < 0, most)
+        top, bottom = read.as_integer_ratio()
     else:
-        value = Fraction(int(exact)) if isinstance(exact, np.integer) else Fraction(exact)
-    return min(max(math.floor(value / grid + Fraction(1, 2)), -most), most)
+        top, bottom = int(exact.numerator), int(exact.denominator)
+    a, b = grid.numerator, grid.denominator
+    if top and top.bit_length() - bottom.bit_length() - 1 >= _beyond(grid, most):
+        return _end(top < 0, most)
+    return (2 * b * top + a * bottom) // (2 * a * bottom)
 
 
-def _from_float(exact: float, grid: Fraction, most: int) -> Fraction:
-    if math.isfinite(exact):
-        return Fraction(exact)
-    return Fraction(0) if math.isnan(exact) else grid * most * (1 if exact > 0 else -1)
+def _beyond(grid: Fraction, most: int) -> int:
+    """A power of two from which on the clamp takes every answer: |x| >= 2^this means |x| / grid > most."""
+    return most.bit_length() + grid.numerator.bit_length() - grid.denominator.bit_length() + 1
 
 
-def _from_decimal(exact: Decimal, grid: Fraction, most: int) -> Fraction:
-    if exact.is_nan() or (exact.is_finite() and exact.adjusted() < -_FAR):
-        return Fraction(0)
-    if exact.is_infinite() or exact.adjusted() > _FAR:  # such digits would fill the memory, and the clamp takes them anyway
-        return grid * most * (-1 if exact.is_signed() else 1)
-    return Fraction(exact)
+def _end(negative: bool, most: int) -> int:
+    return -most if negative else most
+
+
+def _from_decimal(exact: Decimal, grid: Fraction, most: int) -> int:
+    if exact.is_nan() or exact.is_zero():  # a zero may have any exponent
+        return 0
+    if exact.is_infinite():
+        return _end(exact.is_signed(), most)
+    a, b, first = grid.numerator, grid.denominator, exact.adjusted()
+    # 10^first <= |exact| < 10^(first + 1), and 2^3 < 10 < 2^4.
+    if first * (3 if first >= 0 else 4) >= _beyond(grid, most):
+        return _end(exact.is_signed(), most)
+    if (first + 1) * (4 if first >= 0 else 3) <= a.bit_length() - b.bit_length() - 2:  # below half a step
+        return 0
+    floor = _EXACT.multiply(exact, Decimal(2 * b)).to_integral_value(ROUND_FLOOR, _EXACT)
+    return (int(floor) + a) // (2 * a)
 
 
 def _many_steps(exact: NDArray[Any], grid: Fraction) -> Integers:
@@ -129,7 +178,8 @@ def _many_steps(exact: NDArray[Any], grid: Fraction) -> Integers:
         raise ArgumentError(f"exact must be an array of numbers, and it is one of {exact.dtype}.", fix="give ints or floats.")
     if exact.dtype.kind == "f" and _power_of_two(grid):
         return _float_steps(exact.astype(np.float64), grid, most)
-    return np.array([_one_step(value, grid, most) for value in exact], dtype=np.int64)
+    one = _element if exact.dtype.kind == "O" else _one_step
+    return np.array([one(value, grid, most) for value in exact], dtype=np.int64)
 
 
 def _float_steps(exact: NDArray[np.float64], grid: Fraction, most: int) -> Integers:

@@ -21,12 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from dither.exact.choice import draw_index
+from dither.exact.choice import draw_among, draw_index
 from dither.exact.law import Law
 from dither.exact.laws import Categorical
 from dither.exact.numbers import Number, positive
 from dither.mechanisms import scores as reading
 from dither.mechanisms.base import Example, Mechanism
+from dither.mechanisms.norms import bound
 from dither.mechanisms.scores import Scores
 from dither.privacy.losses import Curve, Pure
 from dither.privacy.parts import BoundedRange
@@ -57,7 +58,7 @@ class Exponential(Mechanism):
         monotone: bool = False,
     ) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
+        object.__setattr__(self, "sensitivity", bound(sensitivity))
         object.__setattr__(self, "candidates", reading.labels(candidates))
         object.__setattr__(self, "monotone", bool(monotone))
 
@@ -66,7 +67,7 @@ class Exponential(Mechanism):
         cls, scale: Number, *, sensitivity: Number, candidates: Sequence[Hashable] | None = None, monotone: bool = False
     ) -> Exponential:
         """From the noise: a lead of `scale` points makes a candidate e times as likely."""
-        moved = positive(sensitivity, "sensitivity") * (1 if monotone else 2)
+        moved = bound(sensitivity) * (1 if monotone else 2)
         return cls(epsilon=moved / positive(scale, "scale"), sensitivity=sensitivity, candidates=candidates, monotone=monotone)
 
     @property
@@ -79,11 +80,12 @@ class Exponential(Mechanism):
         return reading.weight(self.epsilon, self.sensitivity, self.monotone)
 
     def release(self, exact: Scores) -> Any:
-        if isinstance(exact, np.ndarray):  # the same law without a Fraction for each of a million scores
+        # The law of `law`, without a Fraction for each of a million scores.
+        if isinstance(exact, np.ndarray):
             array = reading.whole_array(exact)
             reading.size(len(array), self.candidates)
             return self.outcome(draw_index(array, self._weight))
-        return self.outcome(self.law(exact).draw())
+        return self.outcome(draw_among(reading.read(exact, self.candidates), self._weight))
 
     def outcome(self, k: int) -> Any:
         return k if self.candidates is None else self.candidates[k]

@@ -30,6 +30,14 @@ from fractions import Fraction
 
 from dither.errors import ArgumentError
 from dither.exact.numbers import Number, positive, show, whole
+from dither.privacy.sensitivity import Unbounded
+
+
+def bound(sensitivity: Number | Unbounded) -> Fraction:
+    """A sensitivity as a rational above 0; one that does not exist is refused with its own reason."""
+    if isinstance(sensitivity, Unbounded):
+        raise ArgumentError(f"sensitivity must be a number, and it is unbounded: {sensitivity.reason}", fix=sensitivity.fix)
+    return positive(sensitivity, "sensitivity")
 
 
 def _dimension(value: int | None) -> int | None:
@@ -58,7 +66,7 @@ class L1:
     dimension: int | None
 
     def __init__(self, value: Number, dimension: int | None = None) -> None:
-        object.__setattr__(self, "value", positive(value, "sensitivity"))
+        object.__setattr__(self, "value", bound(value))
         object.__setattr__(self, "dimension", _dimension(dimension))
 
     def total(self, grid: Fraction | None) -> int:
@@ -96,7 +104,7 @@ class L2:
     dimension: int | None
 
     def __init__(self, value: Number, dimension: int | None = None) -> None:
-        object.__setattr__(self, "value", positive(value, "sensitivity"))
+        object.__setattr__(self, "value", bound(value))
         object.__setattr__(self, "dimension", _dimension(dimension))
 
     def _excess(self, grid: Fraction) -> tuple[int, int, int]:
@@ -144,7 +152,7 @@ class PerCoordinate:
 
     def __init__(self, count: int, each: Number) -> None:
         object.__setattr__(self, "count", whole(count, "count", least=1))
-        object.__setattr__(self, "each", positive(each, "sensitivity"))
+        object.__setattr__(self, "each", bound(each))
 
     def _step(self, grid: Fraction | None) -> int:
         return _whole_move(self.each) if grid is None else math.ceil(self.each / grid)

@@ -31,6 +31,7 @@ from dither.exact.laws import ExpCoin, Finite, Flat
 from dither.exact.numbers import Number, positive
 from dither.mechanisms import scores as reading
 from dither.mechanisms.base import Example, Mechanism
+from dither.mechanisms.norms import bound
 from dither.mechanisms.scores import Scores
 from dither.privacy.losses import Pure
 
@@ -60,7 +61,7 @@ class PermuteAndFlip(Mechanism):
         monotone: bool = False,
     ) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
+        object.__setattr__(self, "sensitivity", bound(sensitivity))
         object.__setattr__(self, "candidates", reading.labels(candidates))
         object.__setattr__(self, "monotone", bool(monotone))
 
@@ -69,7 +70,7 @@ class PermuteAndFlip(Mechanism):
         cls, scale: Number, *, sensitivity: Number, candidates: Sequence[Hashable] | None = None, monotone: bool = False
     ) -> PermuteAndFlip:
         """From the noise: a candidate `scale` points behind the best shows heads with probability 1/e."""
-        moved = positive(sensitivity, "sensitivity") * (1 if monotone else 2)
+        moved = bound(sensitivity) * (1 if monotone else 2)
         return cls(epsilon=moved / positive(scale, "scale"), sensitivity=sensitivity, candidates=candidates, monotone=monotone)
 
     @property
@@ -88,12 +89,13 @@ class PermuteAndFlip(Mechanism):
         return [per_point * (best - score) for score in found]
 
     def release(self, exact: Scores) -> Any:
-        behind = self._behind(exact)
-        order = list(range(len(behind)))
+        scores = reading.read(exact, self.candidates)
+        best, per_point = max(scores), self._weight
+        order = list(range(len(scores)))
         for left in range(len(order), 0, -1):  # a shuffle made only as far as it is needed
             place = Flat(left).draw()
             order[place], order[left - 1] = order[left - 1], order[place]
-            if ExpCoin(behind[order[left - 1]]).draw():
+            if ExpCoin(per_point * (best - scores[order[left - 1]])).draw():
                 break
         return self.outcome(order[left - 1])
 

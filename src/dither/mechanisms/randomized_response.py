@@ -32,6 +32,8 @@ from dither.mechanisms import answers
 from dither.mechanisms.base import Example, Mechanism, sure
 from dither.privacy.losses import Pure
 
+_MOST_CATEGORIES = 1 << 62  # a truth and an offset add up within int64
+
 
 @dataclass(frozen=True)
 class RandomizedResponse(Mechanism):
@@ -55,6 +57,8 @@ class RandomizedResponse(Mechanism):
         if (epsilon is None) == (p is None):
             raise ArgumentError("RandomizedResponse needs epsilon or p, and not both.", fix="give one of the two.")
         count = numbers.whole(categories, "categories", least=2)
+        if count > _MOST_CATEGORIES:
+            raise ArgumentError("categories must be at most 2^62.", fix="group the values into fewer categories.")
         truth = None if p is None else between(p, "p", 0, 1, open_low=True, open_high=True)
         if truth == Fraction(1, count):
             raise ArgumentError(

@@ -18,6 +18,7 @@ from dither.errors import ArgumentError
 from dither.exact import numbers
 from dither.exact.balls import above, ball
 from dither.exact.numbers import Number
+from dither.mechanisms.answers import unmasked
 from dither.mechanisms.base import sure
 
 Scores = Sequence[int | Fraction] | NDArray[np.integer[Any]]
@@ -45,6 +46,7 @@ def read(scores: Scores, candidates: tuple[Hashable, ...] | None, *, fractions: 
 
 def whole_array(scores: NDArray[Any]) -> NDArray[Any]:
     """An array of scores, refused unless it has one axis and whole numbers."""
+    unmasked(scores, "scores")
     if scores.ndim != 1 or scores.dtype.kind not in "iu":
         raise ArgumentError(
             f"scores must be whole numbers on one axis, and they are {scores.dtype} on {scores.ndim}.",

@@ -12,6 +12,7 @@ Reference: Lyu, Su and Li, VLDB 2017, Algorithm 1; Dwork and Roth 2014, section 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -147,7 +148,9 @@ class SparseVector(Mechanism):
 
 
 class Session:
-    """One run of sparse vector. It cannot be copied: a copy would ask the same noisy threshold more than its share."""
+    """One run of sparse vector. It cannot be copied, by a fork neither: a copy would ask the same noisy threshold
+    more than its share.
+    """
 
     def __init__(self, mechanism: SparseVector) -> None:
         self._mechanism = mechanism
@@ -155,6 +158,7 @@ class Session:
         self._bound = mechanism.threshold + mechanism.threshold_noise().draw()
         self._left = mechanism.cutoff
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     @property
     def open(self) -> bool:
@@ -164,6 +168,11 @@ class Session:
     def ask(self, exact: int) -> bool:
         """Is this count above the threshold, as far as the noise lets one see?"""
         count = answers.single(exact)
+        if os.getpid() != self._process:
+            raise DitherError(
+                "This session is a copy made by a fork, and each copy would say yes as often as the session may.",
+                fix="ask in the process that started the session, or start and pay for another.",
+            )
         with self._lock:
             if not self._left:
                 raise DitherError(

@@ -12,7 +12,13 @@ shows keys more often. For the geometric rule, from m >= 1 to m + 1 the noise hi
 chance to show goes from 0 to at most d. The exact tail matters: t one too small has claimed 0.0049 and given 0.0131.
 
 In closed form, with x = e^e: p_m = d (x^m - 1)/(x - 1) while m <= n, where n is the first m with p_m >= (1 - d)/(x + 1);
-then 1 - p_m = x^-j (1 - p_n) - d (1 - x^-j)/(x - 1), j = m - n, until that is 0.
+then 1 - p_m = x^-j (1 - p_n) - d (1 - x^-j)/(x - 1), j = m - n, until that is 0. Both sides of n are one formula:
+
+    q_j = x^-j q_n - (1 - x^-j) d/(x - 1)        j = |m - n|, with q = p up to n and q = 1 - p beyond
+
+Neither of its terms exceeds 1 where q_j >= 0, and float64 finds each to a few units of its last place, so q_j to 2^-45.
+A key is shown if a uniform real lies below p_m: 64 bits of it against floats decide unless they are within 2^-30, and then
+balls do. One word per key, no table, nothing kept: the time does not depend on the counts.
 Reference: Desfontaines, Voss, Gipson and Mandayam, PoPETs 2022 (optimal); Korolova et al., WWW 2009 (noise and threshold).
 """
 
@@ -20,6 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -27,10 +34,11 @@ from flint import arb
 from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
-from dither.exact import numbers
+from dither.exact import entropy, numbers
 from dither.exact.balls import ball, certainly_at_most, exp, floor_scaled, missing, precision, working
-from dither.exact.law import Law, search
+from dither.exact.law import Integers, Law, search
 from dither.exact.laws import Coin, Finite, TwoSided
+from dither.exact.lazy import MARGIN, Uniform
 from dither.exact.numbers import Number, between, positive
 from dither.mechanisms import answers
 from dither.mechanisms.base import Example, Mechanism, sure
@@ -75,7 +83,7 @@ class Threshold(Mechanism):
     @property
     def threshold(self) -> int:
         """The geometric rule's t: 1 plus the smallest s with Pr[noise >= s] <= delta."""
-        return 1 + self.noise.upper_tail(self._each[1])
+        return _threshold(self.noise, self._each[1])
 
     def shown(self, units: int) -> arb:
         """Pr[the key is shown], exactly, at the working precision."""
@@ -89,14 +97,20 @@ class Threshold(Mechanism):
         """Show this key? Or, for an array of counts, which of these keys?"""
         counts = answers.whole(exact)
         if isinstance(counts, int):
-            return bool(self.law(counts).draw())
+            return bool(self._decide(np.array([_held(counts)], dtype=np.int64))[0])
+        return self._decide(counts)
+
+    def _decide(self, counts: Integers) -> NDArray[np.bool_]:
+        present: NDArray[np.bool_] = counts > 0
         if self.rule == "geometric":
-            return (counts > 0) & (answers.add(counts, self.noise.draw(len(counts))) >= self.threshold)
-        found = np.zeros(len(counts), dtype=np.bool_)
-        inside = np.clip(counts, 0, search(lambda m: bool(self.shown(m) == 1), 1, None))  # beyond, all are shown
-        for units in np.unique(inside):
-            here = inside == units
-            found[here] = self.law(int(units)).draw(int(here.sum())) == 1
+            noisy = answers.add(counts, self.noise.draw(len(counts)))
+            return present & (noisy >= _threshold(self.noise, self._each[1]))
+        u = entropy.words64(len(counts))
+        # 53 bits, as in `Uniform.below_about`.
+        gap = (u >> np.uint64(11)).astype(np.float64) * 2.0**-53 - estimates(*self._each, counts)
+        found = present & (gap < 0)
+        for i in np.flatnonzero(present & (np.abs(gap) <= MARGIN)):
+            found[i] = Uniform(int(u[i]), 64).below(partial(self.shown, int(counts[i])))
         return found
 
     def outcome(self, k: int) -> bool:
@@ -109,8 +123,8 @@ class Threshold(Mechanism):
         return Curve.of(Response(*self._each), self.keys_per_unit)
 
     def law(self, exact: int) -> Law:
-        """1 for shown, 0 for hidden."""
-        units = answers.single(exact)
+        """1 for shown, 0 for hidden. More than 2^62 units count as 2^62."""
+        units = _held(answers.single(exact))
         show = self.shown(units)
         if show.is_zero() or show == 1:
             return Coin(Fraction(int(show == 1)))
@@ -133,6 +147,36 @@ class Threshold(Mechanism):
             *(Example(cls(epsilon=1, delta="1e-2", rule="geometric"), m, (m + 1, max(m - 1, 0))) for m in (0, 1, 4, 5)),
             Example(cls(epsilon=2, delta="0.1", keys_per_unit=3), 2, (1, 3)),
         )
+
+
+def _held(units: int) -> int:
+    return min(max(units, 0), 1 << 62)
+
+
+@lru_cache(maxsize=64)
+def _threshold(noise: TwoSided, delta: Fraction) -> int:
+    return 1 + noise.upper_tail(delta)
+
+
+@lru_cache(maxsize=64)
+def _constants(epsilon: Fraction, delta: Fraction) -> tuple[int, float, float, float]:
+    """(n, p_n, 1 - p_n, d/(x - 1)), each the nearest float or next to it: public numbers, the same for every count."""
+    n = _turn(epsilon, delta)
+    with working(256):
+        p = optimal(epsilon, delta, n)
+        return n, float(p), float(1 - p), float(ball(delta) / ball(epsilon).expm1())
+
+
+def estimates(epsilon: Fraction, delta: Fraction, counts: Integers) -> NDArray[np.float64]:
+    """p_m for each count m >= 1, to 2^-45; where the rule always shows a key it may exceed 1."""
+    n, shown, hidden, slope = _constants(epsilon, delta)
+    # Counts end at 2^62. A turn beyond int64 is so far from all of them that x^-j is 0 in floats, as it is from there.
+    distance = np.maximum(counts, 0) - np.int64(min(n, (1 << 63) - 1))
+    late = distance > 0
+    exponent = np.abs(distance) * -float(epsilon)
+    with np.errstate(under="ignore"):
+        q = np.where(late, hidden, shown) * np.exp(exponent) + slope * np.expm1(exponent)
+    return np.where(late, 1 - q, q)
 
 
 def optimal(epsilon: Fraction, delta: Fraction, units: int) -> arb:
