@@ -179,3 +179,34 @@ def test_budgets_print_what_is_spent_and_left() -> None:
     assert repr(budget) == "PureFilter(spent 0.25, left 0.75)"
     assert repr(ZCDPFilter(2)) == "ZCDPFilter(spent 0, left 2)"
     assert "left epsilon 1, delta 1e-06" in repr(ApproxFilter(1, "1e-6"))
+
+
+class Free(Fraction):
+    """A number that adds nothing and is never too much."""
+
+    def __add__(self, other: object) -> Fraction:
+        return Fraction(0)
+
+    __radd__ = __add__
+
+    def __gt__(self, other: object) -> bool:
+        return False
+
+
+class Generous(Pure):
+    """A loss that states its price in such a number."""
+
+    def epsilon(self, delta: object = 0) -> Fraction:
+        return Free(1)
+
+    def pair(self) -> tuple[Fraction, Fraction]:
+        return Free(1), Fraction(0)
+
+
+@pytest.mark.parametrize("loss", [Pure(Free(1)), Generous(1)], ids=["a price", "a loss"])
+def test_a_price_with_arithmetic_of_its_own_is_spent_in_full(loss: Pure) -> None:
+    for budget in (PureFilter(1), ApproxFilter(1, "1e-6")):
+        assert budget.try_spend(loss)
+        assert not budget.try_spend(loss)
+    budget = PureFilter(Free(1))
+    assert [budget.try_spend(Pure(1)) for _ in range(2)] == [True, False]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -163,3 +164,14 @@ def test_bad_input_is_refused() -> None:
             call()
     with pytest.raises(PriceError):
         posterior(ZCDP(1), "1/2")
+
+
+def test_at_most_is_never_rounded_down() -> None:
+    for delta in (Fraction(10**30 + 1, 3 * 10**37), Fraction(1, 3**700), Fraction("1e-6")):
+        text = describe(Approx(Fraction(10**30, 3 * 10**30 - 1), delta))
+        said = re.search(r"plus at most (\S+)\.\n", text)
+        assert said is not None
+        assert delta <= Fraction(said[1]) <= delta * Fraction(1001, 1000)
+        four = re.search(r"four: epsilon (\S+), delta", text)
+        assert four is not None
+        assert Fraction(four[1]) >= 4 * Fraction(10**30, 3 * 10**30 - 1)

@@ -53,8 +53,9 @@ class Filter(ABC):
             raise ArgumentError(
                 f"loss must be a loss such as Pure(0.1), and it is a {type(loss).__name__}.", fix="pass mechanism.loss()."
             )
-        price = self._price(loss)
-        if not all(isinstance(part, Fraction) and part >= 0 for part in price):
+        # A subclass of Fraction may add and compare as it likes; its two whole numbers, read once, are what counts.
+        price = tuple(_plain(part) for part in self._price(loss))
+        if any(part < 0 for part in price):
             raise ArgumentError(
                 "loss must have a price that is an exact rational of at least 0.", fix="use a loss of this package."
             )
@@ -83,6 +84,11 @@ class Filter(ABC):
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         _refuse("cannot be pickled")
+
+
+def _plain(part: Any) -> Fraction:
+    """The part of a price as a plain Fraction; what is no rational is priced at -1, which no filter takes."""
+    return Fraction(int(part.numerator), int(part.denominator)) if isinstance(part, Fraction) else Fraction(-1)
 
 
 def _refuse(what: str, fix: str = "share the one object, or keep a ledger on disk") -> NoReturn:

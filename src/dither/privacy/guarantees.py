@@ -148,7 +148,7 @@ def describe(loss: Loss, *, neighbours: AddRemove | Replace = _DEFAULT, delta: N
     """
     eps, slack = _stated(loss, delta)
     near = f", near 1 + {show(eps)}" if eps < 1 else ""
-    fails = f", plus at most {show(slack)}" if slack else ""
+    fails = f", plus at most {_no_less(slack)}" if slack else ""
     subject = "took part" if isinstance(neighbours, AddRemove) else "has one value rather than another"
     lines = [
         f"The guarantee compares {neighbours}.",
@@ -162,7 +162,7 @@ def describe(loss: Loss, *, neighbours: AddRemove | Replace = _DEFAULT, delta: N
         lines.append(f"A belief of 50 % that a person {subject} stays between {between_text}.")
     four, left = Approx(eps, slack).group(4).pair()
     also = f", delta {_most_text(left)}" if left else ""
-    lines.append(f"A household of four: epsilon {show(four)}{also}, a factor of at most {_most_text(factor(four))}.")
+    lines.append(f"A household of four: epsilon {_no_less(four)}{also}, a factor of at most {_most_text(factor(four))}.")
     return "\n".join(lines)
 
 
@@ -206,6 +206,12 @@ def _up(real: Callable[[], arb]) -> Fraction:
 
 def _round_down(value: Fraction) -> Fraction:
     return 1 - round_up(1 - value, _BITS)
+
+
+def _no_less(value: Fraction) -> str:
+    """The number as it is shown elsewhere if that is not less than it, else rounded up."""
+    text = show(value)
+    return text if Fraction(text) >= value else _four_digits(value, ROUND_CEILING)
 
 
 def _most_text(value: Fraction) -> str:
