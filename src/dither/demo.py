@@ -6,7 +6,7 @@ The patients are invented here from a fixed generator, which is why the exact an
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 from rich.console import Console
 
 import dither as dt

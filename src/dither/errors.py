@@ -84,7 +84,8 @@ class CatalogError(DitherError):
             super().__init__(what, where=f"{name}, line {line}" if line else "", fix=fix)
             return
         shown = [
-            f"{f'line {line}: ' if line else ''}{what}" + (f"\n  Fix: {fix}" if fix else "") for line, what, fix in self.problems
+            f"{f'line {line}: ' if line else ''}{what}" + (f"\n  Fix: {fix}" if fix else "")
+            for line, what, fix in self.problems
         ]
         super().__init__(f"{name} has {len(self.problems)} problems.", where="\n".join(shown))
 
