@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -129,20 +130,27 @@ def ratios(path: Path, repeats: int) -> None:
 
 
 def slope(folder: Path, sizes: list[int], repeats: int) -> None:
-    """The exponent that fits time = c * rows^exponent over the sizes."""
+    """The exponent that fits CPU time = c * rows^exponent over the sizes, beside that of the plain query."""
     for by_unit, title in ((False, "rows"), (True, "persons")):
-        points = []
+        times: list[list[tuple[float, float]]] = []
         for millions in sizes:
             path = folder / f"{millions}.parquet"
             if not path.exists():
                 generate(path, millions)
-            engine = DuckDB(connect(path))
-            work = private("income", by_unit=by_unit)
-            ((wall, used),) = medians([lambda engine=engine, work=work: engine.run(work, b"benchmark")], repeats)
-            points.append((math.log(millions), math.log(used), wall))
-        exponent = statistics.linear_regression([x for x, _, _ in points], [y for _, y, _ in points]).slope
-        shown = ", ".join(f"{size} M {wall:.2f} s" for size, (_, _, wall) in zip(sizes, points, strict=True))
-        print(f"{f'slope, {title} (exponent of CPU time)':<44} {exponent:.2f}   {shown}   (at most 1.1)")
+            connection = connect(path)
+            engine, work, plain = DuckDB(connection), private("income", by_unit=by_unit), raw("income", by_unit=by_unit)
+            tasks: list[Task] = [
+                lambda connection=connection, plain=plain: connection.execute(plain).fetchall(),
+                lambda engine=engine, work=work: engine.run(work, b"benchmark"),
+            ]
+            times.append(medians(tasks, repeats))
+        theirs, ours = (exponent(sizes, [found[side][1] for found in times]) for side in (0, 1))
+        shown = ", ".join(f"{size} M {found[1][0]:.2f} s" for size, found in zip(sizes, times, strict=True))
+        print(f"{f'slope, {title}':<44} {ours:.2f} (at most 1.1)   plain DuckDB {theirs:.2f}   {shown}")
+
+
+def exponent(sizes: list[int], seconds: list[float]) -> float:
+    return statistics.linear_regression([math.log(size) for size in sizes], [math.log(used) for used in seconds]).slope
 
 
 def memory(path: Path) -> None:
@@ -166,12 +174,64 @@ def child(side: str, path: Path) -> None:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
+def whole_path(path: Path, repeats: int) -> None:
+    """From the question's text to the noisy table, where the curator is there: large for ratios, small for overhead."""
+    try:
+        import dither as dt
+        from dither.curator import Curator
+    except ImportError:
+        print("the curator is not installed: no figures for the whole path")
+        return
+
+    def survey(source: object, **unit: object) -> Curator:
+        columns = {name: dt.between(0, high, step=1) for name, high in BOUNDS.items()}
+        table = dt.Table(source, columns={**columns, "region": dt.values(*REGIONS)}, **unit)
+        return dt.open(dt.Catalog(tables={"people": table}, budget=dt.Budget(epsilon=10**9)), ledger=":memory:")
+
+    connection, large = connect(path), survey(str(path), unit="row")
+    for column in BOUNDS:
+        question = f"SELECT region, COUNT(*) AS n, AVG({column}) AS mean FROM people GROUP BY region"
+        compare(
+            f"the whole path, AVG({column}), rows",
+            lambda column=column: connection.execute(raw(column, by_unit=False)).fetchall(),
+            lambda question=question: large.ask(question, epsilon=1),
+            repeats,
+            "at most 1.5",
+        )
+    overhead(survey(connection.sql("SELECT * FROM people LIMIT 1000").to_arrow_table(), unit="row"))
+
+
+def overhead(small: Any) -> None:
+    """What is left of a small question's time when the engine's part is taken away."""
+    engine, inside = small._engine, []
+    run = engine.run
+
+    def timed(work: Work, secret: bytes) -> object:
+        start = time.perf_counter()
+        found = run(work, secret)
+        inside.append(time.perf_counter() - start)
+        return found
+
+    engine.run = timed
+    for question in (
+        "SELECT COUNT(*) AS n FROM people",
+        "SELECT region, COUNT(*) AS n, AVG(age) AS age FROM people GROUP BY region",
+    ):
+        left = []
+        for _ in range(30):
+            start = time.perf_counter()
+            small.ask(question, epsilon=1)
+            left.append(time.perf_counter() - start - inside[-1])
+        engine_ms, ms = 1000 * statistics.median(inside[-30:]), 1000 * statistics.median(left[10:])
+        print(f"{'planning and release, warm':<44} {ms:6.1f} ms   (at most 10 ms)   engine {engine_ms:.1f} ms   {question}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--full", action="store_true", help="slope up to 100 million rows")
     parser.add_argument("--rows", type=int, default=10, help="millions of rows for the ratios")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", choices=("ratios", "slope", "memory"))
+    parser.add_argument("--only", choices=("ratios", "path", "slope", "memory"))
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -183,10 +243,12 @@ def main() -> None:
         generate(path, options.rows)
         if options.only in (None, "ratios"):
             ratios(path, options.repeats)
+        if options.only in (None, "path"):
+            whole_path(path, options.repeats)
         if options.only in (None, "memory"):
             memory(path)
         if options.only in (None, "slope"):
-            slope(folder, [1, 5, 20, 100] if options.full else [1, 5, 20], 3)
+            slope(folder, [1, 5, 20, 100] if options.full else [1, 5, 20], max(1, options.repeats // 2))
 
 
 if __name__ == "__main__":
