@@ -11,10 +11,13 @@ from typing import Any
 
 from dither.errors import DitherError
 from dither.exact.numbers import Number, between
+from dither.planning.computed import computed, foretold
 from dither.planning.explain import explain, pair, plan_price
 from dither.planning.finish import Noisy, Table, Value, margins, plain, ranks
+from dither.planning.grids import plain as plain_number
 from dither.planning.measures import percent
 from dither.planning.plan import Plan
+from dither.planning.readings import Quantile
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,17 @@ class Quote:
         return pair(self.plan)[1]
 
     def margins(self) -> dict[str, float | None]:
-        """For each noisy output its predicted margin: None where it depends on rows that nobody assumed, or is a rank."""
+        """For each noisy output its predicted margin: None where it depends on rows that nobody assumed, or is a rank.
+
+        That of a variance or a standard deviation is a typical one: it depends on where between the bounds the values lie.
+        """
         found: dict[str, float | None] = {}
         for output in self.plan.query.outputs:
-            reading = self.plan.reading(plain(output.expression))
+            reading, made = self.plan.reading(plain(output.expression)), computed(self.plan, output.expression)
             if reading is not None:
                 found[output.name] = reading.predicted(self.plan.noises, self.assumed_rows, self.confidence)
+            elif made is not None:
+                found[output.name] = foretold(self.plan, made, self.assumed_rows, self.confidence)
         return found
 
     def __str__(self) -> str:
@@ -85,7 +93,8 @@ class Answer:
     def margins(self, confidence: Number | None = None) -> dict[str, list[float | None]]:
         """For each noisy column a margin per row: value ± margin holds the bounded truth with at least this confidence.
 
-        None where no margin is stated: quantiles (their margin is a rank, see `ranks`) and computed expressions.
+        Numbers computed from several noisy ones have theirs by interval arithmetic. None where none can be stated: quantiles
+        (their margin is a rank, see `ranks`), and what is computed from quantiles or divided by what may be zero.
         """
         return margins(self.plan, self.noisy, self.table, self._sure(confidence))
 
@@ -111,23 +120,35 @@ class Answer:
 
     def cells(self) -> list[list[str]]:
         """Every cell as text, with its margin."""
-        wide = self.margins()
+        wide, ranked = self.margins(), self.ranks()
         shown = []
         for i, row in enumerate(self.rows):
             texts = []
             for name, value in zip(self.columns, row, strict=True):
                 margin = wide[name][i] if name in wide else None
-                texts.append(_number(value, margin))
+                unsaid = name in wide and name not in ranked and margin is None and _is_number(value)
+                texts.append(_number(value, margin) + (" ± ?" if unsaid else ""))
             shown.append(texts)
         return shown
 
     def footer(self) -> str:
         """One line of price, and what is not included."""
         notes = [f"charged {self.price}", f"± at {percent(self.confidence)} confidence"]
-        notes += [f"{name}: rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
+        notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
+        if any("± ?" in text for row in self.cells() for text in row):
+            notes.append("± ?: no margin can be stated, because the number may be undefined or without limit")
         if self.plan.clipped:
             notes.append(f"not included in ±: {', '.join(self.plan.clipped)}")
         return "; ".join(notes)
+
+    def _quantile(self, column: str) -> str:
+        """Which quantile a column shows and how fine its grid is, where the question does not say so."""
+        output = next(output for output in self.plan.query.outputs if output.name == column)
+        reading = self.plan.reading(plain(output.expression))
+        if not isinstance(reading, Quantile):
+            return ""
+        fine = "" if reading.whole and reading.grid.step == 1 else f"in steps of {plain_number(reading.grid.step)}"
+        return "".join(f"{part}, " for part in (reading.note, fine) if part)
 
     def __str__(self) -> str:
         body = [list(self.columns), *self.cells()]
@@ -173,6 +194,10 @@ def _library(name: str) -> Any:
             fix=f"install {name}, or take to_dict().",
             charged="nothing more: the answer is kept",
         ) from None
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _numeric(rows: tuple[tuple[Value, ...], ...], place: int) -> bool:

@@ -135,7 +135,8 @@ def test_post_processing_is_free(survey: Curator) -> None:
     assert len(answer) == 2
     assert answer["n"] == sorted(answer["n"], reverse=True)  # type: ignore[type-var]
     assert answer["twice"] == [2 * n for n in answer["n"]]  # type: ignore[operator]
-    assert set(answer.margins()) == {"n"}
+    wide = answer.margins()
+    assert wide["twice"] == [2 * m for m in wide["n"]]  # type: ignore[operator]
 
 
 # --- the price --------------------------------------------------------------------------------------------------
@@ -288,7 +289,9 @@ def _cells(a: Group | None, b: Group | None, place: int) -> list[tuple[int, int]
 def test_shape_charge_and_status_do_not_depend_on_rows() -> None:
     text = ALL.format(keys="region,", group="GROUP BY region")
     shapes = set()
-    for frame in (people(300), people(299), people(1), people(0), people(300).assign(age=None, wage=float("nan"))):
+    nothing = people(300).assign(wage=float("nan"))
+    nothing["age"] = nothing["age"].astype("Int64").where(nothing["age"] < 0)  # NULLs in a column of the same kind
+    for frame in (people(300), people(299), people(1), people(0), nothing):
         survey = open_curator(catalog(frame), ledger=":memory:")
         answer = survey.ask(text, epsilon=1)
         missing = tuple(tuple(v is None for v in r) for r in answer)

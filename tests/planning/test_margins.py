@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,11 +12,14 @@ import pytest
 from scipy.stats import binom
 
 from distribution.allowance import share
+from dither.errors import QueryError
 from dither.planning import margins
+from dither.planning.explain import explain
 from dither.planning.finish import Noisy, release, table
 from dither.planning.finish import margins as cell_margins
 from dither.planning.plan import Plan
 from dither.query.catalog import Rows
+from dither.query.nodes import Call, Column, Literal, Named
 from planning.hand import ask, planned, query, run
 
 TIMES = 4000
@@ -158,3 +162,78 @@ def test_a_public_minimum_keeps_small_noisy_counts_from_spoiling_a_mean() -> Non
     steps = plan.noises[0].draft.row
     cells = [np.array([[steps * 3, steps * 2]])]  # a noisy count of 5, where 100 are public
     assert plan.readings[0].values(plan.noises, cells) == [pytest.approx(20 + 60 / (2 * 100))]
+
+
+# --- the grid, and what is computed from several numbers -----------------------------------------------------------
+
+
+def test_the_grid_is_part_of_the_margin() -> None:
+    """Values that all lie a third of a step above the grid: without noise to speak of, the rounding is what is left."""
+    rows = [{**row, "wage": 1 / 3 * 2**-16 + i % 7} for i, row in enumerate(people(400))]
+    plan = planned(query(ask("n", "count"), ask("s", "sum", "wage"), ask("a", "avg", "wage")), 10**6)
+    assert plan.noises[0].draft.measure.cells[0].argument.step == 2**-16  # type: ignore[union-attr, index]
+    noisy = release(plan, run(plan, rows))
+    finished = table(plan, noisy)
+    wide = cell_margins(plan, noisy, finished, SURE)
+    total = math.fsum(row["wage"] for row in rows)
+    (_, s, a) = finished.rows[0]
+    assert 0 < abs(float(s) - total) <= wide["s"][0]  # type: ignore[arg-type, operator]
+    assert 0 < abs(float(a) - total / 400) <= wide["a"][0]  # type: ignore[arg-type, operator]
+    assert wide["s"][0] == pytest.approx(400 * 2**-17, rel=0.5)
+
+
+def test_a_sum_without_a_count_says_what_the_grid_may_do() -> None:
+    assert any("for each row" in text for text in planned(query(ask("s", "sum", "wage"))).clipped)
+    assert not any("for each row" in text for text in planned(query(ask("s", "sum", "age"))).clipped)
+
+
+def _computed(text: str, epsilon: int = 1) -> tuple[Plan, int]:
+    made = {"share": Call("div", (Column("s"), Column("n"))), "percent": Call("mul", (Literal(100), Column("a")))}
+    asked = query(ask("n", "count"), ask("s", "sum", "age"), ask("a", "avg", "age"))
+    outputs = tuple(Named(name, made[name]) for name in text.split())
+    return planned(replace(asked, outputs=outputs), epsilon), len(outputs)
+
+
+def test_computed_numbers_have_margins_that_hold() -> None:
+    plan, _ = _computed("share percent")
+    rows = people(600)
+    groups = run(plan, rows)
+    ages = [row["age"] for row in rows if row["age"] is not None]
+    truth = {"share": sum(ages) / len(rows), "percent": 100 * sum(ages) / len(ages)}
+    held = {"share": 0, "percent": 0}
+    for _ in range(400):
+        noisy = release(plan, groups)
+        finished = table(plan, noisy)
+        wide = cell_margins(plan, noisy, finished, SURE)
+        for (name, expected), value in zip(truth.items(), finished.rows[0], strict=True):
+            held[name] += abs(float(value) - expected) <= wide[name][0]  # type: ignore[arg-type, operator]
+    assert all(count / 400 >= fewest(400) for count in held.values())
+
+
+def test_a_multiple_has_the_margin_of_what_it_is_a_multiple_of() -> None:
+    plan, _ = _computed("percent")
+    noisy = release(plan, run(plan, people(600)))
+    finished = table(plan, noisy)
+    reading = plan.reading("a")
+    assert reading is not None
+    low, high = (float(end[0]) for end in reading.bounds(plan.noises, noisy.cells, SURE))
+    value = float(finished.rows[0][0])  # type: ignore[arg-type]
+    assert cell_margins(plan, noisy, finished, SURE)["percent"][0] == pytest.approx(max(100 * high - value, value - 100 * low))
+
+
+def test_a_divisor_that_may_be_zero_leaves_no_margin() -> None:
+    plan, _ = _computed("share")
+    noisy = release(plan, run(plan, people(2)))
+    assert cell_margins(plan, noisy, table(plan, noisy), SURE)["share"] == [None]
+
+
+@pytest.mark.parametrize("p", [Fraction(0), Fraction(1), Fraction(-1, 2), None])
+def test_shares_of_quantiles_lie_between_0_and_1(p: Fraction | None) -> None:
+    with pytest.raises(QueryError, match="between 0 and 1"):
+        planned(query(ask("q", "quantile", "age", p)))
+
+
+def test_a_quantile_that_was_moved_says_so() -> None:
+    plan = planned(query(ask("q", "quantile", "age", Fraction(1, 10**5)), ask("m", "median", "age"), ask("top", "max", "age")))
+    assert [getattr(reading, "note", None) for reading in plan.readings] == ["the 0.1 % quantile", "", "the 99 % quantile"]
+    assert "QUANTILE(age, 1e-05), as the 0.1 % quantile," in explain(plan, SURE)

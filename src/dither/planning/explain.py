@@ -7,13 +7,15 @@ from fractions import Fraction
 from dither.exact.numbers import show
 from dither.mechanisms import Exponential, Gaussian
 from dither.planning.choose import names
+from dither.planning.computed import computed, foretold
 from dither.planning.finish import plain
 from dither.planning.grids import plain as plain_number
-from dither.planning.measures import EXTREME, describe, percent
+from dither.planning.measures import EXTREME, OUTERMOST, describe, percent
 from dither.planning.noises import Noise
 from dither.planning.plan import Plan
-from dither.planning.readings import Quantile, Ratio, Reading, Spread
-from dither.query.nodes import Aggregate
+from dither.planning.readings import Linear, Quantile, Ratio
+from dither.planning.spreads import Reading, Spread
+from dither.query.nodes import Aggregate, Expression
 from dither.query.work import Bins
 
 _WIDTH = 14
@@ -99,22 +101,34 @@ def outputs(plan: Plan, confidence: Fraction, rows: int | None) -> list[tuple[st
         reading = plan.reading(name)
         asked = next((a for a in plan.query.aggregates if a.name == name), None)
         if reading is None or asked is None:
-            found.append((output.name, "computed from the noisy numbers; no margin stated"))
+            found.append((output.name, _computed(plan, output.expression, confidence, rows)))
         else:
             found.append((output.name, f"{title(asked)} {predicted(plan, reading, confidence, rows)}"))
     return found
+
+
+def _computed(plan: Plan, expression: Expression, confidence: Fraction, rows: int | None) -> str:
+    made = computed(plan, expression)
+    if made is None:
+        return "computed from the noisy result"
+    margin = foretold(plan, made, rows, confidence)
+    if margin is not None:
+        return f"computed from the noisy numbers, ± {_rounded(margin)}"
+    return "computed from the noisy numbers; its margin depends on them and comes with the answer"
 
 
 def predicted(plan: Plan, reading: Reading, confidence: Fraction, rows: int | None) -> str:
     """The margin to expect, in words."""
     if isinstance(reading, Quantile):
         return f"rank ± {_rounded(reading.rank(plan.noises, confidence))} rows"
+    sign = "typically ±" if isinstance(reading, Spread) else "±"  # that of a variance depends on where the values lie
     margin = reading.predicted(plan.noises, rows, confidence)
     if margin is not None:
         given = f" at {rows} rows in the group" if rows and isinstance(reading, (Ratio, Spread)) else ""
-        return f"± {_rounded(margin)}{given}"
+        each = reading.each if isinstance(reading, Linear) and not rows else Fraction(0)  # the grid's part, unless included
+        return f"{sign} {_rounded(margin)}{given}" + (f", and {_rounded(float(each))} for each row" if each else "")
     thousand = reading.predicted(plan.noises, 1000, confidence)
-    return f"± {_rounded(thousand or 0.0)} in a group of 1000 rows (less in larger ones)"
+    return f"{sign} {_rounded(thousand or 0.0)} in a group of 1000 rows (less in larger ones)"
 
 
 def title(asked: Aggregate) -> str:
@@ -125,7 +139,9 @@ def title(asked: Aggregate) -> str:
     if asked.function == "count_distinct":
         return f"COUNT(DISTINCT {inside})"
     if asked.function == "quantile":
-        return f"QUANTILE({inside}, {float(asked.parameter or 0):g})"
+        p = asked.parameter or Fraction(1, 2)
+        held = min(max(p, OUTERMOST), 1 - OUTERMOST)
+        return f"QUANTILE({inside}, {float(p):g})" + (f", as the {percent(held)} quantile," if held != p else "")
     told = f"{asked.function.upper()}({inside})"
     if asked.function in ("min", "max"):
         return f"{told}, as the {percent(EXTREME[asked.function])} quantile,"

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.planning.choose import combinations, key_order
+from dither.planning.computed import computed, reach
 from dither.planning.plan import Plan
 from dither.planning.readings import Quantile
 from dither.query.catalog import Key
@@ -100,14 +101,17 @@ def _sortable(value: Any) -> Any:
 
 
 def margins(plan: Plan, noisy: Noisy, finished: Table, confidence: Fraction) -> dict[str, list[float | None]]:
-    """A margin for each output that is an aggregate as it stands; other expressions have none."""
+    """A margin for each output that is an aggregate or a number computed from aggregates; None where none can be stated."""
     found: dict[str, list[float | None]] = {}
-    for output in plan.query.outputs:
-        reading = plan.reading(plain(output.expression))
-        if reading is None:
-            continue
-        each = reading.margins(plan.noises, noisy.cells, confidence) if noisy.keys else []
-        found[output.name] = [each[i] for i in finished.places]
+    for column, output in enumerate(plan.query.outputs):
+        reading, made = plan.reading(plain(output.expression)), computed(plan, output.expression)
+        if reading is not None:
+            each = reading.margins(plan.noises, noisy.cells, confidence) if noisy.keys else []
+            found[output.name] = [each[i] for i in finished.places]
+        elif made is not None:
+            shown = {place: row[column] for place, row in zip(finished.places, finished.rows, strict=True)}
+            wide = reach(plan, made, noisy.cells, noisy.keys, shown, confidence) if shown else {}
+            found[output.name] = [wide[place] for place in finished.places]
     return found
 
 

@@ -57,6 +57,14 @@ def coarse(argument: Expression, facts: Facts, asked: Aggregate, most: int) -> Q
     return _power_of_two(argument, low, high, most, facts.whole)
 
 
+def moved(q: Quantised, facts: Facts) -> Fraction:
+    """How far the grid may move a value, where the grid is the planner's choice: half a step.
+
+    Rounding to a step that was declared is part of what is asked, as clipping to declared bounds is; plans say so.
+    """
+    return Fraction(0) if q.step == facts.step or (facts.whole and q.step == 1) else q.step / 2
+
+
 def bounds(facts: Facts, asked: Aggregate) -> tuple[Fraction, Fraction]:
     """The public interval, or the error that asks for it."""
     if not facts.numeric:

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from dither.errors import QueryError
 from dither.planning import grids
 from dither.planning.noises import Draft
 from dither.query.facts import Facts
@@ -28,6 +29,7 @@ from dither.query.nodes import Aggregate, Call, Expression, Literal
 from dither.query.work import Bins, Cell, Distinct, Quantised, Sums
 
 EXTREME = {"min": Fraction(1, 100), "max": Fraction(99, 100), "median": Fraction(1, 2)}
+OUTERMOST = Fraction(1, 1000)  # shares nearer to 0 or 1 are moved here, and plans and answers say so
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%"}
 _SPREADS = {"var_samp", "var_pop", "stddev_samp", "stddev_pop"}
 _JOINT = {"avg", "clipped", *_SPREADS}
@@ -44,6 +46,9 @@ class Need:
     squares: Quantised | None = None
     whole: bool = False
     full: bool = False  # the argument cannot be NULL
+    moved: Fraction = Fraction(0)  # how far the grid may move one value
+    rounded: bool = False  # whether the grid of the squares moves values
+    p: Fraction | None = None  # the quantile that is chosen
     nulls: bool = False  # COUNT(*) from a joint release with a NULL cell
 
 
@@ -132,7 +137,8 @@ class Measures:
             place, q, _ = self.joint[x]
             self._weigh(place)
             shape = "mean" if asked.function == "avg" else "sum"
-            return Need(asked, shape, (place,), q, whole=_on_whole(q, known), full=not known.nullable)
+            moved = grids.moved(q, known)
+            return Need(asked, shape, (place,), q, whole=_on_whole(q, known), full=not known.nullable, moved=moved)
         return self._sum(asked, x, known)
 
     def _count(self, asked: Aggregate) -> Need:
@@ -157,7 +163,7 @@ class Measures:
         offset = q.low / q.step
         if offset.denominator != 1:
             self._joint(x, asked, False)
-            return Need(asked, "sum", (self.joint[x][0],), q, whole=_on_whole(q, known))
+            return Need(asked, "sum", (self.joint[x][0],), q, whole=_on_whole(q, known), moved=grids.moved(q, known))
         first, last = int(offset), int(offset) + q.steps
         cell = Cell(q, constant=first, linear=1)
         row = max(abs(first), abs(last), 1)
@@ -165,6 +171,12 @@ class Measures:
         words = f"sum of {describe(x)}, in steps of {grids.plain(q.step)}"
         place = self._cell(Sums((cell,), self.max_rows, where), row, first < 0, words)
         self._note(x, known)
+        moved = grids.moved(q, known)
+        if moved:  # no count is released with a SUM alone, so what grows with the rows cannot be part of its margin
+            self._say(
+                f"{describe(x)} is rounded to steps of {grids.plain(q.step)}, which moves a sum by at most "
+                f"{grids.plain(moved)} for each row"
+            )
         return Need(asked, "cell", (place,), q, whole=_on_whole(q, known))
 
     def _spread(self, asked: Aggregate, x: Expression, known: Facts) -> Need:
@@ -176,18 +188,25 @@ class Measures:
         where = _present(x) if known.nullable and not nulls else None
         second = self._cell(Sums((cell,), self.max_rows, where), r * r, True, f"centred squares of {describe(x)}")
         self._weigh(place)
-        return Need(asked, "spread", (place, second), q, squares, full=not known.nullable)
+        moved, rounded = grids.moved(q, known), grids.moved(squares, known) > 0
+        return Need(asked, "spread", (place, second), q, squares, full=not known.nullable, moved=moved, rounded=rounded)
 
     def _quantile(self, asked: Aggregate, x: Expression, known: Facts) -> Need:
-        p = asked.parameter if asked.function == "quantile" and asked.parameter is not None else EXTREME.get(asked.function)
-        p = Fraction(1, 2) if p is None else min(max(p, EXTREME["min"] / 10), 1 - EXTREME["min"] / 10)
+        p = asked.parameter if asked.function == "quantile" else EXTREME[asked.function]
+        if p is None or not 0 < p < 1:
+            raise QueryError(
+                "The share of a quantile lies between 0 and 1, and is neither.",
+                span=asked.span,
+                fix="write a share such as 0.01, or MIN(x) and MAX(x) for the 1 % and the 99 % quantile.",
+            )
+        p = min(max(p, OUTERMOST), 1 - OUTERMOST)
         q = grids.coarse(x, known, asked, grids.BINS)
         # Its rank margin over a count's at the same price and 95 %: (2 max(p, 1-p) (ln bins + 3) / 3), squared.
         weight = (2 * float(max(p, 1 - p)) * (math.log(q.steps + 1) + 3) / 3) ** 2
         words = f"the {percent(p)} quantile of {describe(x)}"
         place = self._add(Draft(Bins(q, self.max_rows), 0, False, weight, words, p))
         self._note(x, known)
-        return Need(asked, "quantile", (place,), q, whole=_on_whole(q, known))
+        return Need(asked, "quantile", (place,), q, whole=_on_whole(q, known), p=p)
 
     def _cell(self, measure: Sums | Distinct, row: int, signed: bool, words: str) -> int:
         """A measure of one cell; the same one asked twice is released once."""
@@ -204,8 +223,12 @@ class Measures:
     def _note(self, x: Expression, known: Facts) -> None:
         if known.low is not None and known.high is not None:
             text = f"{describe(x)} is clipped to [{grids.plain(known.low)}, {grids.plain(known.high)}]"
-            if text not in self.clipped:
-                self.clipped.append(text)
+            on_steps = known.step is not None and not known.whole
+            self._say(f"{text} and rounded to steps of {grids.plain(known.step)}" if on_steps and known.step else text)
+
+    def _say(self, text: str) -> None:
+        if text not in self.clipped:
+            self.clipped.append(text)
 
 
 def _present(x: Expression) -> Expression:

@@ -13,16 +13,17 @@ from dither.errors import QueryError
 from dither.mechanisms import Threshold
 from dither.planning.bounding import Bounding
 from dither.planning.choose import Price, choose, names, public_keys
-from dither.planning.measures import Measures, Need
+from dither.planning.measures import EXTREME, Measures, Need, percent
 from dither.planning.noises import Noise
-from dither.planning.readings import Linear, Quantile, Ratio, Reading, Spread, Term
+from dither.planning.readings import Linear, Quantile, Ratio, Term
+from dither.planning.spreads import Reading, Spread
 from dither.privacy.losses import Loss
 from dither.query.catalog import Catalog
 from dither.query.facts import Facts
 from dither.query.infer import facts as infer
 from dither.query.nodes import Query
 from dither.query.resolve import Resolved
-from dither.query.work import Work
+from dither.query.work import Quantised, Work
 
 
 @dataclass(frozen=True)
@@ -117,23 +118,37 @@ def _reading(need: Need, noises: tuple[Noise, ...], public: int | None, least: i
     if q is None:
         return Linear(name, (Term(place, 0, Fraction(1)),), Fraction(0), True)
     if need.shape == "quantile":
-        return Quantile(name, place, q, need.whole)
+        return Quantile(name, place, q, need.whole, _note(need))
     if need.shape == "cell":
         return Linear(name, (Term(place, 0, q.step),), Fraction(0), need.whole)
-    cells = noises[place].draft.cells
-    if cells == 1:  # a public number of rows: low n + step A, divided by n for the mean
-        share = Fraction(1, public or 1) if need.shape == "mean" else Fraction(1)
-        constant = q.low * (public or 0) * share
-        return Linear(name, (Term(place, 0, q.step * share),), constant, need.whole and need.shape == "sum")
+    if noises[place].draft.cells == 1:
+        return _public(need, q, public or 1)
     if need.shape == "sum":  # low (A + B)/R + step A = high A/R + low B/R
         high = q.low + q.step * q.steps
         terms = (Term(place, 0, high / q.steps), Term(place, 1, q.low / q.steps))
-        return Linear(name, tuple(term for term in terms if term.weight), Fraction(0), need.whole)
-    mean = Ratio(name, place, q, least if need.full else 1)
+        counted = tuple(Term(place, cell, Fraction(1, q.steps)) for cell in (0, 1)) if need.moved else ()
+        kept = tuple(term for term in terms if term.weight)
+        return Linear(name, kept, Fraction(0), need.whole, each=need.moved, counted=counted)
+    mean = Ratio(name, place, q, least if need.full else 1, need.moved)
     if need.shape == "mean" or need.squares is None:
         return mean
     function = need.asked.function
-    return Spread(name, mean, need.places[1], need.squares, function.startswith("stddev"), function.endswith("samp"))
+    root, sample = function.startswith("stddev"), function.endswith("samp")
+    return Spread(name, mean, need.places[1], need.squares, root, sample, need.rounded)
+
+
+def _public(need: Need, q: Quantised, rows: int) -> Linear:
+    """Over a public number of rows: low n + step A, divided by n for the mean."""
+    share = Fraction(1, rows) if need.shape == "mean" else Fraction(1)
+    terms = (Term(need.places[0], 0, q.step * share),)
+    whole = need.whole and need.shape == "sum"
+    return Linear(need.asked.name, terms, q.low * rows * share, whole, slack=need.moved * rows * share)
+
+
+def _note(need: Need) -> str:
+    """Which quantile is chosen, where that is not what the question says."""
+    asked = need.asked.parameter if need.asked.function == "quantile" else EXTREME["median"]
+    return f"the {percent(need.p)} quantile" if need.p is not None and need.p != asked else ""
 
 
 def _counted(need: Need, noises: tuple[Noise, ...]) -> tuple[Term, ...]:

@@ -22,6 +22,7 @@ from dither.query.work import SCALE, Bins, Quantised
 
 Cells = Sequence[NDArray[Any]]
 Number = int | float
+Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]  # between which the truth lies, group by group
 
 
 @dataclass(frozen=True)
@@ -39,41 +40,67 @@ class Linear:
 
     Margin: exact law of the one noise if there is just one term, else the law of the weighted sum (margins.py).
     `whole`: the truth is a whole number, so the value is rounded to one, and the margin with it.
+    `slack` is what the grid may have moved the value by. Where that grows by `each` with every row, the rows are read from the
+    terms `counted`: a small part of the doubt is kept for them (union bound).
     """
 
     name: str
     terms: tuple[Term, ...]
     constant: Fraction = Fraction(0)
     whole: bool = False
+    slack: Fraction = Fraction(0)
+    each: Fraction = Fraction(0)
+    counted: tuple[Term, ...] = ()
 
     def values(self, noises: Sequence[Noise], noisy: Cells) -> list[Number]:
-        groups = len(noisy[0]) if noisy else 1
         if len(self.terms) == 1 and self.terms[0].weight.denominator == 1 and self.constant.denominator == 1:
             term = self.terms[0]
             return [int(v) * int(term.weight) + int(self.constant) for v in noisy[term.noise][:, term.cell]]
-        total = np.full(groups, float(self.constant))
-        for term in self.terms:
-            total += noisy[term.noise][:, term.cell].astype(np.float64) * float(term.weight)
+        total = _weighed(self.terms, noisy) + float(self.constant)
         return [round(v) for v in total.tolist()] if self.whole else total.tolist()
 
     def half(self, noises: Sequence[Noise], confidence: Fraction) -> float:
-        """The margin, the same in every group."""
-        if not self.terms:
-            return 0.0
-        if len(self.terms) == 1:
-            term = self.terms[0]
-            reach = float(noises[term.noise].mechanism.margin(confidence) * abs(term.weight))
-        else:
-            scales = tuple(sorted(abs(float(t.weight)) * noises[t.noise].scale for t in self.terms))
-            law = margins.normal if noises[self.terms[0].noise].gaussian else margins.laplace
-            reach = law(scales, float(confidence)) + sum(abs(float(t.weight)) for t in self.terms)
+        """The margin without the grid's part, the same in every group."""
+        reach = _reached(self.terms, noises, confidence)
         return float(math.floor(reach + 0.5)) if self.whole else reach
 
     def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
-        return [self.half(noises, confidence)] * (len(noisy[0]) if noisy else 1)
+        groups = len(noisy[0]) if noisy else 1
+        if not self.counted:
+            return [self.half(noises, confidence) + float(self.slack)] * groups
+        doubt = (1 - confidence) / _KEPT
+        rows = _weighed(self.counted, noisy) + _reached(self.counted, noises, 1 - doubt)
+        wide = self.half(noises, confidence + doubt) + float(self.slack) + float(self.each) * np.maximum(rows, 0.0)
+        return [float(m) for m in wide]
 
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
-        return self.half(noises, confidence)
+        """Without rows, leaving out what grows with them."""
+        return self.half(noises, confidence) + float(self.slack) + float(self.each) * (rows or 0)
+
+    def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
+        value, wide = np.array(self.values(noises, noisy), float), np.array(self.margins(noises, noisy, confidence), float)
+        return value - wide, value + wide
+
+
+_KEPT = 64  # the part of the doubt that is kept for a number of rows
+
+
+def _weighed(terms: tuple[Term, ...], noisy: Cells) -> NDArray[np.float64]:
+    total = np.zeros(len(noisy[0]) if noisy else 1)
+    for term in terms:
+        total += noisy[term.noise][:, term.cell].astype(np.float64) * float(term.weight)
+    return total
+
+
+def _reached(terms: tuple[Term, ...], noises: Sequence[Noise], confidence: Fraction) -> float:
+    """How far the noise of a weighted sum of cells reaches."""
+    if not terms:
+        return 0.0
+    if len(terms) == 1:
+        return float(noises[terms[0].noise].mechanism.margin(confidence) * abs(terms[0].weight))
+    scales = tuple(sorted(abs(float(t.weight)) * noises[t.noise].scale for t in terms))
+    law = margins.normal if noises[terms[0].noise].gaussian else margins.laplace
+    return law(scales, float(confidence)) + sum(abs(float(t.weight)) for t in terms)
 
 
 @dataclass(frozen=True)
@@ -85,13 +112,14 @@ class Ratio:
     Margin (Fieller): for the true share r the noise of (1 - r) A - r B is known exactly, and its exact value is 0, so
     {r : |A - r (A + B)| <= m(r)} holds r with the confidence, m(r) being the reach of (1 - r) X - r Y for the two noises.
     m falls up to r = 1/2 and rises after it (Proschan 1965), so over an interval it is largest at an end: from the whole of
-    [0, 1] the interval is narrowed step by step and always holds the set.
+    [0, 1] the interval is narrowed step by step and always holds the set. `slack`: what the grid may have moved the mean by.
     """
 
     name: str
     noise: int
     grid: Quantised
     least: int = 1
+    slack: Fraction = Fraction(0)
 
     def _parts(self, noisy: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         cells = noisy[self.noise]
@@ -117,7 +145,7 @@ class Ratio:
         low, high = np.zeros_like(a), np.ones_like(a)
         for _ in range(3):
             reach = np.maximum(self._reach(noise, low, confidence), self._reach(noise, high, confidence))
-            low, high = _between(a, total, reach, low, high)
+            low, high = fieller(a, total, reach, low, high)
         return low, high
 
     @staticmethod
@@ -128,17 +156,22 @@ class Ratio:
         low, high = self.interval(noises, noisy, confidence)
         share = self.share(noisy)
         width = float(self.grid.step * self.grid.steps)
-        return [float(m) for m in width * np.maximum(np.abs(high - share), np.abs(share - low))]
+        return [float(m) + float(self.slack) for m in width * np.maximum(np.abs(high - share), np.abs(share - low))]
+
+    def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
+        low, high = self.interval(noises, noisy, confidence)
+        start, width, slack = float(self.grid.low), float(self.grid.step * self.grid.steps), float(self.slack)
+        return start + width * low - slack, start + width * high + slack
 
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
         """At `rows` rows in the group, wherever between the bounds the mean lies."""
         if rows is None:
             return None
         reach = float(self._reach(noises[self.noise], np.zeros(1), confidence)[0])
-        return float(self.grid.step * self.grid.steps) * min(1.0, reach / (self.grid.steps * rows))
+        return float(self.grid.step * self.grid.steps) * min(1.0, reach / (self.grid.steps * rows)) + float(self.slack)
 
 
-def _between(
+def fieller(
     a: NDArray[np.float64], total: NDArray[np.float64], reach: NDArray[np.float64], low: Any, high: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Where |a - r total| <= reach within [low, high]; the whole interval where the total is too small to say, or nothing
@@ -150,83 +183,6 @@ def _between(
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Variance or standard deviation: E[z^2] - E[z]^2 with z = (x - mid) / (range / 2), from the mean's two sums and from
-    D = sum of 2 z^2 - 1, whose size is at most 1 per row.
-
-    Margin: the mean's interval and the interval of D / n = y, by Fieller with |y| <= 1, and for the sample variance the
-    interval of n, each at an equal share of the doubt (union bound); variance lies between what they leave possible.
-    """
-
-    name: str
-    mean: Ratio
-    second: int
-    grid: Quantised  # of the squares
-    root: bool
-    sample: bool
-
-    @property
-    def _half(self) -> float:
-        return float(self.grid.step * self.grid.steps) / 2
-
-    def _size(self, noisy: Cells) -> NDArray[np.float64]:
-        a, b = self.mean._parts(noisy)
-        found: NDArray[np.float64] = (a + b) / self.mean.grid.steps
-        return found
-
-    def _deviation(self, share: Any) -> Any:
-        """The mean's distance from the middle of the squares' grid, in halves of its range."""
-        low, width = float(self.mean.grid.low), float(self.mean.grid.step * self.mean.grid.steps)
-        return np.clip((low + width * share - float(self.grid.low)) / self._half - 1, -1, 1)
-
-    def _finish(self, spread: Any, size: Any) -> Any:
-        """From E[z^2] - E[z]^2 to what was asked. A variance of numbers in [-1, 1] is at most 1, a sample variance 2."""
-        kept = np.clip(spread, 0, 1)
-        if self.sample:
-            kept = np.minimum(kept * size / np.maximum(size - 1, 0.5), 2)
-        kept = kept * self._half**2
-        return np.sqrt(kept) if self.root else kept
-
-    def values(self, noises: Sequence[Noise], noisy: Cells) -> list[Number]:
-        size = np.maximum(self._size(noisy), 1.0)
-        y = np.clip(noisy[self.second][:, 0].astype(np.float64) / self.grid.steps**2 / size, -1, 1)
-        found: list[Number] = self._finish((y + 1) / 2 - self._deviation(self.mean.share(noisy)) ** 2, size).tolist()
-        return found
-
-    def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
-        each = 1 - (1 - confidence) / 3
-        low, high = (self._deviation(r) for r in self.mean.interval(noises, noisy, each))
-        y_low, y_high, n_low, n_high = self._ranges(noises, noisy, each)
-        near = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
-        far = np.maximum(np.abs(low), np.abs(high))
-        least = self._finish((y_low + 1) / 2 - far**2, np.maximum(n_high, 2))
-        most = self._finish((y_high + 1) / 2 - near**2, np.maximum(n_low, 2))
-        value = np.array(self.values(noises, noisy))
-        return [float(m) for m in np.maximum(np.abs(value - least), np.abs(most - value))]
-
-    def _ranges(self, noises: Sequence[Noise], noisy: Cells, each: Fraction) -> tuple[Any, Any, Any, Any]:
-        first, second = noises[self.mean.noise], noises[self.second]
-        size, d = self._size(noisy), noisy[self.second][:, 0].astype(np.float64) / self.grid.steps**2
-        unit = 1 / self.mean.grid.steps
-        law = margins.normal if first.gaussian else margins.laplace
-        scales = (second.scale / self.grid.steps**2, first.scale * unit, first.scale * unit)
-        reach = law(scales, float(each)) + 2 * unit + 1 / self.grid.steps**2
-        y_low, y_high = _between(d, size, np.full_like(d, reach), -np.ones_like(d), np.ones_like(d))
-        rows = law(scales[1:], float(each)) + 2 * unit
-        return y_low, y_high, size - rows, size + rows
-
-    def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
-        """Where the values spread evenly around the middle: a typical margin, not a bound."""
-        if rows is None:
-            return None
-        third, steps = float(rows) / 2, self.mean.grid.steps
-        cells = [np.zeros((1, 1)) for _ in noises]
-        cells[self.mean.noise] = np.array([[third * steps, third * steps]])
-        cells[self.second] = np.array([[-float(rows) / 3 * self.grid.steps**2]])
-        return self.margins(noises, cells, confidence)[0]
-
-
-@dataclass(frozen=True)
 class Quantile:
     """The value of the chosen bin. Its margin is a rank: how many rows' worth the chosen value may be off."""
 
@@ -234,6 +190,7 @@ class Quantile:
     noise: int
     grid: Quantised
     whole: bool
+    note: str = ""  # which quantile it is, where the question did not say so itself
 
     def values(self, noises: Sequence[Noise], noisy: Cells) -> list[Number]:
         found = [self.grid.low + self.grid.step * int(b) for b in noisy[self.noise][:, 0]]
@@ -250,8 +207,10 @@ class Quantile:
     def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
         return [None] * len(noisy[self.noise])
 
+    def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
+        """A rank says nothing about a distance."""
+        groups = len(noisy[self.noise])
+        return np.full(groups, -math.inf), np.full(groups, math.inf)
+
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
         return None
-
-
-Reading = Linear | Ratio | Spread | Quantile

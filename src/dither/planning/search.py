@@ -8,9 +8,12 @@ from fractions import Fraction
 from dither.errors import DitherError
 from dither.exact.law import search
 from dither.exact.numbers import show
+from dither.planning.computed import computed, foretold
 from dither.planning.finish import plain
 from dither.planning.plan import Plan
-from dither.planning.readings import Quantile, Ratio, Spread
+from dither.planning.readings import Quantile, Ratio
+from dither.planning.spreads import Spread
+from dither.query.functions import columns
 
 _LOWEST = -6  # the first price tried is 10^-6
 _DIGITS = 1000
@@ -54,15 +57,26 @@ def widest(plan: Plan, sure: Fraction, rows: int | None) -> float:
             found = max(found, reading.rank(plan.noises, sure))
         elif reading is not None:
             found = max(found, reading.predicted(plan.noises, rows, sure) or 0.0)
+        else:
+            made = computed(plan, output.expression)
+            found = max(found, foretold(plan, made, rows, sure) or 0.0) if made else found
     return found
 
 
 def _can_tell(plan: Plan, rows: int | None) -> None:
-    readings = [plan.reading(plain(output.expression)) for output in plan.query.outputs]
+    made = [(output, computed(plan, output.expression)) for output in plan.query.outputs]
+    for output, each in made:
+        if each is not None and foretold(plan, each, rows or 1, Fraction(1, 2)) is None:
+            raise DitherError(
+                f"The margin of {output.name} depends on the noisy numbers it is computed from, and cannot be foretold.",
+                fix="ask with epsilon= instead of margin=, or ask for the numbers themselves.",
+            )
+    used = {name for output, _ in made for name in columns(output.expression)}
+    readings = [reading for reading in plan.readings if reading.name in used]
     if rows is None and any(isinstance(reading, (Ratio, Spread)) for reading in readings):
         raise DitherError(
             "The margin of a mean depends on how many rows it is taken over, and no row is read to find out.",
             fix="say how many rows a group has at least: assume_rows=1000, or declare rows in the catalog.",
         )
-    if all(reading is None for reading in readings):
+    if not readings:
         raise DitherError("No output of this question has a margin.", fix="ask with epsilon= instead of margin=.")

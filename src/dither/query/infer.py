@@ -23,7 +23,7 @@ from dither.query.functions_dates import day_number, from_day_number
 from dither.query.kinds import check, choices, shallow
 from dither.query.nodes import Call, Column, Expression, Literal
 
-__all__ = ["MOST_VALUES", "Facts", "declared", "facts", "typed"]
+__all__ = ["MOST_VALUES", "Facts", "constant", "declared", "facts", "known", "typed"]
 
 MOST_VALUES = 10_000  # the largest domain that is spelt out
 
@@ -58,7 +58,7 @@ def facts(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
     (Fraction(0, 1), Fraction(12, 1), False)
     """
     shallow(expression)
-    found = _known(expression, scope)
+    found = known(expression, scope)
     if isinstance(expression, Column):
         return found
     return _with_domain(expression, found, scope)
@@ -73,7 +73,7 @@ def typed(expression: Expression, scope: Mapping[str, Facts]) -> Expression:
         return expression
     arguments = [typed(argument, scope) for argument in expression.arguments]
     chosen = choices(expression.name, len(arguments))
-    kinds = {place: _known(arguments[place], scope).kind for place in chosen}
+    kinds = {place: known(arguments[place], scope).kind for place in chosen}
     if "real" in kinds.values():
         for place, kind in kinds.items():
             if kind == "int":
@@ -90,8 +90,8 @@ def _as_real(expression: Expression) -> Expression:
 # --- bounds, kinds and NULL ---------------------------------------------------------------------------------------
 
 
-def _known(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
-    """The facts without a look at domains."""
+def known(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
+    """The facts without a look at domains: kind, interval, whether it can be NULL."""
     if isinstance(expression, Column):
         if expression.name not in scope:
             raise QueryError(
@@ -101,7 +101,7 @@ def _known(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
             )
         return scope[expression.name]
     if isinstance(expression, Literal):
-        return _constant(expression.value)
+        return constant(expression.value)
     function = FUNCTIONS.get(expression.name)
     if function is None:
         raise QueryError(
@@ -109,12 +109,13 @@ def _known(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
             span=expression.span,
             fix="use a function from the list in the documentation.",
         )
-    arguments = [_known(argument, scope) for argument in expression.arguments]
+    arguments = [known(argument, scope) for argument in expression.arguments]
     check(expression, function, arguments)
     return function.infer(arguments)
 
 
-def _constant(value: Any) -> Facts:
+def constant(value: Any) -> Facts:
+    """What is known of a constant: all there is."""
     kind = kind_of(value)
     if kind in ("int", "real"):
         nearest = value if kind == "int" else double(value)

@@ -104,8 +104,10 @@ def _quantile(word: str, call: exp.Expr, arguments: list[exp.Expr], ordered: exp
     p = expression(share, scope)
     if not isinstance(p, Literal) or isinstance(p.value, bool) or not isinstance(p.value, (int, Fraction)):
         raise refuse(scope, share, "The share of a quantile must be a constant number.", usage)
-    if not 0 <= p.value <= 1:
-        raise refuse(scope, share, "The share of a quantile lies from 0 to 1.", usage)
+    if not 0 < p.value < 1:
+        other = "MIN(x) and MAX(x) are the 1 % and the 99 % quantile" if p.value in (0, 1) else ""
+        what = f"The share of a quantile lies above 0 and below 1{'; ' if other else ''}{other}."
+        raise refuse(scope, share, what, usage)
     portion = Fraction(p.value)
     return Aggregate("", "quantile", expression(value, scope), 1 - portion if descending else portion)
 

@@ -1,0 +1,105 @@
+"""Variance and standard deviation, read from a mean's two sums and a sum of centred squares. Post-processing, free."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.planning import margins
+from dither.planning.noises import Noise
+from dither.planning.readings import Bounds, Cells, Linear, Number, Quantile, Ratio, fieller
+from dither.query.work import Quantised
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Variance or standard deviation: E[z^2] - E[z]^2 with z = (x - mid) / (range / 2), from the mean's two sums and from
+    D = sum of 2 z^2 - 1, whose size is at most 1 per row.
+
+    Margin: the mean's interval and the interval of D / n = y, by Fieller with |y| <= 1, and for the sample variance the
+    interval of n, each at an equal share of the doubt (union bound); variance lies between what they leave possible.
+    """
+
+    name: str
+    mean: Ratio
+    second: int
+    grid: Quantised  # of the squares
+    root: bool
+    sample: bool
+    rounded: bool = False  # whether the grid of the squares moves values
+
+    @property
+    def _half(self) -> float:
+        return float(self.grid.step * self.grid.steps) / 2
+
+    def _size(self, noisy: Cells) -> NDArray[np.float64]:
+        a, b = self.mean._parts(noisy)
+        found: NDArray[np.float64] = (a + b) / self.mean.grid.steps
+        return found
+
+    def _deviation(self, share: Any) -> Any:
+        """The mean's distance from the middle of the squares' grid, in halves of its range."""
+        low, width = float(self.mean.grid.low), float(self.mean.grid.step * self.mean.grid.steps)
+        return np.clip((low + width * share - float(self.grid.low)) / self._half - 1, -1, 1)
+
+    def _finish(self, spread: Any, size: Any) -> Any:
+        """From E[z^2] - E[z]^2 to what was asked. A variance of numbers in [-1, 1] is at most 1, a sample variance 2."""
+        kept = np.clip(spread, 0, 1)
+        if self.sample:
+            kept = np.minimum(kept * size / np.maximum(size - 1, 0.5), 2)
+        kept = kept * self._half**2
+        return np.sqrt(kept) if self.root else kept
+
+    def values(self, noises: Sequence[Noise], noisy: Cells) -> list[Number]:
+        size = np.maximum(self._size(noisy), 1.0)
+        y = np.clip(noisy[self.second][:, 0].astype(np.float64) / self.grid.steps**2 / size, -1, 1)
+        found: list[Number] = self._finish((y + 1) / 2 - self._deviation(self.mean.share(noisy)) ** 2, size).tolist()
+        return found
+
+    def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
+        least, most = self.bounds(noises, noisy, confidence)
+        value = np.array(self.values(noises, noisy))
+        return [float(m) for m in np.maximum(np.abs(value - least), np.abs(most - value))]
+
+    def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
+        each = 1 - (1 - confidence) / 3
+        slack = float(self.mean.slack) / self._half
+        low, high = (self._deviation(r) for r in self.mean.interval(noises, noisy, each))
+        low, high = low - slack, high + slack
+        y_low, y_high, n_low, n_high = self._ranges(noises, noisy, each)
+        if self.rounded:  # z moves by at most 1/R, so z^2 by at most 2/R
+            y_low, y_high = y_low - 4 / self.grid.steps, y_high + 4 / self.grid.steps
+        near = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
+        far = np.maximum(np.abs(low), np.abs(high))
+        least = self._finish((y_low + 1) / 2 - far**2, np.maximum(n_high, 2))
+        most = self._finish((y_high + 1) / 2 - near**2, np.maximum(n_low, 2))
+        return least, most
+
+    def _ranges(self, noises: Sequence[Noise], noisy: Cells, each: Fraction) -> tuple[Any, Any, Any, Any]:
+        first, second = noises[self.mean.noise], noises[self.second]
+        size, d = self._size(noisy), noisy[self.second][:, 0].astype(np.float64) / self.grid.steps**2
+        unit = 1 / self.mean.grid.steps
+        law = margins.normal if first.gaussian else margins.laplace
+        scales = (second.scale / self.grid.steps**2, first.scale * unit, first.scale * unit)
+        reach = law(scales, float(each)) + 2 * unit + 1 / self.grid.steps**2
+        y_low, y_high = fieller(d, size, np.full_like(d, reach), -np.ones_like(d), np.ones_like(d))
+        rows = law(scales[1:], float(each)) + 2 * unit
+        return y_low, y_high, size - rows, size + rows
+
+    def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
+        """Where the values spread evenly around the middle: a typical margin, not a bound."""
+        if rows is None:
+            return None
+        third, steps = float(rows) / 2, self.mean.grid.steps
+        cells = [np.zeros((1, 1)) for _ in noises]
+        cells[self.mean.noise] = np.array([[third * steps, third * steps]])
+        cells[self.second] = np.array([[-float(rows) / 3 * self.grid.steps**2]])
+        return self.margins(noises, cells, confidence)[0]
+
+
+Reading = Linear | Ratio | Spread | Quantile
