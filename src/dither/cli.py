@@ -11,12 +11,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dither import __version__, demo
-from dither.curator import open as open_catalog
-from dither.engines.sources import schema
+from dither import __version__, curator, demo
 from dither.errors import DitherError
-from dither.query import check as checking
-from dither.query.draft import draft
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Answers about people's data, with a price on each.")
 
@@ -51,16 +47,16 @@ def _init(
     """Draft a catalog from column names and types only; no value is looked at."""
     if out.exists():
         raise DitherError(f"{out} is there already.", fix="name another file with --out, or move it away.")
-    out.write_text(draft(data, unit, schema), encoding="utf-8")
+    out.write_text(curator.draft(data, unit), encoding="utf-8")
     typer.echo(f"{out} is written. Fill in what its comments ask for, then run: dither check {out}")
 
 
 @app.command("check")
 def _check(catalog: _Catalog = Path("catalog.toml")) -> None:
     """Report every problem of a catalog at once, with its line. Reads schemas, never rows."""
-    found = checking.check(catalog, schema)
-    if found:
-        typer.echo(checking.report(found, str(catalog)), err=True)
+    problems = curator.check(catalog)
+    if problems:
+        typer.echo(problems, err=True)
         raise typer.Exit(1)
     typer.echo(f"{catalog}: nothing to complain about.")
 
@@ -74,8 +70,8 @@ def _quote(
     catalog: Annotated[Path, typer.Option(help="The catalog file.")] = Path("catalog.toml"),
 ) -> None:
     """Show the plan, its price and the margins to expect. Free."""
-    curator = open_catalog(catalog, ledger=":memory:")  # never charged: a quote is free
-    typer.echo(str(curator.quote(question, epsilon=epsilon, delta=delta, assume_rows=rows)))
+    survey = curator.open(catalog, ledger=":memory:")  # never charged: a quote is free
+    typer.echo(str(survey.quote(question, epsilon=epsilon, delta=delta, assume_rows=rows)))
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from dither.answer import Answer, Quote
 from dither.engines.base import Engine
 from dither.engines.duckdb import DuckDB, Progress
-from dither.engines.sources import open_catalog
+from dither.engines.sources import open_catalog, schema
 from dither.errors import ArgumentError, BudgetError, DitherError, EngineError, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number, between, not_negative, positive, whole
@@ -30,6 +30,8 @@ from dither.planning.suggest import Proposal
 from dither.privacy.filters import ApproxFilter, PureFilter
 from dither.privacy.losses import Loss, total
 from dither.query import catalog_file, fluent
+from dither.query import check as checking
+from dither.query import draft as drafting
 from dither.query.catalog import Catalog
 from dither.query.fluent import Asking
 from dither.query.nodes import Query
@@ -87,6 +89,17 @@ def open(
     sources = open_catalog(declared)
     kinds = {name: sources.schema(name) for name in sources.catalog.tables}
     return Curator(sources.catalog, DuckDB(sources.connection, kinds, progress), Memory(sources.catalog))
+
+
+def draft(data: Sequence[str], unit: str) -> str:
+    """The text of a first catalog for these sources, from column names and types only; `unit` names a column, or is "row"."""
+    return drafting.draft(data, unit, schema)
+
+
+def check(catalog: str | PathLike[str]) -> str:
+    """Every problem of a catalog file, with its line; empty if there is none. Reads schemas, never rows."""
+    found = checking.check(Path(catalog), schema)
+    return checking.report(found, str(catalog)) if found else ""
 
 
 class Curator:
