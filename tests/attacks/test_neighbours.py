@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -119,8 +120,8 @@ def test_that_a_replacement_is_not_priced_as_an_addition() -> None:
 
 EVERYTHING = (
     "SELECT {keys} COUNT(*) AS n, COUNT(age) AS known, AVG(age) AS age, SUM(wage) AS wages, VAR_SAMP(wage) AS v, "
-    "STDDEV_POP(age) AS s, MEDIAN(wage) AS m, MAX(age) AS top, COUNT(DISTINCT town) AS towns, COUNT(DISTINCT person) AS people, "
-    "CLIPPED(wage) AS far FROM t {group}"
+    "STDDEV_POP(age) AS s, MEDIAN(wage) AS m, MAX(age) AS top, COUNT(DISTINCT town) AS towns, "
+    "COUNT(DISTINCT person) AS people, CLIPPED(wage) AS far FROM t {group}"
 )
 FEWER = "SELECT {keys} SUM(wage) AS s, COUNT(DISTINCT town) AS towns, COUNT(DISTINCT person) AS people FROM t {group}"
 
@@ -131,7 +132,7 @@ def generated(seed: int, change: Any = None) -> list[tuple[str, Seen, Seen]]:
     replaced = seed % 3 == 0
     rows = [row for person in range(4) for row in any_rows(person, dice)]
     mine = any_rows(77, dice) or [(77, 60, 12.5, "north", "a")] * 9
-    after = [row for row in any_rows(78, dice)] if replaced else []
+    after = any_rows(78, dice) if replaced else []
     facts = {"max_rows": dice.randint(1, 4), "max_groups": dice.randint(1, 3)}
     facts |= {"neighbours": "replace"} if replaced else {}
     keys = dice.choice(["", "region", "town", "region, town"])
@@ -161,7 +162,7 @@ def test_that_generated_tables_catch_an_engine_that_bounds_less() -> None:
 
 def test_a_row_that_is_its_own_unit_moves_by_one_row() -> None:
     dice = random.Random(1)
-    text = EVERYTHING.format(keys="region,", group="GROUP BY region").replace("COUNT(DISTINCT person) AS people,", "")
+    text = EVERYTHING.format(keys="region,", group="GROUP BY region").replace("COUNT(DISTINCT person) AS people, ", "")
     rows = [row for person in range(9) for row in any_rows(person, dice)]
     one = see(watched(small(rows, unit="row")), text)
     for place in range(0, len(rows), 6):
@@ -204,7 +205,7 @@ def test_that_law_is_what_one_person_in_max_groups_keys_may_move() -> None:
     grown, leak = float(np.exp(float(rule.epsilon / 2))), float(rule.delta / 2)
     chances = [float(rule.shown(units)) for units in range(60)]
     assert chances[0] == 0
-    for less, more in zip(chances, chances[1:], strict=False):
+    for less, more in pairwise(chances):
         assert more <= grown * less + leak + 1e-12
         assert 1 - less <= grown * (1 - more) + leak + 1e-12
 
