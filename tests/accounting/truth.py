@@ -14,13 +14,17 @@ from fractions import Fraction
 
 import numpy as np
 from flint import arb
-from scipy.special import ndtr
 
 from dither.exact.balls import exp, working
 from dither.privacy import parts
 from dither.privacy.parts import Part
 
 Law = dict[Fraction, arb]
+
+
+def ndtr(x: np.ndarray) -> np.ndarray:
+    """The standard normal distribution function."""
+    return np.vectorize(lambda at: math.erfc(-at / math.sqrt(2)) / 2, otypes=[float])(x)
 
 
 def listed(part: Part) -> Law:
@@ -65,7 +69,7 @@ def delta(law: Law, epsilon: Fraction) -> arb:
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """The textbook formula in floats."""
-    return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu))
+    return float(ndtr(np.array(mu / 2 - epsilon / mu)) - math.exp(epsilon) * ndtr(np.array(-mu / 2 - epsilon / mu)))
 
 
 def merged(part: Part, cells: int) -> tuple[np.ndarray, np.ndarray]:

@@ -20,6 +20,8 @@ from flint import arb
 from dither.exact.balls import ball, exp, upper, working
 
 BITS = 192
+_LEAST = -4000  # a delta below 2^-4000 is reported as that: still an upper bound, and a rational of modest length
+_FAR = 1e290  # floats that only guide a search stop here
 
 
 def round_up(value: Fraction, bits: int = 64) -> Fraction:
@@ -31,6 +33,15 @@ def round_up(value: Fraction, bits: int = 64) -> Fraction:
         return Fraction(math.ceil(value))
     scaled = value * (1 << shift)
     return value if scaled.denominator == 1 else Fraction(math.ceil(scaled), 1 << shift)
+
+
+def delta_above(x: arb) -> Fraction:
+    """A rational not below the delta inside this ball, of modest length, at most 1."""
+    if x.is_zero():
+        return Fraction(0)
+    if not x < 1:
+        return Fraction(1)
+    return Fraction(1, 1 << -_LEAST) if x < arb(2) ** _LEAST else min(round_up(upper(x)), Fraction(1))
 
 
 def _least(cost: Callable[[float], float]) -> float:
@@ -62,7 +73,7 @@ def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> Fraction:
         return Fraction(0)
     with working(BITS):
         price = -ball(delta).log()
-        r, known = float(ball(rho)), float(price)
+        r, known = min(float(ball(rho)), _FAR), float(price)
 
         def cost(s: float) -> float:
             b, terms = _order_terms(s)
@@ -78,7 +89,7 @@ def delta_of_zcdp(rho: Fraction, epsilon: Fraction) -> Fraction:
     if rho == 0:
         return Fraction(0)
     with working(BITS):
-        r, e = float(ball(rho)), float(ball(epsilon))
+        r, e = min(float(ball(rho)), _FAR), min(float(ball(epsilon)), _FAR)
 
         def cost(s: float) -> float:
             b, terms = _order_terms(s)
@@ -86,13 +97,7 @@ def delta_of_zcdp(rho: Fraction, epsilon: Fraction) -> Fraction:
 
         b = ball(Fraction(math.exp(_least(cost))))
         log_delta = b * ((b + 1) * ball(rho) - ball(epsilon)) + b * b.log() - (b + 1) * (b + 1).log()
-        return min(round_up(upper(_exp(log_delta))), Fraction(1))
-
-
-def _exp(x: arb) -> arb:
-    """exp of a ball that may be hugely negative: anything below e^-100000 is rounded up to that."""
-    floor = arb(-100_000)
-    return floor.exp() if x < floor else x.exp()
+        return delta_above(log_delta.exp())
 
 
 def epsilon_of_response(epsilon: Fraction, delta: Fraction, allowed: Fraction) -> Fraction:
@@ -119,8 +124,8 @@ def delta_of_response(epsilon: Fraction, delta: Fraction, at: Fraction) -> Fract
     if at >= epsilon:
         return delta
     with working(BITS):
-        kept = (1 - exp(at - epsilon)) / (1 + exp(-epsilon))
-        return min(round_up(upper(ball(delta) + (1 - ball(delta)) * kept)), Fraction(1))
+        kept = -ball(at - epsilon).expm1() / (1 + exp(-epsilon))
+        return delta_above(ball(delta) + (1 - ball(delta)) * kept)
 
 
 def group_delta(epsilon: Fraction, delta: Fraction, size: int) -> Fraction:
@@ -131,4 +136,4 @@ def group_delta(epsilon: Fraction, delta: Fraction, size: int) -> Fraction:
         return Fraction(1)
     with working(BITS):
         grown = ball(delta) * (ball(size * epsilon).expm1() / ball(epsilon).expm1())
-        return min(round_up(upper(grown)), Fraction(1))
+        return delta_above(grown)

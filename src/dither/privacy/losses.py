@@ -20,11 +20,13 @@ from fractions import Fraction
 from typing import SupportsIndex
 
 from dither.errors import PriceError
-from dither.exact.numbers import Number, between, show, whole
+from dither.exact.numbers import Number, between, not_negative, show, whole
 from dither.privacy import accountant, conversion
 from dither.privacy.parts import Part, Response
+from dither.privacy.parts.base import MOST, unchecked
 
-_MOST = 10**100  # no price above this is meant; floats guide searches and must not overflow
+_NONE = Fraction(0)
+_MOST_RHO = MOST**2  # the rho of every accepted epsilon is accepted
 
 
 class Loss(ABC):
@@ -36,7 +38,10 @@ class Loss(ABC):
 
     @abstractmethod
     def delta(self, epsilon: Number) -> Fraction:
-        """The smallest delta known at this epsilon, certified and rounded up, at most 1."""
+        """The smallest delta known at this epsilon, certified and rounded up, at most 1.
+
+        delta(epsilon(d)) may exceed d by rounding: both are upper bounds, neither is the other's inverse.
+        """
 
     @abstractmethod
     def zcdp(self) -> ZCDP:
@@ -65,10 +70,13 @@ class Pure(Loss):
     """epsilon-DP. `rho` is an optional better statement than rho = epsilon^2 / 2, carried along for conversions.
 
     Bounded range (the exponential mechanism) gives rho = epsilon^2 / 8, and a sum keeps the sum of its parts' rho.
-    Two pure losses are equal when their epsilon is.
+    Two pure losses are equal when their epsilon is, so ten releases of 0.1 equal one of 1, although their prices at a
+    delta above 0 differ. Whoever stores or merges losses goes by `rho` as well; the text of a loss shows it.
 
-    >>> Pure("1/2") + Pure(0.1)
-    Pure(epsilon=Fraction(3, 5))
+    >>> Pure("1/2") + Pure("1/2")
+    Pure(epsilon=Fraction(1, 1), rho=Fraction(1, 4))
+    >>> Pure("1/2") + Pure("1/2") == Pure(1)
+    True
     >>> Pure(1).repeat(10).zcdp()
     ZCDP(rho=Fraction(5, 1))
     """
@@ -77,13 +85,14 @@ class Pure(Loss):
     rho: Fraction = field(compare=False)
 
     def __init__(self, epsilon: Number, rho: Number | None = None) -> None:
-        value = between(epsilon, "epsilon", 0, _MOST)
+        value = between(epsilon, "epsilon", 0, MOST)
         worst = value * value / 2
         object.__setattr__(self, "_epsilon", value)
-        object.__setattr__(self, "rho", worst if rho is None else min(between(rho, "rho", 0, _MOST**3), worst))
+        object.__setattr__(self, "rho", worst if rho is None else min(between(rho, "rho", 0, _MOST_RHO), worst))
 
     def __repr__(self) -> str:
-        return f"Pure(epsilon={self._epsilon!r})"
+        known = "" if self.rho == self._epsilon**2 / 2 else f", rho={self.rho!r}"
+        return f"Pure(epsilon={self._epsilon!r}{known})"
 
     def epsilon(self, delta: Number = 0) -> Fraction:
         allowed = between(delta, "delta", 0, 1)
@@ -93,17 +102,17 @@ class Pure(Loss):
         return min(once, conversion.epsilon_of_zcdp(self.rho, allowed))
 
     def delta(self, epsilon: Number) -> Fraction:
-        at = between(epsilon, "epsilon", 0, _MOST)
+        at = not_negative(epsilon, "epsilon")
         if at >= self._epsilon:
             return Fraction(0)
         once = conversion.delta_of_response(self._epsilon, Fraction(0), at)
         return min(once, conversion.delta_of_zcdp(self.rho, at))
 
     def zcdp(self) -> ZCDP:
-        return ZCDP(self.rho)
+        return _zcdp(self.rho, Fraction(0))
 
     def curve(self) -> Curve:
-        return Curve.of(Response(self._epsilon)) if self._epsilon else Curve(())
+        return _response(self._epsilon, Fraction(0))
 
     def pair(self) -> tuple[Fraction, Fraction]:
         """(epsilon, 0)."""
@@ -111,11 +120,11 @@ class Pure(Loss):
 
     def repeat(self, n: SupportsIndex) -> Pure:
         times = whole(n, "n", least=0)
-        return Pure(self._epsilon * times, self.rho * times)
+        return _pure(self._epsilon * times, self.rho * times)
 
     def group(self, k: SupportsIndex) -> Pure:
         size = whole(k, "k", least=1)
-        return Pure(self._epsilon * size, self.rho * size * size)
+        return _pure(self._epsilon * size, self.rho * size * size)
 
 
 @dataclass(frozen=True)
@@ -130,7 +139,7 @@ class Approx(Loss):
     _delta: Fraction
 
     def __init__(self, epsilon: Number, delta: Number) -> None:
-        object.__setattr__(self, "_epsilon", between(epsilon, "epsilon", 0, _MOST))
+        object.__setattr__(self, "_epsilon", between(epsilon, "epsilon", 0, MOST))
         object.__setattr__(self, "_delta", between(delta, "delta", 0, 1))
 
     def __repr__(self) -> str:
@@ -150,21 +159,21 @@ class Approx(Loss):
         return conversion.epsilon_of_response(self._epsilon, self._delta, allowed)
 
     def delta(self, epsilon: Number) -> Fraction:
-        return conversion.delta_of_response(self._epsilon, self._delta, between(epsilon, "epsilon", 0, _MOST))
+        return conversion.delta_of_response(self._epsilon, self._delta, not_negative(epsilon, "epsilon"))
 
     def zcdp(self) -> ZCDP:
-        return ZCDP(self._epsilon**2 / 2, self._delta)
+        return _zcdp(self._epsilon**2 / 2, self._delta)
 
     def curve(self) -> Curve:
-        return Curve.of(Response(self._epsilon, self._delta)) if self._epsilon or self._delta else Curve(())
+        return _response(self._epsilon, self._delta)
 
     def repeat(self, n: SupportsIndex) -> Approx:
         times = whole(n, "n", least=0)
-        return Approx(self._epsilon * times, min(self._delta * times, Fraction(1)))
+        return _approx(self._epsilon * times, self._delta * times)
 
     def group(self, k: SupportsIndex) -> Approx:
         size = whole(k, "k", least=1)
-        return Approx(self._epsilon * size, conversion.group_delta(self._epsilon, self._delta, size))
+        return _approx(self._epsilon * size, conversion.group_delta(self._epsilon, self._delta, size))
 
 
 @dataclass(frozen=True)
@@ -179,7 +188,7 @@ class ZCDP(Loss):
     slack: Fraction
 
     def __init__(self, rho: Number, delta: Number = 0) -> None:
-        object.__setattr__(self, "rho", between(rho, "rho", 0, _MOST**3))
+        object.__setattr__(self, "rho", between(rho, "rho", 0, _MOST_RHO))
         object.__setattr__(self, "slack", between(delta, "delta", 0, 1))
 
     def __repr__(self) -> str:
@@ -197,7 +206,7 @@ class ZCDP(Loss):
         return conversion.epsilon_of_zcdp(self.rho, (allowed - self.slack) / (1 - self.slack))
 
     def delta(self, epsilon: Number) -> Fraction:
-        found = conversion.delta_of_zcdp(self.rho, between(epsilon, "epsilon", 0, _MOST))
+        found = conversion.delta_of_zcdp(self.rho, not_negative(epsilon, "epsilon"))
         return conversion.round_up(self.slack + (1 - self.slack) * found)
 
     def zcdp(self) -> ZCDP:
@@ -208,20 +217,24 @@ class ZCDP(Loss):
 
     def repeat(self, n: SupportsIndex) -> ZCDP:
         times = whole(n, "n", least=0)
-        return ZCDP(self.rho * times, min(self.slack * times, Fraction(1)))
+        return _zcdp(self.rho * times, self.slack * times)
 
     def group(self, k: SupportsIndex) -> ZCDP:
         size = whole(k, "k", least=1)
         if self.slack and size > 1:
             raise PriceError("zCDP with a delta has no group statement.", fix="use the (epsilon, delta) loss: Approx.group.")
-        return ZCDP(self.rho * size * size, self.slack)
+        return _zcdp(self.rho * size * size, self.slack)
 
 
 @dataclass(frozen=True)
 class Curve(Loss):
     """The exact law of the log ratio of releases fixed in advance: a sorted multiset of parts.
 
-    Prices are certified upper bounds within 1e-6 of the exact optimum; the cost does not grow with the counts.
+    Prices are certified upper bounds; the cost does not grow with the counts. They are within 1e-6 of the exact optimum
+    for compositions of Response, Laplace, DiscreteLaplace, Gaussian and DiscreteGaussian that are all on one lattice,
+    few enough to be listed, or without heavy atoms near epsilon; for up to 1024 equal BoundedRange releases; and for up to
+    300 equal subsampled ones. docs/decisions/0001-accountant.md lists what is looser. epsilon(d) and delta(e) are searched
+    separately, so delta(epsilon(d)) may exceed d slightly; each is an upper bound on its own.
 
     >>> from dither.privacy import parts
     >>> a = Curve.of(parts.Gaussian(1))
@@ -231,30 +244,49 @@ class Curve(Loss):
 
     parts: tuple[tuple[Part, int], ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", accountant.canonical(self.parts))
+
     @classmethod
     def of(cls, part: Part, count: SupportsIndex = 1) -> Curve:
         """`count` releases of one part."""
-        return cls(accountant.canonical([(part, whole(count, "count", least=0))]))
+        return cls(((part, whole(count, "count", least=0)),))
 
     def epsilon(self, delta: Number = 0) -> Fraction:
         return accountant.epsilon(self.parts, between(delta, "delta", 0, 1))
 
     def delta(self, epsilon: Number) -> Fraction:
-        return accountant.delta(self.parts, between(epsilon, "epsilon", 0, _MOST))
+        return accountant.delta(self.parts, not_negative(epsilon, "epsilon"))
 
     def zcdp(self) -> ZCDP:
-        return total([ZCDP(*part.zcdp()).repeat(count) for part, count in self.parts]).zcdp()
+        return total([_zcdp(*part.zcdp()).repeat(count) for part, count in self.parts]).zcdp()
 
     def curve(self) -> Curve:
         return self
 
     def repeat(self, n: SupportsIndex) -> Curve:
         times = whole(n, "n", least=0)
-        return Curve(accountant.canonical([(part, count * times) for part, count in self.parts]))
+        return Curve(tuple((part, count * times) for part, count in self.parts))
 
     def group(self, k: SupportsIndex) -> Curve:
         size = whole(k, "k", least=1)
-        return Curve(accountant.canonical([(part.group(size), count) for part, count in self.parts]))
+        return Curve(tuple((part.group(size), count) for part, count in self.parts))
+
+
+def _pure(epsilon: Fraction, rho: Fraction) -> Pure:
+    return unchecked(Pure, _epsilon=epsilon, rho=min(rho, epsilon * epsilon / 2))
+
+
+def _approx(epsilon: Fraction, delta: Fraction) -> Approx:
+    return unchecked(Approx, _epsilon=epsilon, _delta=min(delta, Fraction(1)))
+
+
+def _zcdp(rho: Fraction, slack: Fraction) -> ZCDP:
+    return unchecked(ZCDP, rho=rho, slack=min(slack, Fraction(1)))
+
+
+def _response(epsilon: Fraction, delta: Fraction) -> Curve:
+    return Curve.of(unchecked(Response, epsilon=epsilon, delta=delta)) if epsilon or delta else Curve(())
 
 
 def total(losses: Iterable[Loss]) -> Loss:
@@ -266,10 +298,10 @@ def total(losses: Iterable[Loss]) -> Loss:
     found = list(losses)
     if any(isinstance(loss, ZCDP) for loss in found):
         stated = [loss.zcdp() for loss in found]
-        return ZCDP(sum(z.rho for z in stated), min(Fraction(1), sum((z.slack for z in stated), Fraction(0))))
+        return _zcdp(sum((z.rho for z in stated), _NONE), sum((z.slack for z in stated), _NONE))
     if any(isinstance(loss, Curve) for loss in found):
-        return Curve(accountant.canonical([pair for loss in found for pair in loss.curve().parts]))
+        return Curve(tuple(pair for loss in found for pair in loss.curve().parts))
     if any(isinstance(loss, Approx) for loss in found):
         pairs = [loss.pair() for loss in found if isinstance(loss, (Pure, Approx))]
-        return Approx(sum(e for e, _ in pairs), min(Fraction(1), sum((d for _, d in pairs), Fraction(0))))
-    return Pure(sum(loss.epsilon() for loss in found), sum(loss.zcdp().rho for loss in found))
+        return _approx(sum((e for e, _ in pairs), _NONE), sum((d for _, d in pairs), _NONE))
+    return _pure(sum((loss.epsilon() for loss in found), _NONE), sum((loss.zcdp().rho for loss in found), _NONE))

@@ -1,7 +1,7 @@
-"""delta(epsilon) of a few releases with finitely many outcomes, by listing every value of the sum in balls.
+"""delta(epsilon) of a few releases with few outcomes, by listing every value of the sum in balls.
 
 With few releases a lattice law's transform does not die out, so nearly all nodes of its period would count; listing the
-values is exact and cheaper.
+values is exact and cheaper. Outcomes too rare to list (a Gaussian's tail on the integers) count as lost.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from flint import arb
 from dither.exact.balls import ball
 from dither.privacy.accountant.product import Product
 
-MOST_WORK = 30_000
+MOST_WORK = 40_000
 
 Law = dict[Fraction, arb]
 
@@ -21,25 +21,27 @@ Law = dict[Fraction, arb]
 class Atoms:
     """delta of a law given value by value."""
 
-    def __init__(self, law: Law) -> None:
+    def __init__(self, law: Law, lost: arb) -> None:
         self.law = law
+        self.lost = lost
 
     def __call__(self, epsilon: Fraction) -> arb:
-        found = arb(0)
+        found = self.lost
         for value, weight in self.law.items():
             if value > epsilon:
                 found -= weight * ball(epsilon - value).expm1()
         return found
 
 
-def listed(product: Product) -> Atoms | None:
-    """The evaluator, or None if a factor has too many outcomes or the list would be too long."""
+def listed(product: Product, log_delta: float) -> Atoms | None:
+    """The evaluator, or None if a factor has too many outcomes, the list would be too long, or too much would be lost."""
     law: Law = {Fraction(0): arb(1)}
-    work = 0
+    work, lost = 0, arb(0)
     for factor, count in product.factors:
         one = factor.atoms()
         if one is None or count > MOST_WORK:
             return None
+        lost += factor.beyond() * count
         for _ in range(count):
             work += len(law) * len(one)
             if work > MOST_WORK:
@@ -49,4 +51,4 @@ def listed(product: Product) -> Atoms | None:
                 for more, share in one:
                     grown[value + more] = grown.get(value + more, arb(0)) + weight * share
             law = grown
-    return Atoms(law)
+    return Atoms(law, lost) if lost < arb(log_delta - 30).exp() else None

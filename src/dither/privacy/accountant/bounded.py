@@ -11,8 +11,13 @@ g + (l + 1) epsilon - (n + 1) t. So F_l rises up to t_l = (g + (l + 1) epsilon)/
 
     max over t of delta_t(g) = max over l < n of delta_{t_l}(g),    t_l < epsilon   (at t = epsilon delta is 0).
 
-All candidates are compared in floats with a margin of 1e-6, far above the rounding of a sum of positive terms; those
-within the margin of the largest are evaluated in balls.
+All candidates are compared in floats with a margin of 1e-6; those within the margin of the largest, and those no float
+can judge, are evaluated in balls. The floats are good to about 1e-9: at t = t_l the exponents are exactly
+
+    g - n t_l + i epsilon = (g/epsilon + i (n + 1) - n (l + 1)) epsilon / (n + 1),
+
+a whole number plus the distance of g/epsilon from one, taken exactly before floats, so no term loses its leading digits;
+the terms are positive; and logarithms of size up to n * 700 are good to n * 1e-13.
 """
 
 from __future__ import annotations
@@ -23,7 +28,6 @@ from fractions import Fraction
 
 import numpy as np
 from flint import arb
-from scipy.special import gammaln  # type: ignore[import-untyped]
 
 from dither.exact.balls import ball, exp
 from dither.privacy.parts import BoundedRange, Part
@@ -42,32 +46,35 @@ def delta(parts: tuple[tuple[Part, int], ...]) -> Callable[[Fraction], arb] | No
 
 
 def _worst(each: Fraction, n: int, at: Fraction) -> arb:
-    points = [(at + (k + 1) * each) / (n + 1) for k in range(n)]
-    points = [t for t in points if t < each]
-    if not points or at >= n * each:
+    if at >= n * each:
         return arb(0)
-    rough = _logs(float(each), n, float(at), np.array([float(t) for t in points]))
-    near = np.flatnonzero(rough >= rough.max() - _MARGIN)
-    found = [_exact(each, n, at, points[int(k)]) for k in near]
-    worst = found[0]
-    for other in found[1:]:
-        worst = worst.max(other)
+    points = [(k, t) for k in range(n) if (t := (at + (k + 1) * each) / (n + 1)) < each]
+    rough = _logs(each, n, at, points)
+    known = rough[~np.isnan(rough)].max(initial=-math.inf)
+    near = np.flatnonzero(~(rough < known - _MARGIN))
+    worst = arb(0)
+    for k in near:
+        worst = worst.max(_exact(each, n, at, points[int(k)][1]))
     return worst
 
 
-def _logs(each: float, n: int, at: float, t: Floats) -> Floats:
-    """ln delta_t(at) in floats for every t."""
+def _logs(each: Fraction, n: int, at: Fraction, points: list[tuple[int, Fraction]]) -> Floats:
+    """ln delta_t(at) in floats for every candidate; nan where floats fail."""
     i = np.arange(n + 1)
-    choose = gammaln(n + 1) - gammaln(i + 1) - gammaln(n - i + 1)
-    low = np.log(np.expm1(t)) - math.log(math.expm1(each))
-    high = np.log(np.expm1(each - t)) + t - math.log(math.expm1(each))
-    gap = at - n * t[:, None] + i * each
-    with np.errstate(divide="ignore"):
+    factorial = np.array([math.lgamma(k + 1) for k in range(n + 1)])
+    choose = factorial[n] - factorial - factorial[::-1]
+    e, t = float(each), np.array([float(t) for _, t in points])
+    left = np.array([float(each - t) for _, t in points])
+    whole = round(at / each)
+    shift = np.array([whole - n * (k + 1) for k, _ in points])
+    with np.errstate(all="ignore"):
+        # ln expm1(x) = x + ln(1 - e^-x) for x = t, epsilon - t and epsilon.
+        scale = np.log(-np.expm1(-e))
+        low, high = np.log(-np.expm1(-t)) - left - scale, np.log(-np.expm1(-left)) - scale
+        gap = (shift[:, None] + i * (n + 1) + float(at / each - whole)) * (e / (n + 1))
         logs = choose + np.multiply.outer(high, n - i) + np.multiply.outer(low, i) + np.log(-np.expm1(np.minimum(gap, 0)))
-    top = logs.max(axis=1)
-    safe = np.where(np.isfinite(top), top, 0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(safe + np.log(np.exp(logs - safe[:, None]).sum(axis=1)))
+        top = logs.max(axis=1)
+        return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
 
 
 def _exact(each: Fraction, n: int, at: Fraction, t: Fraction) -> arb:

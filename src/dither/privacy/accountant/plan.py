@@ -1,12 +1,14 @@
 """Which certified evaluators to use for a composition, tightest first.
 
-0. A few equal subsampled Gaussian releases: a law on a fine grid that dominates theirs (grid.py).
+0. Equal subsampled Gaussian releases, up to a few thousand or with a tail too heavy for large orders: a law on a fine
+   grid that dominates theirs (grid.py).
 1. Everything on one lattice of workable size: exact sum over one period (lattice.py), or,
    for few releases, over all values (atoms.py).
 2. The integrand dies out by itself, as with Gaussian noise: the plain contour (contour.py).
-3. Heavy atoms at the ends of each loss, as with Laplace noise: the law of "every release hit an end" is a lattice and
+3. Few releases on several lattices: listed (atoms.py).
+4. Heavy atoms at the ends of each loss, as with Laplace noise: the law of "every release hit an end" is a lattice and
    goes to lattice.py; the rest is a smooth positive measure, to which smoothing costs only second order in tau.
-4. Anything else: the smoothed contour for the whole law; valid, and tight unless heavy atoms sit at epsilon.
+5. Anything else: the smoothed contour for the whole law; valid, and tight unless heavy atoms sit at epsilon.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from flint import arb
 from dither.privacy.accountant.atoms import listed
 from dither.privacy.accountant.contour import Contour
 from dither.privacy.accountant.grid import MOST as MOST_ON_GRID
-from dither.privacy.accountant.grid import Grid
+from dither.privacy.accountant.grid import Grid, guide_of
 from dither.privacy.accountant.lattice import Lattice
 from dither.privacy.accountant.product import Guide, Product
 from dither.privacy.parts import Part, SubsampledGaussian
@@ -34,12 +36,24 @@ Evaluator = Callable[[Fraction], arb]
 class Plan:
     """The finite part of a composition in one direction: guides now, evaluators near a given epsilon on demand."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, log_delta: float = -50.0) -> None:
         self.parts = parts
         self.whole = Product(parts)
         rho = sum(float(part.zcdp()[0]) * count for part, count in parts)
         self.scale = max(math.sqrt(2 * rho), 1e-150)
-        self.guide = Guide(self.whole, None, self.scale)
+        part, count = parts[0]
+        self.single = part if len(parts) == 1 and isinstance(part, SubsampledGaussian) else None
+        self.on_grid = False
+        if self.single is not None:
+            self.guide = guide_of(self.single, count, log_delta)
+            self.on_grid = count <= MOST_ON_GRID or self.single.sigma > 20
+        if not self.on_grid:
+            whole = Guide(self.whole, None, self.scale)
+            # A tail that hardly ever happens can spoil the large orders that matter; the grid leaves it out.
+            if self.single is not None and _heavy(whole, self.guide.epsilon(log_delta), log_delta):
+                self.on_grid = True
+            else:
+                self.guide = whole
         ends = [(part.ends, count) for part, count in parts]
         self.ends: Product | None = None
         if all(end is not None for end, _ in ends):
@@ -47,16 +61,18 @@ class Plan:
 
     def evaluators(self, epsilon: float, log_delta: float) -> list[Evaluator]:
         """Functions of epsilon whose sum bounds delta, sharp near this epsilon."""
-        part, count = self.parts[0]
-        if len(self.parts) == 1 and isinstance(part, SubsampledGaussian) and count <= MOST_ON_GRID:
-            return [Grid(part, count, self.guide, epsilon, log_delta)]
+        if self.single is not None and self.on_grid:
+            return [Grid(self.single, self.parts[0][1], epsilon, log_delta)]
         lattice = Lattice(self.whole, self.guide, epsilon, log_delta)
         if lattice.feasible:
-            return [_exact(lattice)]
+            return [_exact(lattice, log_delta)]
         plain = Contour(self.whole, None, self.guide, epsilon, log_delta, smooth=False)
         if plain.nodes:
             plain.prepare()
             return [plain]
+        few = listed(self.whole, log_delta)
+        if few is not None:
+            return [few]
         if self.ends is not None:
             split = self._split(self.ends, epsilon, log_delta)
             if split:
@@ -75,17 +91,22 @@ class Plan:
         if not rest.nodes:
             return []
         rest.prepare()
-        return [_exact(atoms), rest]
+        return [_exact(atoms, log_delta), rest]
+
+
+def _heavy(whole: Guide, epsilon: float, log_delta: float) -> bool:
+    c = whole.order(epsilon)
+    return c > 0.5 * whole.orders[-1] or c * whole.period(c, epsilon, log_delta) > 400
 
 
 def _nothing_known(epsilon: Fraction) -> arb:
     return arb(1)
 
 
-def _exact(lattice: Lattice) -> Evaluator:
+def _exact(lattice: Lattice, log_delta: float) -> Evaluator:
     """The lattice's integral, or the list of its values where nearly every node would count."""
     if lattice.choose() > MANY:
-        found = listed(lattice.whole)
+        found = listed(lattice.whole, log_delta)
         if found is not None:
             return found
     lattice.prepare()

@@ -11,22 +11,34 @@ from fractions import Fraction
 
 from flint import arb
 
-from dither.errors import PriceError
+from dither.errors import ArgumentError, PriceError
 from dither.exact.balls import ball, upper, working
-from dither.exact.numbers import show
+from dither.exact.numbers import show, whole
 from dither.privacy.accountant import bounded, closed
 from dither.privacy.accountant.plan import Evaluator, Parts, Plan
-from dither.privacy.conversion import delta_of_zcdp, epsilon_of_zcdp, round_up
+from dither.privacy.conversion import delta_above, delta_of_zcdp, epsilon_of_zcdp, round_up
 from dither.privacy.parts import Part
+from dither.privacy.parts.base import MOST
 
-MOST_RELEASES = 10**12  # beyond this, float guides no longer find their way; zCDP takes over
+# Beyond these, float guides no longer find their way, and the largest loss or zCDP takes over.
+MOST_RELEASES = 10**12
+_LEAST_RHO, _MOST_RHO = Fraction(1, 10**100), Fraction(MOST**2)
 _CLOSE = 1e-9
 
 Bound = Callable[[Fraction], arb]
 
 
 def canonical(pairs: Iterable[tuple[Part, int]]) -> Parts:
-    """The sorted multiset: equal parts merged, absent ones dropped."""
+    """The sorted multiset of parts as a curve states them: equal parts merged, absent ones dropped."""
+    checked = []
+    for part, count in pairs:
+        if not isinstance(part, Part):
+            raise ArgumentError(f"parts must hold parts, and one is a {type(part).__name__}.", fix="use Curve.of(part, count).")
+        checked.append((part.stated(), whole(count, "count", least=0)))
+    return _merged(checked)
+
+
+def _merged(pairs: Iterable[tuple[Part, int]]) -> Parts:
     counts: dict[Part, int] = {}
     for part, count in pairs:
         counts[part] = counts.get(part, 0) + count
@@ -36,7 +48,7 @@ def canonical(pairs: Iterable[tuple[Part, int]]) -> Parts:
 
 def epsilon(parts: Parts, allowed: Fraction) -> Fraction:
     """The smallest certified epsilon at delta `allowed`."""
-    top, lost = _top(parts), _lost(parts)
+    top, lost = _pure(parts), _lost(parts)
     if allowed >= 1:
         return Fraction(0)
     if allowed < lost or (allowed == lost and top is None):
@@ -68,7 +80,7 @@ def _both(parts: Parts, target: Fraction) -> Fraction:
 
 def delta(parts: Parts, at: Fraction) -> Fraction:
     """The smallest certified delta at epsilon `at`."""
-    top, lost = _top(parts), _lost(parts)
+    top, lost = _pure(parts), _lost(parts)
     if top is not None and at >= top:
         return lost
     finite = _finite(parts)
@@ -85,12 +97,20 @@ def _finite(parts: Parts) -> Parts:
 
 
 def _top(parts: Parts) -> Fraction | None:
+    """The largest finite log ratio in this direction."""
     total = Fraction(0)
     for part, count in parts:
         if part.top is None:
             return None
         total += part.top * count
     return total
+
+
+def _pure(parts: Parts) -> Fraction | None:
+    """The largest finite log ratio in either direction."""
+    tops = [_top(direction) for direction in _directions(parts)]
+    known = [top for top in tops if top is not None]
+    return max(known) if len(known) == len(tops) else None
 
 
 def _lost(parts: Parts) -> Fraction:
@@ -104,7 +124,7 @@ def _lost(parts: Parts) -> Fraction:
         kept = arb(1)
         for share, count in lossy:
             kept *= ball(1 - share) ** count
-        return min(round_up(upper(1 - kept)), Fraction(1))
+        return min(round_up(min(upper(1 - kept), sum((share * count for share, count in lossy), Fraction(0)))), Fraction(1))
 
 
 def _rho(parts: Parts) -> Fraction:
@@ -116,7 +136,9 @@ def _zcdp_epsilon(parts: Parts, target: Fraction) -> Fraction:
 
 
 def _workable(parts: Parts) -> bool:
-    return 0 < sum(count for _, count in parts) <= MOST_RELEASES
+    if not 0 < sum(count for _, count in parts) <= MOST_RELEASES or _rho(parts) > _MOST_RHO:
+        return False
+    return all(part.zcdp()[0] >= _LEAST_RHO and (part.top is None or part.top <= MOST) for part, _ in parts)
 
 
 def _bits(parts: Parts) -> int:
@@ -125,18 +147,18 @@ def _bits(parts: Parts) -> int:
 
 def _directions(parts: Parts) -> list[Parts]:
     """A unit added and a unit removed, where that makes a difference."""
-    back = canonical((part.reverse(), count) for part, count in parts)
+    back = _merged((part.reverse(), count) for part, count in parts)
     return [parts] if back == parts else [parts, back]
 
 
 def _solve(parts: Parts, target: Fraction) -> Fraction:
     """The smallest epsilon found whose certified delta is at most `target`."""
     log_target = _log(target)
-    exact = closed.delta(parts) or bounded.delta(parts)
+    parts, exact = _closed(parts)
     if exact is not None:
         start = closed.start(parts, log_target)
         return _search(exact, target, start, -1 / max(start, 1e-9))
-    plan = Plan(parts)
+    plan = Plan(parts, log_target)
     top = _top(parts)
     guess = min(plan.guide.epsilon(log_target), math.inf if top is None else float(top))
     for _ in range(4):
@@ -150,19 +172,31 @@ def _solve(parts: Parts, target: Fraction) -> Fraction:
     return found
 
 
+def _closed(parts: Parts) -> tuple[Parts, Bound | None]:
+    """The parts to price and their closed form, if there is one."""
+    exact = closed.delta(parts) or bounded.delta(parts)
+    if exact is not None:
+        return parts, exact
+    parts = _merged((part.simpler(), count) for part, count in parts)
+    return parts, closed.delta(parts)
+
+
 def _together(evaluators: list[Evaluator]) -> Bound:
     return lambda e: sum((part(e) for part in evaluators), arb(0))
 
 
 def _delta(parts: Parts, at: Fraction) -> Fraction:
-    exact = closed.delta(parts) or bounded.delta(parts)
+    parts, exact = _closed(parts)
     if exact is not None:
-        return Fraction(0) if (value := exact(at)).is_zero() else _upper(value)
+        return delta_above(exact(at))
+    top = _top(parts)
+    if top is not None and at >= top:
+        return Fraction(0)
     plan = Plan(parts)
     found, log_delta = Fraction(1), plan.guide.log_delta(float(at))
     for _ in range(4):
         bound = _together(plan.evaluators(float(at), log_delta))(at)
-        found = min(found, _upper(bound))
+        found = min(found, delta_above(bound))
         # The guide's first guess can be far too high near the largest loss; then look again, more finely.
         if log_delta <= _log(found) + 3:
             break
@@ -204,9 +238,3 @@ def _excess(value: arb, target: Fraction) -> float:
     with working(64):
         off = float((top / ball(target)).log())
     return min(off, 0.0) if top <= ball(target) else max(off, 1e-15)
-
-
-def _upper(value: arb) -> Fraction:
-    """A rational not below the ball and not below 0; what is tiny beyond use is rounded up to 2^-4000."""
-    least = arb(2) ** -4000
-    return upper(least) if value < least else upper(value)

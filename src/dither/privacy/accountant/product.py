@@ -7,9 +7,9 @@ it a tight one. Sizes of nodes are floats with a margin far above their rounding
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 from flint import acb
@@ -81,10 +81,16 @@ def _common(a: Fraction, b: Fraction) -> Fraction:
     return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
 
 
+class Logged(Protocol):
+    """Anything whose transform has a logarithm in floats."""
+
+    def log(self, z: Complexes) -> Complexes: ...
+
+
 class Guide:
     """ln of a positive measure's transform on a grid of real orders: where to integrate, and how finely."""
 
-    def __init__(self, whole: Product, minus: Product | None, scale: float) -> None:
+    def __init__(self, whole: Logged, minus: Logged | None, scale: float) -> None:
         orders: Floats = _ORDERS / scale
         line: Complexes = orders.astype(np.complex128)
         with np.errstate(all="ignore"):
@@ -130,8 +136,3 @@ class Guide:
             if max(above, below) < log_delta - _ALIAS or period * c > 1e6:
                 return period
             period *= 1.2
-
-
-def product(pairs: Iterable[tuple[Transform, int]]) -> Product:
-    """The product of these factors."""
-    return Product(tuple(pairs))

@@ -12,18 +12,38 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from flint import acb, arb
 from numpy.typing import NDArray
 
 from dither.errors import PriceError
+from dither.exact.numbers import Number, between
 
 Complexes = NDArray[np.complex128]
 Floats = NDArray[np.float64]
 
+# No larger epsilon, or squared mu, is meant: e^(10^6) protects nobody, and floats that guide searches stay far from
+# overflow. Sums, repetitions and groups may exceed it; they are then priced by their largest loss or by zCDP.
+MOST = 10**6
+
+Made = TypeVar("Made")
+
 _registry: list[type[Part]] = []
+
+
+def bounded(value: Number, name: str) -> Fraction:
+    """The exact rational, refused unless it lies in (0, MOST]."""
+    return between(value, name, 0, MOST, open_low=True)
+
+
+def unchecked(kind: type[Made], **fields: object) -> Made:
+    """A frozen value made of fields that are exact already: what sums and groups build, whatever their size."""
+    made = object.__new__(kind)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
 
 
 class Transform(ABC):
@@ -35,8 +55,12 @@ class Transform(ABC):
         return None
 
     def atoms(self) -> list[tuple[Fraction, arb]] | None:
-        """Every value of L with its probability as a ball, if there are few of them."""
+        """Values of L with their probabilities as balls, all or all but `beyond`, if there are few of them."""
         return None
+
+    def beyond(self) -> arb:
+        """A bound of the probability of values that `atoms` leaves out."""
+        return arb(0)
 
     @abstractmethod
     def phi(self, z: acb) -> acb:
@@ -77,7 +101,7 @@ class Part(Transform):
     @property
     @abstractmethod
     def top(self) -> Fraction | None:
-        """The largest finite log ratio, or None if there is none."""
+        """The largest finite log ratio in this direction, or None if there is none."""
 
     @property
     def lost(self) -> Fraction:
@@ -86,8 +110,9 @@ class Part(Transform):
 
     @property
     def pure(self) -> Fraction | None:
-        """The pure epsilon, or None if there is none."""
-        return None if self.lost else self.top
+        """The pure epsilon, which holds in both directions, or None if there is none."""
+        there, back = self.top, self.reverse().top
+        return None if self.lost or there is None or back is None else max(there, back)
 
     @property
     def ends(self) -> Transform | None:
@@ -96,6 +121,14 @@ class Part(Transform):
 
     def reverse(self) -> Part:
         """The same release with the neighbours exchanged."""
+        return self
+
+    def stated(self) -> Part:
+        """The same release in the one direction that a curve writes down; prices always cover both."""
+        return self
+
+    def simpler(self) -> Part:
+        """A part that dominates this one in both directions and is cheap to compose: itself, mostly."""
         return self
 
     @abstractmethod

@@ -21,8 +21,8 @@ import numpy as np
 from flint import acb, arb
 
 from dither.exact.balls import ball
-from dither.exact.numbers import Number, positive, whole
-from dither.privacy.parts.base import Complexes, Part
+from dither.exact.numbers import Number, between, positive, whole
+from dither.privacy.parts.base import MOST, Complexes, Part, bounded, unchecked
 
 _HALF = Fraction(1, 2)
 
@@ -34,7 +34,7 @@ class Gaussian(Part):
     mu2: Fraction
 
     def __init__(self, mu2: Number) -> None:
-        object.__setattr__(self, "mu2", positive(mu2, "mu2"))
+        object.__setattr__(self, "mu2", bounded(mu2, "mu2"))
 
     @property
     def top(self) -> Fraction | None:
@@ -58,7 +58,7 @@ class Gaussian(Part):
         return self.mu2 / 2, Fraction(0)
 
     def group(self, size: int) -> Part:
-        return Gaussian(self.mu2 * size * size)
+        return unchecked(Gaussian, mu2=self.mu2 * size * size)
 
     @classmethod
     def examples(cls) -> list[Part]:
@@ -75,6 +75,7 @@ class DiscreteGaussian(Part):
     def __init__(self, shift: SupportsIndex, variance: Number) -> None:
         object.__setattr__(self, "shift", whole(shift, "shift", least=1))
         object.__setattr__(self, "variance", positive(variance, "variance"))
+        between(self.shift**2 / self.variance, "shift^2 / variance", 0, MOST)
 
     @property
     def top(self) -> Fraction | None:
@@ -125,11 +126,32 @@ class DiscreteGaussian(Part):
         sizes = sum(math.exp(-v * (b + 2 * math.pi * m) ** 2 / 2) for m in range(-3, 4))
         return min(0.0, math.log(sizes + 1e-300) + 3e-4)
 
+    @property
+    def _reach(self) -> int:
+        """Values of X beyond it have a probability of about e^-200."""
+        return math.isqrt(math.ceil(400 * self.variance)) + 1
+
+    def atoms(self) -> list[tuple[Fraction, arb]] | None:
+        if self.variance > 2500:
+            return None
+        reach, v = self._reach, ball(2 * self.variance)
+        half = [(-arb(k * k) / v).exp() for k in range(reach + 1)]
+        total = 2 * sum(half[1:], arb(0)) + half[0]
+        # The weights' sum lies between what is listed and that plus what is left out.
+        total = total.union(total * (1 + self.beyond()))
+        step = self.shift / self.variance
+        return [(self._mean + step * k, half[abs(k)] / total) for k in range(-reach, reach + 1)]
+
+    def beyond(self) -> arb:
+        # The weights beyond fall faster than a geometric series from e^{-k^2/2v}, and all weights sum to at least 1.
+        first, v = self._reach + 1, ball(self.variance)
+        return 2 * (-arb(first * first) / (2 * v)).exp() / -(-arb(first) / v).expm1()
+
     def zcdp(self) -> tuple[Fraction, Fraction]:
         return self._mean, Fraction(0)
 
     def group(self, size: int) -> Part:
-        return DiscreteGaussian(self.shift * size, self.variance)
+        return unchecked(DiscreteGaussian, shift=self.shift * size, variance=self.variance)
 
     @classmethod
     def examples(cls) -> list[Part]:

@@ -24,8 +24,8 @@ import numpy as np
 from flint import acb, arb
 
 from dither.exact.balls import ball, exp
-from dither.exact.numbers import Number, positive, whole
-from dither.privacy.parts.base import Complexes, Part
+from dither.exact.numbers import Number, whole
+from dither.privacy.parts.base import Complexes, Part, bounded, unchecked
 from dither.privacy.parts.response import TwoEnds
 
 
@@ -36,7 +36,7 @@ class Laplace(Part):
     epsilon: Fraction
 
     def __init__(self, epsilon: Number) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "epsilon", bounded(epsilon, "epsilon"))
 
     @property
     def top(self) -> Fraction | None:
@@ -69,7 +69,7 @@ class Laplace(Part):
         return self.epsilon**2 / 2, Fraction(0)
 
     def group(self, size: int) -> Part:
-        return Laplace(self.epsilon * size)
+        return unchecked(Laplace, epsilon=self.epsilon * size)
 
     @classmethod
     def examples(cls) -> list[Part]:
@@ -84,7 +84,7 @@ class DiscreteLaplace(Part):
     steps: int
 
     def __init__(self, epsilon: Number, steps: SupportsIndex = 1) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "epsilon", bounded(epsilon, "epsilon"))
         object.__setattr__(self, "steps", whole(steps, "steps", least=1))
 
     @property
@@ -136,7 +136,7 @@ class DiscreteLaplace(Part):
         return self.epsilon**2 / 2, Fraction(0)
 
     def group(self, size: int) -> Part:
-        return DiscreteLaplace(self.epsilon * size, self.steps * size)
+        return unchecked(DiscreteLaplace, epsilon=self.epsilon * size, steps=self.steps * size)
 
     @classmethod
     def examples(cls) -> list[Part]:

@@ -19,8 +19,8 @@ import numpy as np
 from flint import acb, arb
 
 from dither.exact.balls import ball, exp
-from dither.exact.numbers import Number, between, positive
-from dither.privacy.parts.base import Complexes, Part, Transform
+from dither.exact.numbers import Number, between
+from dither.privacy.parts.base import MOST, Complexes, Part, Transform, bounded, unchecked
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Response(Part):
     delta: Fraction = Fraction(0)
 
     def __init__(self, epsilon: Number, delta: Number = 0) -> None:
-        object.__setattr__(self, "epsilon", between(epsilon, "epsilon", 0, 10**100))
+        object.__setattr__(self, "epsilon", between(epsilon, "epsilon", 0, MOST))
         object.__setattr__(self, "delta", between(delta, "delta", 0, 1))
 
     @property
@@ -113,7 +113,9 @@ class Response(Part):
         return self.epsilon**2 / 2, self.delta
 
     def group(self, size: int) -> Part:
-        return super().group(size) if self.delta else Response(self.epsilon * size)
+        if self.delta:
+            return super().group(size)
+        return unchecked(Response, epsilon=self.epsilon * size, delta=self.delta)
 
     @classmethod
     def examples(cls) -> list[Part]:
@@ -130,7 +132,7 @@ class BoundedRange(Part):
     epsilon: Fraction
 
     def __init__(self, epsilon: Number) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
+        object.__setattr__(self, "epsilon", bounded(epsilon, "epsilon"))
 
     @property
     def top(self) -> Fraction | None:

@@ -26,15 +26,20 @@ from flint import acb, arb, ctx
 
 from dither.exact.balls import ball, upper, working
 from dither.exact.numbers import Number, between, positive
-from dither.privacy.parts.base import Complexes, Floats, Part
+from dither.privacy.parts.base import MOST, Complexes, Floats, Part
+from dither.privacy.parts.gaussian import Gaussian
 
 _BITS = 72  # the quadrature's relative accuracy; its error is added to the ball
 _CHUNK = 64
+_LEAST_SIGMA = Fraction(1, 4)
 
 
 @dataclass(frozen=True)
 class SubsampledGaussian(Part):
-    """Poisson-subsampled Gaussian noise of `sigma` (in units of the sensitivity), add/remove neighbours."""
+    """Poisson-subsampled Gaussian noise of `sigma` (in units of the sensitivity), add/remove neighbours.
+
+    `removed` is the direction whose transform this is. A curve forgets it, because its price covers both.
+    """
 
     q: Fraction
     sigma: Fraction
@@ -43,6 +48,7 @@ class SubsampledGaussian(Part):
     def __init__(self, q: Number, sigma: Number, removed: bool = False) -> None:
         object.__setattr__(self, "q", between(q, "q", 0, 1, open_low=True))
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
+        between(1 / self.sigma**2, "1 / sigma^2", 0, MOST)
         object.__setattr__(self, "removed", bool(removed))
 
     @property
@@ -60,6 +66,14 @@ class SubsampledGaussian(Part):
 
     def reverse(self) -> Part:
         return SubsampledGaussian(self.q, self.sigma, not self.removed)
+
+    def stated(self) -> Part:
+        return SubsampledGaussian(self.q, self.sigma)
+
+    def simpler(self) -> Part:
+        # With so little noise the quadrature is long and subsampling hides little. Hockey-stick divergence is jointly
+        # convex, and P and Q mix the pair (N(1, s^2), Q) or its reverse with a pair of equal laws.
+        return self if self.sigma >= _LEAST_SIGMA else Gaussian(1 / self.sigma**2)
 
     def _strip(self, t: float, c: float, bits: int) -> tuple[float, float]:
         """(half-width b, step) that make the trapezoid rule accurate to `bits` bits."""
