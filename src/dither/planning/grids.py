@@ -23,6 +23,7 @@ SUMS, SQUARES, BINS = 1 << 22, 1 << 11, 1 << 12
 WIDEST = 1 << 40
 ROWS = 1 << 40
 NARROW = 1 << 62
+LARGEST = Fraction(1 << 500)
 
 
 def fits(row: int) -> bool:
@@ -76,6 +77,12 @@ def bounds(facts: Facts, asked: Aggregate) -> tuple[Fraction, Fraction]:
             f"{title(asked)} has no bounds, so one person could change it without limit.",
             span=asked.span,
             fix="declare bounds (between) for the column in the catalog, or write CLAMP(x, low, high) inside.",
+        )
+    if max(abs(facts.low), abs(facts.high)) > LARGEST or 0 < facts.high - facts.low < 1 / LARGEST:
+        raise QueryError(
+            f"{title(asked)} has bounds beyond 2^500, or less than 2^-500 apart: doubles cannot square or divide that.",
+            span=asked.span,
+            fix="write CLAMP(x, low, high) inside, or ask in other units.",
         )
     return facts.low, facts.high
 
