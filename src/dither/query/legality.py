@@ -45,13 +45,25 @@ def check_join(left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str, ca
         check_units(left, right, pairs, catalog, span)
     elif BY_ROW in (left.protects, right.protects):
         public, index = (right, 1) if left.private else (left, 0)
-        if not any(known(pair[index], public).unique for pair in pairs):
+        if not any(_unique(pair, index, left, right) for pair in pairs):
             names = ", ".join(public.tables)
+            keyed = any(known(pair[index], public).unique for pair in pairs)
+            why = "is compared as another kind than its key's" if keyed else "is not joined on a unique key"
+            way = f"cast what is compared with the key of {names} to the kind of that key."
             raise QueryError(
-                f"Every row is protected on its own, and this join could multiply rows: {names} is not joined on a unique key.",
+                f"Every row is protected on its own, and this join could multiply rows: {names} {why}.",
                 span=span,
-                fix=f"join on the declared `key` of {names}, or declare one in the catalog.",
+                fix=way if keyed else f"join on the declared `key` of {names}, or declare one in the catalog.",
             )
+
+
+def _unique(pair: Pair, index: int, left: Shape, right: Shape) -> bool:
+    """Whether at most one row of the side `index` matches: by a unique key, compared in the key's own kind.
+
+    Whole numbers against decimal ones are compared as doubles, where 2^62 and 2^62 + 1 are the same number.
+    """
+    sides = known(pair[0], left), known(pair[1], right)
+    return sides[index].unique and family([side.facts.kind for side in sides]) == sides[index].facts.kind
 
 
 def check_semi(source: Shape, other: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span) -> None:
