@@ -8,7 +8,7 @@ before the engine is called and stays whatever happens after it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
@@ -23,6 +23,7 @@ from dither.exact import entropy
 from dither.exact.numbers import Number, between, not_negative, positive, whole
 from dither.planning import suggest as proposals
 from dither.planning.choose import Price
+from dither.planning.explain import plan_price
 from dither.planning.finish import release, table
 from dither.planning.plan import Plan, plan
 from dither.planning.search import cheapest
@@ -88,7 +89,8 @@ def open(
     declared = catalog if isinstance(catalog, Catalog) else catalog_file.read(Path(catalog))
     sources = open_catalog(declared)
     kinds = {name: sources.schema(name) for name in sources.catalog.tables}
-    return Curator(sources.catalog, DuckDB(sources.connection, kinds, progress), Memory(sources.catalog))
+    engine = DuckDB(sources.connection, kinds, progress)
+    return Curator(sources.catalog, engine, Memory(sources.catalog), sources.unchanged)
 
 
 def draft(data: Sequence[str], unit: str) -> str:
@@ -105,10 +107,11 @@ def check(catalog: str | PathLike[str]) -> str:
 class Curator:
     """Answers questions about a catalog's tables until its budget ends."""
 
-    def __init__(self, catalog: Catalog, engine: Engine, ledger: Memory) -> None:
+    def __init__(self, catalog: Catalog, engine: Engine, ledger: Memory, unchanged: Callable[[], bool] = lambda: True) -> None:
         self.catalog = catalog
         self._engine = engine
         self._ledger = ledger
+        self._unchanged = unchanged
 
     def ask(
         self,
@@ -125,7 +128,7 @@ class Curator:
         resolved = self._resolve(question)  # query: from text to nodes; names, types, legality, who the unit is
         planned = self._plan(resolved, question, epsilon, delta, margin, sure, assume_rows)  # planning: noise and price
         self._reserve(planned.loss)  # privacy: charged from here on, whatever happens
-        groups = self._run(planned.work)  # engines: exact integers, where the data lives
+        groups = self._run(planned.work, plan_price(planned))  # engines: exact integers, where the data lives
         noisy = release(planned, groups)  # mechanisms: noise, once
         return Answer(planned, noisy, table(planned, noisy), sure)  # post-processing: free
 
@@ -160,7 +163,7 @@ class Curator:
         price = self._price(epsilon, delta)
         made = proposals.plans(bounds, field, [self._resolve(each) for each in counts], self.catalog, price)
         self._reserve(total([one.loss for one in made]))
-        released = [release(one, self._run(one.work)) for one in made]
+        released = [release(one, self._run(one.work, str(price))) for one in made]
         is_whole = self.catalog.tables[name].columns[field].kind == "int"
         return proposals.read(name, field, made, released, is_whole, str(price))
 
@@ -222,10 +225,16 @@ class Curator:
         return Price(spend, between(allowed, "delta", 0, 1, open_high=True))
 
     def _reserve(self, loss: Loss) -> None:
+        """Nothing is charged for data that was replaced under an open catalog: two versions must not pass for one snapshot."""
+        if not self._unchanged():
+            raise DitherError(
+                "The files of this catalog are no longer those that were opened.",
+                fix="the curator opens the catalog again, with a new `snapshot` label if the data is a new version.",
+            )
         if not self._ledger.reserve(loss):
             raise BudgetError(f"The budget does not allow this question: {self.budget}.")
 
-    def _run(self, work: Work) -> Sequence[Group]:
+    def _run(self, work: Work, charged: str) -> Sequence[Group]:
         """The engine's integers, or one constant error, raised where no trace of the engine's own is attached."""
         if not work.measures and not work.count_units:
             return []  # everything asked is public
@@ -234,7 +243,7 @@ class Curator:
             return self._engine.run(work, secret)
         except Exception:  # whatever an engine raises may quote the data, so nothing of it is kept
             pass
-        raise EngineError()
+        raise EngineError(charged)
 
 
 def _sure(confidence: Number) -> Fraction:

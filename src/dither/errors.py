@@ -95,17 +95,14 @@ class EngineError(DitherError):
 
     What was reserved for the question stays charged, because the data had been touched.
 
-    >>> print(EngineError())
+    >>> print(EngineError("ε = 0.1"))
     The data could not be read to the end.
-      Fix: ask the curator to run `dither check`.   Charged: the price of the question.
+      Fix: ask the curator to run `dither check`.   Charged: ε = 0.1.
     """
 
-    def __init__(self) -> None:
-        super().__init__(
-            "The data could not be read to the end.",
-            fix="ask the curator to run `dither check`.",
-            charged="the price of the question",
-        )
+    def __init__(self, charged: str = "the price of the question") -> None:
+        what = "The data could not be read to the end."
+        super().__init__(what, fix="ask the curator to run `dither check`.", charged=charged)
 
 
 class BudgetError(DitherError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -203,9 +204,45 @@ def test_a_failing_engine_tells_nothing_and_stays_charged(survey: Curator) -> No
     with pytest.raises(EngineError) as caught:
         failing.ask("SELECT COUNT(*) FROM people", epsilon=1)
     assert "Miller" not in str(caught.value)
+    assert "Charged: ε = 1." in str(caught.value)
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
     assert failing.budget.spent.epsilon == 1
+
+
+def test_files_that_changed_are_refused_before_anything_is_charged(tmp_path: Path) -> None:
+    file = tmp_path / "people.parquet"
+    people(50).to_parquet(file)
+    survey = open_curator(catalog(str(file)), ledger=":memory:")
+    survey.ask("SELECT COUNT(*) FROM people", epsilon=1)
+    people(51).to_parquet(file)
+    with pytest.raises(DitherError, match=r"no longer those that were opened(.|\n)*snapshot(.|\n)*Charged: nothing"):
+        survey.ask("SELECT COUNT(*) FROM people", epsilon=1)
+    assert survey.budget.spent.epsilon == 1
+    assert open_curator(catalog(str(file)), ledger=":memory:").ask("SELECT COUNT(*) FROM people", epsilon=1)
+
+
+def test_computed_numbers_say_how_sure_they_are(survey: Curator) -> None:
+    outputs = "SUM(wage) / COUNT(*) AS each, MAX(age) AS oldest, 1 / (COUNT(*) - COUNT(*)) AS odd"
+    text = f"SELECT region, {outputs} FROM people GROUP BY region"
+    answer = survey.ask(text, epsilon=5)
+    shown = str(answer)
+    assert all(margin is not None and 0 < margin < 5 for margin in answer.margins()["each"][:3])  # nobody lives in the west
+    assert "oldest: the 99 % quantile, rank ±" in shown
+    assert answer["odd"] == [None] * 4
+    assert "± ?" in str(survey.ask("SELECT MEDIAN(age) / 2 AS half FROM people", epsilon=1))
+
+
+def test_a_margin_for_a_computed_number_is_foretold_where_it_can_be(survey: Curator) -> None:
+    careful = with_engine(survey, Broken(AssertionError()), epsilon=10)
+    assert careful.quote("SELECT 100 * COUNT(*) AS n FROM people", margin=50).margins()["n"] <= 50  # type: ignore[operator]
+    with pytest.raises(DitherError, match="cannot be foretold"):
+        careful.quote("SELECT SUM(age) / COUNT(*) AS a FROM people", margin=50)
+
+
+def test_offset_is_post_processing(survey: Curator) -> None:
+    answer = survey.ask("SELECT region, COUNT(*) AS n FROM people GROUP BY region ORDER BY region LIMIT 2 OFFSET 1", epsilon=1)
+    assert answer["region"] == ["north", "south"]
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,8 @@ def in_duckdb(tables: dict[str, list[dict[str, Any]]]) -> DuckDB:
         listed = ", ".join(f'"{column}" {TYPES[kind]}' for column, kind in columns.items())
         connection.execute(f"CREATE TABLE {name} ({listed})")
         marks = ", ".join("?" for _ in columns)
-        connection.executemany(f"INSERT INTO {name} VALUES ({marks})", [[row[c] for c in columns] for row in tables[name]])
+        if tables[name]:
+            connection.executemany(f"INSERT INTO {name} VALUES ({marks})", [[row[c] for c in columns] for row in tables[name]])
     return DuckDB(connection)
 
 

@@ -73,7 +73,7 @@ def _nothing(measure: Measure, cells: int) -> Any:
 
 
 def table(plan: Plan, noisy: Noisy) -> Table:
-    """Values, then HAVING, ORDER BY and LIMIT on them, then the outputs."""
+    """Values, then HAVING, ORDER BY, OFFSET and LIMIT on them, then the outputs."""
     query = plan.query
     columns: dict[str, list[Value]] = {key.name: [values[i] for values in noisy.keys] for i, key in enumerate(query.keys)}
     for reading in plan.readings:
@@ -89,6 +89,7 @@ def table(plan: Plan, noisy: Noisy) -> Table:
         known = [i for i in places if value(rows[i]) is not None]
         known.sort(key=lambda i: _sortable(value(rows[i])), reverse=order.descending)
         places = known + [i for i in places if value(rows[i]) is None]
+    places = places[query.offset :]
     if query.limit is not None:
         places = places[: query.limit]
     compute = [evaluator(output.expression) for output in query.outputs]

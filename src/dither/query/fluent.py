@@ -181,10 +181,13 @@ class Asking:
             after.tree.set("order", order)
         return after
 
-    def limit(self, rows: int) -> Asking:
-        """At most this many rows of the noisy result."""
-        after = replace(self, text=f"{self.text}\n.limit({rows})", tree=self.tree.copy())
+    def limit(self, rows: int, offset: int = 0) -> Asking:
+        """At most this many rows of the noisy result, leaving out the first `offset`."""
+        skipped = f", offset={offset}" if offset else ""
+        after = replace(self, text=f"{self.text}\n.limit({rows}{skipped})", tree=self.tree.copy())
         after.tree.set("limit", exp.Limit(expression=exp.Literal.number(str(rows))))
+        if offset:
+            after.tree.set("offset", exp.Offset(expression=exp.Literal.number(str(offset))))
         return after
 
     @property

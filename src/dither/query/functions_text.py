@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from dither.query.facts import Facts
@@ -12,6 +13,8 @@ _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LOWER = "abcdefghijklmnopqrstuvwxyz"
 _TO_LOWER = str.maketrans(_UPPER, _LOWER)
 _TO_UPPER = str.maketrans(_LOWER, _UPPER)
+# Texts that double at every step would fill any memory, and whether they do depends on the rows.
+MOST_CHARACTERS = 65_536
 
 
 def like(text: str, pattern: str) -> bool:
@@ -48,6 +51,15 @@ def substr(text: str, start: int, length: int) -> str:
     return text[start - 1 : start - 1 + length]
 
 
+def concat(*parts: str) -> str | None:
+    """One after the other, NULL if that were longer than MOST_CHARACTERS. Too long a text is never built.
+
+    >>> concat("di", "ther"), concat("a" * 40_000, "b" * 40_000)
+    ('dither', None)
+    """
+    return "".join(parts) if sum(map(len, parts)) <= MOST_CHARACTERS else None
+
+
 def _bad_substr(constants: list[Any]) -> str | None:
     start, length = constants[1], constants[2]
     right = all(isinstance(number, int) and not isinstance(number, bool) for number in (start, length))
@@ -60,8 +72,8 @@ def _no_constant(constants: list[Any]) -> str | None:
     return None if isinstance(constants[1], str) else "its pattern must be a constant text"
 
 
-def _text(name: str, meaning: str, compute: Callable[..., Cell], least: int = 1, most: int | None = 1) -> Function:
-    return Function(name, meaning, ("text",), compute, fixed("text"), least, most)
+def _text(name: str, meaning: str, compute: Callable[..., Cell]) -> Function:
+    return Function(name, meaning, ("text",), compute, fixed("text"), 1, 1)
 
 
 def _test(name: str, meaning: str, compute: Callable[..., Cell]) -> Function:
@@ -72,11 +84,23 @@ def _length(a: list[Facts]) -> Facts:
     return fixed("int", 0)(a)
 
 
+def _joined(a: list[Facts]) -> Facts:
+    return replace(fixed("text")(a), nullable=True)
+
+
 TEXT = (
     _text("lower", "A to Z in small letters, all else untouched", lambda x: x.translate(_TO_LOWER)),
     _text("upper", "a to z in capitals, all else untouched", lambda x: x.translate(_TO_UPPER)),
     _text("trim", "without the ASCII spaces at both ends", lambda x: x.strip(" ")),
-    _text("concat", "one after the other; NULL if any is NULL", lambda *parts: "".join(parts), 1, None),
+    Function(
+        "concat",
+        f"one after the other; NULL if any is NULL or if that has more than {MOST_CHARACTERS:,} code points",
+        ("text",),
+        concat,
+        _joined,
+        1,
+        None,
+    ),
     Function("length", "the number of code points", ("text",), len, _length, 1, 1),
     Function(
         "substr",

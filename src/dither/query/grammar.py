@@ -37,7 +37,7 @@ class Narrow(Dialect):
 _WORDS = """
     L_PAREN R_PAREN COMMA DOT DASH PLUS DCOLON SEMICOLON STAR SLASH MOD LT LTE GT GTE NOT EQ NEQ AND OR DPIPE
     STRING NUMBER IDENTIFIER VAR TRUE FALSE NULL
-    SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT ASC DESC WITH ALIAS DISTINCT ALL UNION
+    SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET ASC DESC WITH ALIAS DISTINCT ALL UNION
     JOIN INNER LEFT RIGHT OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
     BOOLEAN INT BIGINT SMALLINT TINYINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE TIMESTAMP YEAR
     NAME TYPE KEY SOURCE ROLE TAG TIME INDEX LANGUAGE MONEY UUID POINT LIST MAP OBJECT
@@ -46,6 +46,7 @@ _MOMENTS = "CURRENT_DATE CURRENT_DATETIME CURRENT_TIME CURRENT_TIMESTAMP CURRENT
 _ALLOWED = frozenset(TokenType[word] for word in _WORDS.split())
 _VOLATILE = frozenset(TokenType[word] for word in _MOMENTS.split())
 _PARAMETERS = frozenset({TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.DOLLAR})
+_NAMING = frozenset({TokenType.FROM, TokenType.JOIN})  # what follows them is a name
 _REASONS: dict[TokenType, tuple[str, str]] = {
     TokenType.OVER: (
         "A window function looks across the rows of many people.",
@@ -53,7 +54,6 @@ _REASONS: dict[TokenType, tuple[str, str]] = {
     ),
     TokenType.TABLE_SAMPLE: ("TABLESAMPLE draws rows at random, so the answer would not be about the data.", "leave it out."),
     TokenType.INTERVAL: ("INTERVAL is not supported.", "compare dates with constants, or use DAYS_BETWEEN(a, b)."),
-    TokenType.OFFSET: ("OFFSET is not supported.", "leave it out; the whole noisy result costs the same."),
     TokenType.QUALIFY: ("QUALIFY filters by a window function, which looks across people.", "use HAVING on an aggregate."),
     TokenType.LATERAL: ("LATERAL joins are not supported.", "write an ordinary JOIN ... ON."),
     TokenType.CROSS: ("CROSS JOIN pairs everyone with everyone.", "write JOIN ... ON with the columns that must be equal."),
@@ -122,7 +122,19 @@ def _check_tokens(text: str, found: list[Token]) -> None:
                 "This number is not written as one.", text=text, span=(token.start, after.end + 1), fix="write 16 or 1.5e3."
             )
         if token.token_type not in _ALLOWED:
+            before = found[index - 1].token_type if index else None
+            if before is TokenType.ALIAS or (before in _NAMING and token.token_type not in _REASONS):
+                raise _reserved(text, token)
             _refuse(text, token)
+
+
+def _reserved(text: str, token: Token) -> QueryError:
+    return QueryError(
+        f"{token.text.upper()[:40]} is a word of SQL, and here it stands for a name.",
+        text=text,
+        span=_span(token),
+        fix=f'write "{token.text[:40]}" in double quotes, or choose another name.',
+    )
 
 
 def _wordy(token: Token) -> bool:
@@ -142,7 +154,7 @@ def _refuse(text: str, token: Token) -> None:
         quoted = token.text.isidentifier()
         reason = _REASONS.get(token.token_type) or (
             f"{shown} is not part of the SQL that dither answers.",
-            f'leave it out; if it names a column, write "{token.text}" in double quotes.' if quoted else "leave it out.",
+            f'leave it out; if it is a name, write "{token.text}" in double quotes.' if quoted else "leave it out.",
         )
     raise QueryError(reason[0], text=text, span=_span(token), fix=reason[1])
 
@@ -169,6 +181,9 @@ def _parsed(text: str, found: list[Token], into: type[exp.Expr]) -> exp.Expr:
 def _unreadable(text: str, found: list[Token], error: ParseError) -> QueryError:
     place = error.errors[0] if error.errors else {}
     where = [token for token in found if (token.line, token.col) == (place.get("line"), place.get("col"))]
+    before = found[found.index(where[0]) - 1] if where and found.index(where[0]) else None
+    if before is not None and before.token_type is TokenType.ALIAS and where[0].text.isidentifier():
+        return _reserved(text, where[0])
     return QueryError(
         "The question cannot be read as SQL from here on." if where else "The question cannot be read as SQL.",
         text=text,

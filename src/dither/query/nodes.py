@@ -161,7 +161,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Query:
-    """SELECT outputs FROM source GROUP BY keys HAVING having ORDER BY order LIMIT limit.
+    """SELECT outputs FROM source GROUP BY keys HAVING having ORDER BY order LIMIT limit OFFSET offset.
 
     `outputs`, `having` and `order` are expressions over the names of keys and aggregates: post-processing, free.
     """
@@ -173,3 +173,4 @@ class Query:
     having: Expression | None = None
     order: tuple[Order, ...] = ()
     limit: int | None = None
+    offset: int = 0

@@ -13,12 +13,14 @@ from dither.errors import QueryError
 from dither.query.infer import Facts, facts, typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation
 from dither.query.resolve_aggregates import check_key, described, short
-from dither.query.shapes import BY_ROW, BY_UNIT, Known, Shape
+from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape
 from dither.query.work import UNIT
 
 
 def per_unit(node: PerUnit, source: Shape) -> Shape:
     """One row for each unit and value of the further keys."""
+    if source.protects == PUBLIC:
+        return _public(node, source)
     _check_unit(node, source)
     mine = [key for key in node.keys if _is_unit(key.expression, source)]
     further = [key for key in node.keys if not _is_unit(key.expression, source)]
@@ -50,6 +52,22 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
     )
 
 
+def _public(node: PerUnit, source: Shape) -> Shape:
+    """Aggregation of a public table: exact, and public again. One row for each value of the keys."""
+    known = {key.name: facts(key.expression, source.scope) for key in node.keys}
+    for key in node.keys:
+        check_key(known[key.name], key.expression)
+    lowered = [_lowered(each, source) for each in node.aggregates]
+    keys = tuple(Named(key.name, typed(key.expression, source.scope)) for key in node.keys)
+    inside = tuple(part for parts, _, _ in lowered for part in parts)
+    named = [Named(key.name, Column(key.name)) for key in node.keys]
+    named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, lowered, strict=True)]
+    found = {name: Known(each, unique=len(keys) == 1) for name, each in known.items()}
+    found |= {each.name: Known(result) for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)}
+    relation = Compute(PerUnit(source.relation, keys, inside, span=node.span), tuple(named))
+    return replace(source, relation=relation, columns=found, whole=None)
+
+
 def _is_unit(expression: Expression, source: Shape) -> bool:
     return isinstance(expression, Column) and source.columns[expression.name].unit
 
@@ -63,6 +81,12 @@ def _origin(expression: Expression, source: Shape) -> Known:
 def _check_unit(node: PerUnit, source: Shape) -> None:
     place = "GROUP BY" if node.aggregates else "SELECT"
     what = "aggregates" if node.aggregates else "looks for distinct rows"
+    if [key.name for key in node.keys] == ["#one"]:
+        raise QueryError(
+            "This subquery would put an exact number about people into the question.",
+            span=node.span,
+            fix="ask for it as a question of its own, and write the noisy number here; or take it from a public table.",
+        )
     if source.protects == BY_UNIT:
         if any(_is_unit(key.expression, source) for key in node.keys):
             return
@@ -78,11 +102,6 @@ def _check_unit(node: PerUnit, source: Shape) -> None:
             span=node.span,
             fix='ask in one step, or declare a unit column instead of unit = "row".',
         )
-    raise QueryError(
-        f"This subquery {what} over a public table.",
-        span=node.span,
-        fix="prepare the aggregated public table outside and declare it in the catalog.",
-    )
 
 
 Lowered = tuple[tuple[Aggregate, ...], Expression, Facts]
@@ -90,8 +109,9 @@ Lowered = tuple[tuple[Aggregate, ...], Expression, Facts]
 
 def _lowered(each: Aggregate, source: Shape) -> Lowered:
     """(aggregates the engine computes, the value made of them, what is known of it)."""
-    most = Fraction(source.max_rows)
-    counted = Facts("int", Fraction(0), most, nullable=False, whole=True, values=_up_to(source.max_rows), step=Fraction(1))
+    most = source.max_rows if source.private else None  # a public table has as many rows as it has
+    top = None if most is None else Fraction(most)
+    counted = Facts("int", Fraction(0), top, nullable=False, whole=True, values=_up_to(most), step=Fraction(1))
     if each.argument is None or each.function in ("count", "count_distinct"):
         if each.argument is not None:
             facts(each.argument, source.scope)
@@ -114,13 +134,13 @@ def _lowered(each: Aggregate, source: Shape) -> Lowered:
     return _added(each, argument, known, source)
 
 
-def _up_to(most: int) -> tuple[int, ...] | None:
-    return tuple(range(most + 1)) if most <= 10_000 else None
+def _up_to(most: int | None) -> tuple[int, ...] | None:
+    return tuple(range(most + 1)) if most is not None and most <= 10_000 else None
 
 
 def _added(each: Aggregate, x: Expression, known: Facts, source: Shape) -> Lowered:
     """SUM and AVG, by way of whole numbers."""
-    result = _sum_facts(each, known, source.max_rows)
+    result = _sum_facts(each, known, source.max_rows if source.private else None)
     if known.low is None or known.high is None:
         if known.whole:
             return (replace(each, argument=x),), Column(each.name), result
@@ -154,10 +174,12 @@ def _on_grid(each: Aggregate, clipped: Expression, low: Fraction, step: Fraction
     return parts, value, result
 
 
-def _sum_facts(each: Aggregate, known: Facts, rows: int) -> Facts:
+def _sum_facts(each: Aggregate, known: Facts, rows: int | None) -> Facts:
     """A unit has at least one row, and counts for at most max_rows; what lies beyond is clipped where it is used."""
     if each.function == "avg":
         return Facts("real", known.low, known.high)
+    if rows is None:
+        return Facts("real", whole=known.whole, step=known.step)
     low = None if known.low is None else min(known.low, known.low * rows)
     high = None if known.high is None else max(known.high, known.high * rows)
     return Facts("real", low, high, whole=known.whole, step=known.step)

@@ -71,6 +71,8 @@ def show_query(query: Query) -> str:
         lines.append("order " + ", ".join(show_expression(o.expression) + " desc" * o.descending for o in query.order))
     if query.limit is not None:
         lines.append(f"limit {query.limit}")
+    if query.offset:
+        lines.append(f"offset {query.offset}")
     lines.append("private " + ", ".join(show_aggregate(each) for each in query.aggregates))
     if query.keys:
         lines.append("by " + _named(query.keys))

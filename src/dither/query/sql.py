@@ -41,7 +41,7 @@ def question(tree: exp.Expr, context: Context) -> Query:
         raise refuse(scope, tree, "Only a SELECT is answered.", "ask with SELECT.")
     if tree.args.get("distinct"):
         raise refuse(scope, tree, "SELECT DISTINCT is not supported.", "leave DISTINCT out: groups are distinct.")
-    only(scope, tree, "expressions from_ joins where group having order limit with_", "SELECT")
+    only(scope, tree, "expressions from_ joins where group having order limit offset with_", "SELECT")
     context = with_ctes(tree, context)
     source = rows(tree, context)
     here = Scope(context.text, source.fields, "in SELECT")
@@ -54,10 +54,11 @@ def question(tree: exp.Expr, context: Context) -> Query:
         only(here, having, "this", "HAVING")
     kept = None if having is None else grouping.above(having.this, "in HAVING", True)
     order = _order(tree, grouping)
-    limit = _limit(tree, here)
+    limit, offset = _limit(tree, here), _offset(tree, here)
     if not grouping.aggregates:
         raise _no_aggregate(tree, here)
-    return Query(source.relation, tuple(grouping.keys), tuple(grouping.aggregates), tuple(grouping.outputs), kept, order, limit)
+    outputs = tuple(grouping.outputs)
+    return Query(source.relation, tuple(grouping.keys), tuple(grouping.aggregates), outputs, kept, order, limit, offset)
 
 
 def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:
@@ -120,9 +121,25 @@ def _limit(tree: exp.Select, scope: Scope) -> int | None:
     clause = tree.args.get("limit")
     if clause is None:
         return None
-    number = clause.expression if isinstance(clause, exp.Limit) else None
     if isinstance(clause, exp.Limit):
         only(scope, clause, "expression", "LIMIT")
+    return _rows(clause, "LIMIT", scope)
+
+
+def _offset(tree: exp.Select, scope: Scope) -> int:
+    """How many rows of the noisy result are left out at its beginning: free, like LIMIT."""
+    clause, limit = tree.args.get("offset"), tree.args.get("limit")
+    if clause is None:
+        return 0
+    only(scope, clause, "expression", "OFFSET")
+    first, second = (place(scope.text, each) for each in (clause, limit if limit is not None else clause))
+    if first and second and first < second:  # LIMIT 10, 5 means the other order in some databases
+        raise refuse(scope, clause, "Here it is not clear which number is the limit.", "write LIMIT 5 OFFSET 10.")
+    return _rows(clause, "OFFSET", scope)
+
+
+def _rows(clause: exp.Expr, word: str, scope: Scope) -> int:
+    number = clause.args.get("expression")
     if not isinstance(number, exp.Literal) or number.args.get("is_string") or not str(number.this).isdigit():
-        raise QueryError("LIMIT takes a whole number.", text=scope.text, span=place(scope.text, clause), fix="write LIMIT 10.")
+        raise refuse(scope, clause, f"{word} takes a whole number.", f"write {word} 10.")
     return min(int(str(number.this)[:18]), 10**9)

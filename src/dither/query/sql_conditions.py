@@ -9,6 +9,7 @@ from dither.query.nodes import Call, Column, Expression, Filter, Relation, Semi
 from dither.query.sql_aggregates import has_aggregate
 from dither.query.sql_expressions import expression
 from dither.query.sql_joins import Pair, conjuncts, joined_tables
+from dither.query.sql_scalars import with_scalars
 from dither.query.sql_tables import Context, with_ctes
 
 SUBQUERY = "subquery"
@@ -21,7 +22,8 @@ def keep(source: Source, clause: exp.Expr | None, context: Context) -> Source:
     only(context.scope, clause, "this", "WHERE")
     scope = Scope(context.text, source.fields, "in WHERE")
     plain, nested = _split(clause.this)
-    relation = filtered(source.relation, [expression(part, scope) for part in plain])
+    relation, values = with_scalars(source, plain, context)
+    relation = filtered(relation, [expression(part, scope, values) for part in plain])
     for part in nested:
         relation = _semi(relation, part, scope, context)
     return Source(relation, source.fields)

@@ -46,7 +46,7 @@ def _unknown(node: exp.Expr, scope: Scope) -> Exception:
         return refuse(
             scope,
             node,
-            "A subquery cannot stand inside an expression.",
+            "A subquery can stand inside an expression only in WHERE, as one aggregate of a public table.",
             "join it, or use IN (SELECT ...) or EXISTS (SELECT ...) as a condition of its own in WHERE.",
         )
     if isinstance(node, (exp.Exists, exp.In)):

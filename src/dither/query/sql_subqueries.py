@@ -38,9 +38,8 @@ def select(node: exp.Expr, context: Context, alias: str) -> Source:
 
 
 def _check_below(node: exp.Select, context: Context) -> None:
-    for clause in ("limit", "order"):
+    for clause, word in (("limit", "LIMIT"), ("offset", "OFFSET"), ("order", "ORDER BY")):
         if node.args.get(clause) is not None:
-            word = "LIMIT" if clause == "limit" else "ORDER BY"
             raise refuse(
                 context.scope,
                 node.args[clause],
