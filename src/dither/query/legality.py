@@ -144,6 +144,8 @@ def check_union(parts: list[Shape], span: Span) -> None:
             fix='declare a unit column instead of unit = "row", or ask about each part alone.',
         )
     first = parts[0]
+    if any(set(part.columns) != set(first.columns) for part in parts):
+        raise QueryError("The parts of UNION ALL have not the same columns.", span=span, fix="name them alike.")
     for other in parts[1:]:
         for name, column in first.columns.items():
             kinds = [column.facts.kind, other.columns[name].facts.kind]

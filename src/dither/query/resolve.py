@@ -34,7 +34,7 @@ from dither.query.nodes import (
 from dither.query.prune import prune
 from dither.query.resolve_aggregates import aggregates, described, keys, outputs
 from dither.query.resolve_per_unit import per_unit
-from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, scanned
+from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, scanned
 from dither.query.work import UNIT
 
 
@@ -70,6 +70,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
             span=first_table(query.source),
             fix="read the public table directly.",
         )
+    check_names(each.name for each in (*query.keys, *query.aggregates))
     named = keys(query.keys, source)
     found = replace(query, source=source.relation, keys=named, aggregates=aggregates(query.aggregates, source))
     found = outputs(found, source.scope)
@@ -95,6 +96,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
 
 def _relation(node: Relation, catalog: Catalog) -> Shape:
     if isinstance(node, Scan):
+        check_names([node.alias], node.span)
         return scanned(node, catalog)
     if isinstance(node, Filter):
         source = _relation(node.source, catalog)
@@ -129,6 +131,7 @@ def condition(expression: Expression, source: Shape) -> Expression:
 
 
 def _compute(node: Compute, source: Shape) -> Shape:
+    check_names(each.name for each in node.columns)
     columns, named = {}, []
     for each in node.columns:
         inner = each.expression
@@ -155,6 +158,7 @@ def _both(left: Shape, right: Shape) -> dict[str, object]:
 
 def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     span = node.span
+    check_names((*left.columns, *right.columns), span)
     pairs = check_pairs(node.equal, left, right, span)
     check_join(left, right, pairs, node.kind, catalog, span)
     other = right.relation

@@ -13,12 +13,13 @@ from dither.errors import QueryError
 from dither.query.infer import Facts, facts, typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation
 from dither.query.resolve_aggregates import check_key, described, short
-from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape
+from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names
 from dither.query.work import UNIT
 
 
 def per_unit(node: PerUnit, source: Shape) -> Shape:
     """One row for each unit and value of the further keys."""
+    check_names((each.name for each in (*node.keys, *node.aggregates)), node.span)
     if source.protects == PUBLIC:
         return _public(node, source)
     _check_unit(node, source)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dither.errors import QueryError
 from dither.query.catalog import Catalog, ColumnFacts, Table
 from dither.query.infer import Facts, declared
 from dither.query.names import columns_of
-from dither.query.nodes import Column, Compute, Join, Named, Relation, Scan
+from dither.query.nodes import Column, Compute, Join, Named, Relation, Scan, Span
 from dither.query.work import UNIT
 
 PUBLIC, BY_ROW, BY_UNIT = "public", "by row", "by unit"
+_SCALARS = ("#one", "#scalar")  # what sql_scalars.py names; nothing here takes such a name
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,20 @@ class Shape:
     @property
     def scope(self) -> dict[str, Facts]:
         return {name: known.facts for name, known in self.columns.items()}
+
+
+def check_names(names: Iterable[str], span: Span = None) -> None:
+    """Every name once, and none that is kept for the unit, also where a question is built by hand from nodes.
+
+    A column named like the unit would take its place, and rows would be bounded per whatever it holds.
+    """
+    counted = Counter(names)
+    kept = [name for name in counted if name.startswith("#") and not name.startswith(_SCALARS)]
+    if kept:
+        raise QueryError(f"# cannot begin a name, and {kept[0]} does.", span=span, fix="choose another name.")
+    twice = [name for name, times in counted.items() if times > 1]
+    if twice:
+        raise QueryError(f"Two columns here are named {twice[0]}.", span=span, fix="give one of them another name.")
 
 
 def scanned(node: Scan, catalog: Catalog) -> Shape:
