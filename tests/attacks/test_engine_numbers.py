@@ -100,18 +100,17 @@ def test_float32_columns_are_taken_at_their_own_value() -> None:
     assert complaints(values(large, -1, 1), values(large.slice(0, 3), -1, 1)) == []
 
 
-@pytest.mark.parametrize("power", [30, 49, 50, 51, 60])
+@pytest.mark.parametrize("power", [30, 50, 60])
 def test_squares_of_centred_values_near_two_to_the_fifty(power: int) -> None:
     bound = 2**power
+    nobody = values([], -bound, bound)
     for x in (bound, bound - 1, -bound, 0, bound // 3, 2 * bound):
         seen = values([float(x)], -bound, bound)
-        assert complaints(seen, values([], -bound, bound)) == []
-        assert seen.plan is not None
+        assert complaints(seen, nobody) == []
     many = values([float(bound), -float(bound)] * 50, -bound, bound, "SELECT VAR_POP(x) AS v FROM t", 10**4)
     assert many.answer is not None
     assert many.answer["v"] == [pytest.approx(float(bound) ** 2, rel=1e-3)]
-    far = np.float64(2**26 + 1)
-    assert far**2 - (far**2 - 1) != 1 or float(np.float32(bound) ** 2) != bound**2 + 1  # the twin: squares lose their last bits
+    assert float(2**53 + 1) - float(2**53) == 0  # the twin: in doubles, what lies beyond the 53rd bit is gone
 
 
 LARGE = ["x * 1e300", "x * 1e300 * 1e300", "POWER(x, 300)", "POWER(x, 1000)", "EXP(x * 1000)", "x / 1e-300"]
@@ -139,10 +138,11 @@ def test_declared_bounds_that_overflow_are_no_bounds(low: Any, high: Any) -> Non
 @pytest.mark.parametrize(("low", "high"), [(-(2**53), 2**53), (2**53, 2**53 + 2), (Fraction(1, 3), Fraction(2, 3)), (0, 1)])
 def test_bounds_of_every_shape_hold_what_they_claim(low: Any, high: Any) -> None:
     question = ALL.replace("SUM(x) AS s, ", "")
+    nobody = values([], low, high, question)
     for x in (float(low), float(high), NAN, INF, -INF, 0.5):
         seen = values([x], low, high, question)
         assert seen.status == "answered"
-        assert complaints(seen, values([], low, high, question)) == []
+        assert complaints(seen, nobody) == []
 
 
 def test_bounds_that_are_one_point() -> None:

@@ -29,10 +29,11 @@ def scale_in_rows(seen: Seen, place: int = 0) -> Fraction:
 def test_variance_around_zero_is_not_under_noised(low: int, high: int) -> None:
     """Both sums behind a variance move by at most their claim, from one end to the other and anywhere between."""
     columns = {"x": dt.between(low, high)}
+    nobody = ask("SELECT VAR_POP(x) AS v FROM t", {"u": [2], "x": [NAN]}, columns)
     reach = set()
     for x in (low - 99.0, float(low), (low + high) / 2, low / 3 + high / 2, float(high), high + 99.0):
-        one, two = (ask("SELECT VAR_POP(x) AS v FROM t", {"u": u, "x": v}, columns) for u, v in (([1], [x]), ([2], [NAN])))
-        assert complaints(one, two) == []
+        one = ask("SELECT VAR_POP(x) AS v FROM t", {"u": [1], "x": [x]}, columns)
+        assert complaints(one, nobody) == []
         assert one.plan is not None
         reach.add(Fraction(abs(one.only()[1][0]), one.plan.noises[1].draft.row))
     assert max(reach) == 1  # the claim is reached, so half of it would be half the noise that is needed
