@@ -8,6 +8,7 @@ from dither.errors import QueryError
 from dither.query.catalog import Budget, Catalog, ColumnFacts, Table
 from dither.query.resolve import resolve
 from dither.query.sql import parse
+from sql.survey import CATALOG
 
 KINDS = {"i": "int", "r": "real", "d": "date", "t": "timestamp", "s": "text"}
 COLUMNS = {name: ColumnFacts(kind) for name, kind in KINDS.items()}
@@ -52,3 +53,37 @@ def test_a_public_row_side_is_held_to_the_same() -> None:
     assert refusal("SELECT COUNT(*) FROM pub JOIN p ON pub.k = p.i", keyed("int")) == ""
     grouped = "SELECT COUNT(*) FROM p JOIN (SELECT k, COUNT(*) AS n FROM pub GROUP BY k) q ON p.i * 1.0 = q.k"
     assert "multiply rows" in refusal(grouped, keyed("int"))
+
+
+def chain(joins: int) -> str:
+    more = " ".join(f"JOIN visits v{i} ON v0.person_id = v{i}.person_id" for i in range(1, joins + 1))
+    return f"SELECT COUNT(*) FROM visits v0 {more}"
+
+
+def test_one_persons_rows_are_multiplied_a_few_times_only() -> None:
+    assert refusal(chain(3), CATALOG) == ""
+    assert "very long" in refusal(chain(4), CATALOG)
+    inside = f"({chain(3).replace('COUNT(*)', 'v0.person_id')}) x"
+    assert "very long" in refusal(f"SELECT COUNT(*) FROM {inside} JOIN visits w ON w.person_id = x.person_id", CATALOG)
+    listed = f"visits w WHERE EXISTS (SELECT 1 FROM {inside} WHERE x.person_id = w.person_id)"
+    assert refusal(f"SELECT COUNT(*) FROM {listed}", CATALOG) == ""
+    part = f"WITH s AS ({chain(2).replace('COUNT(*)', 'v0.person_id')})"
+    both = f"{part} SELECT COUNT(*) FROM (SELECT * FROM s UNION ALL SELECT * FROM s) y"
+    assert "very long" in refusal(both, CATALOG)
+
+
+def test_joins_on_keys_multiply_nothing_and_are_not_counted() -> None:
+    """Each visit has one person, each prescription one visit; and what is aggregated per person is there once."""
+    hops = "prescriptions r JOIN visits v ON r.visit_id = v.visit_id JOIN people p ON v.person_id = p.person_id"
+    again = " ".join(f"JOIN people q{i} ON q{i}.person_id = p.person_id" for i in range(5))
+    assert refusal(f"SELECT COUNT(*) FROM {hops} {again}", CATALOG) == ""
+    down = "people p JOIN visits v ON v.person_id = p.person_id JOIN prescriptions r ON r.visit_id = v.visit_id"
+    assert refusal(f"SELECT COUNT(*) FROM {down} {again}", CATALOG) == ""
+    sums = " ".join(
+        f"JOIN (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id) s{i} ON s{i}.person_id = v.person_id"
+        for i in range(5)
+    )
+    assert refusal(f"SELECT COUNT(*) FROM visits v {sums}", CATALOG) == ""
+    # A person's row that was repeated for each visit is no longer there once.
+    repeated = " ".join(f"JOIN visits v{i} ON v{i}.person_id = p.person_id" for i in range(5))
+    assert "very long" in refusal(f"SELECT COUNT(*) FROM people p {repeated}", CATALOG)

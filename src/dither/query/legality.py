@@ -16,6 +16,7 @@ from dither.query.nodes import Column, Expression, Span
 from dither.query.shapes import BY_ROW, PUBLIC, Known, Shape
 
 Pair = tuple[Expression, Expression]
+MOST_JOINS = 3  # each may square the rows of one person, and how long that takes is seen from outside
 
 
 def check_pairs(pairs: tuple[Pair, ...], left: Shape, right: Shape, span: Span) -> tuple[Pair, ...]:
@@ -45,7 +46,7 @@ def check_join(left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str, ca
         check_units(left, right, pairs, catalog, span)
     elif BY_ROW in (left.protects, right.protects):
         public, index = (right, 1) if left.private else (left, 0)
-        if not any(_unique(pair, index, left, right) for pair in pairs):
+        if not at_most_one(pairs, index, left, right):
             names = ", ".join(public.tables)
             keyed = any(known(pair[index], public).unique for pair in pairs)
             why = "is compared as another kind than its key's" if keyed else "is not joined on a unique key"
@@ -55,6 +56,22 @@ def check_join(left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str, ca
                 span=span,
                 fix=way if keyed else f"join on the declared `key` of {names}, or declare one in the catalog.",
             )
+
+
+def check_joins(count: int, span: Span) -> int:
+    """The number of joins that may multiply one unit's rows, if it is small."""
+    if count > MOST_JOINS:
+        raise QueryError(
+            f"More than {MOST_JOINS} joins multiply rows of one person, who could make this question take very long.",
+            span=span,
+            fix="aggregate per person in subqueries first, or join on declared keys, which multiplies nothing.",
+        )
+    return count
+
+
+def at_most_one(pairs: tuple[Pair, ...], index: int, left: Shape, right: Shape) -> bool:
+    """Whether every row finds at most one partner on the side `index`."""
+    return any(_unique(pair, index, left, right) for pair in pairs)
 
 
 def _unique(pair: Pair, index: int, left: Shape, right: Shape) -> bool:

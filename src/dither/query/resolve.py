@@ -14,7 +14,16 @@ from dither.errors import QueryError
 from dither.query.catalog import Catalog, Rows
 from dither.query.function import either
 from dither.query.infer import Facts, facts, typed
-from dither.query.legality import Pair, check_join, check_pairs, check_semi, check_union, unit_pair
+from dither.query.legality import (
+    Pair,
+    at_most_one,
+    check_join,
+    check_joins,
+    check_pairs,
+    check_semi,
+    check_union,
+    unit_pair,
+)
 from dither.query.nodes import (
     Call,
     Column,
@@ -70,7 +79,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
             span=first_table(query.source),
             fix="read the public table directly.",
         )
-    check_names(each.name for each in (*query.keys, *query.aggregates))
+    check_names([key.name for key in query.keys] + [each.name for each in query.aggregates])
     named = keys(query.keys, source)
     found = replace(query, source=source.relation, keys=named, aggregates=aggregates(query.aggregates, source))
     found = outputs(found, source.scope)
@@ -161,20 +170,22 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     check_names((*left.columns, *right.columns), span)
     pairs = check_pairs(node.equal, left, right, span)
     check_join(left, right, pairs, node.kind, catalog, span)
+    once = [at_most_one(pairs, index, left, right) for index in (0, 1)]
+    both = left.private and right.private
+    joins = check_joins(left.joins + right.joins + (both and not any(once)), span)
     other = right.relation
-    if left.private and right.private:
+    if both:
         own = f"#unit{_private_joins(left.relation) + _private_joins(right.relation) + 1}"
         other = Compute(other, (*(Named(name, Column(name)) for name in right.columns), Named(own, Column(UNIT))))
         pairs = _equated(pairs, left, right, own)
-    keeps_unique = left.protects == BY_ROW or right.protects == BY_ROW
-    columns = {name: known if keeps_unique else replace(known, unique=False) for name, known in left.columns.items()}
-    columns |= {
-        name: known.missing() if node.kind == "left" else replace(known, unique=False) for name, known in right.columns.items()
-    }
+    # What is unique stays so where each row finds at most one partner.
+    columns = {name: replace(known, unique=known.unique and once[1]) for name, known in left.columns.items()}
+    theirs = {name: replace(known, unique=known.unique and once[0]) for name, known in right.columns.items()}
+    columns |= {name: known.missing() if node.kind == "left" else known for name, known in theirs.items()}
     # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
-    whole = left.whole if keeps_unique and left.private and node.kind == "left" else None
+    whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
     joined = Join(left.relation, other, pairs, node.kind, span=span)
-    return replace(Shape(joined, columns, PUBLIC), whole=whole, **_both(left, right))  # type: ignore[arg-type]
+    return replace(Shape(joined, columns, PUBLIC), whole=whole, joins=joins, **_both(left, right))  # type: ignore[arg-type]
 
 
 def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
@@ -200,7 +211,7 @@ def _semi(node: Semi, source: Shape, other: Shape, catalog: Catalog) -> Shape:
         pairs = _equated(pairs, source, other, UNIT)
     relation = Semi(source.relation, other.relation, pairs, node.negated, span=span)
     tables = tuple(dict.fromkeys((*source.tables, *other.tables)))
-    return replace(source, relation=relation, tables=tables, whole=None)
+    return replace(source, relation=relation, tables=tables, whole=None, joins=check_joins(source.joins + other.joins, span))
 
 
 def _union(node: Union, catalog: Catalog) -> Shape:
@@ -222,6 +233,7 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         max_rows=sum(part.max_rows for part in parts),
         max_groups=None if None in groups else sum(count for count in groups if count is not None),
         whole=None,
+        joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )
 
 

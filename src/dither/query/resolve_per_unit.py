@@ -19,7 +19,7 @@ from dither.query.work import UNIT
 
 def per_unit(node: PerUnit, source: Shape) -> Shape:
     """One row for each unit and value of the further keys."""
-    check_names((each.name for each in (*node.keys, *node.aggregates)), node.span)
+    check_names([key.name for key in node.keys] + [each.name for each in node.aggregates], node.span)
     if source.protects == PUBLIC:
         return _public(node, source)
     _check_unit(node, source)
@@ -39,7 +39,7 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
     named = [Named(key.name, Column(UNIT)) for key in mine] + [Named(key.name, Column(key.name)) for key in further]
     named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, lowered, strict=True)]
     relation = Compute(relation, (*named, Named(UNIT, Column(UNIT))))
-    found = {key.name: replace(_origin(key.expression, source), unique=False) for key in mine}
+    found = {key.name: replace(_origin(key.expression, source), unique=not further) for key in mine}
     found |= {key.name: Known(known[key.name], origin=_origin(key.expression, source).origin) for key in further}
     found |= {each.name: Known(result) for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)}
     alone = not further

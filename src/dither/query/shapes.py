@@ -44,6 +44,7 @@ class Shape:
     max_rows: int = 1
     max_groups: int | None = 1
     whole: str | None = None  # the table, if this is still each of its rows once
+    joins: int = 0  # how many joins below may multiply one unit's rows
 
     @property
     def private(self) -> bool:
@@ -73,7 +74,7 @@ def scanned(node: Scan, catalog: Catalog) -> Shape:
     table = catalog.tables[node.table]
     columns = {
         f"{node.alias}.{name}": Known(
-            _facts(table, name, catalog), False, (node.table, name), name == table.key, _sure(table, name)
+            _facts(table, name, catalog), False, (node.table, name), _is_unique(node.table, name, catalog), _sure(table, name)
         )
         for name in columns_of(table)
     }
@@ -93,6 +94,12 @@ def scanned(node: Scan, catalog: Catalog) -> Shape:
     return Shape(
         relation, columns, BY_UNIT, root(node.table, catalog), (node.table,), _rows(table, node), table.max_groups, node.table
     )
+
+
+def _is_unique(name: str, column: str, catalog: Catalog) -> bool:
+    """Keys, and what other tables refer to: engines/sources.py looks whether they are."""
+    units = (table.unit for table in catalog.tables.values())
+    return column == catalog.tables[name].key or any(unit is not None and unit.references == (name, column) for unit in units)
 
 
 def _sure(table: Table, name: str) -> bool:
