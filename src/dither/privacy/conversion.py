@@ -20,7 +20,7 @@ from flint import arb
 from dither.exact.balls import ball, exp, upper, working
 
 BITS = 192
-_LEAST = -4000  # a delta below 2^-4000 is reported as that: still an upper bound, and a rational of modest length
+_LEAST = -20_000  # a delta below 2^-20000 is reported as that: still an upper bound, and a rational of modest length
 _FAR = 1e290  # floats that only guide a search stop here
 
 

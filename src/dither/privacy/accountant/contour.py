@@ -23,7 +23,7 @@ from flint import acb, arb
 
 from dither.exact.balls import ball
 from dither.privacy.accountant.product import Guide, Product
-from dither.privacy.parts.base import Floats
+from dither.privacy.parts.base import Floats, unchecked
 from dither.privacy.parts.gaussian import Gaussian
 
 MOST_NODES = 1 << 17
@@ -47,7 +47,7 @@ class Contour:
         if smooth:
             most = min(MOST_NODES * self.h, whole.farthest) / 1.3
             tau2 = max(2 * _SMOOTHING * max(epsilon, 1e-3 / c) / (c + 1), 2 * (head + _TAIL) / most**2)
-            extra = (Gaussian(Fraction(tau2)), 1)
+            extra = (unchecked(Gaussian, mu2=Fraction(tau2)), 1)
             whole = Product((*whole.factors, extra))
             minus = Product((*minus.factors, extra)) if minus is not None else None
         self.whole, self.minus = whole, minus

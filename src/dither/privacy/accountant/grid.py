@@ -39,7 +39,7 @@ MOST = 300
 _CELLS = 1 << 18
 _FLOAT = 1e-15
 _STAGES = 1e-14
-_COARSE = 1000
+_COARSE = 400
 _SAFE = 1e-9  # of every cell, moved up for no reason but caution
 
 

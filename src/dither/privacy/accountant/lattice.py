@@ -26,7 +26,7 @@ from dither.privacy.parts.base import Floats
 MOST_NODES = 1 << 17
 MOST_BALLS = 6000
 _TAIL = 21.0
-_DROPPED = 5e-8  # the share of nodes that are bounded instead of computed
+_DROPPED = 2e-9  # the share of nodes that are bounded instead of computed
 
 
 class Lattice:

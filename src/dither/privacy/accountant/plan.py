@@ -28,6 +28,7 @@ from dither.privacy.accountant.product import Guide, Product
 from dither.privacy.parts import Part, SubsampledGaussian
 
 MANY = 200
+_WIDE = 20
 
 Parts = tuple[tuple[Part, int], ...]
 Evaluator = Callable[[Fraction], arb]
@@ -43,17 +44,13 @@ class Plan:
         self.scale = max(math.sqrt(2 * rho), 1e-150)
         part, count = parts[0]
         self.single = part if len(parts) == 1 and isinstance(part, SubsampledGaussian) else None
-        self.on_grid = False
-        if self.single is not None:
-            self.guide = guide_of(self.single, count, log_delta)
-            self.on_grid = count <= MOST_ON_GRID or self.single.sigma > 20
+        self.on_grid = self.single is not None and (count <= MOST_ON_GRID or self.single.sigma > _WIDE)
         if not self.on_grid:
-            whole = Guide(self.whole, None, self.scale)
+            self.guide = Guide(self.whole, None, self.scale)
             # A tail that hardly ever happens can spoil the large orders that matter; the grid leaves it out.
-            if self.single is not None and _heavy(whole, self.guide.epsilon(log_delta), log_delta):
-                self.on_grid = True
-            else:
-                self.guide = whole
+            self.on_grid = self.single is not None and _heavy(self.guide, log_delta)
+        if self.single is not None and self.on_grid:
+            self.guide = guide_of(self.single, count, log_delta)
         ends = [(part.ends, count) for part, count in parts]
         self.ends: Product | None = None
         if all(end is not None for end, _ in ends):
@@ -94,9 +91,10 @@ class Plan:
         return [_exact(atoms, log_delta), rest]
 
 
-def _heavy(whole: Guide, epsilon: float, log_delta: float) -> bool:
-    c = whole.order(epsilon)
-    return c > 0.5 * whole.orders[-1] or c * whole.period(c, epsilon, log_delta) > 400
+def _heavy(guide: Guide, log_delta: float) -> bool:
+    epsilon = guide.epsilon(log_delta)
+    c = guide.order(epsilon)
+    return c > 0.5 * float(guide.orders[-1]) or c * guide.period(c, epsilon, log_delta) > 400
 
 
 def _nothing_known(epsilon: Fraction) -> arb:

@@ -17,12 +17,13 @@ from dither.exact.numbers import show, whole
 from dither.privacy.accountant import bounded, closed
 from dither.privacy.accountant.plan import Evaluator, Parts, Plan
 from dither.privacy.conversion import delta_above, delta_of_zcdp, epsilon_of_zcdp, round_up
-from dither.privacy.parts import Part
+from dither.privacy.parts import DiscreteGaussian, Part
 from dither.privacy.parts.base import MOST
 
 # Beyond these, float guides no longer find their way, and the largest loss or zCDP takes over.
 MOST_RELEASES = 10**12
 _LEAST_RHO, _MOST_RHO = Fraction(1, 10**100), Fraction(MOST**2)
+_LEAST_VARIANCE = Fraction(1, 1000)  # integers with next to no noise: all mass at one loss of 500 or more
 _CLOSE = 1e-9
 
 Bound = Callable[[Fraction], arb]
@@ -137,6 +138,8 @@ def _zcdp_epsilon(parts: Parts, target: Fraction) -> Fraction:
 
 def _workable(parts: Parts) -> bool:
     if not 0 < sum(count for _, count in parts) <= MOST_RELEASES or _rho(parts) > _MOST_RHO:
+        return False
+    if any(isinstance(part, DiscreteGaussian) and part.variance < _LEAST_VARIANCE for part, _ in parts):
         return False
     return all(part.zcdp()[0] >= _LEAST_RHO and (part.top is None or part.top <= MOST) for part, _ in parts)
 
