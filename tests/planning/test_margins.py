@@ -17,6 +17,7 @@ from dither.planning import margins
 from dither.planning.explain import explain
 from dither.planning.finish import Noisy, release, table
 from dither.planning.finish import margins as cell_margins
+from dither.planning.measures import held, percent
 from dither.planning.plan import Plan
 from dither.query.catalog import Rows
 from dither.query.nodes import Call, Column, Literal, Named
@@ -237,3 +238,15 @@ def test_a_quantile_that_was_moved_says_so() -> None:
     plan = planned(query(ask("q", "quantile", "age", Fraction(1, 10**5)), ask("m", "median", "age"), ask("top", "max", "age")))
     assert [getattr(reading, "note", None) for reading in plan.readings] == ["the 0.1 % quantile", "", "the 99 % quantile"]
     assert "QUANTILE(age, 1e-05), as the 0.1 % quantile," in explain(plan, SURE)
+
+
+@pytest.mark.parametrize("p", [Fraction("0.3333333333333333"), Fraction(1 / 3), Fraction("0.123456789012345678")])
+def test_a_share_of_many_digits_is_rounded_and_not_drowned(p: Fraction) -> None:
+    """Its denominator would push all scores beyond 64 bits, and the choice of a bin would be a die's."""
+    plan = planned(query(ask("q", "quantile", "age", p)), 10)
+    rows = [{"person": i, "age": i % 101, "wage": 0.0, "region": "north", "town": "a"} for i in range(1010)]
+    groups = run(plan, rows)
+    chosen = [float(str(table(plan, release(plan, groups)).rows[0][0])) for _ in range(20)]
+    assert all(abs(value - 100 * float(p)) <= 5 for value in chosen)
+    assert f"as the {percent(p.limit_denominator(1000))} quantile," in explain(plan, SURE)
+    assert getattr(plan.readings[0], "note", "") == f"the {percent(held(p))} quantile"

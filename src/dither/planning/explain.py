@@ -10,7 +10,7 @@ from dither.planning.choose import names
 from dither.planning.computed import computed, foretold
 from dither.planning.finish import plain
 from dither.planning.grids import plain as plain_number
-from dither.planning.measures import EXTREME, OUTERMOST, describe, percent
+from dither.planning.measures import EXTREME, describe, held, percent
 from dither.planning.noises import Noise
 from dither.planning.plan import Plan
 from dither.planning.readings import Linear, Quantile, Ratio
@@ -140,8 +140,7 @@ def title(asked: Aggregate) -> str:
         return f"COUNT(DISTINCT {inside})"
     if asked.function == "quantile":
         p = asked.parameter or Fraction(1, 2)
-        held = min(max(p, OUTERMOST), 1 - OUTERMOST)
-        return f"QUANTILE({inside}, {float(p):g})" + (f", as the {percent(held)} quantile," if held != p else "")
+        return f"QUANTILE({inside}, {float(p):g})" + (f", as the {percent(held(p))} quantile," if held(p) != p else "")
     told = f"{asked.function.upper()}({inside})"
     if asked.function in ("min", "max"):
         return f"{told}, as the {percent(EXTREME[asked.function])} quantile,"

@@ -199,7 +199,7 @@ class Measures:
                 span=asked.span,
                 fix="write a share such as 0.01, or MIN(x) and MAX(x) for the 1 % and the 99 % quantile.",
             )
-        p = min(max(p, OUTERMOST), 1 - OUTERMOST)
+        p = held(p)
         q = grids.coarse(x, known, asked, grids.BINS)
         # Its rank margin over a count's at the same price and 95 %: (2 max(p, 1-p) (ln bins + 3) / 3), squared.
         weight = (2 * float(max(p, 1 - p)) * (math.log(q.steps + 1) + 3) / 3) ** 2
@@ -229,6 +229,18 @@ class Measures:
     def _say(self, text: str) -> None:
         if text not in self.clipped:
             self.clipped.append(text)
+
+
+def held(p: Fraction) -> Fraction:
+    """The share that is asked for instead: not nearer to 0 or 1 than OUTERMOST, with a denominator of at most 1000.
+
+    Scores and their sensitivity grow with the denominator: a share of sixteen digits would bring all scores of noises.py
+    to the end of 64 bits, where they are cut and say nothing.
+
+    >>> held(Fraction("0.3333333333333333")), held(Fraction("0.995")), held(Fraction(1, 10**9))
+    (Fraction(1, 3), Fraction(199, 200), Fraction(1, 1000))
+    """
+    return min(max(p, OUTERMOST), 1 - OUTERMOST).limit_denominator(1000)
 
 
 def _present(x: Expression) -> Expression:
