@@ -114,6 +114,28 @@ def test_every_function_agrees_on_hard_inputs(name: str) -> None:
             assert same(ours, evaluate(expression, row)), (expression, row, ours, evaluate(expression, row))
 
 
+def test_concat_is_null_beyond_its_length_in_both_engines() -> None:
+    texts = [None, "", "b", "é" * 32_767, "😀" * 32_768, "a" * 65_535, "a" * 65_536, "a" * 65_537]
+    table = [{"p.t": one, "q.t": two} for one in texts for two in texts]
+    left, right = Column("p.t"), Column("q.t")
+    for parts in ((left,), (left, right), (left, right, left), (left, Literal("x"), right), (left, Literal(None))):
+        expression = Call("concat", parts)
+        for row, ours in zip(table, in_sql(expression, table), strict=True):
+            whole = [evaluate(part, row) for part in parts]
+            joined = None if None in whole else "".join(map(str, whole))
+            expected = joined if joined is not None and len(joined) <= 65_536 else None
+            assert ours == expected
+            assert evaluate(expression, row) == expected
+
+
+def test_texts_that_double_forever_are_null_and_fill_no_memory() -> None:
+    """Forty doublings of one person's text would need a terabyte: failing there would tell that the person is there."""
+    grown: Expression = Column("p.t")
+    for _ in range(40):
+        grown = Call("concat", (grown, grown))
+    assert in_sql(grown, [{"p.t": ""}, {"p.t": "a"}, {"p.t": None}]) == ["", None, None]
+
+
 def test_the_comparison_tells_answers_apart() -> None:
     assert not same(1, True)
     assert not same(None, math.nan)

@@ -79,6 +79,7 @@ EXAMPLES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("length", ("a\U0001f600",), 2),
     ("substr", ("äbc", 2, 5), "bc"),
     ("concat", ("a", None), None),
+    ("concat", ("a" * 65_536, "b"), None),
     ("like", ("a\nb", "a_b"), True),
     ("like", ("mississippi", "m%iss%pi"), True),
     ("starts_with", ("abc", ""), True),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dither.engines.duckdb_basics import Printer, Stages, as_kind, settled, whole
 from dither.engines.duckdb_text import TYPES, Sql, literal, made
 from dither.query.functions_casts import DATE_TEXT, REAL_TEXT, WHOLE_TEXT
+from dither.query.functions_text import MOST_CHARACTERS
 
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -67,6 +68,17 @@ def _text(template: str, kind: str) -> Printer:
     return printer
 
 
+def _concat(stages: Stages, arguments: list[Sql]) -> Sql:
+    """Pair by pair: the lengths are added up before anything is put together, so no long text ever exists."""
+    first, *others = (stages.atom(as_kind(x, "text")) for x in arguments)
+    held = made(f"(CASE WHEN length({first.text}) <= {MOST_CHARACTERS} THEN {first.text} END)", "text", first)
+    for place, other in enumerate(others):
+        left = stages.atom(held) if place else first
+        fits = f"length({left.text}) + length({other.text}) <= {MOST_CHARACTERS}"
+        held = made(f"(CASE WHEN {fits} THEN {left.text} || {other.text} END)", "text", left, other)
+    return held
+
+
 def _date_trunc(stages: Stages, arguments: list[Sql]) -> Sql:
     unit, x = arguments
     return made(f"CAST(date_trunc({unit.text}, {x.text}) AS DATE)", "date", x)
@@ -88,7 +100,7 @@ VALUES: dict[str, Printer] = {
     "trim": _text("trim({0}, ' ')", "text"),
     "length": _text("length({0})", "int"),
     "substr": _text("substring({0}, {1}, {2})", "text"),
-    "concat": lambda stages, a: made("(" + " || ".join(as_kind(x, "text").text for x in a) + ")", "text", *a),
+    "concat": _concat,
     "like": _text("({0} LIKE {1})", "bool"),
     "starts_with": _text("starts_with({0}, {1})", "bool"),
     "contains": _text("contains({0}, {1})", "bool"),
