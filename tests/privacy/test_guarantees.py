@@ -175,3 +175,11 @@ def test_at_most_is_never_rounded_down() -> None:
         four = re.search(r"four: epsilon (\S+), delta", text)
         assert four is not None
         assert Fraction(four[1]) >= 4 * Fraction(10**30, 3 * 10**30 - 1)
+
+
+def test_an_epsilon_that_means_nothing_is_said_to() -> None:
+    assert "protects nobody" in describe(Pure("1e6"))
+    assert posterior(Pure("1e6").repeat(1000), "1/2") == (0, 1)
+    assert posterior(Pure(9000), "1/2").high <= 1
+    with pytest.raises(ArgumentError, match="epsilon"):
+        factor("1e6")

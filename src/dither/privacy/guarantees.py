@@ -39,6 +39,9 @@ _BITS = 128
 _DEFAULT = AddRemove()
 
 
+_MEANT = 40_000  # above this, e^epsilon has thousands of digits and there is no guarantee left to word
+
+
 class Range(NamedTuple):
     """Certified bounds: low is rounded down and high is rounded up."""
 
@@ -52,7 +55,8 @@ def factor(epsilon: Number) -> Fraction:
     >>> float(factor(0.1)), float(factor(1))
     (1.1051709180756477, 2.718281828459045)
     """
-    return _up(lambda: exp(rational(epsilon, "epsilon")))
+    at = between(epsilon, "epsilon", 0, _MEANT)
+    return _up(lambda: exp(at))
 
 
 def power(loss: Loss, false_alarms: Number, *, delta: Number | None = None) -> Fraction:
@@ -102,9 +106,11 @@ def posterior(
     shift = loss.epsilon(0) * _steps(about, neighbours) * whole(people, "people", least=1)
     if before in (0, 1) or shift == 0:
         return Range(before, before)
+    if shift > _MEANT:
+        return Range(Fraction(0), Fraction(1))
     with working(_BITS):
         doubt = ball((1 - before) / before)
-        return Range(_round_down(lower(1 / (1 + doubt * exp(shift)))), round_up(upper(1 / (1 + doubt * exp(-shift)))))
+        return Range(_round_down(lower(1 / (1 + doubt * exp(shift)))), _up_to_one(1 / (1 + doubt * exp(-shift))))
 
 
 def queries(budget: Pure | Approx, margin: int, confidence: Number = "0.95") -> int:
@@ -147,6 +153,8 @@ def describe(loss: Loss, *, neighbours: AddRemove | Replace = _DEFAULT, delta: N
     A household of four: epsilon 0.4, a factor of at most 1.492.
     """
     eps, slack = _stated(loss, delta)
+    if 4 * eps > _MEANT:
+        return f"The guarantee compares {neighbours}.\nAt epsilon {_no_less(eps)} it protects nobody."
     near = f", near 1 + {show(eps)}" if eps < 1 else ""
     fails = f", plus at most {_no_less(slack)}" if slack else ""
     subject = "took part" if isinstance(neighbours, AddRemove) else "has one value rather than another"
@@ -202,6 +210,10 @@ def _most(holds: Callable[[int], bool]) -> int:
 def _up(real: Callable[[], arb]) -> Fraction:
     with working(_BITS):
         return round_up(upper(real()))
+
+
+def _up_to_one(chance: arb) -> Fraction:
+    return min(round_up(upper(chance)), Fraction(1))
 
 
 def _round_down(value: Fraction) -> Fraction:
