@@ -76,7 +76,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
         price,
         choice.loss,
         question.unit,
-        tuple(collected.clipped),
+        (*collected.clipped, *question.said),
     )
 
 

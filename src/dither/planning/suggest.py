@@ -22,6 +22,7 @@ from dither.planning.plan import Plan, plan
 from dither.planning.readings import Quantile
 from dither.planning.split import shares
 from dither.query.catalog import Catalog
+from dither.query.functions import columns
 from dither.query.infer import facts as infer
 from dither.query.nodes import Aggregate, Call, Column, Expression, Literal, Named
 from dither.query.resolve import Resolved
@@ -77,8 +78,28 @@ def plans(bounds: Resolved, column: str, counts: Sequence[Resolved], catalog: Ca
     low, high = (Aggregate(name, "quantile", _placed(x), p) for name, p in (("low", _TAIL), ("high", 1 - _TAIL)))
     asked = replace(bounds.query, aggregates=(low, high), outputs=tuple(Named(name, Column(name)) for name in ("low", "high")))
     first = plan(replace(bounds, query=asked), catalog, Price(parts[0], deltas[0]))
-    rest = (plan(each, catalog, Price(part, delta)) for each, part, delta in zip(counts, parts[1:], deltas[1:], strict=True))
+    rest = (
+        plan(_unheld(each), catalog, Price(part, delta))
+        for each, part, delta in zip(counts, parts[1:], deltas[1:], strict=True)
+    )
     return (first, *rest)
+
+
+def _unheld(histogram: Resolved) -> Resolved:
+    """The histogram over counts of any size: what is declared so far must not limit what is proposed, nor drop anyone."""
+    keys = tuple(Named(key.name, _loose(key.expression)) for key in histogram.query.keys)
+    read = {name for key in keys for name in columns(key.expression)}
+    free = {name: replace(facts, high=None, values=None) if name in read else facts for name, facts in histogram.scope.items()}
+    return replace(histogram, query=replace(histogram.query, keys=keys), scope=free, said=())
+
+
+def _loose(expression: Expression) -> Expression:
+    if not isinstance(expression, Call):
+        return expression
+    inner = expression.arguments[0]
+    if expression.name == "clamp" and isinstance(inner, Column):
+        return inner  # where resolving held a count to max_rows
+    return replace(expression, arguments=tuple(map(_loose, expression.arguments)))
 
 
 def _placed(x: Expression) -> Expression:
@@ -93,7 +114,8 @@ def read(name: str, column: str, made: Sequence[Plan], released: Sequence[Noisy]
     low, high = (float(value) for value in found[0].rows[0])  # type: ignore[arg-type]
     half = 1 / 32
     least, most = sorted((_back(low - half), _back(high + half)))
-    counts = [covering(each) for each in found[1:]] + [None, None]
+    noises = [5 * one.noises[0].scale for one in made[1:]]
+    counts = [covering(each, noise) for each, noise in zip(found[1:], noises, strict=True)] + [None, None]
     reading = made[0].reading("high")
     rank = reading.rank(made[0].noises, Fraction(19, 20)) if isinstance(reading, Quantile) else 0.0
     bottom, top = _outward(least, most, whole)
@@ -118,9 +140,10 @@ def _outward(low: float, high: float, whole: bool) -> tuple[int | float, int | f
     return found[0], found[1]
 
 
-def covering(histogram: Table) -> int:
-    """The end of the first power-of-two class up to which nearly all people are. Noise may make counts negative."""
-    counts = [max(0.0, float(row[1])) for row in histogram.rows]  # type: ignore[arg-type]
+def covering(histogram: Table, least: float = 0.0) -> int:
+    """The end of the first power-of-two class up to which nearly all people are. Counts below `least` may be noise alone."""
+    counts = [float(row[1]) for row in histogram.rows]  # type: ignore[arg-type]
+    counts = [count if count >= max(least, 0.0) else 0.0 for count in counts]
     reached = 0.0
     for power, count in enumerate(counts):
         reached += count

@@ -43,7 +43,7 @@ from dither.query.nodes import (
 from dither.query.prune import prune
 from dither.query.resolve_aggregates import aggregates, described, keys, outputs
 from dither.query.resolve_per_unit import per_unit
-from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, scanned
+from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, held, said, scanned
 from dither.query.work import UNIT
 
 
@@ -59,6 +59,7 @@ class Resolved:
     scope: Mapping[str, Facts] = field(hash=False)
     rows: Rows
     unit: str
+    said: tuple[str, ...] = ()  # what an answer must say of its keys
 
 
 def resolve(query: Query, catalog: Catalog, text: str = "") -> Resolved:
@@ -80,7 +81,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
             fix="read the public table directly.",
         )
     check_names([key.name for key in query.keys] + [each.name for each in query.aggregates])
-    named = keys(query.keys, source)
+    named = keys(tuple(Named(key.name, held(key.expression, source)) for key in query.keys), source)
     found = replace(query, source=source.relation, keys=named, aggregates=aggregates(query.aggregates, source))
     found = outputs(found, source.scope)
     groups = source.max_groups if query.keys else 1
@@ -100,6 +101,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
+        said=said([key.expression for key in query.keys], source) if query.keys else (),
     )
 
 
@@ -145,11 +147,13 @@ def _compute(node: Compute, source: Shape) -> Shape:
     for each in node.columns:
         inner = each.expression
         plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
+        inner = inner if plain else held(inner, source)
         columns[each.name] = plain or Known(facts(inner, source.scope))
         named.append(Named(each.name, typed(inner, source.scope)))
     if source.protects == BY_UNIT:
         named.append(Named(UNIT, Column(UNIT)))
-    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns)
+    told = said((each.expression for each in node.columns if not isinstance(each.expression, Column)), source)
+    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns, said=told)
 
 
 def _both(left: Shape, right: Shape) -> dict[str, object]:
@@ -160,6 +164,7 @@ def _both(left: Shape, right: Shape) -> dict[str, object]:
         "protects": private[0].protects if private else PUBLIC,
         "root": private[0].root if private else None,
         "tables": tuple(dict.fromkeys((*left.tables, *right.tables))),
+        "said": tuple(dict.fromkeys((*left.said, *right.said))),
         "max_rows": max([side.max_rows for side in private], default=1),
         "max_groups": None if None in groups else max([count for count in groups if count is not None], default=1),
     }
@@ -222,7 +227,8 @@ def _union(node: Union, catalog: Catalog) -> Shape:
     for name in parts[0].columns:
         known = [part.columns[name] for part in parts]
         nullable = any(each.facts.nullable for each in known)
-        columns[name] = Known(either([each.facts for each in known], nullable), all(each.unit for each in known))
+        unit, loose = all(each.unit for each in known), any(each.loose for each in known)
+        columns[name] = Known(either([each.facts for each in known], nullable), unit, loose=loose)
     groups = [part.max_groups for part in parts]
     relations = tuple(_alike(part, columns) for part in parts)
     return replace(
@@ -233,6 +239,7 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         max_rows=sum(part.max_rows for part in parts),
         max_groups=None if None in groups else sum(count for count in groups if count is not None),
         whole=None,
+        said=tuple(dict.fromkeys(text for part in parts for text in part.said)),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )
 

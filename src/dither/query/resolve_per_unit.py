@@ -13,8 +13,10 @@ from dither.errors import QueryError
 from dither.query.infer import Facts, facts, typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation
 from dither.query.resolve_aggregates import check_key, described, short
-from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names
+from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, constant, held, said
 from dither.query.work import UNIT
+
+_LOOSE = ("count", "count_distinct", "sum")  # their bounds count max_rows rows, and a unit may have more
 
 
 def per_unit(node: PerUnit, source: Shape) -> Shape:
@@ -24,7 +26,8 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
         return _public(node, source)
     _check_unit(node, source)
     mine = [key for key in node.keys if _is_unit(key.expression, source)]
-    further = [key for key in node.keys if not _is_unit(key.expression, source)]
+    others = [key for key in node.keys if not _is_unit(key.expression, source)]
+    further = [Named(key.name, held(key.expression, source)) for key in others]
     known = {key.name: facts(key.expression, source.scope) for key in further}
     for key in further:
         check_key(known[key.name], key.expression)
@@ -41,7 +44,10 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
     relation = Compute(relation, (*named, Named(UNIT, Column(UNIT))))
     found = {key.name: replace(_origin(key.expression, source), unique=not further) for key in mine}
     found |= {key.name: Known(known[key.name], origin=_origin(key.expression, source).origin) for key in further}
-    found |= {each.name: Known(result) for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)}
+    found |= {
+        each.name: Known(result, loose=each.function in _LOOSE)
+        for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)
+    }
     alone = not further
     return replace(
         source,
@@ -50,6 +56,7 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
         max_rows=1 if alone else source.max_rows,
         max_groups=1 if alone else source.max_groups,
         whole=None,
+        said=said((key.expression for key in others), source),
     )
 
 
@@ -146,7 +153,7 @@ def _added(each: Aggregate, x: Expression, known: Facts, source: Shape) -> Lower
         if known.whole:
             return (replace(each, argument=x),), Column(each.name), result
     else:
-        clipped = Call("clamp", (x, _constant(known.low), _constant(known.high)), span=x.span)
+        clipped = Call("clamp", (x, constant(known.low), constant(known.high)), span=x.span)
         if known.whole:
             return (replace(each, argument=clipped),), Column(each.name), result
         if known.step is not None:
@@ -156,10 +163,6 @@ def _added(each: Aggregate, x: Expression, known: Facts, source: Shape) -> Lower
         span=x.span or each.span,
         fix=f"declare bounds and a step for {short(x)} in the catalog, or write {each.function.upper()}(ROUND({short(x)})).",
     )
-
-
-def _constant(value: Fraction) -> Literal:
-    return Literal(int(value) if value.denominator == 1 else value)
 
 
 def _on_grid(each: Aggregate, clipped: Expression, low: Fraction, step: Fraction, result: Facts) -> Lowered:

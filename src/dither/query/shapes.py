@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from dither.errors import QueryError
 from dither.query.catalog import Catalog, ColumnFacts, Table
+from dither.query.functions import columns as columns_in
 from dither.query.infer import Facts, declared
 from dither.query.names import columns_of
-from dither.query.nodes import Column, Compute, Join, Named, Relation, Scan, Span
+from dither.query.nodes import Call, Column, Compute, Expression, Join, Literal, Named, Relation, Scan, Span
 from dither.query.work import UNIT
 
 PUBLIC, BY_ROW, BY_UNIT = "public", "by row", "by unit"
@@ -26,6 +28,7 @@ class Known:
     origin: tuple[str, str] | None = None  # (table, column)
     unique: bool = False
     sure: bool = True  # False: its kind is not declared, and not checked
+    loose: bool = False  # a count or sum per unit: beyond its bounds in units with more than max_rows rows
 
     def missing(self) -> Known:
         """The column on the side of an outer join that may have no partner."""
@@ -44,6 +47,7 @@ class Shape:
     max_rows: int = 1
     max_groups: int | None = 1
     whole: str | None = None  # the table, if this is still each of its rows once
+    said: tuple[str, ...] = ()  # what the answer must say of keys made of loose columns
     joins: int = 0  # how many joins below may multiply one unit's rows
 
     @property
@@ -53,6 +57,38 @@ class Shape:
     @property
     def scope(self) -> dict[str, Facts]:
         return {name: known.facts for name, known in self.columns.items()}
+
+
+def held(expression: Expression, shape: Shape) -> Expression:
+    """The expression with loose columns held to their bounds: as keys they would drop the units that are beyond them."""
+    if isinstance(expression, Column) and expression.name in shape.columns and shape.columns[expression.name].loose:
+        known = shape.columns[expression.name].facts
+        if known.low is not None and known.high is not None:
+            return Call("clamp", (expression, constant(known.low), constant(known.high)), span=expression.span)
+    if isinstance(expression, Call):
+        return replace(expression, arguments=tuple(held(argument, shape) for argument in expression.arguments))
+    return expression
+
+
+def constant(value: Fraction) -> Literal:
+    """A bound as a constant of a question: an integer where it is one."""
+    return Literal(int(value) if value.denominator == 1 else value)
+
+
+def said(expressions: Iterable[Expression], shape: Shape) -> tuple[str, ...]:
+    """What `held` did to them, in words, after what was said before."""
+    names = sorted({name for expression in expressions for name in columns_in(expression) if shape.columns[name].loose})
+    found = []
+    for name in names:
+        low, high = shape.columns[name].facts.low, shape.columns[name].facts.high
+        if low is not None and high is not None:
+            word = name.rsplit(".", 1)[-1]
+            found.append(f"{word} is held to [{_plain(low)}, {_plain(high)}], so {_plain(high)} means {_plain(high)} or more")
+    return tuple(dict.fromkeys((*shape.said, *found)))
+
+
+def _plain(value: Fraction) -> str:
+    return str(constant(value).value) if value.denominator == 1 else f"{float(value):g}"
 
 
 def check_names(names: Iterable[str], span: Span = None) -> None:
