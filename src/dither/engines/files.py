@@ -44,6 +44,7 @@ class Placed:
     kinds: dict[str, str]
     files: tuple[str, ...] = ()
     copied: bool = False  # read once, on opening
+    unproved: bool = False  # its text may be no text
 
 
 def place_file(connection: DuckDBPyConnection, source: str) -> Placed:
@@ -99,7 +100,7 @@ def _parquet(connection: DuckDBPyConnection, files: list[str]) -> Placed:
             raise _refused("its files differ in columns or types", "write them with one schema.")
         first = types
     sql = _read_parquet(files)
-    return _placed(sql, _described(connection, sql), files)
+    return replace(_placed(sql, _described(connection, sql), files), unproved=True)
 
 
 def _read_parquet(files: list[str]) -> str:

@@ -22,6 +22,12 @@ def is_frame(source: Any) -> bool:
 
 def frame_schema(source: Any) -> pa.Schema:
     """Names and Arrow types, from the frame's schema only."""
+    found = _frame_schema(source)
+    _check_names(found)
+    return found
+
+
+def _frame_schema(source: Any) -> pa.Schema:
     if _of(source, "pandas", "DataFrame"):
         return pa.schema([(name, _pandas_type(column)) for name, column in _named(source)])
     if _is_lazy(source):
@@ -34,6 +40,23 @@ def frame_schema(source: Any) -> pa.Schema:
 
 def frame_table(source: Any) -> pa.Table:
     """The rows as an Arrow table."""
+    found = _frame_table(source)
+    _check_names(found.schema)
+    return found
+
+
+def _check_names(schema: pa.Schema) -> None:
+    try:
+        names = list(schema.names)
+        right = len(set(names)) == len(names) and not any("\0" in name for name in names)
+    except UnicodeError:
+        right = False
+    if not right:
+        what = "The frame's column names are not all different texts without a zero character."
+        raise CatalogError([(None, what, "rename its columns.")])
+
+
+def _frame_table(source: Any) -> pa.Table:
     if _of(source, "pandas", "DataFrame"):
         return pa.table({name: _pandas_column(column) for name, column in _named(source)})
     if not _is_lazy(source):
@@ -64,7 +87,17 @@ def arrow_kind(kind: pa.DataType) -> str:
 
 
 def readable(table: pa.Table) -> pa.Table:
-    """The columns that DuckDB can read; narrow floats and encoded columns in a type that it knows."""
+    """The columns that DuckDB can read; narrow floats and encoded columns in a type that it knows.
+
+    Bytes that are no text are met here, by the curator, and not by a question.
+    """
+    try:
+        return _readable(table)
+    except (pa.ArrowException, UnicodeError):
+        raise CatalogError([(None, "The frame's text is not all UTF-8.", "repair its text columns.")]) from None
+
+
+def _readable(table: pa.Table) -> pa.Table:
     table = table.select([field.name for field in table.schema if arrow_kind(field.type) != UNSUPPORTED])
     for place, field in enumerate(table.schema):
         wanted = field.type
@@ -76,6 +109,8 @@ def readable(table: pa.Table) -> pa.Table:
             wanted = pa.string()
         if wanted != field.type:
             table = table.set_column(place, field.name, table.column(place).cast(wanted))
+        if arrow_kind(wanted) == "text":
+            table.column(place).validate(full=True)
     return table
 
 

@@ -2,7 +2,8 @@
 
 What a question can reach is exactly what is declared: undeclared columns of private tables are not in the views. After
 opening, DuckDB may read the named files and nothing else: no other path, no network, no extension, no setting. A decimal
-in a column of kind int is rounded; what does not cast at all is NULL.
+in a column of kind int is rounded, except where the column says who or which row it is: two people must never become one,
+so there only what is a whole number as it stands is read. What does not cast at all is NULL.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 _SMALL = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
 _ALWAYS_FITS = {(stored, kind) for stored in _SMALL for kind in ("int", "real")} | {("BIGINT", "real"), ("FLOAT", "real")}
 _NOTHING = "no column"  # a view needs one, even where only the number of rows matters
+_COMPLETE = "look whether its files are complete and their text is UTF-8."
 _Stamp = tuple[str, int, int]
 
 
@@ -78,7 +80,7 @@ def schema(source: Any) -> dict[str, str]:
 
 
 def open_catalog(catalog: Catalog, *, threads: int | None = None, memory_limit: str | None = None) -> Sources:
-    """Opens all sources, or says everything that is wrong with them. Reads rows only to see that keys are unique."""
+    """Opens all sources, or says everything that is wrong with them. Reads rows only to see that keys are unique and text is text."""
     connection = duckdb.connect(":memory:", config=_CONFIG)
     try:
         _settings(connection, threads, memory_limit)
@@ -90,7 +92,7 @@ def open_catalog(catalog: Catalog, *, threads: int | None = None, memory_limit: 
         known = complete(catalog, schemas)
         stamps = tuple(_stamp(file) for file in sorted({file for source in placed.values() for file in source.files}))
         for name, table in known.tables.items():
-            _make(connection, name, table, placed[name])
+            _make(connection, name, table, placed[name], _identifying(known, name))
         _check_keys(connection, known)
         _lock(connection, [file for source in placed.values() for file in source.files if not source.copied])
         return Sources(connection, known, stamps)
@@ -125,17 +127,29 @@ def _place(connection: DuckDBPyConnection, source: Any, number: int) -> Placed:
     raise CatalogError([(None, what, "give a path, or a pandas, Polars or Arrow table.")])
 
 
-def _make(connection: DuckDBPyConnection, name: str, table: Table, source: Placed) -> None:
+def _make(connection: DuckDBPyConnection, name: str, table: Table, source: Placed, exact: frozenset[str]) -> None:
     what = "TABLE" if source.copied else "VIEW"
     try:
-        connection.execute(f"CREATE {what} {identifier(name)} AS {_select(table, source)}")
+        connection.execute(f"CREATE {what} {identifier(name)} AS {_select(table, source, exact)}")
+        texts = [identifier(column) for column in table.columns if source.types[column] == "VARCHAR"]
+        if texts and source.unproved:  # bytes that are no text would make questions fail, so they are met here
+            connection.execute(f"SELECT {', '.join(f'sum(length({text}))' for text in texts)} FROM {source.sql}").fetchall()
     except duckdb.Error:  # its text may quote a line of the file
-        raise CatalogError([(None, f"{name} cannot be read.", "look whether its files are complete.")]) from None
+        raise CatalogError([(None, f"{name} cannot be read.", _COMPLETE)]) from None
 
 
-def _select(table: Table, source: Placed) -> str:
+def _identifying(catalog: Catalog, name: str) -> frozenset[str]:
+    """The columns of a table that say whose row it is, or which row."""
+    table = catalog.tables[name]
+    referenced = [other.unit.references for other in catalog.tables.values() if other.unit and other.unit.references]
+    named = [table.unit and table.unit.column, table.key, *(column for parent, column in referenced if parent == name)]
+    return frozenset(column for column in named if column)
+
+
+def _select(table: Table, source: Placed, exact: frozenset[str]) -> str:
     columns = [
-        f"{_read_as(identifier(name), source.types[name], facts.kind or '')} AS {identifier(name)}"
+        f"{(_read_exactly if name in exact else _read_as)(identifier(name), source.types[name], facts.kind or '')}"
+        f" AS {identifier(name)}"
         for name, facts in table.columns.items()
     ]
     listed = ", ".join(columns) or f"CAST(NULL AS BIGINT) AS {identifier(_NOTHING)}"
@@ -148,6 +162,20 @@ def _read_as(column: str, stored: str, kind: str) -> str:
     if stored == wanted:
         return column
     return f"CAST({column} AS {wanted})" if (stored, kind) in _ALWAYS_FITS else f"TRY_CAST({column} AS {wanted})"
+
+
+def _read_exactly(column: str, stored: str, kind: str) -> str:
+    """The same where different stored values must stay different: NULL unless the value says what was stored, no less."""
+    read = _read_as(column, stored, kind)
+    if read == column or (stored, kind) in _ALWAYS_FITS:
+        return read
+    if stored in ("FLOAT", "DOUBLE") or stored.startswith("DECIMAL"):
+        # Beyond 2^53 neighbouring whole numbers are one double.
+        number = f"TRY_CAST({column} AS DOUBLE)" if stored in ("FLOAT", "DOUBLE") else column
+        same = f"{column} = trunc({column}) AND abs({number}) <= {2**53}"
+    else:
+        same = f"TRY_CAST({read} AS {stored}) = {column}"
+    return f"(CASE WHEN {same} THEN {read} END)"
 
 
 def _check_keys(connection: DuckDBPyConnection, catalog: Catalog) -> None:
@@ -163,7 +191,7 @@ def _check_keys(connection: DuckDBPyConnection, catalog: Catalog) -> None:
         try:
             doubled = connection.execute(twice).fetchall()
         except duckdb.Error:
-            raise CatalogError([(None, f"{name} cannot be read.", "look whether its files are complete.")]) from None
+            raise CatalogError([(None, f"{name} cannot be read.", _COMPLETE)]) from None
         if doubled:
             found.append((None, f"{name}.{column} is not unique{use}.", "keep one row for each, or refer to a unique column."))
     if found:

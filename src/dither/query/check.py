@@ -138,7 +138,8 @@ def _identifying(path: tuple[str, ...], table: Table, column: str, schema: Schem
     kind = kind_read(table.columns.get(column, ColumnFacts()), schema[column])
     if kind in ("real", UNSUPPORTED):
         what = f"{path[1]}.{column} cannot tell people apart: it is {'a decimal number' if kind == 'real' else 'unsupported'}."
-        yield Fault(path, what, f'declare {column} = {{ kind = "int" }} under its columns, or name another {path[-1]}.')
+        fix = f'if all are whole, declare {column} = {{ kind = "int" }} under its columns: any other counts for nobody.'
+        yield Fault(path, what, fix if kind == "real" else f"name another {path[-1]}.")
 
 
 def _reference(name: str, tables: Mapping[str, Table], schemas: Mapping[str, Schema]) -> Iterator[Fault]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "NEIGHBOURS", "faults"]
 
 NEIGHBOURS = ("add-remove", "replace")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _Found = Iterator[Fault]
 
 
