@@ -107,6 +107,12 @@ def test_precedence_is_that_of_sql() -> None:
     assert tree == Call("or", (Call("and", (first, second)), Call("is_null", (x,))))
 
 
+def test_a_long_chain_of_ctes_is_answered() -> None:
+    names = ["people", *(f"c{i}" for i in range(50))]
+    steps = [f"{new} AS (SELECT age FROM {old})" for old, new in itertools.pairwise(names)]
+    assert outcome(f"WITH {', '.join(steps)} SELECT COUNT(*) FROM c49") == "answered"
+
+
 def test_ctes_cannot_multiply_without_end() -> None:
     names = ["people", *(f"c{i}" for i in range(30))]
     steps = [f"{new} AS (SELECT a.age FROM {old} a JOIN {old} b ON a.age = b.age)" for old, new in itertools.pairwise(names)]

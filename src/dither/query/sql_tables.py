@@ -69,6 +69,7 @@ def named_table(node: exp.Expr, context: Context) -> Source:
     known = matching(name, quoted, context.ctes, lambda each: each)
     if known:
         cte, inner = context.ctes[known[0]]
+        inner = replace(inner, scans=context.scans)  # it counts where it is named, and not where it was written
         return _renamed(context.subquery(cte.this, inner, _alias(node, context) or known[0]), cte, context)
     found, declared = table(node.this, scope, context.catalog)
     alias = _alias(node, context) or found
