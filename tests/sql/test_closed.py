@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from typing import Any
 
 import pytest
@@ -111,6 +112,15 @@ def test_a_long_chain_of_ctes_is_answered() -> None:
     names = ["people", *(f"c{i}" for i in range(50))]
     steps = [f"{new} AS (SELECT age FROM {old})" for old, new in itertools.pairwise(names)]
     assert outcome(f"WITH {', '.join(steps)} SELECT COUNT(*) FROM c49") == "answered"
+
+
+def test_a_with_inside_a_with_is_not_read_without_end() -> None:
+    question = "SELECT age FROM people"
+    for depth in range(25):
+        question = f"WITH c{depth} AS ({question}) SELECT age FROM c{depth}"
+    begun = time.monotonic()
+    assert outcome(f"WITH z AS ({question}) SELECT COUNT(*) FROM z") == "refused"
+    assert time.monotonic() - begun < 30
 
 
 def test_ctes_cannot_multiply_without_end() -> None:

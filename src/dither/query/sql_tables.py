@@ -13,6 +13,7 @@ from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.sql_words import ADVICE
 
 MOST_TABLES = 64  # CTEs are written out where they are named, so a short text could name a great many tables
+MOST_READ = 2500  # each CTE is also read where it is written: twice as often for each WITH inside a WITH
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Context:
     subquery: Callable[[exp.Expr, Context, str], Source]  # how a SELECT in FROM, WHERE or WITH is read
     ctes: Mapping[str, tuple[exp.Expr, Context]] = field(default_factory=dict)
     scans: list[str] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)  # like scans, but never begun anew
 
     @property
     def scope(self) -> Scope:
@@ -64,7 +66,8 @@ def named_table(node: exp.Expr, context: Context) -> Source:
         raise refuse(scope, node.this, what.format(name=str(node.this.this).upper()), fix)
     name, quoted = spelled(scope, node.this)
     context.scans.append(name)
-    if len(context.scans) > MOST_TABLES:
+    context.read.append(name)
+    if len(context.scans) > MOST_TABLES or len(context.read) > MOST_READ:
         raise refuse(scope, node, f"The question names more than {MOST_TABLES} tables.", "ask more simply.")
     known = matching(name, quoted, context.ctes, lambda each: each)
     if known:
