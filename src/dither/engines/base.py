@@ -17,6 +17,13 @@ class Engine(Protocol):
         """The columns of a table of the catalog and their kinds (one of catalog.KINDS), from the schema only."""
         ...
 
+    def prepare(self, work: Work) -> None:
+        """Everything that can fail whatever the rows are, so that it fails before anything is charged. Reads no row.
+
+        Raises QueryError or ArgumentError.
+        """
+        ...
+
     def run(self, work: Work, secret: bytes) -> list[Group]:
         """The groups, in no particular order. `secret` is fresh for every release; it keys the choice of groups and values."""
         ...

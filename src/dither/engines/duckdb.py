@@ -14,7 +14,8 @@ import duckdb
 
 from dither.engines.duckdb_text import identifier
 from dither.engines.duckdb_work import Found, Row, groups, statements
-from dither.errors import EngineError
+from dither.engines.prepare import check
+from dither.errors import ArgumentError, DitherError, EngineError
 from dither.query.work import Group, Work
 
 Progress = Callable[[float], None]  # called with a share from 0 to 1; for the curator's eyes only
@@ -57,6 +58,20 @@ class DuckDB:
             pairs = [(str(row[0]), str(row[1])) for row in described]
             self._kinds[table] = {column: _KINDS[kind] for column, kind in pairs if kind in _KINDS}
         return self._kinds[table]
+
+    def prepare(self, work: Work) -> None:
+        """Refuses what would fail on any rows: prints the statements as `run` does and has DuckDB parse them, no more."""
+        check(work)
+        try:
+            texts = self.explain(work)
+            with self._busy:
+                parsed = [self._connection.extract_statements(text) for text in texts]
+        except (duckdb.Error, RuntimeError, TypeError, ValueError, OverflowError, LookupError) as error:
+            if isinstance(error, DitherError):
+                raise
+            parsed = []
+        if not parsed or any(len(found) != 1 for found in parsed):
+            raise ArgumentError("the engine cannot read this question.", fix="ask in fewer or simpler parts.")
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
         """The groups and their integers. One Work at a time; others wait."""

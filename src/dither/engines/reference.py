@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from dither.engines.prepare import check
 from dither.engines.reference_rows import Bag, Row, plain, rows_of
 from dither.query.catalog import Key
 from dither.query.facts import double
@@ -62,6 +63,10 @@ class Reference:
             return self.kinds[table]
         first = next(iter(self.tables[table]), {})
         return {name: kind_of(value).replace("null", "text") for name, value in first.items()}
+
+    def prepare(self, work: Work) -> None:
+        """Refuses what would fail on any rows."""
+        check(work)
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
         """The groups and their integers, in the order of first appearance."""

@@ -80,7 +80,7 @@ def schema(source: Any) -> dict[str, str]:
 
 
 def open_catalog(catalog: Catalog, *, threads: int | None = None, memory_limit: str | None = None) -> Sources:
-    """Opens all sources, or says everything that is wrong with them. Reads rows only to see that keys are unique and text is text."""
+    """Opens all sources, or says all that is wrong with them. Reads rows only to see that keys are unique and text is text."""
     connection = duckdb.connect(":memory:", config=_CONFIG)
     try:
         _settings(connection, threads, memory_limit)
