@@ -13,7 +13,7 @@ from dither.query.catalog import Catalog
 from dither.query.function import family
 from dither.query.infer import facts, typed
 from dither.query.nodes import Column, Expression, Span
-from dither.query.shapes import BY_ROW, PUBLIC, Known, Shape
+from dither.query.shapes import BY_ROW, PUBLIC, Known, Shape, size
 
 Pair = tuple[Expression, Expression]
 MOST_JOINS = 3  # each may square the rows of one person, and how long that takes is seen from outside
@@ -22,6 +22,8 @@ MOST_JOINS = 3  # each may square the rows of one person, and how long that take
 def check_pairs(pairs: tuple[Pair, ...], left: Shape, right: Shape, span: Span) -> tuple[Pair, ...]:
     """The pairs with kinds checked: what is compared must go together."""
     found = []
+    size((pair[0] for pair in pairs), left, span)
+    size((pair[1] for pair in pairs), right, span)
     for a, b in pairs:
         kinds = [facts(a, left.scope).kind, facts(b, right.scope).kind]
         if family(kinds) is None and known(a, left).sure and known(b, right).sure:

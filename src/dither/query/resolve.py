@@ -43,7 +43,7 @@ from dither.query.nodes import (
 from dither.query.prune import prune
 from dither.query.resolve_aggregates import aggregates, described, keys, outputs
 from dither.query.resolve_per_unit import per_unit
-from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, held, said, scanned
+from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, held, said, scanned, size
 from dither.query.work import UNIT
 
 
@@ -81,6 +81,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
             fix="read the public table directly.",
         )
     check_names([key.name for key in query.keys] + [each.name for each in query.aggregates])
+    _check_size(query, source)
     named = keys(tuple(Named(key.name, held(key.expression, source)) for key in query.keys), source)
     found = replace(query, source=source.relation, keys=named, aggregates=aggregates(query.aggregates, source))
     found = outputs(found, source.scope)
@@ -138,17 +139,24 @@ def condition(expression: Expression, source: Shape) -> Expression:
         raise QueryError(
             f"A condition is needed here, and this is {described(kind)}.", span=expression.span, fix="compare it: x > 0."
         )
+    size([expression], source)
     return typed(expression, source.scope)
+
+
+def _check_size(query: Query, source: Shape) -> None:
+    arguments = [each.argument for each in query.aggregates if each.argument is not None]
+    size([*(key.expression for key in query.keys), *arguments], source)
 
 
 def _compute(node: Compute, source: Shape) -> Shape:
     check_names(each.name for each in node.columns)
+    size((each.expression for each in node.columns), source)
     columns, named = {}, []
     for each in node.columns:
         inner = each.expression
         plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
         inner = inner if plain else held(inner, source)
-        columns[each.name] = plain or Known(facts(inner, source.scope))
+        columns[each.name] = plain or Known(facts(inner, source.scope), size=size([inner], source))
         named.append(Named(each.name, typed(inner, source.scope)))
     if source.protects == BY_UNIT:
         named.append(Named(UNIT, Column(UNIT)))
@@ -228,7 +236,8 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         known = [part.columns[name] for part in parts]
         nullable = any(each.facts.nullable for each in known)
         unit, loose = all(each.unit for each in known), any(each.loose for each in known)
-        columns[name] = Known(either([each.facts for each in known], nullable), unit, loose=loose)
+        largest = max(each.size for each in known)
+        columns[name] = Known(either([each.facts for each in known], nullable), unit, size=largest, loose=loose)
     groups = [part.max_groups for part in parts]
     relations = tuple(_alike(part, columns) for part in parts)
     return replace(

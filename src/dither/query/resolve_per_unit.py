@@ -13,7 +13,7 @@ from dither.errors import QueryError
 from dither.query.infer import Facts, facts, typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation
 from dither.query.resolve_aggregates import check_key, described, short
-from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, constant, held, said
+from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, constant, held, said, size
 from dither.query.work import UNIT
 
 _LOOSE = ("count", "count_distinct", "sum")  # their bounds count max_rows rows, and a unit may have more
@@ -22,6 +22,8 @@ _LOOSE = ("count", "count_distinct", "sum")  # their bounds count max_rows rows,
 def per_unit(node: PerUnit, source: Shape) -> Shape:
     """One row for each unit and value of the further keys."""
     check_names([key.name for key in node.keys] + [each.name for each in node.aggregates], node.span)
+    arguments = [each.argument for each in node.aggregates if each.argument is not None]
+    size([*(key.expression for key in node.keys), *arguments], source, node.span)
     if source.protects == PUBLIC:
         return _public(node, source)
     _check_unit(node, source)

@@ -16,6 +16,7 @@ from dither.query.nodes import Call, Column, Compute, Expression, Join, Literal,
 from dither.query.work import UNIT
 
 PUBLIC, BY_ROW, BY_UNIT = "public", "by row", "by unit"
+MOST_SIZE = 20_000  # engines write computed columns out where they are used, so a short text could become very long
 _SCALARS = ("#one", "#scalar")  # what sql_scalars.py names; nothing here takes such a name
 
 
@@ -28,6 +29,7 @@ class Known:
     origin: tuple[str, str] | None = None  # (table, column)
     unique: bool = False
     sure: bool = True  # False: its kind is not declared, and not checked
+    size: int = 1  # of its expression, written out over the columns of the tables below
     loose: bool = False  # a count or sum per unit: beyond its bounds in units with more than max_rows rows
 
     def missing(self) -> Known:
@@ -57,6 +59,26 @@ class Shape:
     @property
     def scope(self) -> dict[str, Facts]:
         return {name: known.facts for name, known in self.columns.items()}
+
+
+def size(expressions: Iterable[Expression], shape: Shape, span: Span = None) -> int:
+    """How many parts the expressions have when computed columns are written out; refused where these are very many."""
+    found = 0
+    for expression in expressions:
+        found += _parts(expression, shape)
+        if found > MOST_SIZE:
+            raise QueryError(
+                f"Written out, this has more than {MOST_SIZE} parts: its columns repeat others that repeat others.",
+                span=expression.span or span,
+                fix="ask more simply.",
+            )
+    return found
+
+
+def _parts(expression: Expression, shape: Shape) -> int:
+    if isinstance(expression, Column):
+        return shape.columns[expression.name].size if expression.name in shape.columns else 1
+    return 1 + sum(_parts(argument, shape) for argument in expression.arguments) if isinstance(expression, Call) else 1
 
 
 def held(expression: Expression, shape: Shape) -> Expression:
