@@ -21,9 +21,7 @@ _LOOSE = ("count", "count_distinct", "sum")  # their bounds count max_rows rows,
 
 def per_unit(node: PerUnit, source: Shape) -> Shape:
     """One row for each unit and value of the further keys."""
-    check_names([key.name for key in node.keys] + [each.name for each in node.aggregates], node.span)
-    arguments = [each.argument for each in node.aggregates if each.argument is not None]
-    size([*(key.expression for key in node.keys), *arguments], source, node.span)
+    _check_parts(node, source)
     if source.protects == PUBLIC:
         return _public(node, source)
     _check_unit(node, source)
@@ -60,6 +58,12 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
         whole=None,
         said=said((key.expression for key in others), source),
     )
+
+
+def _check_parts(node: PerUnit, source: Shape) -> None:
+    check_names([key.name for key in node.keys] + [each.name for each in node.aggregates], node.span)
+    arguments = [each.argument for each in node.aggregates if each.argument is not None]
+    size([*(key.expression for key in node.keys), *arguments], source, node.span)
 
 
 def _public(node: PerUnit, source: Shape) -> Shape:
