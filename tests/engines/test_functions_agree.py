@@ -15,8 +15,11 @@ from dither.engines.duckdb_relations import relation
 from dither.engines.duckdb_sql import PRINTERS
 from dither.query.functions import FUNCTIONS, columns, evaluate
 from dither.query.infer import Facts, typed
-from dither.query.nodes import Call, Column, Expression, Literal, Scan
-from engines.tables import DATES, INTS, KINDS, REALS, TEXTS, TIMES, arrow, in_duckdb
+from dither.query.nodes import Call, Column, Compute, Expression, Literal, Named, Relation, Scan
+from dither.query.work import Cell as Counted
+from dither.query.work import Sums, Work
+from engines.tables import DATES, INTS, KINDS, REALS, TEXTS, TIMES, arrow, both, in_duckdb
+from engines.works import plain
 
 HARD: dict[str, list[Any]] = {
     "int": [*INTS, None],
@@ -130,10 +133,14 @@ def test_concat_is_null_beyond_its_length_in_both_engines() -> None:
 
 def test_texts_that_double_forever_are_null_and_fill_no_memory() -> None:
     """Forty doublings of one person's text would need a terabyte: failing there would tell that the person is there."""
-    grown: Expression = Column("p.t")
+    grown: Relation = plain("t", "t")
     for _ in range(40):
-        grown = Call("concat", (grown, grown))
-    assert in_sql(grown, [{"p.t": ""}, {"p.t": "a"}, {"p.t": None}]) == ["", None, None]
+        grown = Compute(grown, (Named("t", Call("concat", (Column("t"), Column("t")))),))
+    work = Work(grown, (Named("k", Column("t")),), None, False, None, (Sums((Counted(constant=1),), 1),))
+    table = [{**dict.fromkeys(KINDS), "t": text} for text in ("", "a", None)]
+    ours, theirs = both(work, table)
+    assert ours == theirs
+    assert {group.key: group.measures for group in ours.values()} == {("",): ((1,),), (None,): ((2,),)}
 
 
 def test_the_comparison_tells_answers_apart() -> None:
