@@ -137,9 +137,13 @@ class Answer:
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
         if any("± ?" in text for row in self.cells() for text in row):
             notes.append("± ?: no margin can be stated, because the number may be undefined or without limit")
-        if self.plan.clipped:
-            notes.append(f"not included in ±: {', '.join(self.plan.clipped)}")
+        bounded = [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit else []
+        if left_out := [*self.plan.clipped, *bounded]:
+            notes.append(f"not included in ±: {', '.join(left_out)}")
         return "; ".join(notes)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _quantile(self, column: str) -> str:
         """Which quantile a column shows and how fine its grid is, where the question does not say so."""

@@ -47,7 +47,13 @@ def _init(
     """Draft a catalog from column names and types only; no value is looked at."""
     if out.exists():
         raise DitherError(f"{out} is there already.", fix="name another file with --out, or move it away.")
-    out.write_text(curator.draft(data, unit), encoding="utf-8")
+    if out.parent.resolve() != Path.cwd():
+        data = [str(Path(source).resolve()) for source in data]  # a catalog's relative sources are relative to its folder
+    text = curator.draft(data, unit)
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError:
+        raise DitherError(f"{out} cannot be written.", fix="name a file in a folder that is there, with --out.") from None
     typer.echo(f"{out} is written. Fill in what its comments ask for, then run: dither check {out}")
 
 

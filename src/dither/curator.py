@@ -83,7 +83,7 @@ def open(
     """
     if ledger != ":memory:":
         raise DitherError(
-            "Ledgers that outlast the process come with the ledger, which is not in this version.",
+            "A ledger has to be named, and this version keeps ledgers in memory only.",
             fix='write ledger=":memory:", and mind that what was spent is forgotten when the process ends.',
         )
     declared = catalog if isinstance(catalog, Catalog) else catalog_file.read(Path(catalog))
@@ -127,6 +127,7 @@ class Curator:
         sure = _sure(confidence)
         resolved = self._resolve(question)  # query: from text to nodes; names, types, legality, who the unit is
         planned = self._plan(resolved, question, epsilon, delta, margin, sure, assume_rows)  # planning: noise and price
+        self._prepare([planned], question)  # engines: what would fail on any rows fails here, uncharged
         self._reserve(planned.loss)  # privacy: charged from here on, whatever happens
         groups = self._run(planned.work, plan_price(planned))  # engines: exact integers, where the data lives
         noisy = release(planned, groups)  # mechanisms: noise, once
@@ -162,6 +163,7 @@ class Curator:
         bounds = self._resolve(start.agg(n=fluent.count(written)))
         price = self._price(epsilon, delta)
         made = proposals.plans(bounds, field, [self._resolve(each) for each in counts], self.catalog, price)
+        self._prepare(made, start)
         self._reserve(total([one.loss for one in made]))
         released = [release(one, self._run(one.work, str(price))) for one in made]
         is_whole = self.catalog.tables[name].columns[field].kind == "int"
@@ -223,6 +225,13 @@ class Curator:
         if allowed and not budget.delta:
             raise ArgumentError("This catalog is pure: its budget has no delta.", fix="leave delta out.")
         return Price(spend, between(allowed, "delta", 0, 1, open_high=True))
+
+    def _prepare(self, planned: Sequence[Plan], question: Question) -> None:
+        try:
+            for one in planned:
+                self._engine.prepare(one.work)
+        except QueryError as error:
+            raise error.located(_text(question)) from None
 
     def _reserve(self, loss: Loss) -> None:
         """Nothing is charged for data that was replaced under an open catalog: two versions must not pass for one snapshot."""

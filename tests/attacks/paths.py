@@ -32,6 +32,9 @@ class Watched:
     def schema(self, table: str) -> Mapping[str, str]:
         return self.engine.schema(table)
 
+    def prepare(self, work: Work) -> None:
+        self.engine.prepare(work)
+
     def run(self, work: Work, secret: bytes) -> list[Group]:
         self.groups = []
         self.groups = list(self.engine.run(self.change(work) if self.change else work, secret))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dither as dt
@@ -151,3 +153,15 @@ def test_bounds_that_are_one_point() -> None:
         seen = values([x], 0, 9, question)
         assert seen.status == "answered"
         assert complaints(seen, values([], 0, 9, question)) == []
+
+
+def test_nan_left_out_of_a_files_statistics_is_null_all_the_same(tmp_path: Path) -> None:
+    value = np.full(1000, 50.0)
+    value[3] = np.nan
+    pq.write_table(pa.table({"id": np.arange(1000), "x": value}), tmp_path / "nan.parquet")
+    table = dt.Table(str(tmp_path / "nan.parquet"), unit="id", columns={"x": dt.between(0, 100, step=1)})
+    curator = dt.open(dt.Catalog({"t": table}, dt.Budget(100_000)), ledger=":memory:")
+    text = "SELECT COUNT(x) AS n, AVG(x) AS a, SUM(x) AS s, MEDIAN(x) AS m, STDDEV(x) AS d FROM t"
+    answer = curator.ask(text, epsilon=50_000)
+    assert [round(float(value), 3) for value in answer.rows[0]] == [999, 50, 49950, 50, 0]
+    assert round(float(curator.ask("SELECT COUNT(*) AS n FROM t WHERE x > 1e9 OR x < -1", epsilon=50).rows[0][0])) == 0

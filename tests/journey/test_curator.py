@@ -67,6 +67,9 @@ class Broken:
     def schema(self, table: str) -> dict[str, str]:
         raise self.error
 
+    def prepare(self, work: Work) -> None:
+        """Nothing is wrong with the question itself."""
+
     def run(self, work: Work, secret: bytes) -> list[Group]:
         self.calls += 1
         raise self.error

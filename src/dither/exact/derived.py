@@ -8,7 +8,7 @@ Finite(probabilities)     Pr[k] = probabilities[k]       0 <= k < len(probabilit
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -154,7 +154,7 @@ class Finite(Law):
     (0, 1)
     """
 
-    probabilities: tuple[balls.Real, ...]
+    probabilities: tuple[balls.Real, ...] = field(repr=False)
     names: tuple[tuple[Hashable, Fraction], ...] = ()
 
     def __post_init__(self) -> None:
