@@ -195,7 +195,7 @@ def test_a_pure_catalog_takes_no_delta(survey: Curator) -> None:
 
 def test_ledgers_on_disk_are_not_pretended() -> None:
     for ledger in (None, "survey.ledger"):
-        with pytest.raises(DitherError, match="come with the ledger"):
+        with pytest.raises(DitherError, match="ledgers in memory only"):
             open_curator(catalog(people(5)), ledger=ledger)
 
 
