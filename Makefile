@@ -16,7 +16,7 @@ test: check
 	$(BIN)/python -m pytest -n $(JOBS) -m "not long"
 
 test-long: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n $(JOBS)
+	DITHER_SEARCH=1 $(BIN)/python -m pytest -n $(JOBS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .

@@ -1,6 +1,13 @@
-"""What all tests share: no test is timed, so no property test has a deadline either."""
+"""What all tests share: no test is timed, so no property test has a deadline either.
+
+`make test` looks at the same examples every time, so that it passes or fails for a reason in the change; `make test-long`
+sets DITHER_SEARCH and looks for new ones.
+"""
+
+import os
 
 from hypothesis import settings
 
-settings.register_profile("dither", deadline=None)
-settings.load_profile("dither")
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.register_profile("searching", deadline=None)
+settings.load_profile("searching" if os.environ.get("DITHER_SEARCH") else "repeatable")
