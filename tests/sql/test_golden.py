@@ -69,3 +69,11 @@ def test_every_question_gives_what_the_file_says(name: str, answer: Callable[[st
 def test_no_question_stands_twice(name: str) -> None:
     questions = [question for _, question, _ in cases(name)]
     assert len(set(questions)) == len(questions)
+
+
+@pytest.mark.parametrize("asked", ["SUM(score)", "AVG(score * 2)", "MEDIAN(score)"])
+def test_a_missing_bound_is_not_answered_with_somebody_elses_numbers(asked: str) -> None:
+    """Limits that fit an income would be copied for an age."""
+    fix = error(f"SELECT {asked} FROM people").split("Fix: ")[1]
+    assert "with your own low and high" in fix
+    assert not any(letter.isdigit() for letter in fix)

@@ -76,13 +76,13 @@ def bounds(facts: Facts, asked: Aggregate) -> tuple[Fraction, Fraction]:
         raise QueryError(
             f"{title(asked)} has no bounds, so one person could change it without limit.",
             span=asked.span,
-            fix="declare bounds (between) for the column in the catalog, or write CLAMP(x, low, high) inside.",
+            fix="declare bounds (between) for the column in the catalog, or write CLAMP(x, low, high) inside, with your own limits.",
         )
     if max(abs(facts.low), abs(facts.high)) > LARGEST or 0 < facts.high - facts.low < 1 / LARGEST:
         raise QueryError(
             f"{title(asked)} has bounds beyond 2^500, or less than 2^-500 apart: doubles cannot square or divide that.",
             span=asked.span,
-            fix="write CLAMP(x, low, high) inside, or ask in other units.",
+            fix="write CLAMP(x, low, high) inside, with your own limits, or ask in other units.",
         )
     return facts.low, facts.high
 

@@ -82,17 +82,17 @@ def _check_number(asked: Aggregate, inner: Expression, known: Facts, source: Sha
     origins = [source.columns[name].origin for name in free]
     declare = " and ".join(f"{origin[0]}.{origin[1]}" for origin in origins if origin is not None)
     first = f"declare bounds for {declare} in the catalog, or " if declare else ""
-    low, high = (0, 250000) if isinstance(inner, Column) else (0, 100)
     raise QueryError(
         f"{word}({short(inner)}) has no bounds, so one person could change it without limit.",
         span=inner.span or asked.span,
-        fix=f"{first}write {word}({_clamped(asked, inner, low, high)}).",
+        fix=f"{first}write {word}({_clamped(asked, inner)}) with your own low and high.",
     )
 
 
-def _clamped(asked: Aggregate, inner: Expression, low: int, high: int) -> str:
+def _clamped(asked: Aggregate, inner: Expression) -> str:
+    """No example numbers: limits that fit an income would be copied for an age."""
     extra = f", {float(asked.parameter):g}" if asked.parameter is not None else ""
-    return f"CLAMP({short(inner)}, {low}, {high}){extra}"
+    return f"CLAMP({short(inner)}, low, high){extra}"
 
 
 def _number_fix(kind: str, word: str, name: str) -> str:
