@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from os import PathLike
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -27,7 +28,18 @@ Problem = tuple[int | None, str, str]
 
 _TOP = ("budget", "privacy", "tables", "snapshot")
 _BUDGET = ("epsilon", "delta", "per_analyst")
+_DATA = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".duckdb", ".db", ".ddb", ".json", ".xlsx", ".arrow")
 _TABLE = ("source", "unit", "max_rows", "max_groups", "public", "rows", "key", "columns")
+
+
+def declared(catalog: object) -> Catalog:
+    """A Catalog as it is, or the one in the file that a path names; anything else is refused, with what to write instead."""
+    if isinstance(catalog, Catalog):
+        return catalog
+    if isinstance(catalog, (str, PathLike)):
+        return read(FilePath(catalog))
+    what = f"A catalog is a Catalog or the path of a catalog file, and this is a {type(catalog).__name__}."
+    raise CatalogError([(None, what, 'write dt.Catalog(tables={"people": dt.Table(...)}, budget=dt.Budget(epsilon=1)).')])
 
 
 def read(path: str | FilePath) -> Catalog:
@@ -50,6 +62,11 @@ def parse(text: str, *, base: FilePath | None = None, name: str = "The catalog")
 
 def file_text(path: FilePath) -> str:
     """The text of a catalog file, or the reason why there is none."""
+    if path.name.lower().endswith(_DATA):
+        fix = f"let `dither init {path} --unit COLUMN` draft a catalog for it, and open that."
+        raise CatalogError([(None, f"{path} is a data file by its ending, not a catalog.", fix)])
+    if path.is_dir():
+        raise CatalogError([(None, f"{path} is a folder, not a catalog file.", "name the catalog file in it.")])
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
@@ -57,7 +74,7 @@ def file_text(path: FilePath) -> str:
         raise CatalogError([(None, f"There is no catalog file {path}.", fix)]) from None
     except UnicodeDecodeError:
         raise CatalogError([(None, f"{path} is not a text file in UTF-8.", "save it as UTF-8.")]) from None
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a zero character in the path
         raise CatalogError([(None, f"{path} cannot be read.", "look at its permissions.")]) from None
 
 

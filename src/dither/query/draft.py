@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from os import PathLike
 
 from dither.errors import CatalogError
 from dither.query.catalog_text import key, quoted
@@ -37,9 +38,10 @@ _HINTS = {
 
 def draft(sources: Sequence[str], unit: str, read_schema: ReadSchema) -> str:
     """The text of a first catalog. `unit` is the column that says whose row it is, or "row" if every row is its own person."""
-    if not sources:
-        raise CatalogError([(None, "No data is named.", "name a file, as in: dither init people.parquet --unit person_id.")])
-    schemas = [read_schema(source) for source in sources]
+    sources = _listed(sources)
+    if not isinstance(unit, str):
+        raise CatalogError([(None, f"unit is a {type(unit).__name__}.", 'name a column, or write "row".')])
+    schemas = _schemas(sources, read_schema)
     columns = {column for schema in schemas for column in schema}
     if unit != "row" and unit not in columns:
         fix = f"{nearest(unit, columns)}The columns are: {listed(columns)}; or write row if every row is its own person."
@@ -48,6 +50,33 @@ def draft(sources: Sequence[str], unit: str, read_schema: ReadSchema) -> str:
     return _HEAD + "".join(
         _table(name, source, schema, unit) for name, source, schema in zip(names, sources, schemas, strict=True)
     )
+
+
+def _listed(sources: object) -> list[str]:
+    """The named files. One alone may stand without a list: its letters are not meant."""
+    given = [sources] if isinstance(sources, (str, PathLike)) else sources
+    named = [str(source) for source in given] if isinstance(given, (list, tuple)) and all(map(_is_path, given)) else []
+    if not named:
+        raise CatalogError([(None, "No data is named.", "name a file, as in: dither init people.parquet --unit person_id.")])
+    return named
+
+
+def _is_path(source: object) -> bool:
+    return isinstance(source, (str, PathLike))
+
+
+def _schemas(sources: list[str], read_schema: ReadSchema) -> list[Schema]:
+    """Every schema, or everything that cannot be read at once."""
+    schemas: list[Schema] = []
+    found: list[tuple[int | None, str, str]] = []
+    for source in sources:
+        try:
+            schemas.append(read_schema(source))
+        except CatalogError as error:
+            found += error.problems
+    if found:
+        raise CatalogError(found, name="The data")
+    return schemas
 
 
 def _table(name: str, source: str, schema: Schema, unit: str) -> str:

@@ -1,0 +1,108 @@
+"""A file that is missing, unreadable, empty of data or of another kind is named, with what to do about it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import dither as dt
+from dither import curator
+from dither.engines.sources import schema
+from dither.errors import CatalogError
+from dither.query import catalog_file
+from dither.query.check import check
+
+
+def refusal(source: Path | str) -> CatalogError:
+    with pytest.raises(CatalogError) as caught:
+        curator.draft([str(source)], "person_id")
+    assert caught.value.fix
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("none.parquet", "there is no such file"),
+        ("none.csv", "there is no such file"),
+        ("none.duckdb#people", "there is no such file"),
+        ("none", "there is no such file"),
+        ("part-*.parquet", "no file matches"),
+        ("**/*.csv", "no file matches"),
+        ("folder", "the folder has no .parquet file in it"),
+        ("people.xlsx", "the kind of file is not known by its ending"),
+        ("broken.parquet", "cannot be read as Parquet"),
+    ],
+)
+def test_a_draft_of_what_cannot_be_read_names_it(tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "people.xlsx").write_bytes(b"")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
+    error = refusal(tmp_path / name)
+    assert error.what.startswith(f"{tmp_path / name} cannot be used: ")
+    assert words in error.what
+
+
+def test_a_file_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").write_text("person_id\n", encoding="utf-8")
+    assert curator.draft([str(tmp_path / "a.csv")], "person_id")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # a test may run as somebody who may read everything
+    error = refusal(tmp_path / "a.csv")
+    assert "a.csv cannot be used: it may not be read" in error.what
+    assert "permissions" in error.fix
+
+
+def test_all_that_cannot_be_read_is_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match="The data has 2 problems") as caught:
+        curator.draft([str(tmp_path / "a.csv"), str(tmp_path / "b.parquet")], "row")
+    assert "a.csv" in str(caught.value)
+    assert "b.parquet" in str(caught.value)
+
+
+def test_one_file_needs_no_list(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("person_id,age\n", encoding="utf-8")
+    assert curator.draft(str(file), "person_id") == curator.draft([str(file)], "person_id")
+
+
+@pytest.mark.parametrize("data", [[], (), None, 3, [None], [3], {}])
+def test_a_draft_of_nothing_is_refused(data: object) -> None:
+    with pytest.raises(CatalogError, match="No data is named"):
+        curator.draft(data, "person_id")  # type: ignore[arg-type]
+    with pytest.raises(CatalogError, match="unit is a NoneType"):
+        curator.draft(["people.csv"], None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["people.parquet", "people.CSV", "people.csv.gz", "hospital.duckdb"])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_data_file_is_no_catalog_and_the_text_says_how_to_make_one(tmp_path: Path, name: str, there: bool) -> None:
+    if there:
+        (tmp_path / name).write_bytes(b"x,y\n")
+    with pytest.raises(CatalogError, match="is a data file by its ending, not a catalog") as caught:
+        dt.open(tmp_path / name, ledger=":memory:")
+    assert f"dither init {tmp_path / name} --unit COLUMN" in caught.value.fix
+    assert check(tmp_path / name, schema) == list(caught.value.problems)
+
+
+def test_a_folder_is_no_catalog(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match="is a folder"):
+        dt.open(tmp_path, ledger=":memory:")
+    with pytest.raises(CatalogError, match="There is no catalog file"):
+        dt.open(tmp_path / "catalog.toml", ledger=":memory:")
+
+
+@pytest.mark.parametrize("wrong", [None, 3, [], {}, dt.Table({"a": [1]}, unit="row"), dt.Budget(1), object(), b"c.toml"])
+def test_what_is_no_catalog_is_refused_with_what_to_write(wrong: object) -> None:
+    with pytest.raises(CatalogError, match=f"this is a {type(wrong).__name__}") as caught:
+        catalog_file.declared(wrong)
+    assert "dt.Catalog(tables=" in caught.value.fix
+
+
+def test_a_catalog_is_taken_as_it_is(tmp_path: Path) -> None:
+    known = dt.Catalog({"t": dt.Table({"a": [1]}, unit="row")}, dt.Budget(1))
+    assert catalog_file.declared(known) is known
+    file = tmp_path / "c.toml"
+    file.write_text('[budget]\nepsilon = 1\n[tables.t]\nsource = "t.csv"\nunit = "row"\n', encoding="utf-8")
+    assert catalog_file.declared(str(file)) == catalog_file.declared(file)
