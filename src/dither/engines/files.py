@@ -47,7 +47,7 @@ class Placed:
     unproved: bool = False  # its text may be no text
 
 
-class _Refused(Exception):
+class _SourceError(Exception):
     """Why a source cannot be used; `place_file` adds which one it is."""
 
     def __init__(self, what: str, fix: str) -> None:
@@ -59,7 +59,7 @@ def place_file(connection: DuckDBPyConnection, source: str) -> Placed:
     """Where the rows of a path are to be found, or a refusal that names the path. Reads no row."""
     try:
         return _place(connection, source)
-    except _Refused as refused:
+    except _SourceError as refused:
         raise CatalogError([(None, f"{source} cannot be used: {refused.what}.", refused.fix)]) from None
 
 
@@ -67,11 +67,11 @@ def _place(connection: DuckDBPyConnection, source: str) -> Placed:
     file, mark, table = source.partition("#")
     lower = file.lower()
     if "://" in source:
-        raise _Refused("addresses on the network are not read", "copy the data to a file.")
+        raise _SourceError("addresses on the network are not read", "copy the data to a file.")
     if lower.endswith(_DATABASE):
         return _database_table(connection, file, table)
     if mark:
-        raise _Refused("only a DuckDB file has tables behind a #", 'write source = "file.duckdb#table".')
+        raise _SourceError("only a DuckDB file has tables behind a #", 'write source = "file.duckdb#table".')
     if os.path.isdir(file):
         return _parquet(connection, _files(os.path.join(file, "**", "*.parquet"), "the folder has no .parquet file in it"))
     if lower.endswith(_PARQUET):
@@ -81,7 +81,7 @@ def _place(connection: DuckDBPyConnection, source: str) -> Placed:
     if not os.path.splitext(file)[1]:
         _files(file)  # a name without an ending is more likely a file that is not there
     known = ", ".join((*_PARQUET, *_CSV, *(f"{ending}#table" for ending in _DATABASE)))
-    raise _Refused("the kind of file is not known by its ending", f"name a file that ends in one of {known}.")
+    raise _SourceError("the kind of file is not known by its ending", f"name a file that ends in one of {known}.")
 
 
 def duckdb_kind(type_text: str) -> str:
@@ -103,11 +103,13 @@ def _files(pattern: str, none: str = "") -> list[str]:
     found = [pattern] if os.path.isfile(pattern) else sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
     if not found:
         missing = none or ("no file matches" if glob.has_magic(pattern) else "there is no such file")
-        raise _Refused(missing, "look at the path: in a catalog it is relative to the catalog file, elsewhere to your folder.")
+        raise _SourceError(
+            missing, "look at the path: in a catalog it is relative to the catalog file, elsewhere to your folder."
+        )
     if not all(os.access(path, os.R_OK) for path in found):
-        raise _Refused("it may not be read", "look at the permissions of the file.")
+        raise _SourceError("it may not be read", "look at the permissions of the file.")
     if any(character in path for path in found for character in "*?["):
-        raise _Refused("a file's name has one of * ? [ in it", "rename the file.")
+        raise _SourceError("a file's name has one of * ? [ in it", "rename the file.")
     return [os.path.abspath(path) for path in found]
 
 
@@ -117,7 +119,7 @@ def _parquet(connection: DuckDBPyConnection, files: list[str]) -> Placed:
     for file in files:
         types = _described(connection, _read_parquet([file]))
         if first is not None and types != first:
-            raise _Refused("its files differ in columns or types", "write them with one schema.")
+            raise _SourceError("its files differ in columns or types", "write them with one schema.")
         first = types
     sql = _read_parquet(files)
     return replace(_placed(sql, _described(connection, sql), files), unproved=True)
@@ -132,16 +134,16 @@ def _described(connection: DuckDBPyConnection, sql: str) -> dict[str, str]:
     try:
         return types_of(connection, sql)
     except DuckDBError:
-        raise _Refused("the file cannot be read as Parquet", "look whether it is complete and readable.") from None
+        raise _SourceError("the file cannot be read as Parquet", "look whether it is complete and readable.") from None
 
 
 def _csv(files: list[str]) -> Placed:
     headers = {_header(file) for file in files}
     if len(headers) > 1:
-        raise _Refused("its files differ in their header line", "write them with one header.")
+        raise _SourceError("its files differ in their header line", "write them with one header.")
     delimiter, names = headers.pop()
     if len({name.lower() for name in names}) < len(names) or not all(names):
-        raise _Refused("its header line lacks names or has one twice", "give every column a name of its own.")
+        raise _SourceError("its header line lacks names or has one twice", "give every column a name of its own.")
     columns = ", ".join(f"{literal(name).text}: 'VARCHAR'" for name in names)
     options = f"delim = {literal(delimiter).text}, columns = {{{columns}}}"
     # Not strict: in its strict mode DuckDB stops at a stray carriage return, whatever it is told about errors.
@@ -159,9 +161,11 @@ def _header(file: str) -> tuple[str, tuple[str, ...]]:
             delimiter = max(",;\t|", key=first.count)
             names = next(csv.reader([first], delimiter=delimiter), [])
     except (OSError, EOFError, UnicodeDecodeError, csv.Error):
-        raise _Refused("its header line cannot be read", "save it as UTF-8 with the column names in the first line.") from None
+        raise _SourceError(
+            "its header line cannot be read", "save it as UTF-8 with the column names in the first line."
+        ) from None
     if not names:
-        raise _Refused("it has no header line", "write the column names into the first line.")
+        raise _SourceError("it has no header line", "write the column names into the first line.")
     return delimiter, tuple(names)
 
 
@@ -172,7 +176,7 @@ def _decoded(stream: BinaryIO | gzip.GzipFile) -> Iterator[str]:
 
 def _database_table(connection: DuckDBPyConnection, file: str, table: str) -> Placed:
     if not table:
-        raise _Refused("the table in the DuckDB file is not named", f'write source = "{os.path.basename(file)}#table".')
+        raise _SourceError("the table in the DuckDB file is not named", f'write source = "{os.path.basename(file)}#table".')
     path = _files(file)[0]
     schema, name = table.split(".", 1) if "." in table else ("main", table)
     try:
@@ -184,9 +188,11 @@ def _database_table(connection: DuckDBPyConnection, file: str, table: str) -> Pl
         ).fetchall()
         types = types_of(connection, sql) if found else {}
     except DuckDBError:
-        raise _Refused("the DuckDB file cannot be opened", "look whether another program has it open for writing.") from None
+        raise _SourceError(
+            "the DuckDB file cannot be opened", "look whether another program has it open for writing."
+        ) from None
     if not found:
-        raise _Refused("the DuckDB file has no such table", "name a table (views are not read), as in file.duckdb#people.")
+        raise _SourceError("the DuckDB file has no such table", "name a table (views are not read), as in file.duckdb#people.")
     return _placed(sql, types, [path])
 
 
