@@ -2,47 +2,58 @@
 
 `open` a catalog and `ask`. Mechanisms also stand alone: each has `release`, `loss`, `law` and `margin`. Losses add
 up; filters keep them within a budget; `verify` proves a mechanism's price on given pairs of answers.
+
+A public name is loaded when it is first used, so that noise does not wait for a database, nor a command line's help for both.
+The names stand here three times: as imports for type checkers and editors, as the table `_HOMES`, and in `__all__`;
+tests/journey/test_import.py keeps the three the same.
 """
 
-from dither.curator import Curator, open
-from dither.errors import ArgumentError, BudgetError, CatalogError, DitherError, EngineError, PriceError, QueryError
-from dither.mechanisms import (
-    L1,
-    L2,
-    Exponential,
-    Gaussian,
-    Geometric,
-    Laplace,
-    NoisyMax,
-    PerCoordinate,
-    PermuteAndFlip,
-    RandomizedResponse,
-    SparseVector,
-    Threshold,
-    TruncatedGeometric,
-)
-from dither.privacy import guarantees, parts, sensitivity
-from dither.privacy.combine import parallel, postprocess
-from dither.privacy.filters import ApproxFilter, Odometer, PureFilter, ZCDPFilter
-from dither.privacy.losses import ZCDP, Approx, Curve, Pure, total
-from dither.privacy.neighbours import AddRemove, Group, Replace
-from dither.privacy.verify import verify
-from dither.query.catalog import Budget, Catalog, Rows, Table
-from dither.query.declare import between, column, values
-from dither.query.fluent import (
-    clipped,
-    count,
-    count_distinct,
-    count_units,
-    max_,
-    mean,
-    median,
-    min_,
-    quantile,
-    stddev,
-    sum_,
-    variance,
-)
+from __future__ import annotations
+
+import sys
+from threading import RLock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dither.curator import Curator, open
+    from dither.errors import ArgumentError, BudgetError, CatalogError, DitherError, EngineError, PriceError, QueryError
+    from dither.mechanisms import (
+        L1,
+        L2,
+        Exponential,
+        Gaussian,
+        Geometric,
+        Laplace,
+        NoisyMax,
+        PerCoordinate,
+        PermuteAndFlip,
+        RandomizedResponse,
+        SparseVector,
+        Threshold,
+        TruncatedGeometric,
+    )
+    from dither.privacy import guarantees, parts, sensitivity
+    from dither.privacy.combine import parallel, postprocess
+    from dither.privacy.filters import ApproxFilter, Odometer, PureFilter, ZCDPFilter
+    from dither.privacy.losses import ZCDP, Approx, Curve, Pure, total
+    from dither.privacy.neighbours import AddRemove, Group, Replace
+    from dither.privacy.verify import verify
+    from dither.query.catalog import Budget, Catalog, Rows, Table
+    from dither.query.declare import between, column, values
+    from dither.query.fluent import (
+        clipped,
+        count,
+        count_distinct,
+        count_units,
+        max_,
+        mean,
+        median,
+        min_,
+        quantile,
+        stddev,
+        sum_,
+        variance,
+    )
 
 __version__ = "0.1.0"
 
@@ -107,3 +118,77 @@ __all__ = [
     "variance",
     "verify",
 ]
+
+
+# Where each public name lives: read it as `from dither.curator import Curator, open` and so on.
+_HOMES: dict[str, tuple[str, ...]] = {
+    "dither.curator": ("Curator", "open"),
+    "dither.errors": ("ArgumentError", "BudgetError", "CatalogError", "DitherError", "EngineError", "PriceError", "QueryError"),
+    "dither.mechanisms": (
+        "L1",
+        "L2",
+        "Exponential",
+        "Gaussian",
+        "Geometric",
+        "Laplace",
+        "NoisyMax",
+        "PerCoordinate",
+        "PermuteAndFlip",
+        "RandomizedResponse",
+        "SparseVector",
+        "Threshold",
+        "TruncatedGeometric",
+    ),
+    "dither.privacy": ("guarantees", "parts", "sensitivity"),
+    "dither.privacy.combine": ("parallel", "postprocess"),
+    "dither.privacy.filters": ("ApproxFilter", "Odometer", "PureFilter", "ZCDPFilter"),
+    "dither.privacy.losses": ("ZCDP", "Approx", "Curve", "Pure", "total"),
+    "dither.privacy.neighbours": ("AddRemove", "Group", "Replace"),
+    "dither.privacy.verify": ("verify",),
+    "dither.query.catalog": ("Budget", "Catalog", "Rows", "Table"),
+    "dither.query.declare": ("between", "column", "values"),
+    "dither.query.fluent": (
+        "clipped",
+        "count",
+        "count_distinct",
+        "count_units",
+        "max_",
+        "mean",
+        "median",
+        "min_",
+        "quantile",
+        "stddev",
+        "sum_",
+        "variance",
+    ),
+}
+
+_LOADING = RLock()
+
+
+def _load(name: str) -> object:
+    """The public name, from its home; from then on it is an ordinary name of this package.
+
+    One thread loads at a time: two that enter a package by different doors can be told of a deadlock by Python's import system.
+    No file that is loaded here uses `dither` itself (the import table sees to that), so the lock is never wanted in two orders.
+    """
+    for home, names in _HOMES.items():
+        if name in names:
+            with _LOADING:
+                found: object = getattr(__import__(home, fromlist=[name]), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(
+        f"dither has no public name {name!r}. dir(dither) lists those it has; "
+        "a module of dither is imported by its own name, as in: import dither.plots",
+        name=name,
+        obj=sys.modules[__name__],  # with this, Python itself adds the name that was probably meant
+    )
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
+if not TYPE_CHECKING:  # a type checker must not take every misspelt name for one that is loaded later
+    __getattr__ = _load
