@@ -1,6 +1,7 @@
-"""Pictures, for people who would rather look. Needs matplotlib: `pip install dither[plots]`.
+"""Pictures, for people who would rather look. Needs matplotlib: `pip install 'dither[plots]'`.
 
-Everything drawn here describes; nothing drawn here decides. Floats are fine.
+Everything drawn here describes; nothing drawn here decides. Floats are fine. The colours are told apart by colour-blind
+readers too (Okabe and Ito), and no two lines of a panel differ by colour alone.
 """
 
 from __future__ import annotations
@@ -11,12 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dither.errors import DitherError
+from dither.errors import ArgumentError, DitherError
 from dither.exact import balls
+from dither.exact.numbers import Number, positive, show
 from dither.mechanisms.laplace import Laplace
 
-_COLOURS = ("#1f5a96", "#c8553d", "#588157", "#6d597a")
+_BLUE, _ORANGE, _GREEN, _PURPLE = _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+_GREY = "#555555"
+_LEAST, _MOST = Fraction(1, 1000), Fraction(20)  # outside, the curves of `guarantee_picture` are flat or spikes
+
+Line = NDArray[np.float64]
 
 
 def _figure(width: float, height: float, rows: int, columns: int) -> tuple[Any, Any]:
@@ -30,12 +37,134 @@ def _figure(width: float, height: float, rows: int, columns: int) -> tuple[Any, 
     return figure, figure.subplots(rows, columns)
 
 
+def _save(figure: Any, path: str | Path) -> Path:
+    target = Path(path)
+    try:
+        figure.savefig(target, dpi=120)
+    except (OSError, ValueError):  # a folder that is not there; an ending that is no kind of picture
+        raise DitherError(
+            f"The picture cannot be written as {target.name}.", fix="name a file that ends in .png in a folder that is there."
+        ) from None
+    return target
+
+
+def _dress(panel: Any, title: str, x: str, y: str) -> None:
+    panel.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    panel.set_xlabel(x)
+    panel.set_ylabel(y)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def _plain(value: float, _: int) -> str:
+    """A tick's label without powers of ten."""
+    return f"{value:,.6g}"
+
+
+# --- what epsilon means -----------------------------------------------------------------------------------------
+
+
+def guarantee_picture(epsilon: Number, path: str | Path) -> Path:
+    """What an epsilon means, in four panels: two shifted curves, e^ε beside 1 + ε, survivor functions, error against ε."""
+    exact = positive(epsilon, "epsilon")
+    if not _LEAST <= exact <= _MOST:
+        raise ArgumentError(
+            f"A picture shows an epsilon from {show(_LEAST)} to {show(_MOST)}, and it is {show(exact)}.",
+            fix="choose one in between, or leave --plot out: the words have no such limit.",
+        )
+    eps = float(exact)
+    figure, panels = _figure(11, 8.2, 2, 2)
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+    figure.suptitle(f"What ε = {show(exact)} means for one person in a count", fontsize=14, fontweight="bold")
+    for panel, draw in zip(panels.flat, (_curves, _factors, _survivors, _errors), strict=True):
+        draw(panel, eps)
+    return _save(figure, path)
+
+
+def _reach(eps: float) -> Line:
+    """Where the two curves are worth looking at, with their peaks at 0 and 1 on the grid."""
+    wide = max(4 / eps, 1.5)
+    return np.union1d(np.linspace(-wide, 1 + wide, 801), [0.0, 1.0])
+
+
+def _density(x: Line, centre: float, eps: float) -> Line:
+    """The Laplace law of scale 1 / ε: what geometric noise looks like from afar."""
+    return np.asarray(eps / 2 * np.exp(-eps * np.abs(x - centre)))
+
+
+def _curves(panel: Any, eps: float) -> None:
+    x = _reach(eps)
+    without, taking = _density(x, 0, eps), _density(x, 1, eps)
+    label = f"allowed: within a factor e^ε = {np.exp(eps):.4g}"
+    panel.fill_between(x, without * np.exp(-eps), without * np.exp(eps), color=_BLUE, alpha=0.13, lw=0, label=label)
+    panel.plot(x, without, color=_BLUE, lw=2, label="without you")
+    panel.plot(x, taking, color=_ORANGE, lw=2, ls="--", label="with you")
+    panel.set_ylim(0, eps / 2 * (min(np.exp(eps), 2) + 0.6))  # room for the legend above the peaks
+    panel.set_xlim(x[0], x[-1])
+    _dress(panel, "How likely is each published count?", "published count, 0 = the exact one without you", "density")
+    panel.legend(frameon=False, fontsize=9, loc="upper right")
+
+
+def _factors(panel: Any, eps: float) -> None:
+    x = np.linspace(0, 2 * eps, 300)
+    panel.plot(x, np.exp(x), color=_ORANGE, lw=2, label=f"the factor: e^{eps:.6g} = {np.exp(eps):.6g}")
+    panel.plot(x, 1 + x, color=_BLUE, lw=2, ls="--", label=f"the rule of thumb: 1 + {eps:.6g} = {1 + eps:.6g}")
+    panel.plot([eps, eps], [1 + eps, np.exp(eps)], color=_GREY, lw=1)
+    panel.plot([eps], [np.exp(eps)], "o", color=_ORANGE, ms=7)
+    panel.plot([eps], [1 + eps], "s", color=_BLUE, ms=6)
+    if eps > 2:
+        panel.set_yscale("log")
+        panel.yaxis.set_major_formatter(_plain)
+    panel.set_xlim(0, x[-1])
+    panel.locator_params(axis="x", nbins=6)
+    _dress(panel, "How much likelier can an answer become?", "ε", "factor")
+    panel.legend(frameon=False, fontsize=9, loc="upper left")
+
+
+def _above(x: Line, centre: float, eps: float) -> Line:
+    tail = np.exp(-eps * np.abs(x - centre)) / 2
+    return np.where(x < centre, 1 - tail, tail)
+
+
+def _survivors(panel: Any, eps: float) -> None:
+    x = _reach(eps)
+    without, taking = _above(x, 0, eps), _above(x, 1, eps)
+    most = np.minimum(without * np.exp(eps), 1 - np.exp(-eps) * (1 - without))
+    panel.fill_between(x, without, most, color=_BLUE, alpha=0.13, lw=0, label="hits that no test exceeds")
+    panel.plot(x, without, color=_BLUE, lw=2, label="without you: a false alarm")
+    panel.plot(x, taking, color=_ORANGE, lw=2, ls="--", label="with you: a hit")
+    panel.set_yscale("log")
+    panel.set_xlim(x[0], x[-1])
+    panel.set_ylim(top=1.6)
+    panel.yaxis.set_major_formatter(lambda chance, _: f"{100 * chance:.6g} %")
+    _dress(panel, "An attacker says “took part” above a threshold", "threshold", "chance that the count lies above it")
+    panel.legend(frameon=False, fontsize=9, loc="lower left")
+
+
+def _errors(panel: Any, eps: float) -> None:
+    x = np.geomspace(max(eps / 30, 1e-4), eps * 30, 200)
+    for sure, colour, style in ((0.99, _PURPLE, ":"), (0.95, _ORANGE, "-"), (0.5, _BLUE, "--")):
+        width = np.log(1 / (1 - sure))
+        label = f"{100 * sure:.0f} % of answers, here ± {width / eps:.3g}"
+        panel.plot(x, width / x, color=colour, lw=2, ls=style, label=label)
+        panel.plot([eps], [width / eps], "o", color=colour, ms=6)
+    panel.plot([eps, eps], [np.log(2) / eps, np.log(100) / eps], color=_GREY, lw=1, zorder=0)
+    panel.set_xscale("log")
+    panel.set_yscale("log")
+    for axis in (panel.xaxis, panel.yaxis):
+        axis.set_major_formatter(_plain)
+    _dress(panel, "What does it cost in accuracy?", "ε of the question", "error of a count of people")
+    panel.legend(frameon=False, fontsize=9, loc="lower left")
+
+
+# --- what a mechanism does --------------------------------------------------------------------------------------
+
+
 def noise_picture(mechanism: Laplace, answers: Sequence[int | Fraction], path: str | Path, draws: int = 2000) -> Path:
     """One picture of a Laplace mechanism at some exact answers: density, distribution function, inverse, draws."""
     figure, panels = _figure(10, 7, 2, 2)
     density, rising, inverse, drawn = panels.flat
     step = float(mechanism.grid)
-    for colour, answer in zip(_COLOURS, answers, strict=False):
+    for colour, style, answer in zip(_COLOURS, ("-", "--", ":", "-."), answers, strict=False):
         low, high = _window(mechanism, answers)
         law = mechanism.law(answer)
         ks = np.unique(np.linspace(low, high, 400).astype(np.int64))
@@ -43,18 +172,17 @@ def noise_picture(mechanism: Laplace, answers: Sequence[int | Fraction], path: s
             pmf = np.array([float(law.pmf(int(k))) for k in ks])
             cdf = np.array([float(law.at_most(int(k))) for k in ks])
         name = f"exact answer {answer}"
-        density.plot(ks * step, pmf / step, color=colour, label=name)
-        rising.plot(ks * step, cdf, color=colour)
-        inverse.plot(cdf, ks * step, color=colour)
+        density.plot(ks * step, pmf / step, color=colour, ls=style, label=name)
+        rising.plot(ks * step, cdf, color=colour, ls=style)
+        inverse.plot(cdf, ks * step, color=colour, ls=style)
         sample = [float(mechanism.release(answer)) for _ in range(draws)]
         drawn.hist(sample, bins=60, range=(low * step, high * step), color=colour, alpha=0.5, density=True)
-    for panel, title in zip(panels.flat, ("density", "distribution function", "inverse", f"{draws} draws"), strict=True):
-        panel.set_title(title, loc="left")
-        panel.spines[["top", "right"]].set_visible(False)
+    axes = (("answer", "density"), ("answer", "chance of at most this"), ("chance", "answer"), ("answer", "density"))
+    titles = ("density", "distribution function", "inverse", f"{draws} draws")
+    for panel, title, names in zip(panels.flat, titles, axes, strict=True):
+        _dress(panel, title, *names)
     density.legend(frameon=False)
-    target = Path(path)
-    figure.savefig(target, dpi=120)
-    return target
+    return _save(figure, path)
 
 
 def _window(mechanism: Laplace, answers: Sequence[int | Fraction]) -> tuple[int, int]:
