@@ -115,3 +115,12 @@ class BudgetError(DitherError):
 
     def __init__(self, what: str) -> None:
         super().__init__(what, fix="ask at a lower price, or ask the curator for another budget.")
+
+
+class LedgerError(DitherError):
+    """The ledger cannot do what was asked: it is missing, locked, full, not ours, or the catalog is another one now.
+
+    >>> print(LedgerError("survey.ledger is locked by another process.", fix="ask again in a moment."))
+    survey.ledger is locked by another process.
+      Fix: ask again in a moment.   Charged: nothing.
+    """
