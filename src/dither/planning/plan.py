@@ -17,7 +17,7 @@ from dither.planning.measures import EXTREME, Measures, Need, percent
 from dither.planning.noises import Noise
 from dither.planning.readings import Linear, Quantile, Ratio, Term
 from dither.planning.spreads import Reading, Spread
-from dither.privacy.losses import Loss
+from dither.privacy.losses import ZCDP, Loss, total
 from dither.query.catalog import Catalog
 from dither.query.facts import Facts
 from dither.query.infer import facts as infer
@@ -44,6 +44,12 @@ class Plan:
     def reading(self, name: str) -> Reading | None:
         """How the aggregate of this name is read."""
         return next((reading for reading in self.readings if reading.name == name), None)
+
+    @property
+    def zcdp(self) -> ZCDP:
+        """The price stated a second way, from the very objects that draw: rho-zCDP, but for the slack of shown keys."""
+        own = [*(noise.loss for noise in self.noises), *([self.threshold.loss()] if self.threshold else [])]
+        return total([loss.zcdp() for loss in own]).zcdp()  # each by its own rho: that of their sum would be larger
 
 
 def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:

@@ -1,0 +1,115 @@
+"""The price a ledger is charged is that of the objects that draw, stated both ways."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dither.mechanisms import Exponential, Gaussian, Geometric
+from dither.planning.charges import charge, mechanisms
+from dither.planning.plan import Plan
+from dither.privacy.losses import ZCDP
+from planning.hand import ask, planned, query
+
+DELTA = Fraction(1, 10**6)
+ASKED = [
+    ask("n", "count"),
+    ask("a", "avg", "wage"),
+    ask("s", "sum", "age"),
+    ask("m", "median", "age"),
+    ask("v", "var_samp", "wage"),
+]
+
+
+@st.composite
+def plans(draw: Any) -> Plan:
+    chosen = draw(st.lists(st.sampled_from(ASKED), min_size=1, max_size=3, unique=True))
+    keys = draw(st.sampled_from([(), ("region",), ("region", "age"), ("town",)]))
+    delta = DELTA if keys == ("town",) or draw(st.booleans()) else Fraction(0)
+    epsilon = draw(st.sampled_from([Fraction(1, 10), Fraction(1, 3), Fraction(2)]))
+    return planned(
+        query(*chosen, keys=keys),
+        epsilon,
+        delta,
+        max_groups=draw(st.sampled_from([1, 3, 60])),
+        neighbours=draw(st.sampled_from(["add-remove", "replace"])),
+    )
+
+
+def by_hand(plan: Plan) -> tuple[Fraction, Fraction]:
+    """rho and slack added up by the formulas, without asking a loss."""
+    rho, slack = Fraction(0), Fraction(0)
+    for noise in plan.noises:
+        mechanism = noise.mechanism
+        if isinstance(mechanism, Gaussian):
+            rho += mechanism.sensitivity.squares(None) / (2 * mechanism.variance)
+        elif isinstance(mechanism, Exponential):
+            rho += noise.times * mechanism.epsilon**2 / 8
+        else:
+            moves = mechanism.sensitivity.separate(None)
+            rho += mechanism.epsilon**2 / 2 / (moves[0] if moves else 1)
+    if plan.threshold is not None:
+        rho, slack = rho + plan.threshold.epsilon**2 / 2, plan.threshold.delta
+    return rho, slack
+
+
+@given(plans())
+def test_both_prices_are_those_of_the_noise_that_is_drawn(plan: Plan) -> None:
+    stated = charge([plan])
+    assert (stated.epsilon, stated.delta) == plan.loss.pair()  # type: ignore[attr-defined]
+    assert (stated.rho, stated.slack) == by_hand(plan)
+    assert stated.epsilon <= plan.price.epsilon
+    assert stated.delta <= plan.price.delta
+
+
+@given(plans())
+def test_the_second_price_converts_back_to_no_less_than_gaussian_noise_was_given(plan: Plan) -> None:
+    smooth = [noise for noise in plan.noises if noise.gaussian]
+    if smooth and len(smooth) == len(plan.noises) and plan.threshold is None:
+        assert ZCDP(plan.zcdp.rho).delta(plan.price.epsilon) <= plan.price.delta
+
+
+@given(plans())
+def test_less_noise_would_be_seen_in_the_charge(plan: Plan) -> None:
+    """The twin: the same plan with one mechanism exchanged for one of half the noise has another second price."""
+    place = next((i for i, n in enumerate(plan.noises) if isinstance(n.mechanism, Geometric)), None)
+    if place is None:
+        return
+    old = plan.noises[place].mechanism
+    louder = replace(plan.noises[place], mechanism=Geometric(epsilon=old.epsilon * 2, sensitivity=old.sensitivity))  # type: ignore[union-attr]
+    changed = replace(plan, noises=(*plan.noises[:place], louder, *plan.noises[place + 1 :]))
+    assert changed.zcdp.rho > plan.zcdp.rho
+
+
+@given(plans(), plans())
+def test_plans_run_together_cost_the_sum(one: Plan, other: Plan) -> None:
+    both, first, second = charge([one, other]), charge([one]), charge([other])
+    assert both.epsilon == first.epsilon + second.epsilon
+    assert both.delta == first.delta + second.delta
+    assert both.slack == first.slack + second.slack
+    assert both.rho == (first.rho or 0) + (second.rho or 0)
+
+
+@given(plans())
+def test_every_mechanism_has_a_record_it_can_be_told_by(plan: Plan) -> None:
+    records = mechanisms([plan])
+    assert len(records) == len(plan.noises) + (plan.threshold is not None)
+    for noise, record in zip(plan.noises, records, strict=False):
+        assert record["mechanism"] == type(noise.mechanism).__name__
+        assert record["times"] == noise.times
+        if isinstance(noise.mechanism, Geometric):
+            assert Fraction(record["epsilon"]) == noise.mechanism.epsilon
+        if isinstance(noise.mechanism, Gaussian):
+            assert Fraction(record["variance"]) == noise.mechanism.variance
+
+
+def test_public_questions_cost_nothing() -> None:
+    assert charge([]).epsilon == 0
+    assert charge([]).rho == 0
+    with pytest.raises(TypeError):
+        charge([replace(planned(query(ask("n", "count"))), loss=ZCDP(1))])
