@@ -226,16 +226,31 @@ def overhead(small: Any) -> None:
         print(f"{'planning and release, warm':<44} {ms:6.1f} ms   (at most 10 ms)   engine {engine_ms:.1f} ms   {question}")
 
 
+def starting() -> None:
+    """Imports in fresh processes, turn and turn about, less a bare interpreter's start. With `*` every public name is loaded."""
+    codes = ("pass", "import numpy", "import duckdb", "import dither", "from dither import *")
+    tasks: list[Task] = [lambda code=code: subprocess.run([sys.executable, "-c", code], check=True) for code in codes]
+    bare, *others = (wall for wall, _ in medians(tasks, 7))
+    numpy, database, *ours = (wall - bare for wall in others)
+    for code, seconds, target in zip(codes[-2:], ours, ("at most 0.4 s", "no target"), strict=True):
+        shown = f"ratio to numpy {seconds / numpy:4.2f}   to duckdb {seconds / database:4.2f}"
+        print(f"{code:<44} {seconds:7.3f} s   ({target})   with the interpreter {seconds + bare:.3f} s   {shown}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--full", action="store_true", help="slope up to 100 million rows")
     parser.add_argument("--rows", type=int, default=10, help="millions of rows for the ratios")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", choices=("ratios", "path", "slope", "memory"))
+    parser.add_argument("--only", choices=("import", "ratios", "path", "slope", "memory"))
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(options.child[0], Path(options.child[1]))
+        return
+    if options.only in (None, "import"):
+        starting()
+    if options.only == "import":
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

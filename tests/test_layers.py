@@ -7,6 +7,7 @@ missing from the table fails too.
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 
 def imported(path: Path) -> set[str]:
-    """The packages of ours that a file names in an import, wherever in the file it stands."""
+    """The packages of ours that a file names in an import, wherever in the file it stands.
+
+    A text that reads as the name of a module of ours counts too: what is loaded by its name, later, is imported all the same.
+    """
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
@@ -43,6 +47,8 @@ def imported(path: Path) -> set[str]:
             if node.level:
                 raise AssertionError(f"{path}: a relative import hides where a name comes from")
             names = [base] if base != "dither" else [_from_root(alias.name) for alias in node.names]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"dither(\.\w+)+", node.value):
+            names = [node.value]
         for name in names:
             if name.startswith("dither."):
                 found.add(name.split(".")[1])
@@ -83,6 +89,24 @@ def test_that_check_can_fail(tmp_path: Path) -> None:
     assert breaches("exact", [wrong]) == ["wrong.py imports mechanisms"]
 
 
+def test_a_module_that_is_loaded_by_its_name_counts(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text('HOMES = {"dither.mechanisms": ("Geometric",)}\n', encoding="utf-8")
+    assert breaches("query", [wrong]) == ["wrong.py imports mechanisms"]
+
+
+def test_what_the_public_names_load_never_loads_the_public_names() -> None:
+    """`dither._load` holds a lock while it loads: a file that came back to `dither` for a name could wait for itself."""
+    surface = packages()["__init__"]
+    reached, ahead = set[str](), {name for path in surface for name in imported(path)}
+    while ahead:
+        name = ahead.pop()
+        reached.add(name)
+        ahead |= {more for path in packages()[name] for more in imported(path)} - reached
+    assert "curator" in reached
+    assert reached.isdisjoint({"dither", "cli", "demo", "plots"})
+
+
 def test_nothing_imports_the_recorded_stream() -> None:
     importers = [path.name for files in packages().values() for path in files if "replay" in _modules(path)]
     assert importers == []
@@ -95,4 +119,6 @@ def _modules(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names} | set((node.module or "").split("."))
         elif isinstance(node, ast.Import):
             found |= {part for alias in node.names for part in alias.name.split(".")}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"dither(\.\w+)+", node.value):
+            found |= set(node.value.split("."))
     return found
