@@ -227,7 +227,7 @@ def overhead(small: Any) -> None:
 
 
 def starting() -> None:
-    """Imports in fresh processes, turn and turn about, less a bare interpreter's start. With `*` every public name is loaded."""
+    """Imports in fresh processes, turn and turn about, less a bare interpreter's start; with `*` every name is loaded."""
     codes = ("pass", "import numpy", "import duckdb", "import dither", "from dither import *")
     tasks: list[Task] = [lambda code=code: subprocess.run([sys.executable, "-c", code], check=True) for code in codes]
     bare, *others = (wall for wall, _ in medians(tasks, 7))
