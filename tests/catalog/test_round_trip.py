@@ -66,7 +66,9 @@ def catalogs(draw: st.DrawFn) -> Catalog:
         made[name] = draw(tables(draw(st.sampled_from([None, *owners]))))
     epsilon = draw(POSITIVE)
     delta = draw(st.sampled_from([Fraction(0), Fraction(1, 10**6), Fraction(1, 3)]))
-    budget = Budget(epsilon, delta, draw(st.sampled_from([None, epsilon, epsilon / 3])))
+    cap = st.sampled_from([None, epsilon, epsilon / 3])
+    analysts = draw(st.none() | st.lists(st.sampled_from(["ana", "ben", 'o"k', "Ana"]), min_size=1, unique=True))
+    budget = Budget(epsilon, delta, draw(cap), draw(cap), analysts)
     return Catalog(made, budget, snapshot=draw(st.one_of(st.just(""), TEXTS)))
 
 
@@ -106,6 +108,10 @@ def test_every_declared_fact_enters_the_digest() -> None:
         replace(catalog, budget=Budget(2, "1e-6")),
         replace(catalog, budget=Budget(1)),
         replace(catalog, budget=Budget(1, "1e-6", 1)),
+        replace(catalog, budget=Budget(1, "1e-6", per_query=1)),
+        replace(catalog, budget=Budget(1, "1e-6", per_analyst=1, per_query=1)),
+        replace(catalog, budget=Budget(1, "1e-6", analysts=["ana"])),
+        replace(catalog, budget=Budget(1, "1e-6", analysts=["ana", "ben"])),
         replace(catalog, snapshot="x"),
         with_table(unit=Unit("ID")),
         with_table(max_rows=3),
@@ -131,6 +137,8 @@ def test_order_and_place_do_not_enter_the_digest() -> None:
     people = catalog.tables["people"]
     turned = replace(people, source="elsewhere.csv", columns=dict(reversed(people.columns.items())))
     assert catalog_hash(replace(catalog, tables={"people": turned})) == catalog_hash(catalog)
+    one, other = (replace(catalog, budget=Budget(1, analysts=names)) for names in (["ana", "ben"], ("ben", "ana")))
+    assert catalog_hash(one) == catalog_hash(other)
 
 
 def test_a_frame_cannot_be_written_into_a_file() -> None:

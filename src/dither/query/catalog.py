@@ -8,7 +8,7 @@ private and unusable. The constructors read what a person writes (unit="person_i
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -86,32 +86,47 @@ class Table:
         key: str | None = None,
         columns: Mapping[str, ColumnFacts] | None = None,
     ) -> None:
-        if unit == "row":
+        if isinstance(unit, str) and unit == "row":
             unit, by_row = None, True
+        _numbers_and_flags(by_row=by_row, public=public, max_rows=max_rows, max_groups=max_groups)
         if max_rows is None and (by_row or unit is not None):
             max_rows = 1
         if max_groups is None and max_rows == 1:
             max_groups = 1
         _fill(self, source=source, unit=_unit(unit), by_row=by_row, public=public, max_rows=max_rows, max_groups=max_groups)
-        _only(ColumnFacts, columns or {}, "columns")
-        _fill(self, rows=_rows(rows), key=key, columns=dict(columns or {}))
+        named = {} if columns is None else columns
+        _only(ColumnFacts, named, "columns")
+        _fill(self, rows=_rows(rows), key=key, columns=dict(named))
 
 
 @dataclass(frozen=True, init=False)
 class Budget:
     """For everyone together, for ever. delta 0 is pure differential privacy.
 
-    >>> Budget(epsilon=0.1).epsilon
-    Fraction(1, 10)
+    `per_analyst` and `per_query` cap the epsilon of one analyst and of one question: for fairness, since analysts may collude.
+    `analysts` are the only ones who may ask; None: whoever asks.
+
+    >>> Budget(epsilon=0.1, analysts=["ben", "ana"])
+    Budget(epsilon=Fraction(1, 10), delta=Fraction(0, 1), per_analyst=None, per_query=None, analysts=('ana', 'ben'))
     """
 
     epsilon: Fraction
     delta: Fraction
     per_analyst: Fraction | None
+    per_query: Fraction | None
+    analysts: tuple[str, ...] | None
 
-    def __init__(self, epsilon: Number, delta: Number = 0, per_analyst: Number | None = None) -> None:
-        quota = None if per_analyst is None else _exact(per_analyst, "per_analyst")
-        _fill(self, epsilon=_exact(epsilon, "epsilon"), delta=_exact(delta, "delta"), per_analyst=quota)
+    def __init__(
+        self,
+        epsilon: Number,
+        delta: Number = 0,
+        per_analyst: Number | None = None,
+        per_query: Number | None = None,
+        analysts: Sequence[str] | None = None,
+    ) -> None:
+        caps = {"per_analyst": per_analyst, "per_query": per_query}
+        _fill(self, epsilon=_exact(epsilon, "epsilon"), delta=_exact(delta, "delta"), analysts=_analysts(analysts))
+        _fill(self, **{name: None if cap is None else _exact(cap, name) for name, cap in caps.items()})
 
 
 @dataclass(frozen=True, init=False)
@@ -148,6 +163,18 @@ def _only(wanted: type, given: Mapping[str, Any], what: str) -> None:
         raise CatalogError([(None, f"{what}: {name!r} is declared as something else.", fix) for name in wrong])
 
 
+def _numbers_and_flags(**given: Any) -> None:
+    """Whether what is computed with is a number or a yes or no at all; which ones make sense is for rules.py."""
+    found = []
+    for name, value in given.items():
+        if name in ("by_row", "public") and not isinstance(value, bool):
+            found.append((None, f"{name} is a {type(value).__name__}.", f"write {name}=True or leave it out."))
+        if name.startswith("max_") and value is not None and not isinstance(value, int):
+            found.append((None, f"{name} is a {type(value).__name__}.", f"write {name}=1, or another whole number."))
+    if found:
+        raise CatalogError(found)
+
+
 def _unit(unit: Unit | str | Mapping[str, str] | None) -> Unit | None:
     if unit is None or isinstance(unit, Unit):
         return unit
@@ -171,6 +198,15 @@ def _rows(rows: Rows | Mapping[str, int] | None) -> Rows:
     if not isinstance(rows, Mapping) or set(rows) - {"public", "at_least"}:
         raise CatalogError([(None, "rows says something other than public or at_least.", 'write rows={"at_least": 100}.')])
     return Rows(**rows)
+
+
+def _analysts(names: object) -> tuple[str, ...] | None:
+    """In one order, whatever order they were written in: it says nothing."""
+    if names is None:
+        return None
+    if not isinstance(names, (list, tuple, set, frozenset)) or not all(isinstance(name, str) for name in names):
+        raise CatalogError([(None, "analysts is no list of names.", 'write analysts=["ana", "ben"], or leave it out.')])
+    return tuple(sorted(names))
 
 
 def _exact(value: Number, name: str) -> Fraction:

@@ -27,7 +27,7 @@ from dither.query.written import number
 Problem = tuple[int | None, str, str]
 
 _TOP = ("budget", "privacy", "tables", "snapshot")
-_BUDGET = ("epsilon", "delta", "per_analyst")
+_BUDGET = ("epsilon", "delta", "per_analyst", "per_query")
 _DATA = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".duckdb", ".db", ".ddb", ".json", ".xlsx", ".arrow")
 _TABLE = ("source", "unit", "max_rows", "max_groups", "public", "rows", "key", "columns")
 
@@ -147,7 +147,7 @@ class _Reader:
         if written is None:
             self._wrong(("budget",), "The budget is missing.", "add [budget] with epsilon = 1, what may be learnt in all.")
             return None
-        section = self._section(("budget",), written, _BUDGET)
+        section = self._section(("budget",), written, (*_BUDGET, "analysts"))
         read: dict[str, Fraction] = {}
         for part in _BUDGET:
             value = number(section[part]) if part in section else None
@@ -157,7 +157,8 @@ class _Reader:
                 self._wrong(("budget", part), f"{part} must be a finite number.", f'write {part} = 0.5 or {part} = "1/2".')
         if "epsilon" not in section:
             self._wrong(("budget",), "epsilon is missing.", "write epsilon = 1, what may be learnt in all.")
-        return Budget(**read) if "epsilon" in read else None
+        analysts = self._names(("budget", "analysts"), section)
+        return Budget(**read, analysts=analysts) if "epsilon" in read else None
 
     def _table(self, name: str, written: Any) -> Table | None:
         path = ("tables", name)
@@ -244,6 +245,13 @@ class _Reader:
             return value
         self._wrong(path, f"{'.'.join(path)} must be text.", f'write {path[-1]} = "...".')
         return default
+
+    def _names(self, path: Path, section: Mapping[str, Any]) -> list[str] | None:
+        value = section.get(path[-1])
+        if value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value)):
+            return value
+        self._wrong(path, f"{'.'.join(path)} must be a list of names.", f'write {path[-1]} = ["ana", "ben"].')
+        return None
 
     def _flag(self, path: Path, section: Mapping[str, Any]) -> bool:
         value = section.get(path[-1], False)

@@ -24,6 +24,8 @@ _HEAD = """\
 epsilon = 1.0            # what may be learnt in all, by everyone together, for ever: CHOOSE it before the first question
 # delta = 1e-6           # allows unknown group keys and Gaussian noise: well below 1 / number of people
 # per_analyst = 0.25     # a quota for each analyst, for fairness
+# per_query = 0.1        # the most that one question may cost
+# analysts = ["ana"]     # who may ask; leave it out to let anyone ask
 """
 
 _HINTS = {

@@ -18,7 +18,7 @@ from dither.query.written import written
 if TYPE_CHECKING:
     from dither.query.catalog import Budget, Table
 
-__all__ = ["KINDS", "NEIGHBOURS", "faults"]
+__all__ = ["KINDS", "NEIGHBOURS", "faults", "is_name"]
 
 NEIGHBOURS = ("add-remove", "replace")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -34,7 +34,8 @@ def faults(
 ) -> list[Fault]:
     """Every fault of a declaration. `unread` names tables that a reader already refused: they exist, nothing more is known."""
     found = list(_budget(budget)) if budget is not None else []
-    if neighbours not in NEIGHBOURS:
+    if not isinstance(neighbours, str) or neighbours not in NEIGHBOURS:
+        neighbours = ""  # whatever it was: it is compared below
         found.append(Fault(("privacy", "neighbours"), "neighbours is unknown.", 'write "add-remove" or "replace".'))
     if not isinstance(snapshot, str):
         found.append(Fault(("snapshot",), "snapshot must be text.", 'write snapshot = "2026-11".'))
@@ -61,10 +62,29 @@ def _budget(budget: Budget) -> _Found:
     if not 0 <= budget.delta < 1:
         what = f"delta must be at least 0 and below 1, and it is {written(budget.delta)}."
         yield Fault((*path, "delta"), what, "write delta = 1e-6, or leave it out for pure epsilon-DP.")
-    quota: Fraction | None = budget.per_analyst
-    if quota is not None and not 0 < quota <= max(budget.epsilon, Fraction(0)):
-        what = f"per_analyst must be above 0 and at most epsilon, and it is {written(quota)}."
-        yield Fault((*path, "per_analyst"), what, "write a share of epsilon, or leave it out.")
+    for part, cap in (("per_analyst", budget.per_analyst), ("per_query", budget.per_query)):
+        if cap is not None and not 0 < cap <= max(budget.epsilon, Fraction(0)):
+            what = f"{part} must be above 0 and at most epsilon, and it is {written(cap)}."
+            yield Fault((*path, part), what, "write a share of epsilon, or leave it out.")
+    if budget.analysts is not None:
+        yield from _analysts(budget.analysts)
+
+
+def _analysts(names: tuple[str, ...]) -> _Found:
+    path, fix = ("budget", "analysts"), 'write analysts = ["ana", "ben"], or leave it out to let anyone ask.'
+    if not names:
+        yield Fault(path, "analysts is empty, so nobody could ask.", fix)
+    for name in sorted(set(names)):
+        if not is_name(name):
+            what = f"analysts: {name[:60]!r} is no name: it is empty, longer than 100 letters, or has odd spaces."
+            yield Fault(path, what, fix)
+        if names.count(name) > 1:
+            yield Fault(path, f"analysts names {name} twice.", "keep one of them.")
+
+
+def is_name(name: str) -> bool:
+    """Whether a text can be an analyst's name: it is printed in tables and compared letter by letter."""
+    return bool(name) and len(name) <= 100 and name.isprintable() and name == name.strip()
 
 
 def _table(name: str, table: Table) -> _Found:
