@@ -1,0 +1,258 @@
+"""The ledger in PostgreSQL, for several machines: tables `entries` and `state` in one schema.
+
+Why it is serializable. Every transaction is READ COMMITTED and its first statement locks one row that all of them lock
+(FOR UPDATE), so at most one is between that statement and its commit. Each later statement sees everything committed
+before the statement began, so everything earlier holders of the lock wrote. Hence what happens equals the transactions one
+by one, in the order in which they got the lock. The level is asked for by name: under REPEATABLE READ the snapshot would be
+as old as the *beginning* of the wait for the lock.
+
+Why it is durable, and why the lock is not held while a disk is waited for. The commit itself does not wait
+(synchronous_commit off, for that transaction only). Then, with the lock free, one more tiny transaction is written and
+waited for (synchronous_commit on), and only then does `transaction()` return. The server's log reaches the disk, and a
+standby, in order, so when that last record is there everything before it is: what is acknowledged is durable, and so is
+whatever it was built on. A crash can only take away a tail that nobody was told about. Reads outside a transaction wait in
+the same way before they tell. So many processes share one flush; with the lock held over it they would queue for the disk.
+
+A transaction makes two round trips, plus one for each read not announced: the announced keys come along with the lock, and
+all writes go with the commit. A lost connection is opened again by the next transaction; a transaction is begun again only
+if its connection turned out to be dead before its first statement was done, and never repeated after that.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import psycopg
+
+from dither.errors import LedgerError
+from dither.ledger import postgres_sql as said
+from dither.ledger.postgres_link import Address, Link, failure, is_lost, refused, unknown
+from dither.ledger.postgres_work import Work, row_of
+from dither.ledger.store import Row
+
+_OPEN: weakref.WeakSet[Postgres] = weakref.WeakSet()
+_PARENTS: list[Link] = []  # connections inherited by a fork: never closed here, the parent still talks on them
+
+
+class Postgres:
+    """One connection, used by one thread at a time. `create` and `open` make one.
+
+    Guarantee: transactions happen one after the other across all machines, and are durable when they return.
+    Relies on: the server's fsync and its disk.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._sql = said.Statements(address.schema)
+        self._lock = threading.RLock()
+        self._link: Link | None = None
+        self._inside = False
+        self._closed = False
+        _OPEN.add(self)
+
+    @classmethod
+    def create(cls, url: str, first: Mapping[str, str] | None = None) -> Postgres:
+        """A new ledger with `first` under its keys; of several who try at once exactly one makes it."""
+        store = cls(Address.of(url))
+        try:
+            store._make(first or {})
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @classmethod
+    def open(cls, url: str) -> Postgres:
+        """A ledger that is there. A missing one is an error: a mistyped address must not start a fresh budget."""
+        store = cls(Address.of(url))
+        try:
+            if store.get("") != said.FORMAT:
+                what = f"{store.name} is no ledger, or one of a newer version of dither."
+                raise LedgerError(what, fix="name another schema after #, or update dither.")
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @property
+    def name(self) -> str:
+        return self._address.name
+
+    @contextmanager
+    def transaction(self, *keys: str) -> Iterator[Work]:
+        with self._lock:
+            if self._inside:
+                raise LedgerError(f"{self.name} is in a transaction already.", fix="end it first.")
+            work = self._begun(keys)
+            self._inside = True
+            try:
+                yield work
+                self._finish(work)
+            except BaseException:
+                work.closed = True
+                self._roll_back()
+                raise
+            finally:
+                self._inside = False
+
+    def get(self, key: str) -> str | None:
+        found = self._read(self._sql.get, said.written(key))
+        return found[0][0] if found else None
+
+    def entry(self, number: int) -> Row | None:
+        return row_of(self._read(self._sql.entry, number))
+
+    def latest(self, question: str) -> Row | None:
+        return row_of(self._read(self._sql.latest, question))
+
+    def state(self) -> tuple[dict[str, str], int]:
+        found = {said.read(key): value for key, value in self._read(self._sql.state)}
+        last = found.pop("")
+        return found, int(last or 0)
+
+    def rows(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
+        # Rows are never changed, so page after page up to a fixed number is the ledger of one moment, and no long
+        # snapshot keeps the server from clearing away old versions of `state`.
+        end = self.state()[1] if stop is None else stop
+        while found := self._read(self._sql.rows, start, end):
+            yield from map(Row._make, found)
+            start = found[-1][0] + 1
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._drop()
+
+    def _make(self, first: Mapping[str, str]) -> None:
+        schema = self._address.schema
+        with self._lock:
+            link, _ = self._connected()
+            try:
+                with link.transaction():
+                    link.execute(said.ALONE, [schema])
+                    if link.execute(said.HAS_TABLE, [f'"{schema}".state']).fetchone() == (True,):
+                        fix = "open it, or name another schema after #."
+                        raise LedgerError(f"There is a ledger {self.name} already.", fix=fix)
+                    if link.execute(said.HAS_SCHEMA, [schema]).fetchone() == (False,):
+                        link.execute(self._sql.schema)
+                    for statement in self._sql.tables:
+                        link.execute(statement)
+                    self._put(link, first)
+            except psycopg.Error as error:
+                raise failure(self.name, error) from None
+
+    def _put(self, link: Link, values: Mapping[str, str]) -> None:
+        link.execute(self._sql.put, [[said.written(key) for key in values], list(values.values())])
+
+    def _begun(self, keys: tuple[str, ...]) -> Work:
+        while True:
+            link, fresh = self._connected()
+            try:
+                with link.pipeline():
+                    link.execute(said.BEGIN)
+                    link.execute(said.LIMITS)
+                    link.execute(self._sql.lock)
+                    found = link.execute(self._sql.several, [[said.written(key) for key in keys]])
+                values = {said.read(key): value for key, value in found.fetchall()}
+                return Work(self.name, self._sql, link, {key: values.get(key) for key in keys})
+            except psycopg.Error as error:
+                self._roll_back()
+                if fresh or not is_lost(error):
+                    raise failure(self.name, error) from None
+            except BaseException:
+                self._drop()
+                raise
+
+    def _finish(self, work: Work) -> None:
+        link = work.link()
+        work.closed = True
+        ended: psycopg.Cursor[Any] | None = None
+        try:
+            with link.pipeline():
+                for row in work.rows:
+                    link.execute(self._sql.append, row)
+                if work.states:
+                    self._put(link, work.states)
+                ended = link.execute(said.COMMIT)
+                link.execute(said.SETTLE)
+        except psycopg.Error as error:
+            if refused(error) and (ended is None or ended.statusmessage is None):
+                raise failure(self.name, error) from None
+            self._drop()
+            raise unknown(self.name) from None
+        except BaseException:
+            self._drop()
+            raise
+        if ended.statusmessage != "COMMIT":  # the server answers ROLLBACK, and no error, if an earlier statement had failed
+            raise LedgerError(f"The ledger {self.name} took back what was written.", fix="ask again.")
+
+    def _roll_back(self) -> None:
+        if self._link is None:
+            return
+        try:
+            self._link.execute(b"ROLLBACK")
+        except psycopg.Error:
+            self._drop()
+        except BaseException:
+            self._drop()
+            raise
+
+    def _read(self, statement: bytes, *values: Any) -> list[Any]:
+        with self._lock:
+            while True:
+                link, fresh = self._connected()
+                try:
+                    found = link.execute(statement, values).fetchall()
+                    if link.execute(said.SETTLED).fetchone() == (False,):
+                        link.execute(said.SETTLE)
+                    return found
+                except psycopg.Error as error:
+                    if fresh or not is_lost(error):
+                        raise failure(self.name, error) from None
+                    self._drop()
+                except BaseException:
+                    self._drop()
+                    raise
+
+    def _connected(self) -> tuple[Link, bool]:
+        """The connection, and whether it is a new one: an old one may have died unnoticed."""
+        if self._closed:
+            raise LedgerError(f"The ledger {self.name} was closed.", fix="open the catalog again.")
+        if self._link is not None and not self._link.closed:
+            return self._link, False
+        self._drop()
+        self._link = self._address.connect()
+        return self._link, True
+
+    def _drop(self) -> None:
+        if self._link is not None:
+            link, self._link = self._link, None
+            link.close()
+
+    def _forked(self) -> None:
+        """In a child process: the lock may be held by a thread that does not exist here, the connection is the parent's."""
+        self._lock = threading.RLock()
+        self._inside = False
+        if self._link is not None:
+            _PARENTS.append(self._link)
+            self._link = None
+
+    def __repr__(self) -> str:
+        return f"Postgres({self.name!r})"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise LedgerError("A ledger cannot be copied: its connection is one process's.", fix="open it by its address there.")
+
+
+def _forked() -> None:
+    for store in list(_OPEN):
+        store._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

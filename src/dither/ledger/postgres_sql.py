@@ -1,0 +1,84 @@
+"""What is said to PostgreSQL, with the schema's name quoted in. The reasons stand in postgres.py."""
+
+from __future__ import annotations
+
+from psycopg import sql
+
+FORMAT = "dither ledger 1"
+PAGE = 1000  # rows read at once when walking
+FIELDS = "number, kind, question, body, hash, signature"
+
+BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED"
+COMMIT = b"COMMIT"
+# A session that hangs while it holds the lock is ended by the server; one that waits for the lock gives up.
+LIMITS = (
+    b"SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '30s', true),"
+    b" set_config('idle_in_transaction_session_timeout', '60s', true)"
+)
+# One record in the log, so that the commit of this statement has something to wait for.
+SETTLE = b"SELECT pg_logical_emit_message(true, 'dither', '')"
+# On a standby all that can be read was replayed from a log on disk.
+SETTLED = b"SELECT CASE WHEN pg_is_in_recovery() THEN true ELSE pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn() END"
+# Not weaker than "on", whatever the role's default is; "remote_apply" is stronger and stays.
+SESSION = (
+    b"SELECT set_config('synchronous_commit', 'on', false)"
+    b" WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')"
+)
+# Two who create at once wait here for each other; the server's own error would depend on who was how far.
+ALONE = b"SELECT pg_advisory_xact_lock(hashtextextended('dither ledger ' || %s, 0))"
+HAS_TABLE = b"SELECT to_regclass(%s) IS NOT NULL"
+HAS_SCHEMA = b"SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %s)"
+
+# The row under the empty key is never changed: it is what every transaction locks, and it tells a ledger from other tables.
+# Half of each page of `state` stays free, so that a changed text finds room beside the old one and no index is touched.
+TABLES = f"""
+CREATE TABLE {{s}}.state (key text COLLATE "C" PRIMARY KEY, value text NOT NULL) WITH (fillfactor = 50);
+INSERT INTO {{s}}.state VALUES ('', '{FORMAT}');
+CREATE TABLE {{s}}.entries (number bigint PRIMARY KEY, kind text NOT NULL, question text COLLATE "C" NOT NULL,
+    body text NOT NULL, hash text NOT NULL, signature text NOT NULL);
+CREATE INDEX entries_question ON {{s}}.entries (question, number) WHERE question <> '';
+CREATE FUNCTION {{s}}.entries_stay() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'entries are for ever'; END $$;
+CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON {{s}}.entries
+    FOR EACH STATEMENT EXECUTE FUNCTION {{s}}.entries_stay()
+"""
+
+
+class Statements:
+    """The statements about one schema's tables."""
+
+    def __init__(self, schema: str) -> None:
+        def made(text: str) -> bytes:
+            return sql.SQL(text).format(s=sql.Identifier(schema)).as_bytes(None)
+
+        self.schema = made("CREATE SCHEMA {s}")
+        self.tables = [made(part) for part in TABLES.split(";\n")]
+        self.lock = made("SELECT value FROM {s}.state WHERE key = '' FOR UPDATE")
+        self.several = made("SELECT key, value FROM {s}.state WHERE key = ANY(%s)")
+        self.get = made("SELECT value FROM {s}.state WHERE key = %s")
+        self.put = made(
+            "INSERT INTO {s}.state SELECT * FROM unnest(%s::text[], %s::text[])"
+            " ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value"
+        )
+        self.append = made(f"INSERT INTO {{s}}.entries ({FIELDS}) VALUES (%s, %s, %s, %s, %s, %s)")
+        self.entry = made(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number = %s")
+        self.latest = made(
+            f"SELECT {FIELDS} FROM {{s}}.entries WHERE question = %s AND question <> '' ORDER BY number DESC LIMIT 1"
+        )
+        self.state = made(
+            "SELECT key, value FROM {s}.state WHERE key <> '' UNION ALL SELECT '', (SELECT max(number) FROM {s}.entries)::text"
+        )
+        self.rows = made(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number BETWEEN %s AND %s ORDER BY number LIMIT {PAGE}")
+
+
+def written(key: str) -> str:
+    """A key as ASCII, each its own: PostgreSQL's text holds no NUL, and a database may have any encoding.
+
+    >>> written("analyst:zoë"), read(written("analyst:zoë"))
+    ('analyst:zo\\\\xeb', 'analyst:zoë')
+    """
+    return key.encode("unicode_escape").decode("ascii")
+
+
+def read(key: str) -> str:
+    return key.encode("ascii").decode("unicode_escape")
