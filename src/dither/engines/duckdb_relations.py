@@ -56,31 +56,41 @@ def _scanned(column: str, kind: str) -> Sql:
 Equal = tuple[tuple[nodes.Expression, nodes.Expression], ...]
 
 
-def _sides(left: Printed, right: Printed, equal: Equal) -> tuple[str, str, str]:
-    """Both relations, each with its side of the pairs ready as columns, and the condition between l and r."""
+def _sides(left: Printed, right: Printed, equal: Equal) -> tuple[str, str, list[tuple[str, str]]]:
+    """Both relations, each with its side of the pairs ready as columns, and the pairs as columns of l and r."""
     frames = Frame(left), Frame(right)
     pairs = []
     for x, y in equal:
         # Helper columns that settle a kind belong to the side they come from.
         a, b = frames[0].print(x), frames[1].print(y)
         (a, _), (_, b) = alike(frames[0], [a, replace(b, nan=False)]), alike(frames[1], [replace(a, nan=False), b])
-        pairs.append(f"l.{frames[0].atom(a).text} = r.{frames[1].atom(b).text}")
-    return frames[0].source(), frames[1].source(), " AND ".join(pairs) or "TRUE"
+        pairs.append((f"l.{frames[0].atom(a).text}", f"r.{frames[1].atom(b).text}"))
+    return frames[0].source(), frames[1].source(), pairs
+
+
+def _all(pairs: list[tuple[str, str]]) -> str:
+    return " AND ".join(f"{x} = {y}" for x, y in pairs) or "TRUE"
 
 
 def _join(node: nodes.Join, schema: Schema) -> Printed:
     left, right = relation(node.left, schema), relation(node.right, schema)
-    one, two, condition = _sides(left, right, node.equal)
+    one, two, pairs = _sides(left, right, node.equal)
     columns = [replace(c, text=f"l.{c.text}") for c in left.columns] + [replace(c, text=f"r.{c.text}") for c in right.columns]
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
     kind = "LEFT JOIN" if node.kind == "left" else "JOIN"
-    return named(f"SELECT {listed} FROM {one} AS l {kind} {two} AS r ON {condition}", left.names + right.names, columns)
+    return named(f"SELECT {listed} FROM {one} AS l {kind} {two} AS r ON {_all(pairs)}", left.names + right.names, columns)
 
 
 def _semi(node: nodes.Semi, schema: Schema) -> Printed:
     left = relation(node.source, schema)
-    one, two, condition = _sides(left, relation(node.other, schema), node.equal)
+    pairs = node.equal if node.listed is None else (node.listed, *node.equal)
+    one, two, equal = _sides(left, relation(node.other, schema), pairs)
     listed = ", ".join(f"l.{column.text} AS c{i}" for i, column in enumerate(left.columns))
+    if node.listed is not None:
+        (x, y), condition = equal[0], _all(equal[1:])
+        tail = f"WHERE {x} NOT IN (SELECT {y} FROM {two} AS r WHERE {condition})"
+        return named(f"SELECT {listed} FROM {one} AS l {tail}", left.names, left.columns)
+    condition = _all(equal)
     kind = "ANTI" if node.negated else "SEMI"
     return named(f"SELECT {listed} FROM {one} AS l {kind} JOIN {two} AS r ON {condition}", left.names, left.columns)
 

@@ -6,7 +6,7 @@ A row is a dict from column name to value. Bags: duplicates count, order means n
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,15 @@ def _join(join: Join, left: Bag, right: Bag) -> Bag:
 
 def _semi(semi: Semi, source: Bag, other: Bag) -> Bag:
     found = zip(source.rows, _partners(source, other, semi.equal), strict=True)
+    if semi.listed is not None and semi.negated:
+        x, y = map(evaluator, semi.listed)
+        return Bag(source.columns, [row for row, partners in found if _in_none(x(row), map(y, partners))])
     return Bag(source.columns, [row for row, partners in found if bool(partners) != semi.negated])
+
+
+def _in_none(x: Cell, others: Iterable[Cell]) -> bool:
+    """x NOT IN (others), as SQL has it: true only if x is known to differ from each of them."""
+    return all(x is not None and y is not None and not _equal(x, y) for y in others)
 
 
 def _partners(left: Bag, right: Bag, equal: Pairs) -> list[list[Row]]:

@@ -13,7 +13,7 @@ from dither.query.catalog import Catalog
 from dither.query.function import family
 from dither.query.infer import facts, typed
 from dither.query.nodes import Column, Expression, Span
-from dither.query.shapes import BY_ROW, PUBLIC, Known, Shape, size
+from dither.query.shapes import BY_ROW, PUBLIC, SCALAR, Known, Shape, size
 
 Pair = tuple[Expression, Expression]
 MOST_JOINS = 3  # each may square the rows of one person, and how long that takes is seen from outside
@@ -85,7 +85,17 @@ def _unique(pair: Pair, index: int, left: Shape, right: Shape) -> bool:
     return sides[index].unique and family([side.facts.kind for side in sides]) == sides[index].facts.kind
 
 
-def check_semi(source: Shape, other: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span) -> None:
+def check_scalar(right: Shape, once: bool, span: Span) -> None:
+    """A subquery that stands for a value (sql_scalars.py joins it) has one for each row, also where kinds differ."""
+    if not once and any(name.startswith(SCALAR) for name in right.columns):
+        raise QueryError(
+            "This subquery is compared with the outer question as another kind than its own, so it may have several values.",
+            span=span,
+            fix="cast what the subquery's column is compared with to the kind of that column.",
+        )
+
+
+def check_semi(source: Shape, other: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span, listed: bool) -> None:
     """Whether IN or EXISTS looks only at public tables or at the unit's own rows."""
     if not other.private:
         return
@@ -94,6 +104,12 @@ def check_semi(source: Shape, other: Shape, pairs: tuple[Pair, ...], catalog: Ca
             "Public rows would be chosen by looking at private ones, so they would no longer be public.",
             span=span,
             fix="use IN and EXISTS the other way round: private rows chosen by public ones.",
+        )
+    if listed and not pairs and BY_ROW not in (source.protects, other.protects) and source.root == other.root:
+        raise QueryError(
+            "NOT IN looks at the whole list: a NULL in one person's row would decide about everybody.",
+            span=span,
+            fix="equate the unit in the subquery's WHERE, or write NOT EXISTS (SELECT 1 FROM ... WHERE inner = outer).",
         )
     check_units(source, other, pairs, catalog, span)
 

@@ -7,8 +7,8 @@ are different names. A name that fits two columns is refused.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sqlglot import exp
@@ -16,7 +16,7 @@ from sqlglot import exp
 from dither.errors import QueryError
 from dither.query.catalog import Catalog, Table
 from dither.query.grammar import written
-from dither.query.nodes import Column, Relation
+from dither.query.nodes import Column, Expression, Relation
 
 T = TypeVar("T")
 
@@ -38,6 +38,8 @@ class Scope:
     text: str
     fields: tuple[Field, ...] = ()
     place: str = "here"  # for "an aggregate cannot stand in WHERE"
+    outer: tuple[Field, ...] = ()  # of the row that a subquery is read for: named only where sql_conditions.py says so
+    values: Mapping[int, Expression] = field(default_factory=dict, compare=False)  # what subqueries stand for, by id
 
     def at(self, place: str) -> Scope:
         return replace(self, place=place)
@@ -80,11 +82,12 @@ def spelled(scope: Scope, node: exp.Expr | None) -> tuple[str, bool]:
             "A text in single quotes is not a name, and files are not read.",
             "name a table or column.",
         )
-    if node.this.startswith("$"):
+    quoted = bool(node.args.get("quoted"))
+    if node.this.startswith("$") and not quoted:
         raise refuse(scope, node, "Parameters are not supported.", "write the value itself into the question.")
     if node.this.startswith("#"):
         raise refuse(scope, node, "# cannot begin a name.", "choose another name.")
-    return node.this, bool(node.args.get("quoted"))
+    return node.this, quoted
 
 
 def matching(name: str, quoted: bool, choices: Iterable[T], spell: Callable[[T], str]) -> list[T]:
@@ -129,8 +132,15 @@ def column(node: exp.Column, scope: Scope) -> Column:
     if found:
         options = " or ".join(f"{field.alias}.{field.column}" for field in found[:4])
         raise refuse(scope, node, f"{name} could mean more than one column.", f"write {options}.")
+    if candidates(node, replace(scope, fields=scope.outer)):
+        raise refuse(
+            scope,
+            node,
+            f"{name} belongs to the outer question, and a subquery may only equate it with a column of its own.",
+            "make the equality a condition of its own in the subquery's WHERE, joined to others by AND.",
+        )
     alias = node.args.get("table")
-    known = sorted({field.alias for field in scope.fields})
+    known = sorted({field.alias for field in (*scope.fields, *scope.outer)})
     if alias is not None and not matching(*spelled(scope, alias), known, str):
         raise refuse(scope, alias, f"There is no table {spelled(scope, alias)[0]} {scope.place}.", similar(alias.this, known))
     raise refuse(

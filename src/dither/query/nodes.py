@@ -101,12 +101,17 @@ class Join:
 
 @dataclass(frozen=True)
 class Semi:
-    """The rows of source that have (or, negated, have not) a partner in other: IN and EXISTS."""
+    """The rows of source that have (or, negated, have not) a partner in other: IN and EXISTS.
+
+    With `listed` (x, y) and negated: those for which x NOT IN (y of the partners) is true. Then x differs from every such y,
+    and none of them is NULL, nor x; or there is no partner.
+    """
 
     source: Relation
     other: Relation
     equal: tuple[tuple[Expression, Expression], ...]
     negated: bool
+    listed: tuple[Expression, Expression] | None = None
     span: Span = field(default=None, compare=False)
 
 

@@ -38,8 +38,9 @@ def _pruned(node: Relation, wanted: Names) -> Relation:
         return replace(node, source=_pruned(node.source, _used(node.keys) | _arguments(aggregates)), aggregates=aggregates)
     if isinstance(node, Union):
         return Union(tuple(_pruned(part, wanted) for part in node.parts))
-    ours = frozenset[str]().union(*(columns(left) for left, _ in node.equal))
-    theirs = frozenset[str]().union(*(columns(right) for _, right in node.equal))
+    pairs = node.equal if isinstance(node, Join) or node.listed is None else (node.listed, *node.equal)
+    ours = frozenset[str]().union(*(columns(left) for left, _ in pairs))
+    theirs = frozenset[str]().union(*(columns(right) for _, right in pairs))
     if isinstance(node, Semi):
         return replace(node, source=_pruned(node.source, wanted | ours), other=_pruned(node.other, theirs))
     return _joined(node, wanted | ours, wanted | theirs)

@@ -20,6 +20,7 @@ from dither.query.legality import (
     check_join,
     check_joins,
     check_pairs,
+    check_scalar,
     check_semi,
     check_union,
     unit_pair,
@@ -41,7 +42,7 @@ from dither.query.nodes import (
     Union,
 )
 from dither.query.prune import prune
-from dither.query.resolve_aggregates import aggregates, described, keys, outputs
+from dither.query.resolve_aggregates import PRIVATE, aggregates, check_functions, described, keys, outputs
 from dither.query.resolve_per_unit import per_unit
 from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, held, said, scanned, size
 from dither.query.work import UNIT
@@ -73,6 +74,7 @@ def resolve(query: Query, catalog: Catalog, text: str = "") -> Resolved:
 
 
 def _resolve(query: Query, catalog: Catalog) -> Resolved:
+    check_functions(query.aggregates, PRIVATE)
     source = _relation(query.source, catalog)
     if source.protects == PUBLIC:
         raise QueryError(
@@ -180,10 +182,13 @@ def _both(left: Shape, right: Shape) -> dict[str, object]:
 
 def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     span = node.span
+    if node.kind not in ("inner", "left"):
+        raise QueryError(f"There is no join of the kind {node.kind}.", span=span, fix='write "inner" or "left".')
     check_names((*left.columns, *right.columns), span)
     pairs = check_pairs(node.equal, left, right, span)
     check_join(left, right, pairs, node.kind, catalog, span)
     once = [at_most_one(pairs, index, left, right) for index in (0, 1)]
+    check_scalar(right, once[1], span)
     both = left.private and right.private
     joins = check_joins(left.joins + right.joins + (both and not any(once)), span)
     other = right.relation
@@ -219,16 +224,21 @@ def _private_joins(node: Relation) -> int:
 def _semi(node: Semi, source: Shape, other: Shape, catalog: Catalog) -> Shape:
     span: Span = node.span
     pairs = check_pairs(node.equal, source, other, span)
-    check_semi(source, other, pairs, catalog, span)
+    listed = check_pairs((node.listed,) if node.listed is not None else (), source, other, span)
+    if not node.negated or unit_pair(listed, source, other):
+        pairs, listed = (*listed, *pairs), ()  # a unit is never NULL: rows without one are nobody's
+    check_semi(source, other, pairs, catalog, span, bool(listed))
     if source.private and other.private:
         pairs = _equated(pairs, source, other, UNIT)
-    relation = Semi(source.relation, other.relation, pairs, node.negated, span=span)
+    relation = Semi(source.relation, other.relation, pairs, node.negated, listed[0] if listed else None, span=span)
     tables = tuple(dict.fromkeys((*source.tables, *other.tables)))
     return replace(source, relation=relation, tables=tables, whole=None, joins=check_joins(source.joins + other.joins, span))
 
 
 def _union(node: Union, catalog: Catalog) -> Shape:
     """All rows of all parts: one unit may bring what it brings to each, so the allowances add up."""
+    if not node.parts:
+        raise QueryError("A union has at least one part.", fix="name the parts.")
     parts = [_relation(part, catalog) for part in node.parts]
     check_union(parts, first_table(node))
     columns = {}

@@ -10,14 +10,29 @@ from dither.query.function import family
 from dither.query.functions import columns
 from dither.query.infer import Facts, facts, typed
 from dither.query.nodes import Aggregate, Column, Expression, Named, Order, Query
-from dither.query.shapes import BY_UNIT, Shape
+from dither.query.shapes import BY_UNIT, SCALAR, Shape
 
 _COUNTS = ("count", "count_distinct", "count_units")
+_NUMBERS = ("sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop", "median", "quantile", "min", "max", "clipped")
+PRIVATE = (*_COUNTS, *_NUMBERS)
+PER_UNIT = ("count", "count_distinct", "sum", "avg", "min", "max", "bool_or", "bool_and")
+
+
+def check_functions(asked: tuple[Aggregate, ...], known: tuple[str, ...]) -> None:
+    """Aggregates that there are, with what they need, also where a question is built by hand from nodes."""
+    for each in asked:
+        if each.function not in known:
+            raise QueryError(f"{each.function} cannot stand here.", span=each.span, fix=f"use one of {', '.join(known)}.")
+        if each.argument is None and each.function not in ("count", "count_units"):
+            raise QueryError(f"{each.function} needs an argument.", span=each.span, fix="give it an expression.")
+        if each.function == "quantile" and (each.parameter is None or not 0 < each.parameter < 1):
+            raise QueryError("quantile needs a share above 0 and below 1.", span=each.span, fix="give it a parameter.")
 
 
 def keys(named: tuple[Named, ...], source: Shape) -> tuple[Named, ...]:
     """The keys of the private aggregate, with kinds that can be keys."""
     for key in named:
+        known = facts(key.expression, source.scope)
         units = sorted(name for name in columns(key.expression) if source.columns[name].unit)
         if units:
             raise QueryError(
@@ -25,7 +40,7 @@ def keys(named: tuple[Named, ...], source: Shape) -> tuple[Named, ...]:
                 span=key.expression.span,
                 fix="group by something many people share; to aggregate per person, do it in a subquery.",
             )
-        check_key(facts(key.expression, source.scope), key.expression)
+        check_key(known, key.expression)
     return tuple(Named(key.name, typed(key.expression, source.scope)) for key in named)
 
 
@@ -111,6 +126,8 @@ def described(kind: str) -> str:
 
 def short(expression: Expression) -> str:
     """A column by its own name, anything longer as three dots."""
+    if isinstance(expression, Column) and expression.name.startswith(SCALAR):
+        return "(SELECT ...)"
     return expression.name.rsplit(".", 1)[-1] if isinstance(expression, Column) else "..."
 
 

@@ -12,8 +12,8 @@ from fractions import Fraction
 from dither.errors import QueryError
 from dither.query.infer import Facts, facts, typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation
-from dither.query.resolve_aggregates import check_key, described, short
-from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, constant, held, said, size
+from dither.query.resolve_aggregates import PER_UNIT, check_functions, check_key, described, short
+from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, SCALAR, Known, Shape, check_names, constant, held, said, size
 from dither.query.work import UNIT
 
 _LOOSE = ("count", "count_distinct", "sum")  # their bounds count max_rows rows, and a unit may have more
@@ -62,6 +62,7 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
 
 def _check_parts(node: PerUnit, source: Shape) -> None:
     check_names([key.name for key in node.keys] + [each.name for each in node.aggregates], node.span)
+    check_functions(node.aggregates, PER_UNIT)
     arguments = [each.argument for each in node.aggregates if each.argument is not None]
     size([*(key.expression for key in node.keys), *arguments], source, node.span)
 
@@ -83,7 +84,7 @@ def _public(node: PerUnit, source: Shape) -> Shape:
 
 
 def _is_unit(expression: Expression, source: Shape) -> bool:
-    return isinstance(expression, Column) and source.columns[expression.name].unit
+    return isinstance(expression, Column) and expression.name in source.columns and source.columns[expression.name].unit
 
 
 def _origin(expression: Expression, source: Shape) -> Known:
@@ -95,6 +96,13 @@ def _origin(expression: Expression, source: Shape) -> Known:
 def _check_unit(node: PerUnit, source: Shape) -> None:
     place = "GROUP BY" if node.aggregates else "SELECT"
     what = "aggregates" if node.aggregates else "looks for distinct rows"
+    scalar = [key.name for key in node.keys] == [f"{SCALAR} key"]
+    if scalar and source.protects == BY_UNIT and not _is_unit(node.keys[0].expression, source):
+        raise QueryError(
+            "This subquery would put an exact number about other people into each row.",
+            span=node.span,
+            fix=f"equate the unit ({source.root[1] if source.root else 'the unit column'}) of both sides in its WHERE.",
+        )
     if [key.name for key in node.keys] == ["#one"]:
         raise QueryError(
             "This subquery would put an exact number about people into the question.",

@@ -17,7 +17,7 @@ from dither.query.work import UNIT
 
 PUBLIC, BY_ROW, BY_UNIT = "public", "by row", "by unit"
 MOST_SIZE = 20_000  # engines write computed columns out where they are used, so a short text could become very long
-_SCALARS = ("#one", "#scalar")  # what sql_scalars.py names; nothing here takes such a name
+SCALAR = "#subquery"  # what sql_scalars.py names begins with this, or with "#one"; nothing here takes such a name
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def check_names(names: Iterable[str], span: Span = None) -> None:
     A column named like the unit would take its place, and rows would be bounded per whatever it holds.
     """
     counted = Counter(names)
-    kept = [name for name in counted if name.startswith("#") and not name.startswith(_SCALARS)]
+    kept = [name for name in counted if name.startswith("#") and not name.startswith(("#one", SCALAR))]
     if kept:
         raise QueryError(f"# cannot begin a name, and {kept[0]} does.", span=span, fix="choose another name.")
     twice = [name for name, times in counted.items() if times > 1]
@@ -129,7 +129,9 @@ def check_names(names: Iterable[str], span: Span = None) -> None:
 
 def scanned(node: Scan, catalog: Catalog) -> Shape:
     """A table of the catalog; if it protects a unit, with the unit as a column of its own."""
-    table = catalog.tables[node.table]
+    table = catalog.tables.get(node.table)
+    if table is None:
+        raise QueryError(f"There is no table {node.table}.", span=node.span, fix="name a table of the catalog.")
     columns = {
         f"{node.alias}.{name}": Known(
             _facts(table, name, catalog), False, (node.table, name), _is_unique(node.table, name, catalog), _sure(table, name)

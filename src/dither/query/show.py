@@ -102,7 +102,11 @@ def _lines(node: Relation) -> list[str]:
         return [f"{node.kind} join on {_pairs(node.equal)}", *_under(node.left), *_under(node.right)]
     if isinstance(node, Semi):
         word = "without" if node.negated else "with"
-        return [f"{word} partner on {_pairs(node.equal)}", *_under(node.source), *_under(node.other)]
+        head = f"{word} partner on {_pairs(node.equal)}"
+        if node.listed is not None:
+            x, y = map(show_expression, node.listed)
+            head = f"{x} not in {y}" + (f" of partners on {_pairs(node.equal)}" if node.equal else "")
+        return [head, *_under(node.source), *_under(node.other)]
     return ["union", *(line for part in _parts(node) for line in _under(part))]
 
 

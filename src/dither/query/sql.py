@@ -43,8 +43,7 @@ def question(tree: exp.Expr, context: Context) -> Query:
         raise refuse(scope, tree, "SELECT DISTINCT is not supported.", "leave DISTINCT out: groups are distinct.")
     only(scope, tree, "expressions from_ joins where group having order limit offset with_", "SELECT")
     context = with_ctes(tree, context)
-    source = rows(tree, context)
-    here = Scope(context.text, source.fields, "in SELECT")
+    source, here = rows(tree, context)
     if not any(has_aggregate(item) for item in tree.expressions) and not tree.args.get("having"):
         raise _no_aggregate(tree, here)
     grouping = group(tree, here, per_unit=False)

@@ -142,6 +142,8 @@ class Grouping:
         def look(part: exp.Expr) -> Expression | None:
             if is_aggregate(part):
                 return self.add(part, wanted if part is node else "")
+            if isinstance(part, exp.Subquery):
+                return self._value(part, here)
             if isinstance(part, exp.Column) and aliases:
                 named = self._alias(part, here)
                 if named is not None:
@@ -152,10 +154,23 @@ class Grouping:
 
         return expression(node, here, look)
 
+    def _value(self, part: exp.Subquery, here: Scope) -> Expression:
+        """A subquery that stands for a value of a row: above a GROUP BY it must be a key."""
+        value = here.values.get(id(part))
+        for key in self.keys:
+            if same(key.expression, value):
+                return Column(key.name, span=place(here.text, part))
+        raise refuse(
+            here,
+            part,
+            "This subquery is neither grouped by nor inside an aggregate, so it has no single value per group.",
+            "put it inside an aggregate such as AVG((SELECT ...)), or add it to GROUP BY.",
+        )
+
     def _key(self, part: exp.Expr, here: Scope, aliases: bool) -> Expression | None:
         if isinstance(part, exp.Column) or not list(part.find_all(exp.Column)):
             return self._grouped_column(part, here) if isinstance(part, exp.Column) else None
-        if aliases and any(not candidates(name, here) for name in part.find_all(exp.Column)):
+        if aliases and any(not candidates(name, here) for name in _own_columns(part)):
             return None  # it names an output of SELECT, so it cannot be spelled over rows
         value = expression(part, here)
         for key in self.keys:
@@ -192,6 +207,15 @@ class Grouping:
             number += 1
             name = f"{wanted}_{number}"
         return name
+
+
+def _own_columns(node: exp.Expr) -> list[exp.Column]:
+    """The columns named in the node, not counting its subqueries."""
+    if isinstance(node, (exp.Select, exp.Subquery)):
+        return []
+    if isinstance(node, exp.Column):
+        return [node]
+    return [found for part in node.iter_expressions() for found in _own_columns(part)]
 
 
 def natural(found: Aggregate) -> str:

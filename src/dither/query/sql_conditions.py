@@ -1,4 +1,8 @@
-"""WHERE: plain conditions filter, IN (SELECT ...) and EXISTS (SELECT ...) become semi-joins."""
+"""WHERE: plain conditions filter, IN (SELECT ...) and EXISTS (SELECT ...) become semi-joins.
+
+A subquery may name columns of the row it is read for (the outer row) in one way: by an equality of its own in its WHERE.
+Whether such an equality keeps people apart is judged in legality.py.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +13,40 @@ from dither.query.nodes import Call, Column, Expression, Filter, Relation, Semi
 from dither.query.sql_aggregates import has_aggregate
 from dither.query.sql_expressions import expression
 from dither.query.sql_joins import Pair, conjuncts, joined_tables
-from dither.query.sql_scalars import with_scalars
+from dither.query.sql_scalars import Inner, with_scalars
 from dither.query.sql_tables import Context, with_ctes
 
 SUBQUERY = "subquery"
 
 
-def keep(source: Source, clause: exp.Expr | None, context: Context) -> Source:
-    """The source with the conditions of WHERE applied: filters first, then semi-joins."""
+def inner(node: exp.Select, outer: Scope, context: Context) -> Inner:
+    """WITH, FROM, JOIN and WHERE of a subquery, and the equalities between its rows and the outer row."""
+    return kept(node, outer, with_ctes(node, context))
+
+
+def kept(node: exp.Select, outer: Scope, context: Context) -> Inner:
+    """FROM, JOIN and WHERE: filters first, then semi-joins."""
+    source = joined_tables(node, context)
+    scope = Scope(context.text, source.fields, "in WHERE", outer.fields)
+    clause = node.args.get("where")
     if clause is None:
-        return source
+        return Inner(source, scope, (), context)
     only(context.scope, clause, "this", "WHERE")
-    scope = Scope(context.text, source.fields, "in WHERE")
     plain, nested = _split(clause.this)
-    relation, values = with_scalars(source, plain, context)
-    relation = filtered(relation, [expression(part, scope, values) for part in plain])
+    pairs: list[Pair] = []
+    conditions: list[exp.Expr] = []
+    for part in plain:
+        pair = _correlation(part, outer, scope)
+        if pair is None:
+            conditions.append(part)
+        else:
+            pairs.append(pair)
+    compared = [node.this for node, _ in map(_bare, nested) if isinstance(node, exp.In)]
+    relation, filled = with_scalars(source, [*conditions, *compared], scope, context, inner)
+    relation = filtered(relation, [expression(part, filled) for part in conditions])
     for part in nested:
-        relation = _semi(relation, part, scope, context)
-    return Source(relation, source.fields)
+        relation = _semi(relation, part, filled, context)
+    return Inner(Source(relation, source.fields), scope, tuple(pairs), context)
 
 
 def filtered(relation: Relation, conditions: list[Expression]) -> Relation:
@@ -67,58 +87,54 @@ def _semi(relation: Relation, part: exp.Expr, scope: Scope, context: Context) ->
     if not isinstance(node, exp.In):
         raise refuse(scope, part, "This condition cannot be read.", "write it with AND, IN and EXISTS.")
     only(scope, node, "this query", "IN")
+    other, pairs, item = _listed(node, scope, context)
+    pair, span = (expression(node.this, scope), item), place(scope.text, node)
     if negated:
-        raise refuse(
-            scope,
-            node,
-            "NOT IN (SELECT ...) keeps nothing at all as soon as one NULL is in the subquery.",
-            "write NOT EXISTS (SELECT 1 FROM ... WHERE inner column = outer column).",
-        )
-    value = expression(node.this, scope)
-    _check_uncorrelated(node.args["query"], scope)
-    other = context.subquery(node.args["query"], context, SUBQUERY)
+        return Semi(relation, other, pairs, True, pair, span=span)
+    return Semi(relation, other, (pair, *pairs), False, span=span)
+
+
+def _listed(node: exp.In, scope: Scope, context: Context) -> tuple[Relation, tuple[Pair, ...], Expression]:
+    """The rows of the subquery of IN, what equates them with the outer row, and the one value each of them lists."""
+    query = node.args["query"]
+    select = query.this if isinstance(query, exp.Subquery) and not query.args.get("with_") else query
+    if isinstance(select, exp.Select) and select.args.get("distinct"):
+        raise refuse(scope, query, "DISTINCT is not needed in the subquery of IN.", "leave DISTINCT out.")
+    if isinstance(select, exp.Select) and _plain(select):
+        found = inner(select, scope, context)
+        item = select.expressions[0].unalias()
+        relation, filled = with_scalars(found.source, [item], found.scope, found.context, inner)
+        return relation, found.pairs, expression(item, filled.at("in SELECT"))
+    other = context.subquery(query, context, SUBQUERY)
     if len(other.fields) != 1:
         raise refuse(scope, node, "The subquery of IN must have just one column.", "select one column.")
-    return Semi(relation, other.relation, ((value, Column(other.fields[0].name)),), False, span=place(scope.text, node))
+    return other.relation, (), Column(other.fields[0].name)
 
 
-def _check_uncorrelated(query: exp.Expr, scope: Scope) -> None:
-    inner = query.this if isinstance(query, exp.Subquery) else query
-    if isinstance(inner, exp.Select) and inner.args.get("distinct"):
-        raise refuse(scope, query, "DISTINCT is not needed in the subquery of IN.", "leave DISTINCT out.")
+def _plain(select: exp.Select) -> bool:
+    """One expression of rows: no star, no aggregate, no clause that stands for more."""
+    items = select.expressions
+    clauses = {key for key, value in select.args.items() if value} - {"expressions", "from_", "joins", "where", "with_"}
+    return len(items) == 1 and not clauses and items[0].find(exp.Star) is None and not has_aggregate(items[0])
 
 
 def _exists(relation: Relation, node: exp.Expr, negated: bool, scope: Scope, context: Context) -> Relation:
-    inner = node.this.this if isinstance(node.this, exp.Subquery) else node.this
-    if not isinstance(inner, exp.Select):
+    select = node.this.this if isinstance(node.this, exp.Subquery) else node.this
+    if not isinstance(select, exp.Select):
         raise refuse(scope, node, "EXISTS needs a plain SELECT.", "write EXISTS (SELECT 1 FROM ... WHERE ...).")
-    only(scope, inner, "expressions from_ joins where with_", "EXISTS")
-    if any(has_aggregate(item) for item in inner.expressions):
+    only(scope, select, "expressions from_ joins where with_", "EXISTS")
+    if any(has_aggregate(item) for item in select.expressions):
         raise refuse(scope, node, "EXISTS over an aggregate is always true.", "write EXISTS (SELECT 1 FROM ... WHERE ...).")
-    context = with_ctes(inner, context)
-    source = joined_tables(inner, context)
-    inside = Scope(context.text, source.fields, "in WHERE")
-    clause = inner.args.get("where")
-    plain, nested = _split(clause.this) if clause is not None else ([], [])
-    pairs: list[Pair] = []
-    conditions: list[Expression] = []
-    for part in plain:
-        pair = _correlation(part, scope, inside)
-        if pair is not None:
-            pairs.append(pair)
-        else:
-            conditions.append(expression(part, inside))
-    other = filtered(source.relation, conditions)
-    for part in nested:
-        other = _semi(other, part, inside, context)
-    if not pairs:
+    found = inner(select, scope, context)
+    if not found.pairs:
         raise refuse(
             scope,
             node,
             "EXISTS must equate a column of its subquery with a column of the outer question.",
             "add a condition such as v.person_id = p.person_id to its WHERE.",
         )
-    return Semi(relation, other, tuple(pairs), negated, span=place(scope.text, node) or place(scope.text, inner))
+    span = place(scope.text, node) or place(scope.text, select)
+    return Semi(relation, found.source.relation, found.pairs, negated, span=span)
 
 
 def _correlation(part: exp.Expr, outer: Scope, inside: Scope) -> Pair | None:

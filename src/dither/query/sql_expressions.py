@@ -24,6 +24,7 @@ _FALSE = Literal(False)
 def expression(node: exp.Expr, scope: Scope, replace: Replace | None = None) -> Expression:
     """The expression a node of sqlglot means, or a refusal that points at what is not supported."""
     replaced = replace(node) if replace else None
+    replaced = scope.values.get(id(node)) if replaced is None else replaced
     if replaced is not None:
         return replaced
     if isinstance(node, exp.Column):
@@ -46,7 +47,7 @@ def _unknown(node: exp.Expr, scope: Scope) -> Exception:
         return refuse(
             scope,
             node,
-            "A subquery can stand inside an expression only in WHERE, as one aggregate of a public table.",
+            "A subquery can stand for a value only in WHERE, in GROUP BY and inside an aggregate.",
             "join it, or use IN (SELECT ...) or EXISTS (SELECT ...) as a condition of its own in WHERE.",
         )
     if isinstance(node, (exp.Exists, exp.In)):

@@ -1,38 +1,73 @@
-"""Scalar subqueries in WHERE: one aggregate over a public table, such as age > (SELECT AVG(limit) FROM regions).
+"""Subqueries that stand for a value: one aggregate of a public table, or of the rows of the person that a row belongs to.
 
-The public table is aggregated to one row and joined to every row. Where it is empty, the row is missing: then its aggregates
-are NULL and its counts 0, as SQL has it. An aggregate over private rows is refused in resolve_per_unit.py: it would be
-an exact number that depends on other people.
+    age > (SELECT AVG(limit) FROM regions)        (SELECT COUNT(*) FROM visits v WHERE v.person_id = p.person_id) > 3
+
+The subquery's rows are aggregated to one row for each value of the column that is equated with the outer row (to one
+row in all if none is), and that row is left-joined to the outer one. Where there is no such row, its aggregates are NULL
+and its counts 0, as SQL has it. Whose rows may be aggregated is judged in resolve_per_unit.py and legality.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dither.query.names import Source, only, place, refuse
+from dither.query.names import Scope, Source, only, place, refuse
 from dither.query.nodes import Call, Column, Compute, Expression, Join, Literal, Named, PerUnit, Relation
-from dither.query.sql_aggregates import has_aggregate
-from dither.query.sql_expressions import Replace
-from dither.query.sql_tables import Context
+from dither.query.sql_aggregates import Grouping, has_aggregate
+from dither.query.sql_joins import Pair
+from dither.query.sql_tables import Context, check_below
 
-_ONE = "#one"  # no name in a question begins so; resolve_per_unit.py knows a subquery that stands for a value by it
+_ONE = "#one"  # no name in a question begins so; resolve_per_unit.py knows a subquery that stands for a value by these two
+_KEY = "#subquery key"
 
 
-def with_scalars(source: Source, conditions: list[exp.Expr], context: Context) -> tuple[Relation, Replace | None]:
-    """The source's relation with the subqueries of the conditions joined to it, and what each of them stands for."""
-    found = [node for condition in conditions for node in _subqueries(condition)]
-    if not found:
-        return source.relation, None
-    values: dict[int, Expression] = {}
-    own = f"{_ONE} {len(context.scans)}"
-    named = (*(Named(field.name, Column(field.name)) for field in source.fields), Named(own, Literal(1)))
-    relation: Relation = Compute(source.relation, named)
-    for node in found:
-        relation, values[id(node)] = _joined(relation, own, node, context)
-    return relation, lambda node: values.get(id(node))
+@dataclass(frozen=True)
+class Inner:
+    """The rows of a subquery, what names mean in its SELECT, and (outer, inner) expressions that must be equal."""
+
+    source: Source
+    scope: Scope
+    pairs: tuple[Pair, ...]
+    context: Context
+
+
+Reader = Callable[[exp.Select, Scope, Context], Inner]
+
+
+@dataclass(frozen=True)
+class _Scalar:
+    """An aggregation to one row per key, what the key equals outside, and the value over the aggregates' names."""
+
+    rows: PerUnit
+    outside: Expression
+    value: Expression
+
+
+def with_scalars(
+    source: Source, nodes: Sequence[exp.Expr], scope: Scope, context: Context, read: Reader
+) -> tuple[Relation, Scope]:
+    """The source's relation with the subqueries of the nodes joined to it; the scope then says what each stands for."""
+    subqueries = [found for node in nodes for found in _subqueries(node)]
+    if not subqueries:
+        return source.relation, scope
+    own = Column(f"{_ONE} {len(context.scans)}")
+    scalars, numbers = [], []
+    for node in subqueries:
+        scalars.append(_read(node, own, scope, context, read))
+        numbers.append(len(context.scans))  # each subquery names a table, so no two here have the same number
+    relation = source.relation
+    if any(scalar.outside is own for scalar in scalars):
+        named = (*(Named(field.name, Column(field.name)) for field in source.fields), Named(own.name, Literal(1)))
+        relation = Compute(relation, named)
+    values: dict[_Scalar, Expression] = {}  # the same subquery written twice is joined once
+    for scalar, number in zip(scalars, numbers, strict=True):
+        if scalar not in values:
+            relation, values[scalar] = _joined(relation, scalar, f"#subquery {number}.")
+    found = {id(node): values[scalar] for node, scalar in zip(subqueries, scalars, strict=True)}
+    return relation, replace(scope, values={**scope.values, **found})
 
 
 def _subqueries(node: exp.Expr) -> list[exp.Subquery]:
@@ -44,27 +79,56 @@ def _subqueries(node: exp.Expr) -> list[exp.Subquery]:
     return [found for part in node.iter_expressions() for found in _subqueries(part)]
 
 
-def _joined(relation: Relation, own: str, node: exp.Subquery, context: Context) -> tuple[Relation, Expression]:
-    inner, span = node.this, place(context.text, node)
-    plain = isinstance(inner, exp.Select) and len(inner.expressions) == 1 and has_aggregate(inner.expressions[0])
-    if not plain or any(inner.args.get(clause) for clause in ("group", "having", "distinct")):
+def _read(node: exp.Subquery, own: Column, scope: Scope, context: Context, read: Reader) -> _Scalar:
+    select = _one_aggregate(node, context)
+    found = read(select, scope, context)
+    if len(found.pairs) > 1:
+        raise refuse(
+            context.scope,
+            node,
+            "A subquery that stands for a value may equate one column with the outer question, and this equates more.",
+            "equate the unit only, or join the table and aggregate outside.",
+        )
+    item = select.expressions[0].unalias()
+    relation, filled = with_scalars(found.source, [item], found.scope, found.context, read)
+    grouping = Grouping(filled.at("in SELECT"), per_unit=True)
+    value = grouping.above(item, "in SELECT", False)
+    outside, inside = found.pairs[0] if found.pairs else (own, Literal(1))
+    key = Named(_KEY if found.pairs else _ONE, inside)
+    span = place(context.text, node)
+    return _Scalar(PerUnit(relation, (key,), tuple(grouping.aggregates), span=span), outside, value)
+
+
+def _one_aggregate(node: exp.Subquery, context: Context) -> exp.Select:
+    inner: exp.Expr = node
+    while isinstance(inner, exp.Subquery):
+        only(context.scope, inner, "this", "A subquery that stands for a value")
+        inner = inner.this
+    if not isinstance(inner, exp.Select) or not _is_one_value(inner):
         raise refuse(
             context.scope,
             node,
             "A subquery that stands for a value is one aggregate, without GROUP BY.",
-            "write (SELECT MAX(x) FROM a public table), or join it.",
+            "write (SELECT MAX(x) FROM a public table), or per person: WHERE v.person_id = p.person_id; or join it.",
         )
-    only(context.scope, node, "this", "A subquery")
-    source = context.subquery(node, context, "#scalar").relation
-    if not isinstance(source, Compute) or not isinstance(source.source, PerUnit):
-        raise TypeError("an aggregating subquery is a computation over an aggregation")
-    prefix = f"#scalar {len(context.scans)} "  # each subquery names a table, so no two have the same number
-    one_row = replace(source.source, keys=(Named(_ONE, Literal(1)),), span=span)
-    names = {each.name: f"{prefix}{each.name}" for each in one_row.aggregates}
-    columns = [Named(f"{prefix}{_ONE}", Column(_ONE)), *(Named(new, Column(old)) for old, new in names.items())]
-    joined = Join(relation, Compute(one_row, tuple(columns)), ((Column(own), Column(f"{prefix}{_ONE}")),), "left", span=span)
-    counts = frozenset(each.name for each in one_row.aggregates if each.function == "count")
-    return joined, _over(source.columns[0].expression, names, counts)
+    check_below(inner, context)
+    return inner
+
+
+def _is_one_value(node: exp.Select) -> bool:
+    grouped = any(node.args.get(clause) for clause in ("group", "having", "distinct"))
+    return len(node.expressions) == 1 and has_aggregate(node.expressions[0]) and not grouped
+
+
+def _joined(relation: Relation, scalar: _Scalar, prefix: str) -> tuple[Relation, Expression]:
+    rows, span = scalar.rows, scalar.rows.span
+    key = rows.keys[0].name
+    names = {each.name: f"{prefix}{each.name}" for each in rows.aggregates}
+    columns = [Named(f"{prefix}{key}", Column(key)), *(Named(new, Column(old)) for old, new in names.items())]
+    pair = scalar.outside, Column(f"{prefix}{key}", span=span)
+    joined = Join(relation, Compute(rows, tuple(columns)), (pair,), "left", span=span)
+    counts = frozenset(each.name for each in rows.aggregates if each.function in ("count", "count_distinct"))
+    return joined, _over(scalar.value, names, counts)
 
 
 def _over(value: Expression, names: Mapping[str, str], counts: frozenset[str]) -> Expression:

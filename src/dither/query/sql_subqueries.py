@@ -7,10 +7,10 @@ from sqlglot import exp
 from dither.query.names import Field, Scope, Source, matching, only, place, refuse, spelled
 from dither.query.nodes import Column, Compute, Expression, Filter, Named, PerUnit, Relation, Union
 from dither.query.sql_aggregates import Grouping, has_aggregate
-from dither.query.sql_conditions import keep
+from dither.query.sql_conditions import inner, kept
 from dither.query.sql_expressions import expression
-from dither.query.sql_joins import joined_tables
-from dither.query.sql_tables import Context, with_ctes
+from dither.query.sql_scalars import with_scalars
+from dither.query.sql_tables import Context, check_below, with_ctes
 
 
 def select(node: exp.Expr, context: Context, alias: str) -> Source:
@@ -22,10 +22,9 @@ def select(node: exp.Expr, context: Context, alias: str) -> Source:
         return _union(node, context, alias)
     if not isinstance(node, exp.Select):
         raise refuse(context.scope, node, "Only SELECT and UNION ALL can stand here.", "write a SELECT.")
-    _check_below(node, context)
+    check_below(node, context)
     context = with_ctes(node, context)
-    source = rows(node, context)
-    scope = Scope(context.text, source.fields, "in SELECT")
+    source, scope = rows(node, context)
     if node.args.get("group") or node.args.get("having") or any(has_aggregate(item) for item in node.expressions):
         return _per_unit(node, source, scope, alias)
     outputs = _outputs(node, scope)
@@ -35,18 +34,6 @@ def select(node: exp.Expr, context: Context, alias: str) -> Source:
         only(scope, node.args["distinct"], "", "DISTINCT")
         return Source(PerUnit(source.relation, named, (), span=keyword(context.text, "DISTINCT")), fields)
     return Source(Compute(source.relation, named), fields)
-
-
-def _check_below(node: exp.Select, context: Context) -> None:
-    for clause, word in (("limit", "LIMIT"), ("offset", "OFFSET"), ("order", "ORDER BY")):
-        if node.args.get(clause) is not None:
-            raise refuse(
-                context.scope,
-                node.args[clause],
-                f"{word} inside a subquery picks rows by comparing people, so one person could change which others count.",
-                f"leave {word} out of the subquery; it may stand at the end of the whole question.",
-            )
-    only(context.scope, node, "expressions from_ joins where group having with_ distinct", "A subquery")
 
 
 def _union(node: exp.Union, context: Context, alias: str) -> Source:
@@ -176,9 +163,13 @@ def _aliases(node: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
     return [output_name(item, scope) for item in node.expressions if isinstance(item, exp.Alias)]
 
 
-def rows(node: exp.Select, context: Context) -> Source:
-    """FROM, JOIN and WHERE of one SELECT."""
-    return keep(joined_tables(node, context), node.args.get("where"), context)
+def rows(node: exp.Select, context: Context) -> tuple[Source, Scope]:
+    """FROM, JOIN and WHERE of one SELECT, and what names and subqueries mean in its other clauses."""
+    found = kept(node, context.scope, context)
+    clauses = [node.args.get(clause) for clause in ("group", "having", "order")]
+    parts = [*node.expressions, *(clause for clause in clauses if clause is not None)]
+    relation, scope = with_scalars(found.source, parts, found.scope.at("in SELECT"), context, inner)
+    return Source(relation, found.source.fields), scope
 
 
 def keyword(text: str, word: str) -> tuple[int, int] | None:

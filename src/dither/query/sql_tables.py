@@ -49,6 +49,19 @@ def with_ctes(node: exp.Expr, context: Context) -> Context:
     return context
 
 
+def check_below(node: exp.Select, context: Context) -> None:
+    """A SELECT below the private aggregate has only clauses that look at each row, or each group, by itself."""
+    for clause, word in (("limit", "LIMIT"), ("offset", "OFFSET"), ("order", "ORDER BY")):
+        if node.args.get(clause) is not None:
+            raise refuse(
+                context.scope,
+                node.args[clause],
+                f"{word} inside a subquery picks rows by comparing people, so one person could change which others count.",
+                f"leave {word} out of the subquery; it may stand at the end of the whole question.",
+            )
+    only(context.scope, node, "expressions from_ joins where group having with_ distinct", "A subquery")
+
+
 def named_table(node: exp.Expr, context: Context) -> Source:
     """A table of the catalog, a CTE, or a subquery, under its alias."""
     scope = context.scope
