@@ -1,0 +1,116 @@
+"""Whether a question may be asked: every rule, on values read inside one transaction. Nothing here looks at rows."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from dither.errors import ArgumentError, BudgetError, LedgerError
+from dither.ledger.asked import Declaration, Request
+from dither.ledger.state import History, Terms, shown
+from dither.privacy.either import GRID, Caps, Sums
+
+
+def in_force(terms: Terms | None, request: Request) -> Terms:
+    """The declaration in force, if the question was planned with it and its analyst and price are among the declared."""
+    if terms is None:
+        raise LedgerError("This ledger has no catalog yet.", fix="open the catalog with it: dt.open(catalog, ledger=…).")
+    now = (terms.catalog, terms.snapshot, terms.neighbours)
+    if now != (request.catalog_hash, request.snapshot, request.neighbours):
+        raise LedgerError(
+            "The catalog was changed while this session was open.", fix="open the catalog again; what was spent stays spent."
+        )
+    if terms.analysts is not None and request.analyst not in terms.analysts:
+        raise ArgumentError(
+            f"{request.analyst} is none of the catalog's analysts.",
+            fix="name yourself as the curator declared you, or ask the curator to add the name to `analysts`.",
+        )
+    if terms.per_query is not None and request.charge.epsilon > terms.per_query:
+        raise BudgetError(
+            f"One question may cost at most ε = {shown(terms.per_query, up=False)} in this catalog, "
+            f"and this one costs ε = {shown(request.charge.epsilon, up=True)}."
+        )
+    return terms
+
+
+def charged(caps: Caps, total: Sums, request: Request) -> tuple[Sums, str]:
+    """The sums with this question in them and the rule that admits it, or a refusal that says what is left."""
+    after = total.plus(request.charge)
+    rule = caps.rule(after)
+    if rule is None:
+        raise BudgetError(f"The budget does not allow this question: {cost(request, caps)}; left {left(caps, total)}.")
+    return after, rule
+
+
+def quota(caps: Caps, per_analyst: Fraction | None, used: Sums, request: Request) -> Sums:
+    """One analyst's sums with this question in them, or a refusal. A quota is for fairness: its share of epsilon, or of rho."""
+    after = used.plus(request.charge)
+    if per_analyst is None:
+        return after
+    share = quota_caps(caps, per_analyst)
+    if share.rule(after) is None:
+        raise BudgetError(
+            f"The quota of {request.analyst} does not allow this question: {cost(request, caps)}; "
+            f"left {left(share, used)} of ε = {shown(per_analyst, up=False)}."
+        )
+    return after
+
+
+def quota_caps(caps: Caps, per_analyst: Fraction) -> Caps:
+    """A quota has no delta of its own: the total's counts."""
+    most = Fraction(1)
+    return Caps(per_analyst, most, most, Fraction(0), caps.rho_max * per_analyst / caps.epsilon)
+
+
+def cost(request: Request, caps: Caps) -> str:
+    charge = request.charge
+    parts = [f"ε = {shown(charge.epsilon, up=True)}"] + ([f"δ = {shown(charge.delta, up=True)}"] if charge.delta else [])
+    if caps.rho_max and charge.rho is not None:
+        parts.append(f"or ρ = {shown(charge.rho, up=True)}")
+    return "it costs " + ", ".join(parts)
+
+
+def left(caps: Caps, sums: Sums) -> str:
+    """What is left of each sum. A sum that was exceeded, while the other one admitted questions, has nothing left."""
+    parts = [f"ε = {_left(caps.epsilon, sums.epsilon)}"]
+    if caps.delta_sums and caps.delta_sums != 1:
+        parts.append(f"δ = {_left(caps.delta_sums, sums.delta)}")
+    if caps.rho_max:
+        parts.append(f"or ρ = {'0' if sums.unstated else _left(caps.rho_max, sums.rho)}")
+    return ", ".join(parts)
+
+
+def _left(cap: Fraction, used: int) -> str:
+    return shown(max(Fraction(0), cap - Fraction(used, GRID)), up=False)
+
+
+def unchanged(caps: Caps, history: History | None, declared: Declaration) -> None:
+    """What a later catalog may not change: the budget, and whom a table with history protects."""
+    if (caps.epsilon, caps.delta) != (declared.epsilon, declared.delta):
+        raise LedgerError(
+            "The catalog's budget is not the one this ledger was opened with "
+            f"(ε = {shown(caps.epsilon, up=False)}, δ = {shown(caps.delta, up=False)}).",
+            fix="declare the old budget again: it is for ever, and a new ledger is a new promise about the same people.",
+        )
+    if history is None:
+        return
+    if history.neighbours != declared.neighbours:
+        raise LedgerError(
+            f"The catalog's neighbour relation was {history.neighbours!r} and is {declared.neighbours!r} now: "
+            "losses under different relations do not add.",
+            fix="declare the old relation again.",
+        )
+    for table, unit in sorted(history.tables.items()):
+        now = declared.units.get(table, unit)
+        if now != unit:
+            raise LedgerError(
+                f"The unit of {table} was {unit!r} when questions were answered and is {now!r} now: "
+                "what was promised to the old unit cannot be counted for the new one.",
+                fix="declare the old unit again.",
+            )
+
+
+def noted(history: History | None, terms: Terms, request: Request) -> History:
+    """The history with this question's tables in it."""
+    tables = history.tables if history else {}
+    added = {name: terms.units.get(name, request.unit) for name in request.tables if name not in tables}
+    return History(terms.neighbours, tables | added)

@@ -1,0 +1,84 @@
+"""The curator's key: signs entries and receipts, so that nobody else can write a ledger that verifies.
+
+Ed25519. The private half is a file beside the ledger, readable by its owner only; the public half is in the ledger and may
+be given to anyone.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization as form
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from dither.errors import LedgerError
+
+
+class Key:
+    """The private half."""
+
+    def __init__(self, private: Ed25519PrivateKey) -> None:
+        self._private = private
+        self.public = private.public_key().public_bytes(form.Encoding.Raw, form.PublicFormat.Raw).hex()
+
+    @classmethod
+    def new(cls) -> Key:
+        return cls(Ed25519PrivateKey.generate())
+
+    @classmethod
+    def create(cls, path: Path) -> Key:
+        """A new key in a new file, on the disk before it is used; a key that is there already is kept and returned."""
+        made = cls.new()
+        text = made._private.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+        try:
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return cls.read(path)
+        except OSError:
+            raise LedgerError(
+                f"The key file {path.name} cannot be made.", fix="give this user write access to its folder."
+            ) from None
+        with os.fdopen(file, "wb") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        return made
+
+    @classmethod
+    def read(cls, path: Path) -> Key:
+        try:
+            private = form.load_pem_private_key(path.read_bytes(), password=None)
+        except FileNotFoundError:
+            raise LedgerError(
+                f"The ledger's key file {path.name} is missing.",
+                fix="put the curator's key file beside the ledger, or name it: key=…; without it nothing can be signed.",
+            ) from None
+        except OSError:
+            raise LedgerError(f"The key file {path.name} cannot be read.", fix="run as the user who owns it.") from None
+        except (ValueError, TypeError, UnsupportedAlgorithm):
+            private = None
+        if not isinstance(private, Ed25519PrivateKey):
+            raise LedgerError(f"{path.name} is no key of a ledger.", fix="name the file that was made with the ledger.")
+        return cls(private)
+
+    def sign(self, message: str) -> str:
+        return self._private.sign(message.encode("ascii")).hex()
+
+    def __repr__(self) -> str:
+        return f"Key(public {self.public})"
+
+
+def signed(public: str, message: str, signature: str) -> bool:
+    """Whether the signature of the message was made with the private half of `public`."""
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), message.encode("ascii"))
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def entry_message(hash: str) -> str:
+    """What is signed of an entry that is not a receipt's: its hash, which covers all entries before it."""
+    return f"dither ledger entry 1 signature\n{hash}"

@@ -1,0 +1,283 @@
+"""The ledger: register a catalog, reserve a price, commit an answer.
+
+Each of them is one transaction of the store: the checks and the entry they allow cannot be separated. Sums are kept beside
+the entries, so that an ask costs the same after a million others.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, NoReturn
+
+from dither.errors import LedgerError
+from dither.ledger import admission, state
+from dither.ledger.asked import Declaration, Request
+from dither.ledger.entries import (
+    Cancelled,
+    Committed,
+    Declared,
+    Entry,
+    Opened,
+    Record,
+    Replayed,
+    Reserved,
+    found_by,
+    hash_of,
+    parse,
+    shown_to,
+    token_of,
+)
+from dither.ledger.kept import Kept, paid_by, stored_answer
+from dither.ledger.keys import Key, entry_message
+from dither.ledger.receipts import Receipt, issue
+from dither.ledger.reservation import Reservation
+from dither.ledger.state import Head, History, Identity, Terms
+from dither.ledger.store import Row, Store, Transaction
+from dither.privacy.either import Caps, Sums
+
+__all__ = ["Declaration", "Entry", "Head", "Kept", "Ledger", "Receipt", "Request", "Reservation", "Standing"]
+
+BACKWARDS = timedelta(minutes=5)  # a clock that is set back by more than this is not believed
+SPENT = "the price of the question"
+
+
+class Standing(NamedTuple):
+    """What may be spent in all and what was: for everyone together."""
+
+    caps: Caps
+    sums: Sums
+    rule: str | None
+    entries: int
+    head: Head
+
+
+def utc() -> datetime:
+    return datetime.now(UTC)
+
+
+class Ledger:
+    """What has been spent, and the only way to spend. Without a key it can be read, and nothing else."""
+
+    def __init__(self, store: Store, key: Key | None, clock: Callable[[], datetime] = utc) -> None:
+        self._store = store
+        self._key = key
+        self._clock = clock
+        self._identity = Identity.parse(store.get("ledger"), store.name)
+        self._seen = Head()
+        self._guard = threading.Lock()
+        if key is not None and key.public != self._identity.public_key:
+            raise LedgerError(
+                f"This key is not the one {store.name} was made with.", fix="name the key file that was made with the ledger."
+            )
+
+    @property
+    def name(self) -> str:
+        return self._store.name
+
+    @property
+    def public_key(self) -> str:
+        return self._identity.public_key
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    # --- writing ------------------------------------------------------------------------------------------------
+
+    def register(self, declaration: Declaration) -> None:
+        """The catalog is in force from here on. The first one fixes the caps for ever; a later one may not change them."""
+        wanted = Terms.of(declaration).text()
+        if self._store.get("catalog") == wanted:
+            return
+        with self._store.transaction("head", "caps", "catalog", "history") as inside:
+            head, kept = self._head(inside), inside.get("caps")
+            if inside.get("catalog") == wanted:
+                return
+            time = self._time(head)
+            if kept is None:
+                caps = Caps.of(declaration.epsilon, declaration.delta)
+                inside.put("caps", state.caps_text(caps))
+                head, _ = self._add(inside, head, time, Opened(*self._identity, caps))
+            else:
+                admission.unchanged(state.caps(kept), History.parse(inside.get("history")), declaration)
+            terms = Terms.of(declaration)._asdict() | {"text": declaration.text}
+            head, _ = self._add(inside, head, time, Declared(**terms))
+            inside.put("catalog", wanted)
+            inside.put("head", head.text())
+        self._saw(head)
+
+    def reserve(self, request: Request) -> Reservation | Kept:
+        """Pay for the question, or be shown the answer it had before. A refusal charges nothing."""
+        if not request.fresh and (found := self._store.latest(request.digest)) is not None:
+            return self._replay(request, found)
+        secret, analyst = secrets.token_hex(32), f"analyst:{request.analyst}"
+        with self._store.transaction("head", "caps", "catalog", "total", "history", analyst) as inside:
+            head = self._head(inside)
+            terms, caps = self._terms(inside, request)
+            total, rule = admission.charged(caps, state.sums(inside.get("total")), request)
+            used = admission.quota(caps, terms.per_analyst, state.sums(inside.get(analyst)), request)
+            before = History.parse(inside.get("history"))
+            after = admission.noted(before, terms, request)
+            head, entry = self._add(inside, head, self._time(head), _reserved(request, rule, secret))
+            inside.put("head", head.text())
+            inside.put("total", state.sums_text(total))
+            inside.put(analyst, state.sums_text(used))
+            if after != before:
+                inside.put("history", after.text())
+        self._saw(head)
+        return Reservation(self._identity.ledger, entry, head.hash, request, secret)
+
+    def commit(self, reservation: Reservation, payload: str) -> Receipt:
+        """Keep the answer. Once only; if the store fails the answer is not given, and its price stays spent."""
+        secret = reservation.settle(self._identity.ledger, cancel=False)
+        record = Committed(reservation.number, reservation.hash, reservation.request.digest, secret, payload)
+        receipts: list[Receipt] = []
+
+        def sign(entry: Entry, hash: str) -> str:
+            receipts.append(issue(self._signing(), self._identity.ledger, reservation.entry, entry, hash))
+            return receipts[-1].signature
+
+        try:
+            with self._store.transaction("head") as inside:
+                head = self._head(inside)
+                head, _ = self._add(inside, head, self._time(head, strict=False), record, sign)
+                inside.put("head", head.text())
+        except LedgerError as error:
+            raise LedgerError(error.what, where=error.where, fix=error.fix, charged=SPENT) from None
+        self._saw(head)
+        return receipts[-1]
+
+    def cancel(self, reservation: Reservation) -> None:
+        """Give the price back, if the engine was never called. Only the object that reserved can."""
+        secret = reservation.settle(self._identity.ledger, cancel=True)
+        record = Cancelled(reservation.number, reservation.hash, secret)
+        analyst = f"analyst:{reservation.request.analyst}"
+        try:
+            with self._store.transaction("head", "total", analyst) as inside:
+                head = self._head(inside)
+                head, _ = self._add(inside, head, self._time(head, strict=False), record)
+                inside.put("head", head.text())
+                for key in ("total", analyst):
+                    inside.put(key, state.sums_text(state.sums(inside.get(key)).minus(reservation.request.charge)))
+        except LedgerError as error:
+            raise LedgerError(error.what, where=error.where, fix=error.fix, charged=SPENT) from None
+        self._saw(head)
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    def standing(self) -> Standing:
+        found, _ = self._store.state()
+        if "caps" not in found:
+            raise LedgerError(f"The ledger {self.name} has no catalog yet.", fix="open the catalog with it.")
+        caps, sums, head = state.caps(found["caps"]), state.sums(found.get("total")), Head.parse(found.get("head"))
+        return Standing(caps, sums, caps.rule(sums), head.number, head)
+
+    def quota(self, analyst: str) -> Sums:
+        """What one analyst used, answers that were shown again included."""
+        return state.sums(self._store.get(f"analyst:{analyst}"))
+
+    def history(self) -> Iterator[Entry]:
+        return map(parse, self._store.rows())
+
+    def head(self) -> Head:
+        """Where the chain ends; keep its text elsewhere, and a rollback can be detected."""
+        return Head.parse(self._store.get("head"))
+
+    def close(self) -> None:
+        self._store.close()
+
+    # --- steps --------------------------------------------------------------------------------------------------
+
+    def _replay(self, request: Request, row: Row) -> Kept:
+        reserved, asked, payload, receipt = stored_answer(self._store, self._identity, row)
+        analyst, charged = f"analyst:{request.analyst}", False
+        with self._store.transaction("head", "caps", "catalog", analyst) as inside:
+            head = self._head(inside)
+            terms, caps = self._terms(inside, request)
+            paid = reserved.number if asked.analyst == request.analyst else None
+            if paid is None and (seen := inside.latest(shown_to(row.number, request.analyst))) is not None:
+                paid = paid_by(seen)
+            if paid is None:
+                paid, charged = head.number + 1, True
+                used = admission.quota(caps, terms.per_analyst, state.sums(inside.get(analyst)), request)
+                inside.put(analyst, state.sums_text(used))
+            record = Replayed(row.number, row.hash, request.digest, request.analyst, request.charge, paid)
+            head, _ = self._add(inside, head, self._time(head), record)
+            inside.put("head", head.text())
+        self._saw(head)
+        return Kept(payload, receipt, asked.analyst, reserved.time, charged)
+
+    def _terms(self, inside: Transaction, request: Request) -> tuple[Terms, Caps]:
+        terms, caps = inside.get("catalog"), inside.get("caps")
+        found = admission.in_force(Terms.parse(terms) if terms and caps else None, request)
+        return found, state.caps(caps or "")
+
+    def _add(
+        self,
+        inside: Transaction,
+        head: Head,
+        time: str,
+        record: Record,
+        sign: Callable[[Entry, str], str] | None = None,
+    ) -> tuple[Head, Entry]:
+        """The next entry, in the chain and signed."""
+        entry = Entry(head.number + 1, head.hash, secrets.token_hex(16), time, record)
+        body = entry.body
+        hash = hash_of(body)
+        signature = sign(entry, hash) if sign else self._signing().sign(entry_message(hash))
+        inside.append(Row(entry.number, entry.kind, found_by(record), body, hash, signature))
+        return Head(entry.number, hash, time), entry
+
+    def _signing(self) -> Key:
+        if self._key is None:
+            raise LedgerError(f"The ledger {self.name} was opened to be read only.", fix="open it with its key.")
+        return self._key
+
+    def _head(self, inside: Transaction) -> Head:
+        """Where the chain ends, unless that is before what this process has seen: then an older copy was put in place."""
+        head, seen = Head.parse(inside.get("head")), self._seen
+        if head.number < seen.number or (head.number == seen.number and head.hash != seen.hash):
+            raise LedgerError(
+                f"The ledger {self.name} was replaced by an older copy.",
+                fix="put the newest one back; `dither verify --receipt` tells which one has an answer.",
+            )
+        return head
+
+    def _saw(self, head: Head) -> None:
+        with self._guard:
+            if head.number > self._seen.number:
+                self._seen = head
+
+    def _time(self, head: Head, *, strict: bool = True) -> str:
+        """Never earlier than the entry before. An answer that was paid for is not lost to a clock: only reserving is strict."""
+        now = self._clock().astimezone(UTC)
+        text = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        if text >= head.time:
+            return text
+        if strict and datetime.fromisoformat(head.time) - now > BACKWARDS:
+            raise LedgerError(
+                f"This machine's clock is behind the ledger's last entry ({head.time}).", fix="set the clock right."
+            )
+        return head.time
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise LedgerError("A ledger cannot be copied: two copies could each be spent in full.", fix="open it again.")
+
+
+def _reserved(request: Request, rule: str, secret: str) -> Reserved:
+    same = {
+        name: getattr(request, name) for name in ("question", "plan", "snapshot", "analyst", "tables", "unit", "neighbours")
+    }
+    return Reserved(
+        **same,
+        digest=request.digest,
+        catalog=request.catalog_hash,
+        loss=request.charge,
+        rule=rule,
+        mechanisms=request.mechanisms,
+        fresh=request.fresh,
+        token=token_of(secret),
+    )

@@ -1,0 +1,88 @@
+"""Making and finding ledgers: a file's path, a postgresql:// address, or ":memory:" by name."""
+
+from __future__ import annotations
+
+import secrets
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dither.errors import LedgerError
+from dither.ledger.keys import Key
+from dither.ledger.ledger import Ledger
+from dither.ledger.sqlite import SQLite
+from dither.ledger.state import Identity
+from dither.ledger.store import Store
+
+if TYPE_CHECKING:
+    from dither.ledger.postgres import Postgres
+
+MEMORY = ":memory:"
+Where = str | PathLike[str]
+
+
+def create(where: Where, key: Where | None = None) -> Ledger:
+    """A new ledger, never in place of one that is there. Its key file is made with it, or taken if it is there already."""
+    if where == MEMORY:
+        return memory()
+    if not is_address(where) and Path(where).exists():
+        raise LedgerError(f"There is a ledger {Path(where).name} already.", fix="open it, or name another file.")
+    made = Key.create(key_path(where, key))
+    first = {"ledger": _identity(made)}
+    return Ledger(_postgres().create(str(where), first) if is_address(where) else SQLite.create(Path(where), first), made)
+
+
+def open(where: Where, key: Where | None = None) -> Ledger:
+    """A ledger that is there, with its key."""
+    store = find(where)
+    try:
+        return Ledger(store, Key.read(key_path(where, key)))
+    except LedgerError:
+        store.close()
+        raise
+
+
+def view(where: Where) -> Ledger:
+    """A ledger to be read: nothing can be reserved without its key."""
+    return Ledger(find(where), None)
+
+
+def memory() -> Ledger:
+    """Forgotten with the process: for trying things out."""
+    key = Key.new()
+    return Ledger(SQLite.memory({"ledger": _identity(key)}), key)
+
+
+def find(where: Where) -> Store:
+    """The store alone, which is all that verification needs."""
+    if where == MEMORY:
+        raise LedgerError("A ledger in memory ends with its process.", fix="name a file.")
+    return _postgres().open(str(where)) if is_address(where) else SQLite.open(Path(where))
+
+
+def is_address(where: Where) -> bool:
+    return isinstance(where, str) and where.startswith(("postgresql://", "postgres://"))
+
+
+def key_path(where: Where, key: Where | None) -> Path:
+    """Beside the ledger unless it is named; a ledger on a server has no folder, so its key must be named."""
+    if key is not None:
+        return Path(key)
+    if is_address(where):
+        raise LedgerError("A ledger on a server needs the curator's key file named.", fix='write key="survey.key".')
+    return Path(f"{Path(where)}.key")
+
+
+def _identity(key: Key) -> str:
+    return Identity(secrets.token_hex(16), key.public).text()
+
+
+def _postgres() -> type[Postgres]:
+    """Loaded only when an address asks for it, so that nobody else needs the driver."""
+    try:
+        from dither.ledger.postgres import Postgres
+    except ImportError:
+        raise LedgerError(
+            "A ledger on PostgreSQL needs the driver, which is not installed.", fix='install "dither[postgres]".'
+        ) from None
+    return Postgres
