@@ -6,16 +6,19 @@ A float such as 0.1 means the decimal it prints as, 1/10, and not the nearest bi
 from __future__ import annotations
 
 import math
+import operator
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 
 from dither.errors import ArgumentError
 
 Number = int | float | str | Fraction | Decimal
+T = TypeVar("T")
 
 _PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?$|[+-]?\d+/\d+$")
 _LARGEST = 10**400
@@ -92,16 +95,43 @@ def between(
 
 def whole(value: SupportsIndex, name: str, *, least: int | None = None) -> int:
     """A Python int, refused for floats, bools and anything below `least`."""
-    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
+    try:
+        found = operator.index(value)
+    except TypeError:  # also of a class or an array, which have an __index__ that is none
+        found = None
+    if found is None or isinstance(value, (bool, np.bool_)):
         raise ArgumentError(
             f"{name} must be a whole number, and it is a {type(value).__name__}.", fix=f"give {name} as an int."
         )
-    found = int(value.__index__())
     if least is not None and found < least:
+        shown = show(Fraction(found))
         raise ArgumentError(
-            f"{name} must be at least {least}, and it is {found}.", fix=f"give {name} a value of {least} or more."
+            f"{name} must be at least {least}, and it is {shown}.", fix=f"give {name} a value of {least} or more."
         )
-    return found
+    return int(found)
+
+
+def flag(value: bool, name: str) -> bool:
+    """True or False, and nothing that merely counts as one of them."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ArgumentError(f"{name} must be True or False, and it is a {type(value).__name__}.", fix=f"write {name}=True.")
+    return bool(value)
+
+
+def word(value: str, name: str, *choices: str) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        given = repr(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
+        listed = " or ".join(repr(choice) for choice in choices)
+        raise ArgumentError(f"{name} must be {listed}, and it is {given}.", fix=f"write {name}={choices[0]!r}.")
+    return value
+
+
+def items(values: Iterable[T], name: str, fix: str) -> list[T]:
+    """The members of a list or another iterable; a text is none, for its letters are never meant."""
+    if isinstance(values, (str, bytes)) or not hasattr(type(values), "__iter__"):
+        raise ArgumentError(f"{name} must be a list, and it is a {type(values).__name__}.", fix=fix)
+    return list(values)
 
 
 def show(value: Any) -> str:

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
 from dither.exact.law import Integers
+from dither.exact.numbers import whole as _whole
 from dither.mechanisms.norms import Norm
 
 Whole = int | NDArray[np.integer[Any]]
@@ -202,7 +203,7 @@ def add(exact: Integers, noise: Integers) -> Integers:
 
 def value(k: int, grid: Fraction) -> Fraction:
     """A noisy number of steps as a multiple of the grid."""
-    return grid * k
+    return grid * _whole(k, "k")
 
 
 def values(k: Integers, grid: Fraction) -> NDArray[Any]:

@@ -29,7 +29,7 @@ from dither.errors import ArgumentError
 from dither.exact.balls import Real
 from dither.exact.law import Law
 from dither.exact.laws import Finite, Moved
-from dither.exact.numbers import whole
+from dither.exact.numbers import items, whole
 from dither.privacy.losses import ZCDP, Approx, Curve, Loss, Pure, total
 from dither.privacy.neighbours import AddRemove, Neighbours, checked
 
@@ -45,7 +45,7 @@ def parallel(losses: Iterable[Loss], neighbours: Neighbours = AddRemove()) -> Lo
     >>> parallel([Pure("0.1"), Pure("0.3")], Replace())
     Pure(epsilon=Fraction(3, 5))
     """
-    found = list(losses)
+    found = items(losses, "losses", fix="pass [mechanism.loss(), ...].")
     if not found or not all(isinstance(loss, Loss) for loss in found):
         raise ArgumentError("losses must hold at least one loss, and nothing else.", fix="pass [mechanism.loss(), ...].")
     largest = _largest(found)
@@ -131,6 +131,9 @@ def postprocess(mechanism: Releasing, function: Callable[[Any], Any]) -> Postpro
     >>> even.loss(), even.law(0).span()
     (Pure(epsilon=Fraction(1, 1)), (0, 1))
     """
+    if not callable(getattr(mechanism, "release", None)) or isinstance(mechanism, type):
+        what = f"mechanism must be a mechanism, and it is a {type(mechanism).__name__}."
+        raise ArgumentError(what, fix="pass one, such as Geometric(epsilon=1, sensitivity=1).")
     if not callable(function):
         raise ArgumentError(f"function must be callable, and it is a {type(function).__name__}.", fix="pass a function.")
     return Postprocessed(mechanism, function)

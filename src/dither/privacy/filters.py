@@ -24,7 +24,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from dither.errors import ArgumentError, PriceError
 from dither.exact.numbers import Number, between, positive, rational, show
-from dither.privacy.losses import Approx, Loss, Pure
+from dither.privacy.loss import Loss, checked
+from dither.privacy.losses import Approx, Pure
 
 
 class Amount(NamedTuple):
@@ -49,10 +50,7 @@ class Filter(ABC):
 
     def try_spend(self, loss: Loss) -> bool:
         """Spend the loss and return True, or leave the budget as it is and return False if it does not fit."""
-        if not isinstance(loss, Loss):
-            raise ArgumentError(
-                f"loss must be a loss such as Pure(0.1), and it is a {type(loss).__name__}.", fix="pass mechanism.loss()."
-            )
+        checked(loss)
         # A subclass of Fraction may add and compare as it likes; its two whole numbers, read once, are what counts.
         price = tuple(_plain(part) for part in self._price(loss))
         if any(part < 0 for part in price):

@@ -29,10 +29,11 @@ from dither.exact.gaussian import LARGEST_VARIANCE
 from dither.exact.geometric import LARGEST_SCALE, SMALLEST_SCALE
 from dither.exact.law import Law, search
 from dither.exact.laws import Gaussian, TwoSided
-from dither.exact.numbers import Number, between, rational, show, whole
+from dither.exact.numbers import Number, between, items, rational, show, whole, word
 from dither.privacy import parts
 from dither.privacy.conversion import round_up
-from dither.privacy.losses import Approx, Curve, Loss, Pure
+from dither.privacy.loss import Loss, checked
+from dither.privacy.losses import Approx, Curve, Pure
 from dither.privacy.neighbours import AddRemove, Replace
 
 _BITS = 128
@@ -82,7 +83,8 @@ def tradeoff(
     >>> [float(hit) for _, hit in tradeoff(Pure("1/10"), ["0.05", "0.5"])]
     [0.05525854590378238, 0.5475812909820202]
     """
-    return tuple((rational(rate, "false_alarms"), power(loss, rate, delta=delta)) for rate in false_alarms)
+    rates = items(false_alarms, "false_alarms", fix='write ["0.05", "0.5"].')
+    return tuple((rational(rate, "false_alarms"), power(loss, rate, delta=delta)) for rate in rates)
 
 
 def posterior(
@@ -103,7 +105,7 @@ def posterior(
     (0.2689414213699951, 0.7310585786300049)
     """
     before = between(prior, "prior", 0, 1)
-    shift = loss.epsilon(0) * _steps(about, neighbours) * whole(people, "people", least=1)
+    shift = checked(loss).epsilon(0) * _steps(about, neighbours) * whole(people, "people", least=1)
     if before in (0, 1) or shift == 0:
         return Range(before, before)
     if shift > _MEANT:
@@ -153,6 +155,7 @@ def describe(loss: Loss, *, neighbours: AddRemove | Replace = _DEFAULT, delta: N
     A household of four: epsilon 0.4, a factor of at most 1.492.
     """
     eps, slack = _stated(loss, delta)
+    _steps("presence", neighbours)  # refuses what is no relation
     if 4 * eps > _MEANT:
         return f"The guarantee compares {neighbours}.\nAt epsilon {_no_less(eps)} it protects nobody."
     near = f", near 1 + {show(eps)}" if eps < 1 else ""
@@ -176,6 +179,7 @@ def describe(loss: Loss, *, neighbours: AddRemove | Replace = _DEFAULT, delta: N
 
 def _stated(loss: Loss, delta: Number | None) -> tuple[Fraction, Fraction]:
     """(epsilon, delta) of the loss, read at `delta` where the loss leaves it open."""
+    checked(loss)
     if isinstance(loss, Pure | Approx):
         return loss.pair()
     if delta is None:
@@ -187,9 +191,7 @@ def _steps(about: str, neighbours: AddRemove | Replace) -> int:
     """How many single steps lead from one hypothesis to the other."""
     if not isinstance(neighbours, AddRemove | Replace):
         raise ArgumentError("neighbours must be AddRemove() or Replace().", fix="for a group, count it in `people`.")
-    if about not in ("presence", "value"):
-        raise ArgumentError(f"about must be 'presence' or 'value', and it is {about!r}.", fix="choose one of the two.")
-    return 2 if about == "value" and isinstance(neighbours, AddRemove) else 1
+    return 2 if word(about, "about", "presence", "value") == "value" and isinstance(neighbours, AddRemove) else 1
 
 
 def _fits(noise: Curve, epsilon: Fraction, delta: Fraction) -> Callable[[int], bool]:

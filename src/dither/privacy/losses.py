@@ -13,56 +13,26 @@ References: Dwork and Roth 2014; Bun and Steinke, TCC 2016; Kairouz, Oh and Visw
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import SupportsIndex
 
 from dither.errors import PriceError
-from dither.exact.numbers import Number, between, not_negative, show, whole
+from dither.exact.numbers import Number, between, items, not_negative, show, whole
 from dither.privacy import accountant, conversion
+from dither.privacy.loss import Loss, checked
 from dither.privacy.parts import Part, Response
 from dither.privacy.parts.base import MOST, unchecked
+
+__all__ = ["ZCDP", "Approx", "Curve", "Loss", "Pure", "total"]
 
 _NONE = Fraction(0)
 _MOST_RHO = MOST**2  # the rho of every accepted epsilon is accepted
 
 
-class Loss(ABC):
-    """A price. Frozen, hashable, exact; every conversion rounds up."""
-
-    @abstractmethod
-    def epsilon(self, delta: Number = 0) -> Fraction:
-        """The smallest epsilon known at this delta, certified and rounded up."""
-
-    @abstractmethod
-    def delta(self, epsilon: Number) -> Fraction:
-        """The smallest delta known at this epsilon, certified and rounded up, at most 1.
-
-        delta(epsilon(d)) may exceed d by rounding: both are upper bounds, neither is the other's inverse.
-        """
-
-    @abstractmethod
-    def zcdp(self) -> ZCDP:
-        """The same release stated as zero-concentrated DP, which composes adaptively."""
-
-    @abstractmethod
-    def curve(self) -> Curve:
-        """The same release as a loss curve, for tight composition fixed in advance."""
-
-    @abstractmethod
-    def repeat(self, n: SupportsIndex) -> Loss:
-        """n such releases."""
-
-    @abstractmethod
-    def group(self, k: SupportsIndex) -> Loss:
-        """The loss towards a group of k units."""
-
-    def __add__(self, other: object) -> Loss:
-        if not isinstance(other, Loss):
-            return NotImplemented
-        return total([self, other])
+def _add(one: Loss, other: object) -> Loss:
+    return total([one, other]) if isinstance(other, Loss) else NotImplemented
 
 
 @dataclass(frozen=True)
@@ -83,6 +53,7 @@ class Pure(Loss):
 
     _epsilon: Fraction
     rho: Fraction = field(compare=False)
+    __add__ = _add
 
     def __init__(self, epsilon: Number, rho: Number | None = None) -> None:
         value = between(epsilon, "epsilon", 0, MOST)
@@ -137,6 +108,7 @@ class Approx(Loss):
 
     _epsilon: Fraction
     _delta: Fraction
+    __add__ = _add
 
     def __init__(self, epsilon: Number, delta: Number) -> None:
         object.__setattr__(self, "_epsilon", between(epsilon, "epsilon", 0, MOST))
@@ -186,6 +158,7 @@ class ZCDP(Loss):
 
     rho: Fraction
     slack: Fraction
+    __add__ = _add
 
     def __init__(self, rho: Number, delta: Number = 0) -> None:
         object.__setattr__(self, "rho", between(rho, "rho", 0, _MOST_RHO))
@@ -243,6 +216,7 @@ class Curve(Loss):
     """
 
     parts: tuple[tuple[Part, int], ...]
+    __add__ = _add
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", accountant.canonical(self.parts))
@@ -295,7 +269,9 @@ def total(losses: Iterable[Loss]) -> Loss:
     >>> total([Pure("0.1")] * 10) == Pure(1)
     True
     """
-    found = list(losses)
+    found = items(losses, "losses", fix="pass [mechanism.loss(), ...].")
+    for loss in found:
+        checked(loss)
     if any(isinstance(loss, ZCDP) for loss in found):
         stated = [loss.zcdp() for loss in found]
         return _zcdp(sum((z.rho for z in stated), _NONE), sum((z.slack for z in stated), _NONE))

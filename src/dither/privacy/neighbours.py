@@ -92,10 +92,14 @@ def checked(neighbours: Neighbours) -> Neighbours:
     """The relation itself, refused if it is something else (the class without brackets is a common slip)."""
     if not isinstance(neighbours, AddRemove | Replace | Group):
         raise ArgumentError(
-            f"neighbours must be AddRemove(), Replace(n) or Group(of, k), and it is {neighbours!r}.",
+            f"neighbours must be AddRemove(), Replace(n) or Group(of, k), and it is {_named(neighbours)}.",
             fix="pass one of the three, with brackets.",
         )
     return neighbours
+
+
+def _named(thing: object) -> str:
+    return f"the class {thing.__name__}" if isinstance(thing, type) else f"a {type(thing).__name__}"
 
 
 def single(neighbours: Neighbours) -> AddRemove | Replace:

@@ -28,7 +28,7 @@ from fractions import Fraction
 from typing import Literal
 
 from dither.errors import ArgumentError
-from dither.exact.numbers import Number, rational, show, whole
+from dither.exact.numbers import Number, flag, items, rational, show, whole, word
 from dither.privacy.neighbours import AddRemove, Neighbours, Replace, checked, single
 
 
@@ -144,8 +144,7 @@ def median(
     bounds, n0 = _bounds(low, high), whole(at_least, "at_least", least=0)
     if bounds is None:
         return _no_bounds("median")
-    if convention not in ("lower", "midpoint"):
-        raise ArgumentError(f"convention must be 'lower' or 'midpoint', and it is {convention!r}.", fix="choose one.")
+    word(convention, "convention", "lower", "midpoint")
     width, relation = bounds[1] - bounds[0], single(checked(neighbours))
     if convention == "lower" or neighbours.steps > 1:
         return width
@@ -172,6 +171,7 @@ def variance(
     (Fraction(40, 121), Fraction(9, 25), Fraction(2, 5))
     """
     bounds, n0 = _bounds(low, high), max(whole(at_least, "at_least", least=0), 1)
+    flag(sample, "sample")
     if bounds is None:
         return _no_bounds("variance")
     square, steps, relation = (bounds[1] - bounds[0]) ** 2, checked(neighbours).steps, single(neighbours)
@@ -227,10 +227,11 @@ def attribute_means(
     >>> attribute_means([(0, 1)] * 30, Replace(n=1000))
     Fraction(3, 100)
     """
-    if not ranges:
-        raise ArgumentError("ranges must hold at least one attribute, and it is empty.", fix="list (low, high) per attribute.")
+    given = items(ranges, "ranges", fix="list (low, high) per attribute.")
+    if not given or not all(isinstance(ends, (tuple, list)) and len(ends) == 2 for ends in given):
+        raise ArgumentError("ranges must hold a pair (low, high) for each attribute.", fix="write [(0, 1), (0, 120)].")
     total = Fraction(0)
-    for low, high in ranges:
+    for low, high in given:
         part = mean(low, high, neighbours, at_least=at_least)
         if isinstance(part, Unbounded):
             return part

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Protocol
 from dither.errors import ArgumentError
 from dither.exact import balls
 from dither.exact.law import Law, Piece
-from dither.exact.numbers import Number, rational, show
+from dither.exact.numbers import Number, items, rational, show
 from dither.privacy.losses import Loss
 
 _PRECISIONS = (128, 512, 2048, 8192)
@@ -71,10 +71,11 @@ def verify(mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], claimed: Num
     >>> verify(Noisy(), [(10, 11)]).worst
     Fraction(1, 2)
     """
+    if isinstance(mechanism, type) or not all(callable(getattr(mechanism, part, None)) for part in ("loss", "law")):
+        what = f"mechanism must have a loss and a law, and it is a {type(mechanism).__name__}."
+        raise ArgumentError(what, fix="pass a mechanism, such as Geometric(epsilon=1, sensitivity=1).")
     bound = mechanism.loss().epsilon(0) if claimed is None else rational(claimed, "claimed")
-    checked = [(pair, mechanism.law(pair[0]), mechanism.law(pair[1])) for pair in pairs]
-    if not checked:
-        raise ArgumentError("pairs must hold at least one pair of neighbouring answers, and it is empty.", fix="give a pair.")
+    checked = [(pair, mechanism.law(pair[0]), mechanism.law(pair[1])) for pair in _pairs(pairs)]
     for bits in _PRECISIONS:
         found, pair = max(((_worst(x, y, bits), pair) for pair, x, y in checked), key=lambda item: item[0].high)
         if found.high <= bound:
@@ -83,6 +84,16 @@ def verify(mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], claimed: Num
             return Verified(found.high, bound, False, pair, found.output)
     tie = found.high <= bound + _SLACK
     return Verified(found.high, bound, tie, pair, found.output, _SLACK if tie else Fraction(0))
+
+
+def _pairs(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    fix = "give a list of pairs, as in [(128, 129)]."
+    found = items(pairs, "pairs", fix)
+    if not found:
+        raise ArgumentError("pairs must hold at least one pair of neighbouring answers, and it is empty.", fix=fix)
+    if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in found):
+        raise ArgumentError("pairs must hold pairs of neighbouring answers, and one of them is no pair.", fix=fix)
+    return found
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ MOST_STEPS = 2**52  # a double counts whole steps exactly up to here
 def column_faults(path: Path, column: ColumnFacts) -> list[Fault]:
     """Everything wrong with one column's declaration."""
     name = ".".join(path[1:2] + path[3:4]) or path[-1]
-    if column.kind is not None and column.kind not in KINDS:
+    if column.kind is not None and (not isinstance(column.kind, str) or column.kind not in KINDS):
         return [Fault((*path, "kind"), f"{name} has no known kind.", f"write one of {', '.join(KINDS)}.")]
     found = [Fault((*path, part), f"{name}: {what}", fix) for part, what, fix in _bounds(column)]
     found += [Fault((*path, part), f"{name}: {what}", fix) for part, what, fix in _values(column)]
@@ -101,7 +101,7 @@ def _values(column: ColumnFacts) -> Iterator[tuple[str, str, str]]:
     else:
         yield from _each_value(values, known)
         yield from _values_and_bounds(column, known)
-    if None in values and not column.nullable:
+    if any(value is None for value in values) and not column.nullable:
         yield "null", "NULL is declared a public value and impossible at once.", "leave one of the two out."
 
 

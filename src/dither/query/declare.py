@@ -139,7 +139,7 @@ def _read_values(written: Mapping[str, Any], wrong: Any) -> tuple[tuple[Key, ...
         wrong("values", "numbers with decimals cannot be keys.", "list whole numbers, or group by an expression such as FLOOR.")
         return None, True
     public = None if given is None else tuple(_plain(value) for value in given)
-    if null == "group":
+    if isinstance(null, str) and null == "group":
         if public is None:
             wrong("null", 'null = "group" needs public values.', "list values = [...] as well.")
         return (*public, None) if public else None, True
@@ -151,5 +151,5 @@ def _read_values(written: Mapping[str, Any], wrong: Any) -> tuple[tuple[Key, ...
 
 def _plain(value: Any) -> Any:
     """A value of another library's type as Python's own, where it has one: numpy's whole numbers, bools and text."""
-    own = value.item() if hasattr(value, "dtype") and hasattr(value, "item") else value
+    own = value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
     return str(own) if isinstance(own, str) else own

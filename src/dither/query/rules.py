@@ -76,7 +76,7 @@ def _analysts(names: tuple[str, ...]) -> _Found:
         yield Fault(path, "analysts is empty, so nobody could ask.", fix)
     for name in sorted(set(names)):
         if not is_name(name):
-            what = f"analysts: {name[:60]!r} is no name: it is empty, longer than 100 letters, or has odd spaces."
+            what = f"analysts: {name[:60]!r} is no name: it is empty, longer than 200 letters, or has odd spaces."
             yield Fault(path, what, fix)
         if names.count(name) > 1:
             yield Fault(path, f"analysts names {name} twice.", "keep one of them.")
@@ -84,7 +84,7 @@ def _analysts(names: tuple[str, ...]) -> _Found:
 
 def is_name(name: str) -> bool:
     """Whether a text can be an analyst's name: it is printed in tables and compared letter by letter."""
-    return bool(name) and len(name) <= 100 and name.isprintable() and name == name.strip()
+    return bool(name) and len(name) <= 200 and name.isprintable() and name == name.strip()
 
 
 def _table(name: str, table: Table) -> _Found:

@@ -13,7 +13,7 @@ from flint import arb
 
 from dither.errors import ArgumentError, PriceError
 from dither.exact.balls import ball, upper, working
-from dither.exact.numbers import show, whole
+from dither.exact.numbers import items, show, whole
 from dither.privacy.accountant import bounded, closed
 from dither.privacy.accountant.plan import Evaluator, Parts, Plan
 from dither.privacy.conversion import delta_above, delta_of_zcdp, epsilon_of_zcdp, round_up
@@ -32,7 +32,8 @@ Bound = Callable[[Fraction], arb]
 def canonical(pairs: Iterable[tuple[Part, int]]) -> Parts:
     """The sorted multiset of parts as a curve states them: equal parts merged, absent ones dropped."""
     checked = []
-    for part, count in pairs:
+    for pair in items(pairs, "parts", fix="use Curve.of(part, count)."):
+        part, count = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, 1)
         if not isinstance(part, Part):
             raise ArgumentError(f"parts must hold parts, and one is a {type(part).__name__}.", fix="use Curve.of(part, count).")
         checked.append((part.stated(), whole(count, "count", least=0)))

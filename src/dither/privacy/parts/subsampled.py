@@ -25,7 +25,7 @@ import numpy as np
 from flint import acb, arb, ctx
 
 from dither.exact.balls import ball, upper, working
-from dither.exact.numbers import Number, between, positive
+from dither.exact.numbers import Number, between, flag, positive
 from dither.privacy.parts.base import MOST, Complexes, Floats, Part
 from dither.privacy.parts.gaussian import Gaussian
 
@@ -49,7 +49,7 @@ class SubsampledGaussian(Part):
         object.__setattr__(self, "q", between(q, "q", 0, 1, open_low=True))
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
         between(1 / self.sigma**2, "1 / sigma^2", 0, MOST)
-        object.__setattr__(self, "removed", bool(removed))
+        object.__setattr__(self, "removed", flag(removed, "removed"))
 
     @property
     def top(self) -> Fraction | None:

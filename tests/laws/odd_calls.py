@@ -1,0 +1,238 @@
+"""A right call for everything public, and the wrong objects that are put in the place of its arguments."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+import dither as dt
+from dither.mechanisms.base import Mechanism
+
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    0,
+    3,
+    -1,
+    2**64,
+    10**400,
+    10**5000,
+    0.5,
+    float("nan"),
+    float("inf"),
+    1e308,
+    5e-324,
+    1j,
+    Decimal("NaN"),
+    Fraction(1, 3),
+    "",
+    "x",
+    "a b",
+    "\0",
+    "１２",
+    "1/0",
+    b"x",
+    (),
+    (1, 2),
+    ("x",),
+    (None, None),
+    [],
+    [None],
+    [[1, 2], [3]],
+    [3, "x"],
+    {},
+    {"x": 1},
+    {3: None},
+    {1, 2},
+    object(),
+    int,
+    len,
+    iter(()),
+    datetime.date(2020, 1, 1),
+    datetime.datetime(2020, 1, 1),
+    np.array([]),
+    np.array([1.5, float("nan")]),
+    np.array(["x"]),
+    np.array([[1, 2], [3, 4]]),
+    np.float32(2),
+    np.int8(3),
+    dt.Pure(1),
+    dt.Table({"a": [1]}, unit="row"),
+    dt.AddRemove(),
+    dt.count(),
+)
+
+
+@dataclass(frozen=True)
+class Right:
+    """A call that is right, with the arguments it is made with, by name; `star`: arguments without a name."""
+
+    name: str
+    call: Callable[..., Any]
+    given: dict[str, Any]
+    star: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def odd_calls(right: Right) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The call with one argument replaced, with its first two replaced, and with everything replaced."""
+    names = list(right.given)
+    for thing in ODD:
+        for name in names:
+            yield _shown(right, {**right.given, name: thing}, right.star)
+        yield _shown(right, dict.fromkeys(names, thing), right.star)
+        for place in range(len(right.star)):
+            yield _shown(right, right.given, (*right.star[:place], thing, *right.star[place + 1 :]))
+    for first in ODD[::3] if len(names) > 1 else ():
+        for second in ODD[1::3]:
+            yield _shown(right, {**right.given, names[0]: first, names[1]: second}, right.star)
+
+
+def _shown(right: Right, given: dict[str, Any], star: tuple[Any, ...]) -> tuple[str, Callable[[], Any]]:
+    text = ", ".join([*(_text(it) for it in star), *(f"{name}={_text(it)}" for name, it in given.items())])
+    return f"{right.name}({text})", lambda: right.call(*star, **given)
+
+
+def _text(thing: Any) -> str:
+    return f"10**{len(str(Decimal(thing)))}" if isinstance(thing, int) and thing > 10**300 else repr(thing)[:60]
+
+
+PEOPLE = dt.Table({"id": [1, 2], "x": [3, 4]}, unit="id", columns={"x": dt.between(0, 9)})
+CATALOG = dt.Catalog({"people": PEOPLE}, dt.Budget(10**6))
+
+
+def declarations() -> Iterator[Right]:
+    yield Right("between", dt.between, {"low": 0, "high": 9, "step": 1, "kind": "int", "null": False})
+    yield Right("values", dt.values, {"null": False}, ("a", "b"))
+    yield Right("column", dt.column, {"kind": "int", "between": (0, 9), "step": 1, "values": (1, 2), "null": True})
+    yield Right("Budget", dt.Budget, {"epsilon": 1, "delta": "1e-6", "per_analyst": "0.5"})
+    yield Right("Rows", dt.Rows, {"public": None, "at_least": 5})
+    table = {"source": {"id": [1]}, "unit": "id", "by_row": False, "public": False, "max_rows": 1, "max_groups": 2}
+    yield Right("Table", declared, {**table, "rows": {"at_least": 5}, "key": None, "columns": {"x": dt.between(0, 9)}})
+    yield Right("Table, several", declared, {"unit": {"column": "id", "references": "people.id"}, "source": {"id": [1]}})
+    given = {"tables": {"people": PEOPLE}, "budget": dt.Budget(1), "neighbours": "add-remove", "snapshot": "1"}
+    yield Right("Catalog", dt.Catalog, given)
+
+
+def declared(**given: Any) -> dt.Catalog:
+    """A table is wrong at the latest when a catalog is made of it."""
+    return dt.Catalog({"people": PEOPLE, "t": dt.Table(**given)}, dt.Budget(1))
+
+
+def losses() -> Iterator[Right]:
+    yield Right("Pure", dt.Pure, {"epsilon": 1, "rho": "0.1"})
+    yield Right("Approx", dt.Approx, {"epsilon": 1, "delta": "1e-6"})
+    yield Right("ZCDP", dt.ZCDP, {"rho": 1, "delta": "1e-6"})
+    yield Right("Curve", dt.Curve, {"parts": ((dt.parts.Gaussian(1), 2),)})
+    yield Right("Curve.of", dt.Curve.of, {"part": dt.parts.Gaussian(1), "count": 2})
+    for loss in (dt.Pure(1), dt.Approx(1, "1e-6"), dt.ZCDP(1), dt.Curve.of(dt.parts.Gaussian(1), 2)):
+        kind = type(loss).__name__
+        yield Right(f"{kind}.epsilon", loss.epsilon, {"delta": "1e-5"})
+        yield Right(f"{kind}.delta", loss.delta, {"epsilon": 1})
+        yield Right(f"{kind}.repeat", loss.repeat, {"n": 2})
+        yield Right(f"{kind}.group", loss.group, {"k": 2})
+    yield Right("total", dt.total, {"losses": [dt.Pure(1)]})
+    yield Right("parallel", dt.parallel, {"losses": [dt.Pure(1)], "neighbours": dt.Replace()})
+    for part, given in PARTS.items():
+        yield Right(f"parts.{part.__name__}", part, given)
+    yield Right("PureFilter", dt.PureFilter, {"epsilon": 1})
+    yield Right("ApproxFilter", dt.ApproxFilter, {"epsilon": 1, "delta": "1e-6"})
+    yield Right("ZCDPFilter", dt.ZCDPFilter, {"rho": 1})
+    for ledger in (dt.PureFilter(1), dt.ApproxFilter(1, "1e-6"), dt.ZCDPFilter(1), dt.Odometer()):
+        yield Right(f"{type(ledger).__name__}.try_spend", ledger.try_spend, {"loss": dt.Pure("1e-9")})
+    yield Right("Replace", dt.Replace, {"n": 5})
+    yield Right("Group", dt.Group, {"of": dt.Replace(), "k": 2})
+
+
+PARTS: dict[Any, dict[str, Any]] = {
+    dt.parts.Response: {"epsilon": 1, "delta": "1e-6"},
+    dt.parts.BoundedRange: {"epsilon": 1},
+    dt.parts.Laplace: {"epsilon": 1},
+    dt.parts.DiscreteLaplace: {"epsilon": 1, "steps": 2},
+    dt.parts.Gaussian: {"mu2": 1},
+    dt.parts.DiscreteGaussian: {"shift": 1, "variance": 4},
+    dt.parts.SubsampledGaussian: {"q": "0.1", "sigma": 2, "removed": False},
+}
+
+
+def meanings() -> Iterator[Right]:
+    noise = dt.Geometric(epsilon=1, sensitivity=1)
+    yield Right("verify", dt.verify, {"mechanism": noise, "pairs": [(1, 2)], "claimed": 1})
+    yield Right("postprocess", dt.postprocess, {"mechanism": noise, "function": abs})
+    told, pure = dt.guarantees, dt.Pure(1)
+    yield Right("factor", told.factor, {"epsilon": 1})
+    yield Right("power", told.power, {"loss": pure, "false_alarms": "0.1", "delta": "1e-6"})
+    yield Right("tradeoff", told.tradeoff, {"loss": pure, "false_alarms": ["0.1"], "delta": "1e-6"})
+    steps = {"about": "value", "neighbours": dt.Replace(), "people": 2}
+    yield Right("posterior", told.posterior, {"loss": pure, "prior": "0.1", **steps})
+    yield Right("queries", told.queries, {"budget": pure, "margin": 9, "confidence": "0.9"})
+    yield Right("describe", told.describe, {"loss": pure, "neighbours": dt.Replace(), "delta": "1e-6"})
+    moved = dt.sensitivity
+    ends = {"low": 0, "high": 9, "neighbours": dt.AddRemove()}
+    yield Right("sensitivity.count", moved.count, {"neighbours": dt.AddRemove()})
+    yield Right("sensitivity.sum", moved.sum, ends)
+    yield Right("sensitivity.mean", moved.mean, {**ends, "at_least": 5, "empty": 0})
+    yield Right("sensitivity.centred_mean", moved.centred_mean, {**ends, "at_least": 5})
+    yield Right("sensitivity.median", moved.median, {**ends, "convention": "midpoint", "at_least": 5, "empty": 0})
+    yield Right("sensitivity.variance", moved.variance, {**ends, "at_least": 5, "sample": True})
+    yield Right("sensitivity.maximum", moved.maximum, ends)
+    yield Right("sensitivity.minimum", moved.minimum, ends)
+    yield Right("sensitivity.histogram", moved.histogram, {"neighbours": dt.AddRemove()})
+    yield Right("sensitivity.thresholds", moved.thresholds, {"points": 5, "neighbours": dt.AddRemove()})
+    given = {"ranges": [(0, 9)], "neighbours": dt.AddRemove(), "at_least": 5}
+    yield Right("sensitivity.attribute_means", moved.attribute_means, given)
+
+
+def mechanisms() -> Iterator[Right]:
+    yield Right("L1", dt.L1, {"value": 1, "dimension": 3})
+    yield Right("L2", dt.L2, {"value": 1, "dimension": 3})
+    yield Right("PerCoordinate", dt.PerCoordinate, {"count": 2, "each": 1})
+    choice = {"epsilon": 1, "sensitivity": 1, "candidates": ["a", "b"], "monotone": True}
+    made: dict[type[Mechanism], dict[str, Any]] = {
+        dt.Geometric: {"epsilon": 1, "sensitivity": 1},
+        dt.TruncatedGeometric: {"epsilon": 1, "sensitivity": 1, "n": 9},
+        dt.Laplace: {"epsilon": 1, "sensitivity": 1, "grid": "1/4"},
+        dt.Gaussian: {"sensitivity": 1, "grid": "1/4", "epsilon": 1, "delta": "1e-6"},
+        dt.Exponential: choice,
+        dt.PermuteAndFlip: choice,
+        dt.NoisyMax: choice,
+        dt.RandomizedResponse: {"epsilon": 1, "categories": 3},
+        dt.SparseVector: {"epsilon": 1, "sensitivity": 1, "threshold": 5, "cutoff": 2},
+        dt.Threshold: {"epsilon": 1, "delta": "1e-6", "keys_per_unit": 2, "rule": "optimal"},
+    }
+    for kind, given in made.items():
+        yield Right(kind.__name__, kind, given)
+        yield from _methods(kind(**given))
+    yield Right("Gaussian(scale)", dt.Gaussian, {"sensitivity": 1, "scale": 5})
+    yield Right("Gaussian(rho)", dt.Gaussian, {"sensitivity": dt.L2(1, 2), "rho": 1, "grid": 1})
+    yield Right("RandomizedResponse(p)", dt.RandomizedResponse, {"p": "0.9"})
+    for each in (dt.Geometric, dt.Laplace, dt.Gaussian, dt.Exponential, dt.NoisyMax, dt.SparseVector, dt.TruncatedGeometric):
+        rest = {name: it for name, it in made[each].items() if name not in ("epsilon", "delta")}
+        yield Right(f"{each.__name__}.with_scale", each.with_scale, {"scale": 5, **rest})
+
+
+def _methods(one: Any) -> Iterator[Right]:
+    kind = type(one).__name__
+    exact: Any = [1, 2] if kind in ("Exponential", "PermuteAndFlip", "NoisyMax", "SparseVector") else 1
+    yield Right(f"{kind}.release", one.release, {"exact": exact})
+    yield Right(f"{kind}.law", one.law, {"exact": exact})
+    yield Right(f"{kind}.outcome", one.outcome, {"k": 0})
+    more: dict[str, Any] = {"Exponential": {"candidates": 5, "best": 2}, "PermuteAndFlip": {"candidates": 5, "best": 2}}
+    more |= {"NoisyMax": {"candidates": 5}, "RandomizedResponse": {"respondents": 9}}
+    yield Right(f"{kind}.margin", one.margin, {"confidence": "0.9", **more.get(kind, {})})
+    if kind == "RandomizedResponse":
+        yield Right("estimate", one.estimate, {"counts": [1, 2, 3]})
+        yield Right("variance", one.variance, {"share": "0.1", "respondents": 9})
+    if kind == "Threshold":
+        yield Right("shown", one.shown, {"units": 3})
+    if kind == "SparseVector":
+        yield Right("probability", one.probability, {"exact": [1, 2], "transcript": [False, True]})
+        yield Right("ask", lambda exact: one.start().ask(exact), {"exact": 3})
