@@ -169,7 +169,8 @@ _LOADING = RLock()
 def _load(name: str) -> object:
     """The public name, from its home; from then on it is an ordinary name of this package.
 
-    One thread loads at a time: Python's own import lets a second thread into a package that the first is still loading.
+    One thread loads at a time: Python's own import lets a second thread into a package that the first is still loading, and
+    then fails. A program whose threads also unpickle mechanisms, or import files of dither, imports dither.curator first.
     No file that is loaded here uses `dither` itself (the import table sees to that), so the lock is never wanted in two orders.
     """
     for home, names in _HOMES.items():
