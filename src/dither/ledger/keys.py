@@ -73,10 +73,11 @@ class Key:
 def signed(public: str, message: str, signature: str) -> bool:
     """Whether the signature of the message was made with the private half of `public`."""
     try:
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), message.encode("ascii"))
+        given = bytes.fromhex(signature)
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(given, message.encode("ascii"))
     except (InvalidSignature, ValueError):
         return False
-    return True
+    return given.hex() == signature  # one spelling only
 
 
 def entry_message(hash: str) -> str:

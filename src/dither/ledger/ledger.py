@@ -137,7 +137,8 @@ class Ledger:
         receipts: list[Receipt] = []
 
         def sign(entry: Entry, hash: str) -> str:
-            receipts.append(issue(self._signing(), self._identity.ledger, reservation.entry, entry, hash))
+            place = (entry.number, hash)
+            receipts.append(issue(self._signing(), self._identity.ledger, reservation.entry, reservation.hash, *place))
             return receipts[-1].signature
 
         try:

@@ -57,7 +57,7 @@ def message(body: Mapping[str, Any]) -> str:
     return f"dither receipt 1\n{canonical(body)}"
 
 
-def facts(ledger: str, reserved: Entry, number: int, hash: str) -> dict[str, Any]:
+def facts(ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: str) -> dict[str, Any]:
     """A receipt's body, from the reservation and the place of the committed entry."""
     asked = reserved.record
     if not isinstance(asked, Reserved):
@@ -77,13 +77,13 @@ def facts(ledger: str, reserved: Entry, number: int, hash: str) -> dict[str, Any
         "loss": loss,
         "rule": asked.rule,
         "time": reserved.time,
-        "reserved": {"number": reserved.number, "hash": reserved.hash},
+        "reserved": {"number": reserved.number, "hash": reserved_hash},
         "entry": {"number": number, "hash": hash},
     }
 
 
-def issue(key: Key, ledger: str, reserved: Entry, committed: Entry, hash: str) -> Receipt:
-    body = facts(ledger, reserved, committed.number, hash)
+def issue(key: Key, ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: str) -> Receipt:
+    body = facts(ledger, reserved, reserved_hash, number, hash)
     return Receipt(body, key.sign(message(body)))
 
 
@@ -91,4 +91,4 @@ def stored(ledger: str, reserved: Entry, committed: Entry, signature: str) -> Re
     """The receipt of an answer in the ledger, as it was given out."""
     if not isinstance(committed.record, Committed):
         raise LedgerError(f"Entry {committed.number} is no answer.", fix="run `dither verify`.")
-    return Receipt(facts(ledger, reserved, committed.number, committed.hash), signature)
+    return Receipt(facts(ledger, reserved, reserved.hash, committed.number, committed.hash), signature)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dither.errors import LedgerError
+from dither.ledger.sqlite_errors import told
 from dither.ledger.store import Row
 
 APPLICATION = 0x64697468  # "dith": tells a ledger from any other SQLite file
@@ -46,18 +47,6 @@ LATEST = f"SELECT {FIELDS} FROM entries WHERE question = ? AND question <> '' OR
 STATE = "SELECT key, value FROM state UNION ALL SELECT '', (SELECT max(number) FROM entries)"
 ROWS = f"SELECT {FIELDS} FROM entries WHERE number BETWEEN ? AND ? ORDER BY number LIMIT {PAGE}"
 
-TEXTS = {  # by SQLite's primary error code: what, and how to fix it
-    sqlite3.SQLITE_BUSY: ("is locked by another process", "ask again in a moment, or end the process that holds it."),
-    sqlite3.SQLITE_LOCKED: ("is locked by another process", "ask again in a moment, or end the process that holds it."),
-    sqlite3.SQLITE_READONLY: ("cannot be written", "give this user write access to the file and its folder."),
-    sqlite3.SQLITE_PERM: ("cannot be written", "give this user write access to the file and its folder."),
-    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "give this user access to the file and its folder."),
-    sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", "free some space on its disk."),
-    sqlite3.SQLITE_NOTADB: ("is no ledger", "name the ledger's file, or restore it from a copy and compare it with a receipt."),
-    sqlite3.SQLITE_CORRUPT: ("is damaged", "restore it from a copy and compare it with a receipt: `dither verify --receipt`."),
-}
-OTHER = ("could not be used: its disk reports an error", "check the disk; `dither verify` tells whether the ledger is whole.")
-
 _OPEN: weakref.WeakSet[SQLite] = weakref.WeakSet()
 
 
@@ -69,6 +58,7 @@ class SQLite:
         self._lock = threading.RLock()
         self._lost = ""  # why this store can no longer be used
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None  # which file the name stood for when it was opened
         _OPEN.add(self)
 
     @classmethod
@@ -77,7 +67,7 @@ class SQLite:
         path = Path(path)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
-            with _told(path.name):
+            with told(path.name):
                 connection = _connect(str(draft))
                 _prepare(connection, first or {})
                 connection.close()
@@ -110,15 +100,14 @@ class SQLite:
     def transaction(self, *keys: str) -> Iterator[_Transaction]:
         with self._lock:
             connection = self._connected()
+            self._same_file()
             if _open(connection):
                 raise LedgerError(f"{self.name} is in a transaction already.", fix="end it first.")
-            with _told(self.name):
+            with told(self.name):
                 connection.execute("BEGIN IMMEDIATE")
             try:
                 yield _Transaction(connection, self.name)
-                with _told(
-                    self.name, charged="the price of the question, if its entry was still written: see `dither history`"
-                ):
+                with told(self.name, charged="the price of the question, if its entry was still written: see `dither history`"):
                     connection.execute("COMMIT")
             finally:
                 if _open(connection):
@@ -155,7 +144,7 @@ class SQLite:
                 self._connection = None
 
     def _read(self, statement: str, *values: Any) -> list[Any]:
-        with self._lock, _told(self.name):
+        with self._lock, told(self.name):
             return self._connected().execute(statement, values).fetchall()
 
     def _connected(self) -> sqlite3.Connection:
@@ -165,13 +154,22 @@ class SQLite:
             self._connection = self._reopened()
         return self._connection
 
+    def _same_file(self) -> None:
+        """A file that was moved away takes its entries along: what is written to it now would be forgotten."""
+        if self._path is not None and _file(self._path) != self._file:
+            raise LedgerError(
+                f"The ledger {self.name} was moved or replaced while it was open.",
+                fix="put it back, and open the catalog again.",
+            )
+
     def _reopened(self) -> sqlite3.Connection:
         if self._path is None or not self._path.is_file():
             raise LedgerError(
                 f"There is no ledger {self.name}.",
                 fix='make one with `dither init`, or name the right one; dt.open(…, ledger="…") makes one too.',
             )
-        with _told(self.name):
+        self._file = _file(self._path)
+        with told(self.name):
             connection = _connect(self._path.as_uri() + "?mode=rw")
             try:
                 found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
@@ -220,8 +218,16 @@ class _Transaction:
         return _row(self._run(LATEST, question))
 
     def _run(self, statement: str, *values: Any) -> list[Any]:
-        with _told(self._name):
+        with told(self._name):
             return self._connection.execute(statement, values).fetchall()
+
+
+def _file(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _open(connection: sqlite3.Connection) -> bool:
@@ -267,16 +273,6 @@ def _publish(draft: Path, path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-@contextmanager
-def _told(name: str, charged: str = "nothing") -> Iterator[None]:
-    """SQLite's errors in our words."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        what, fix = TEXTS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, OTHER)
-        raise LedgerError(f"The ledger {name} {what}.", fix=fix, charged=charged) from None
 
 
 def _forked() -> None:

@@ -16,6 +16,7 @@ from dither.errors import ArgumentError
 
 _RATIONAL = re.compile(r"(0|[1-9][0-9]*)(/[1-9][0-9]*)?", re.ASCII)
 _DIGITS = 1000  # of a numerator or denominator; nothing meant is longer, and longer ones cost time to read
+_TOO_LONG = 10**_DIGITS
 
 
 def canonical(value: Any) -> str:
@@ -36,7 +37,7 @@ def written(value: Fraction) -> str:
     >>> written(Fraction(2, 20)), written(Fraction(3))
     ('1/10', '3')
     """
-    if value < 0 or max(value.numerator, value.denominator) >= 10**_DIGITS:
+    if not 0 <= value.numerator < _TOO_LONG or value.denominator >= _TOO_LONG:
         raise ArgumentError(
             f"A rational in a ledger is not negative and has at most {_DIGITS} digits above and below the line.",
             fix="round the price up to fewer digits.",

@@ -1,0 +1,153 @@
+"""Re-walking a ledger: chain, signatures, sums and rules, with code that shares nothing with the code that wrote it.
+
+What it finds: any entry that was edited, dropped, added, doubled or moved, any charge that was not allowed, any sum that is
+not what the entries add up to. What it cannot find alone: a ledger that was put back as a whole to an earlier moment, for
+that ledger was right then. A head that was noted elsewhere, or any receipt, finds that too; nothing else can.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from dither.errors import LedgerError
+from dither.ledger.keys import entry_message, signed
+from dither.ledger.receipts import Receipt
+from dither.ledger.store import Row, Store
+from dither.ledger.verify_entries import EntryError, entry, text_of
+from dither.ledger.verify_sums import GRID
+from dither.ledger.verify_walk import Walk
+
+MOST = 100  # problems that are told one by one
+START = "0" * 64
+LOWEST = -(2**62)  # so that a row which was moved below 1 is met as well
+
+
+class Report(NamedTuple):
+    """What was found. No problems: the ledger is what its entries say, from the first to the last."""
+
+    problems: tuple[str, ...]
+    entries: int
+    head: str
+    kinds: dict[str, int]
+    open: int  # reservations without an answer: questions that are on their way, or were when a process died
+    spent: dict[str, Fraction]
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+def verify(store: Store, head: str | None = None, receipt: Receipt | None = None, public_key: str | None = None) -> Report:
+    """Walk the whole ledger. `head` ("number:hash"), `receipt` and `public_key` come from elsewhere and are compared."""
+    state, last = store.state()
+    check = _Check(store, state, _marks(head, receipt), public_key)
+    for row in store.rows(LOWEST, last):
+        check.row(row)
+    return check.end(receipt)
+
+
+def _marks(head: str | None, receipt: Receipt | None) -> dict[int, list[tuple[str, str]]]:
+    """Hashes that entries must have, by number, each with where that is known from."""
+    marks: dict[int, list[tuple[str, str]]] = {}
+    if head is not None:
+        number, _, hash = head.strip().partition(":")
+        if not (number.isascii() and number.isdigit() and len(number) < 20):
+            raise LedgerError("A head is written as number:hash.", fix="give it as `dither history` printed it.")
+        if int(number):
+            marks.setdefault(int(number), []).append((hash, "the head"))
+    for name in ("reserved", "entry") if receipt else ():
+        place = receipt.body[name] if receipt else {}
+        marks.setdefault(place["number"], []).append((place["hash"], "the receipt"))
+    return marks
+
+
+class _Check:
+    """The chain: numbers, hashes, times, signatures. What entries mean is checked by the walk."""
+
+    def __init__(
+        self, store: Store, state: dict[str, str], marks: dict[int, list[tuple[str, str]]], public_key: str | None
+    ) -> None:
+        self.state = state
+        self.marks = marks
+        self.problems: list[str] = []
+        self.untold = 0
+        self.last = Row(0, "", "", "", START, "")
+        self.time = ""
+        self.kinds: dict[str, int] = {}
+        self.identity = self._identity(public_key)
+        self.walk = Walk(store, self.identity)
+
+    def say(self, problem: str) -> None:
+        if len(self.problems) < MOST:
+            self.problems.append(problem)
+        else:
+            self.untold += 1
+
+    def row(self, row: Row) -> None:
+        if row.number != self.last.number + 1:
+            self.say(f"after entry {self.last.number} comes entry {row.number}: something was dropped, doubled or moved.")
+        for hash, source in self.marks.pop(row.number, ()):
+            if hash != row.hash:
+                self.say(f"entry {row.number} is not the one that {source} names: this is another ledger, or another past.")
+        try:
+            found = entry(row)
+            self._placed(row, found)
+            for wrong in self.walk.step(row, found):
+                self.say(f"entry {row.number} {wrong}.")
+        except EntryError as wrong:
+            self.say(f"entry {row.number} {wrong}.")
+        self.last = row
+
+    def _placed(self, row: Row, found: dict[str, Any]) -> None:
+        self.kinds[found["kind"]] = self.kinds.get(found["kind"], 0) + 1
+        if found["previous"] != self.last.hash:
+            self.say(f"entry {row.number} does not follow the entry before it.")
+        if found["time"] < self.time:
+            self.say(f"entry {row.number} is earlier than the entry before it.")
+        self.time = max(self.time, found["time"])
+        if found["kind"] != "committed/1" and not signed(self.identity["public_key"], entry_message(row.hash), row.signature):
+            self.say(f"entry {row.number} is not signed with the ledger's key.")
+
+    def end(self, receipt: Receipt | None) -> Report:
+        for number, marks in sorted(self.marks.items()):
+            for _, source in marks:
+                self.say(f"entry {number}, which {source} names, is not there: an older copy was put in this ledger's place.")
+        if receipt is not None:
+            self._receipt(receipt)
+        self._state()
+        more = [f"and {self.untold} more problems."] if self.untold else []
+        spent = {part: Fraction(units, GRID) for part, units in self.walk.total.items() if part != "unstated"}
+        head = f"{self.last.number}:{self.last.hash}"
+        return Report((*self.problems, *more), self.last.number, head, self.kinds, len(self.walk.pending), spent)
+
+    def _receipt(self, receipt: Receipt) -> None:
+        if receipt.body["ledger"] != self.identity["ledger"]:
+            self.say("the receipt is of another ledger.")
+        if not receipt.verify(self.identity["public_key"]):
+            self.say("the receipt is not signed with the ledger's key, or was edited.")
+
+    def _state(self) -> None:
+        """What is kept beside the entries must be what they add up to."""
+        wanted = self.walk.state()
+        if self.last.number:
+            wanted["head"] = text_of({"number": self.last.number, "hash": self.last.hash, "time": self.time})
+        for key in sorted(set(wanted) | set(self.state)):
+            if key != "ledger" and self.state.get(key) != wanted.get(key):
+                self.say(f"the stored {key} is not what the entries add up to.")
+
+    def _identity(self, public_key: str | None) -> dict[str, str]:
+        """Who the ledger says it is."""
+        try:
+            found = json.loads(self.state.get("ledger", ""))
+            right = isinstance(found, dict) and set(found) == {"format", "ledger", "public_key"} and found["format"] == 1
+        except ValueError:
+            found, right = {}, False
+        found = found if isinstance(found, dict) else {}
+        if not right or text_of(found) != self.state["ledger"]:
+            self.say("the ledger does not say who it is.")
+        identity = {name: str(found.get(name, "")) for name in ("ledger", "public_key")}
+        if public_key is not None and identity["public_key"] != public_key:
+            self.say("the ledger has another public key than the one that was named.")
+        return identity

@@ -1,0 +1,59 @@
+"""Adding up a second time: what was spent and whether each question was allowed, with arithmetic of its own.
+
+Each part of a loss is rounded up to a whole number of 1/GRID and added. The rules are those of privacy/either.py, restated.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+from dither.ledger.verify_entries import CAPS, LOSS, EntryError, number
+from dither.privacy.conversion import delta_of_zcdp
+
+GRID = 10**36 * 144403552893600  # the second factor is the least common multiple of 1, …, 32
+
+Totals = dict[str, int]
+
+
+def nothing() -> Totals:
+    return dict.fromkeys((*LOSS, "unstated"), 0)
+
+
+def added(totals: Totals, loss: dict[str, Any], sign: int = 1) -> Totals:
+    """The totals with a loss added, or taken away again."""
+    found = dict(totals)
+    for part in LOSS:
+        if loss[part] is not None:
+            found[part] += sign * ceil(number(loss[part]) * GRID)
+    found["unstated"] += sign * (loss["rho"] is None)
+    return found
+
+
+def caps(found: dict[str, Any], epsilon: Fraction | None = None) -> dict[str, Fraction]:
+    """The caps of the first entry, if they are sound: the parts of delta, and rho_max by the certified conversion."""
+    kept = {name: number(found[name]) for name in CAPS}
+    delta = kept["delta_sums"] + kept["delta_keys"] + kept["delta_conversion"]
+    if kept["epsilon"] <= 0 or delta >= 1:
+        raise EntryError("has caps that promise nothing")
+    if kept["rho_max"] and delta_of_zcdp(kept["rho_max"], kept["epsilon"]) > kept["delta_conversion"]:
+        raise EntryError("has a rho_max that its delta does not pay for")
+    return kept
+
+
+def rule(kept: dict[str, Fraction], used: Totals) -> str | None:
+    """The rule these totals keep."""
+    spent = {part: Fraction(used[part], GRID) for part in LOSS}
+    if spent["epsilon"] <= kept["epsilon"] and spent["delta"] <= kept["delta_sums"]:
+        return "sum"
+    concentrated = kept["rho_max"] > 0 and used["unstated"] == 0
+    return "zcdp" if concentrated and spent["rho"] <= kept["rho_max"] and spent["slack"] <= kept["delta_keys"] else None
+
+
+def within_quota(kept: dict[str, Fraction], quota: Fraction, used: Totals) -> bool:
+    """One analyst's share of epsilon, or the same share of rho_max."""
+    if Fraction(used["epsilon"], GRID) <= quota:
+        return True
+    share = kept["rho_max"] * quota / kept["epsilon"]
+    return share > 0 and used["unstated"] == 0 and Fraction(used["rho"], GRID) <= share

@@ -1,0 +1,173 @@
+"""What the entries mean, one after the other: caps, catalogs, charges, answers, cancellations, replays.
+
+Memory holds the open reservations and one set of totals per analyst, however long the ledger is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from dither.ledger.keys import signed
+from dither.ledger.store import Row, Store
+from dither.ledger.verify_entries import EntryError, entry, number, sha256, text_of
+from dither.ledger.verify_sums import Totals, added, caps, nothing, rule, within_quota
+
+TERMS = ("catalog", "epsilon", "delta", "per_analyst", "per_query", "analysts", "neighbours", "snapshot", "units")
+
+
+class Walk:
+    """The ledger as it was after each entry. `step` says what the next entry may not be."""
+
+    def __init__(self, store: Store, identity: dict[str, str]) -> None:
+        self._store = store
+        self._identity = identity
+        self._caps: dict[str, Any] | None = None
+        self._kept: dict[str, Fraction] = {}
+        self._terms: dict[str, Any] | None = None
+        self._history: dict[str, Any] | None = None
+        self._charged = False
+        self.total = nothing()
+        self.analysts: dict[str, Totals] = {}
+        self.pending: dict[int, tuple[str, dict[str, Any]]] = {}
+
+    def step(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        """What is wrong with this entry, after those before it."""
+        kind = found["kind"].partition("/")[0]
+        if (kind == "opened") != (row.number == 1):
+            yield "opens the ledger a second time" if kind == "opened" else "is the first and does not open the ledger"
+        if kind not in ("committed", "replayed") and row.question:
+            yield "is stored under a question that is not its own"
+        steps = {
+            "opened": self._opened,
+            "catalog": self._catalog,
+            "reserved": self._reserved,
+            "committed": self._committed,
+            "cancelled": self._cancelled,
+            "replayed": self._replayed,
+        }
+        yield from steps[kind](row, found)
+
+    def state(self) -> dict[str, str]:
+        """What must stand beside the entries."""
+        found: dict[str, Any] = {f"analyst:{name}": totals for name, totals in self.analysts.items()}
+        found |= {"total": self.total} if self._charged else {}
+        for name, value in (("caps", self._caps), ("catalog", self._terms), ("history", self._history)):
+            found |= {name: value} if value is not None else {}
+        return {key: text_of(value) for key, value in found.items()}
+
+    def _opened(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        if {name: found[name] for name in ("ledger", "public_key")} != self._identity:
+            yield "names another ledger than the one it is in"
+        if self._caps is None:
+            self._caps = found["caps"]
+            self._kept = caps(found["caps"])
+
+    def _catalog(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        kept = self._kept
+        if kept:
+            delta = kept["delta_sums"] + kept["delta_keys"] + kept["delta_conversion"]
+            if (number(found["epsilon"]), number(found["delta"])) != (kept["epsilon"], delta):
+                yield "changes the budget"
+        if self._history is not None:
+            if found["neighbours"] != self._history["neighbours"]:
+                yield "changes the neighbour relation of tables with history"
+            for table, unit in self._history["tables"].items():
+                if found["units"].get(table, unit) != unit:
+                    yield f"changes the unit of {table}, which has history"
+        self._terms = {name: found[name] for name in TERMS}
+
+    def _reserved(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        yield from self._allowed(found)
+        if found["digest"] != sha256("ledger question 1", text_of([found["plan"], found["catalog"], found["snapshot"]])):
+            yield "has a digest that is not its question's"
+        if number(found["loss"]["epsilon"]) == 0:
+            yield "charges nothing"
+        self.total, self._charged = added(self.total, found["loss"]), True
+        if self._kept and rule(self._kept, self.total) != found["rule"]:
+            yield "was not allowed by the budget under the rule it names"
+        yield from self._quota(found)
+        if self._terms is not None:
+            known = self._history["tables"] if self._history else {}
+            new = {name: self._terms["units"].get(name, found["unit"]) for name in found["tables"] if name not in known}
+            self._history = {"neighbours": self._terms["neighbours"], "tables": known | new}
+        self.pending[row.number] = (row.hash, found)
+
+    def _allowed(self, found: dict[str, Any]) -> Iterator[str]:
+        """The catalog's rules at that time."""
+        terms = self._terms
+        if terms is None:
+            yield "was asked without a catalog"
+            return
+        if any(found[name] != terms[name] for name in ("catalog", "snapshot", "neighbours") if name in found):
+            yield "was asked with a catalog that was not in force"
+        if terms["analysts"] is not None and found["analyst"] not in terms["analysts"]:
+            yield "was asked by somebody who is none of the analysts"
+        if terms["per_query"] is not None and number(found["loss"]["epsilon"]) > number(terms["per_query"]):
+            yield "costs more than one question may"
+
+    def _quota(self, found: dict[str, Any]) -> Iterator[str]:
+        used = added(self.analysts.get(found["analyst"], nothing()), found["loss"])
+        self.analysts[found["analyst"]] = used
+        quota = self._terms["per_analyst"] if self._terms else None
+        if quota is not None and self._kept and not within_quota(self._kept, number(quota), used):
+            yield "was not allowed by its analyst's quota"
+
+    def _settled(self, row: Row, found: dict[str, Any]) -> dict[str, Any]:
+        """The reservation that this entry ends: open until now, and ended by who made it."""
+        hash, asked = self.pending.pop(found["reserved"], ("", {}))
+        if not asked:
+            raise EntryError("ends a reservation that is not open")
+        if hash != found["reserved_hash"]:
+            raise EntryError("names its reservation by another hash")
+        if sha256("ledger token 1", found["token"]) != asked["token"]:
+            raise EntryError("was not written by who reserved")
+        return asked
+
+    def _committed(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        asked = self._settled(row, found)
+        if found["digest"] != asked["digest"]:
+            yield "answers another question than was reserved"
+        if row.question != found["digest"]:
+            yield "is stored under a question that is not its own"
+        if not signed(self._identity["public_key"], self._receipt(row, found, asked), row.signature):
+            yield "has a receipt that is not signed with the ledger's key"
+
+    def _receipt(self, row: Row, found: dict[str, Any], asked: dict[str, Any]) -> str:
+        """The text that was signed as the receipt of this answer."""
+        same = ("question", "catalog", "snapshot", "unit", "neighbours", "analyst", "mechanisms", "loss", "rule", "time")
+        body = {name: asked[name] for name in same} | {"receipt": 1, "ledger": self._identity["ledger"]}
+        body["reserved"] = {"number": found["reserved"], "hash": found["reserved_hash"]}
+        body["entry"] = {"number": row.number, "hash": row.hash}
+        return f"dither receipt 1\n{text_of(body)}"
+
+    def _cancelled(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        asked = self._settled(row, found)
+        self.total = added(self.total, asked["loss"], -1)
+        self.analysts[asked["analyst"]] = added(self.analysts.get(asked["analyst"], nothing()), asked["loss"], -1)
+        yield from ()
+
+    def _replayed(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        answer = self._earlier(row, found["committed"], "committed/1")
+        asked = self._earlier(row, answer["reserved"], "reserved/1")
+        if (answer["digest"], asked["loss"]) != (found["digest"], found["loss"]):
+            yield "shows the answer to another question"
+        yield from self._allowed(found | {name: asked[name] for name in ("catalog", "snapshot", "neighbours")})
+        shown = sha256("ledger replay 1", text_of([found["committed"], found["analyst"]]))
+        if row.question != shown:
+            yield "is stored under a question that is not its own"
+        if found["paid"] == row.number:
+            yield from self._quota(found)
+        elif found["paid"] != answer["reserved"] or asked["analyst"] != found["analyst"]:
+            first = self._earlier(row, found["paid"], "replayed/1")
+            names = ("committed", "analyst", "loss")
+            if first["paid"] != found["paid"] or any(first[name] != found[name] for name in names):
+                yield "was not paid by its analyst before"
+
+    def _earlier(self, row: Row, at: int, kind: str) -> dict[str, Any]:
+        """An entry before this one, which the walk has checked already."""
+        before = self._store.entry(at) if at < row.number else None
+        if before is None or before.kind != kind:
+            raise EntryError(f"names an entry {at} that is no {kind.partition('/')[0]} entry before it")
+        return entry(before)
