@@ -106,7 +106,7 @@ def _text(thing: Any) -> str:
 
 
 PEOPLE = dt.Table({"id": [1, 2], "x": [3, 4]}, unit="id", columns={"x": dt.between(0, 9)})
-CATALOG = dt.Catalog({"people": PEOPLE}, dt.Budget(10**6))
+CATALOG = dt.Catalog({"people": PEOPLE}, dt.Budget(500))
 
 
 def declarations() -> Iterator[Right]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,3 +122,50 @@ def test_a_piece_cannot_become_more_than_an_expression(piece: str) -> None:
 def test_unknown_joins_are_refused(how: str) -> None:
     with pytest.raises(QueryError):
         dt.table(CATALOG, "people").join("visits", using="person_id", how=how)
+
+
+# --- misuse, and how a question looks ------------------------------------------------------------------------------
+
+BEGUN = dt.table(CATALOG, "people")
+MISUSED: dict[str, Callable[[], object]] = {
+    "where(3)": lambda: BEGUN.where(3),  # type: ignore[arg-type]
+    "agg(3)": lambda: BEGUN.agg(n=3),  # type: ignore[arg-type]
+    "agg()": BEGUN.agg,
+    'agg(n="age")': lambda: BEGUN.agg(n="age").query,
+    "group_by(3)": lambda: BEGUN.group_by(3),  # type: ignore[arg-type]
+    "mean(3)": lambda: dt.mean(3),  # type: ignore[arg-type]
+    "mean(None)": lambda: dt.mean(None),  # type: ignore[arg-type]
+    "quantile without p": lambda: dt.quantile("age"),
+    "quantile of 90": lambda: dt.quantile("age", 90),
+    "limit(-1)": lambda: BEGUN.limit(-1),
+    'limit("x")': lambda: BEGUN.limit("x"),  # type: ignore[arg-type]
+    "join(3)": lambda: BEGUN.join(3, using="person_id"),  # type: ignore[arg-type]
+    "table(3)": lambda: dt.table(CATALOG, 3),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("misuse", MISUSED)
+def test_misuse_is_refused_with_what_to_write(misuse: str) -> None:
+    with pytest.raises(QueryError) as refusal:
+        MISUSED[misuse]()
+    assert refusal.value.fix
+
+
+def test_a_question_looks_like_sql() -> None:
+    asked = BEGUN.where("age >= 18").group_by("region").agg(n=dt.count(), age=dt.mean("age", where="active"))
+    filtered = "AVG(age) FILTER(WHERE active) AS age"
+    assert repr(asked) == f"SELECT region, COUNT(*) AS n, {filtered} FROM people WHERE age >= 18 GROUP BY region"
+    assert repr(BEGUN.where("active")) == "FROM people WHERE active"
+    assert len(repr(BEGUN.where(" AND ".join(["age >= 18"] * 100)))) <= 400
+
+
+def test_an_aggregate_looks_like_sql() -> None:
+    shown = [repr(each) for each in (dt.count(), dt.count_distinct("city"), dt.quantile("age", 0.9), dt.count_units())]
+    assert shown == ["COUNT(*)", "COUNT(DISTINCT city)", "QUANTILE(age, 0.9)", "COUNT_UNITS()"]
+    assert repr(dt.sum_("age", where="active")) == "SUM(age) FILTER (WHERE active)"
+
+
+def test_a_table_that_is_nearly_right_is_named() -> None:
+    for wrong in (lambda: dt.table(CATALOG, "peple").agg(n=dt.count()).query, lambda: dt.table(CATALOG, "peple").per_unit()):
+        with pytest.raises(QueryError, match="did you mean people"):
+            wrong()

@@ -37,6 +37,7 @@ from dither.privacy.losses import ZCDP
 _DIGITS = 10**6
 _DECADE = 9 * _DIGITS
 _LOWEST, _HIGHEST = -6, 24
+_FAR = 400  # (20 sigma)^2: beyond it a sum would need too many digits, and at 10^7 sigma more than any memory
 
 
 def delta(epsilon: Fraction, shift: int, variance: Fraction) -> Real:
@@ -67,6 +68,8 @@ def for_shift(epsilon: Fraction, target: Fraction, shift: int) -> Fraction:
 
     def holds(v: Fraction) -> bool:
         t = _edge(epsilon, shift, v)
+        if t > 0 and t * t >= _FAR * v:
+            return False  # both tails together are below 2 exp(-t^2 / 2v): delta is 1 but for 87 digits
         # Far out, Pr[X <= t] <= exp(-t^2 / 2v) says enough, and a sum there would need too many digits.
         return (t < 0 and t * t >= 2 * v * enough) or certainly_at_most(delta(epsilon, shift, v), target)
 

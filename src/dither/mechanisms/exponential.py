@@ -24,7 +24,7 @@ import numpy as np
 from dither.exact.choice import draw_among, draw_index
 from dither.exact.law import Law
 from dither.exact.laws import Categorical
-from dither.exact.numbers import Number, positive
+from dither.exact.numbers import Number, flag, positive
 from dither.mechanisms import scores as reading
 from dither.mechanisms.base import Example, Mechanism
 from dither.mechanisms.norms import bound
@@ -60,14 +60,14 @@ class Exponential(Mechanism):
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", bound(sensitivity))
         object.__setattr__(self, "candidates", reading.labels(candidates))
-        object.__setattr__(self, "monotone", bool(monotone))
+        object.__setattr__(self, "monotone", flag(monotone, "monotone"))
 
     @classmethod
     def with_scale(
         cls, scale: Number, *, sensitivity: Number, candidates: Sequence[Hashable] | None = None, monotone: bool = False
     ) -> Exponential:
         """From the noise: a lead of `scale` points makes a candidate e times as likely."""
-        moved = bound(sensitivity) * (1 if monotone else 2)
+        moved = bound(sensitivity) * (1 if flag(monotone, "monotone") else 2)
         return cls(epsilon=moved / positive(scale, "scale"), sensitivity=sensitivity, candidates=candidates, monotone=monotone)
 
     @property
@@ -88,7 +88,7 @@ class Exponential(Mechanism):
         return self.outcome(draw_among(reading.read(exact, self.candidates), self._weight))
 
     def outcome(self, k: int) -> Any:
-        return k if self.candidates is None else self.candidates[k]
+        return reading.outcome(k, self.candidates)
 
     def loss(self) -> Pure:
         return Pure(self.epsilon, rho=self.epsilon**2 / 8)

@@ -24,13 +24,15 @@ from dither.exact import numbers
 from dither.exact.balls import Real, certainly_at_most
 from dither.exact.law import Law, search
 from dither.exact.laws import Finite, TwoSided
-from dither.exact.numbers import Number, positive
+from dither.exact.numbers import Number, flag, positive
 from dither.mechanisms import answers, race
 from dither.mechanisms import scores as reading
 from dither.mechanisms.base import Example, Mechanism, sure
 from dither.mechanisms.norms import L1
 from dither.mechanisms.scores import Scores
 from dither.privacy.losses import Pure
+
+_MOST = 10**6  # candidates that a margin lists one by one
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class NoisyMax(Mechanism):
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", Fraction(L1(sensitivity).total(None)))
         object.__setattr__(self, "candidates", reading.labels(candidates))
-        object.__setattr__(self, "monotone", bool(monotone))
+        object.__setattr__(self, "monotone", flag(monotone, "monotone"))
         object.__setattr__(self, "noise", TwoSided(self.scale))  # refuses a scale out of range
 
     @classmethod
@@ -69,7 +71,7 @@ class NoisyMax(Mechanism):
         cls, scale: Number, *, sensitivity: Number, candidates: Sequence[Hashable] | None = None, monotone: bool = False
     ) -> NoisyMax:
         """From the noise: each score gets noise of this scale, at the price that follows."""
-        moved = L1(sensitivity).total(None) * (1 if monotone else 2)
+        moved = L1(sensitivity).total(None) * (1 if flag(monotone, "monotone") else 2)
         return cls(epsilon=moved / positive(scale, "scale"), sensitivity=sensitivity, candidates=candidates, monotone=monotone)
 
     @property
@@ -86,7 +88,7 @@ class NoisyMax(Mechanism):
         return self.outcome(noisy.index(max(noisy)))
 
     def outcome(self, k: int) -> Any:
-        return k if self.candidates is None else self.candidates[k]
+        return reading.outcome(k, self.candidates)
 
     def loss(self) -> Pure:
         return Pure(self.epsilon)
@@ -112,6 +114,8 @@ class NoisyMax(Mechanism):
                 "candidates must say how many there are.", fix="give candidates=, as in margin(0.95, candidates=4)."
             )
         others = numbers.whole(count, "candidates", least=1) - 1
+        if others >= _MOST:
+            raise ArgumentError(f"candidates must be at most {_MOST} for a margin.", fix="give a smaller number.")
 
         def holds(m: int) -> bool:
             worst = [-m - 1] * others + [0]

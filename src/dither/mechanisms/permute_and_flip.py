@@ -28,7 +28,7 @@ from flint import arb, arb_poly
 from dither.exact.balls import Real, exp, missing, precision, working
 from dither.exact.law import Law
 from dither.exact.laws import ExpCoin, Finite, Flat
-from dither.exact.numbers import Number, positive
+from dither.exact.numbers import Number, flag, positive
 from dither.mechanisms import scores as reading
 from dither.mechanisms.base import Example, Mechanism
 from dither.mechanisms.norms import bound
@@ -63,14 +63,14 @@ class PermuteAndFlip(Mechanism):
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", bound(sensitivity))
         object.__setattr__(self, "candidates", reading.labels(candidates))
-        object.__setattr__(self, "monotone", bool(monotone))
+        object.__setattr__(self, "monotone", flag(monotone, "monotone"))
 
     @classmethod
     def with_scale(
         cls, scale: Number, *, sensitivity: Number, candidates: Sequence[Hashable] | None = None, monotone: bool = False
     ) -> PermuteAndFlip:
         """From the noise: a candidate `scale` points behind the best shows heads with probability 1/e."""
-        moved = bound(sensitivity) * (1 if monotone else 2)
+        moved = bound(sensitivity) * (1 if flag(monotone, "monotone") else 2)
         return cls(epsilon=moved / positive(scale, "scale"), sensitivity=sensitivity, candidates=candidates, monotone=monotone)
 
     @property
@@ -100,7 +100,7 @@ class PermuteAndFlip(Mechanism):
         return self.outcome(order[left - 1])
 
     def outcome(self, k: int) -> Any:
-        return k if self.candidates is None else self.candidates[k]
+        return reading.outcome(k, self.candidates)
 
     def loss(self) -> Pure:
         return Pure(self.epsilon)

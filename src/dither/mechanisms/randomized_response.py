@@ -121,7 +121,9 @@ class RandomizedResponse(Mechanism):
 
     def estimate(self, counts: Sequence[int] | Integers) -> tuple[Fraction, ...]:
         """Unbiased shares of the categories from how often each was reported. They add up to 1 and may be negative."""
-        found = [numbers.whole(count, "counts", least=0) for count in counts]
+        found = [
+            numbers.whole(count, "counts", least=0) for count in numbers.items(counts, "counts", fix="count every category.")
+        ]
         if len(found) != self.categories or sum(found) == 0:
             raise ArgumentError(
                 f"counts must hold {self.categories} numbers, not all 0, and it holds {len(found)}.",

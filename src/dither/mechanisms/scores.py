@@ -28,7 +28,8 @@ def labels(candidates: Sequence[Hashable] | None) -> tuple[Hashable, ...] | None
     """The candidates' public names, or None: then they are numbered from 0."""
     if candidates is None:
         return None
-    found = tuple(candidates)
+    letters = list(candidates) if isinstance(candidates, str) else candidates  # "ab" names two
+    found = tuple(numbers.items(letters, "candidates", fix='name them in a list, as in ["red", "blue"].'))
     if not found:
         raise ArgumentError("candidates must not be empty.", fix="name at least one candidate, or leave candidates out.")
     return found
@@ -39,7 +40,8 @@ def read(scores: Scores, candidates: tuple[Hashable, ...] | None, *, fractions: 
     if isinstance(scores, np.ndarray):
         found = whole_array(scores).tolist()
     else:
-        found = [_score(score, fractions) for score in scores]
+        given = numbers.items(scores, "scores", fix="give one score per candidate, in a list.")
+        found = [_score(score, fractions) for score in given]
     size(len(found), candidates)
     return list(found)
 
@@ -65,6 +67,16 @@ def _score(score: Any, fractions: bool) -> int | Fraction:
     return int(score)
 
 
+def outcome(k: int, candidates: tuple[Hashable, ...] | None) -> Any:
+    """The k-th candidate's name, or k where they have none."""
+    place = numbers.whole(k, "k")
+    if candidates is None:
+        return place
+    if not 0 <= place < len(candidates):
+        raise ArgumentError(f"k must be one of the {len(candidates)} candidates, from 0.", fix="give a smaller k.")
+    return candidates[place]
+
+
 def size(count: int, candidates: tuple[Hashable, ...] | None) -> None:
     """The number of scores must fit the candidates, and there must be one."""
     if count == 0:
@@ -87,6 +99,6 @@ def utility(confidence: Number, per_point: Fraction, candidates: int | None, bes
         )
     n, tops = numbers.whole(candidates, "candidates", least=1), numbers.whole(best, "best", least=1)
     if tops > n:
-        raise ArgumentError(f"best must be at most candidates, and it is {tops} of {n}.", fix="give a smaller best.")
+        raise ArgumentError("best must be at most candidates, and it is more.", fix="give a smaller best.")
     odds = Fraction(n, tops) / (1 - wanted)
     return above(lambda: ball(odds).log() / ball(per_point))

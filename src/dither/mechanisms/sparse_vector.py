@@ -102,16 +102,19 @@ class SparseVector(Mechanism):
 
     def outcome(self, k: int) -> tuple[bool, ...]:
         """The transcript whose answers are k's binary digits after the leading one."""
-        return tuple(digit == "1" for digit in f"{k:b}"[1:])
+        return tuple(digit == "1" for digit in f"{numbers.whole(k, 'k'):b}"[1:])
 
     def probability(self, exact: Sequence[int] | NDArray[Any], transcript: Sequence[bool]) -> arb:
         """Pr[the session's answers begin with this transcript], exactly, at the working precision."""
         counts = _counts(exact)
-        if len(transcript) > len(counts):
+        told = [
+            numbers.flag(answer, "transcript") for answer in numbers.items(transcript, "transcript", fix="give True or False.")
+        ]
+        if len(told) > len(counts):
             raise ArgumentError("transcript must not be longer than exact.", fix="give one count per answer.")
-        pairs = list(zip(counts, transcript, strict=False))
+        pairs = list(zip(counts, told, strict=False))
         # At threshold noise k: no means noise_i <= k + (threshold - exact_i - 1), yes means the opposite.
-        centres = [(count - self.threshold + 1, bool(answer)) for count, answer in pairs]
+        centres = [(count - self.threshold + 1, answer) for count, answer in pairs]
         refused = tuple(c for c, yes in centres if not yes)
         accepted = tuple(c for c, yes in centres if yes)
         return Race(self.question_noise().scale, 0, 2 * self.cutoff, refused, accepted).probability()
@@ -187,8 +190,12 @@ class Session:
         raise TypeError("a session cannot be copied or stored: a copy would ask the same noisy threshold again")
 
 
+def _listed(exact: Sequence[int]) -> list[int]:
+    return [answers.single(count) for count in numbers.items(exact, "exact", fix="give the counts of the questions in a list.")]
+
+
 def _counts(exact: Sequence[int] | NDArray[Any]) -> list[int]:
-    found = answers.whole(exact) if isinstance(exact, np.ndarray) else [answers.single(count) for count in exact]
+    found = answers.whole(exact) if isinstance(exact, np.ndarray) else _listed(exact)
     if len(found) == 0:  # type: ignore[arg-type]
         raise ArgumentError("exact must hold at least one count.", fix="give the counts of the questions.")
     return [int(count) for count in found]  # type: ignore[union-attr]

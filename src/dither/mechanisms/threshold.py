@@ -33,7 +33,6 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from dither.errors import ArgumentError
 from dither.exact import entropy, numbers
 from dither.exact.balls import ball, certainly_at_most, exp, floor_scaled, missing, precision, working
 from dither.exact.law import Integers, Law, search
@@ -70,9 +69,7 @@ class Threshold(Mechanism):
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "delta", between(delta, "delta", 0, 1, open_low=True, open_high=True))
         object.__setattr__(self, "keys_per_unit", numbers.whole(keys_per_unit, "keys_per_unit", least=1))
-        if rule not in ("optimal", "geometric"):
-            raise ArgumentError(f"rule must be 'optimal' or 'geometric', and it is {rule!r}.", fix="choose one of the two.")
-        object.__setattr__(self, "rule", rule)
+        object.__setattr__(self, "rule", numbers.word(rule, "rule", "optimal", "geometric"))
         object.__setattr__(self, "noise", TwoSided(1 / self._each[0]))  # refuses a scale out of range
 
     @property
@@ -87,7 +84,7 @@ class Threshold(Mechanism):
 
     def shown(self, units: int) -> arb:
         """Pr[the key is shown], exactly, at the working precision."""
-        if units <= 0:
+        if numbers.whole(units, "units") <= 0:
             return arb(0)
         if self.rule == "geometric":
             return self.noise.more_than(self.threshold - units - 1)
@@ -114,7 +111,7 @@ class Threshold(Mechanism):
         return found
 
     def outcome(self, k: int) -> bool:
-        return bool(k)
+        return numbers.whole(k, "k") != 0
 
     def loss(self) -> Approx:
         return Approx(self.epsilon, self.delta)
