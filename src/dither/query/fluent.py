@@ -121,8 +121,7 @@ class Asking:
             elif isinstance(asked, Asked):
                 after, tree = after._asked(name, asked)
             else:
-                what = f"agg({name}=...) is no aggregate: it is a {type(asked).__name__}."
-                raise QueryError(what, fix='write agg(n=dt.count(), age=dt.mean("age")).')
+                raise QueryError(f"agg({name}=...) is no aggregate.", fix='write agg(n=dt.count(), age=dt.mean("age")).')
             after.tree.append("expressions", exp.alias_(tree, name, copy=False))
         return after
 
