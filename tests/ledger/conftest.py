@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ledger.asking import IDENTITY, KEY, Clock, declaration
-from ledger.postgres_server import postgres, postgres_url  # noqa: F401
 
 from dither.ledger.ledger import Ledger
 from dither.ledger.postgres import Postgres
 from dither.ledger.sqlite import SQLite
 from dither.ledger.store import Store
+from ledger.asking import IDENTITY, KEY, Clock, declaration
+from ledger.postgres_server import postgres, postgres_url  # noqa: F401
 
 STORES = ("sqlite", "memory", "postgres")
 

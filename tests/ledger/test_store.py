@@ -7,10 +7,10 @@ import pickle
 import threading
 
 import pytest
-from ledger.asking import IDENTITY
 
 from dither.errors import LedgerError
 from dither.ledger.store import Row, Store
+from ledger.asking import IDENTITY
 
 
 def row(number: int, question: str = "", body: str = "{}") -> Row:
@@ -58,10 +58,14 @@ def test_any_printable_name_is_a_key(store: Store, name: str) -> None:
 
 
 def test_a_transaction_that_raises_leaves_nothing(store: Store) -> None:
-    with pytest.raises(KeyError), store.transaction() as inside:
-        inside.append(row(1))
-        inside.put("head", "1")
-        raise KeyError
+    def fails() -> None:
+        with store.transaction() as inside:
+            inside.append(row(1))
+            inside.put("head", "1")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fails()
     assert store.state() == (IDENTITY, 0)
     fill(store, range(1, 2))  # and the store can still be written
     assert store.state()[1] == 1
@@ -69,9 +73,14 @@ def test_a_transaction_that_raises_leaves_nothing(store: Store) -> None:
 
 def test_a_number_is_used_once(store: Store) -> None:
     fill(store, range(1, 3))
-    with pytest.raises(LedgerError), store.transaction() as inside:
-        inside.put("head", "3")
-        inside.append(row(2, "other"))
+
+    def fails() -> None:
+        with store.transaction() as inside:
+            inside.put("head", "3")
+            inside.append(row(2, "other"))
+
+    with pytest.raises(LedgerError):
+        fails()
     assert store.get("head") is None
     assert [each.question for each in store.rows()] == ["", ""]
 

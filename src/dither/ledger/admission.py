@@ -7,10 +7,10 @@ from fractions import Fraction
 from dither.errors import ArgumentError, BudgetError, LedgerError
 from dither.ledger.asked import Declaration, Request
 from dither.ledger.state import History, Terms, shown
-from dither.privacy.either import GRID, Caps, Sums
+from dither.privacy.either import GRID, Caps, Charge, Sums
 
 
-def in_force(terms: Terms | None, request: Request) -> Terms:
+def in_force(terms: Terms | None, request: Request, charge: Charge) -> Terms:
     """The declaration in force, if the question was planned with it and its analyst and price are among the declared."""
     if terms is None:
         raise LedgerError("This ledger has no catalog yet.", fix="open the catalog with it: dt.open(catalog, ledger=…).")
@@ -24,10 +24,10 @@ def in_force(terms: Terms | None, request: Request) -> Terms:
             f"{request.analyst} is none of the catalog's analysts.",
             fix="name yourself as the curator declared you, or ask the curator to add the name to `analysts`.",
         )
-    if terms.per_query is not None and request.charge.epsilon > terms.per_query:
+    if terms.per_query is not None and charge.epsilon > terms.per_query:
         raise BudgetError(
             f"One question may cost at most ε = {shown(terms.per_query, up=False)} in this catalog, "
-            f"and this one costs ε = {shown(request.charge.epsilon, up=True)}."
+            f"and this one costs ε = {shown(charge.epsilon, up=True)}."
         )
     return terms
 
@@ -37,19 +37,19 @@ def charged(caps: Caps, total: Sums, request: Request) -> tuple[Sums, str]:
     after = total.plus(request.charge)
     rule = caps.rule(after)
     if rule is None:
-        raise BudgetError(f"The budget does not allow this question: {cost(request, caps)}; left {left(caps, total)}.")
+        raise BudgetError(f"The budget does not allow this question: {cost(request.charge, caps)}; left {left(caps, total)}.")
     return after, rule
 
 
-def quota(caps: Caps, per_analyst: Fraction | None, used: Sums, request: Request) -> Sums:
+def quota(caps: Caps, per_analyst: Fraction | None, used: Sums, analyst: str, charge: Charge) -> Sums:
     """One analyst's sums with this question in them, or a refusal. A quota is for fairness: its share of epsilon, or of rho."""
-    after = used.plus(request.charge)
+    after = used.plus(charge)
     if per_analyst is None:
         return after
     share = quota_caps(caps, per_analyst)
     if share.rule(after) is None:
         raise BudgetError(
-            f"The quota of {request.analyst} does not allow this question: {cost(request, caps)}; "
+            f"The quota of {analyst} does not allow this question: {cost(charge, caps)}; "
             f"left {left(share, used)} of ε = {shown(per_analyst, up=False)}."
         )
     return after
@@ -61,8 +61,7 @@ def quota_caps(caps: Caps, per_analyst: Fraction) -> Caps:
     return Caps(per_analyst, most, most, Fraction(0), caps.rho_max * per_analyst / caps.epsilon)
 
 
-def cost(request: Request, caps: Caps) -> str:
-    charge = request.charge
+def cost(charge: Charge, caps: Caps) -> str:
     parts = [f"ε = {shown(charge.epsilon, up=True)}"] + ([f"δ = {shown(charge.delta, up=True)}"] if charge.delta else [])
     if caps.rho_max and charge.rho is not None:
         parts.append(f"or ρ = {shown(charge.rho, up=True)}")

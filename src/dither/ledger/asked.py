@@ -67,7 +67,8 @@ class Request:
         analyst_name(self.analyst)
         if not isinstance(self.charge, Charge):
             raise ArgumentError("charge must be a Charge.", fix="state what the release may cost: Charge(epsilon, delta).")
-        _above_zero(self.charge.epsilon, "epsilon")
+        if self.charge != Charge(Fraction(0), Fraction(0), Fraction(0)):  # what is public anyway is recorded, at no price
+            _above_zero(self.charge.epsilon, "epsilon")
         for part in (self.charge.epsilon, self.charge.delta, self.charge.rho or Fraction(0), self.charge.slack):
             written(part)
         if not isinstance(self.fresh, bool):

@@ -36,7 +36,7 @@ from dither.ledger.receipts import Receipt, issue
 from dither.ledger.reservation import Reservation
 from dither.ledger.state import Head, History, Identity, Terms
 from dither.ledger.store import Row, Store, Transaction
-from dither.privacy.either import Caps, Sums
+from dither.privacy.either import Caps, Charge, Sums
 
 __all__ = ["Declaration", "Entry", "Head", "Kept", "Ledger", "Receipt", "Request", "Reservation", "Standing"]
 
@@ -116,9 +116,9 @@ class Ledger:
         secret, analyst = secrets.token_hex(32), f"analyst:{request.analyst}"
         with self._store.transaction("head", "caps", "catalog", "total", "history", analyst) as inside:
             head = self._head(inside)
-            terms, caps = self._terms(inside, request)
+            terms, caps = self._terms(inside, request, request.charge)
             total, rule = admission.charged(caps, state.sums(inside.get("total")), request)
-            used = admission.quota(caps, terms.per_analyst, state.sums(inside.get(analyst)), request)
+            used = admission.quota(caps, terms.per_analyst, state.sums(inside.get(analyst)), request.analyst, request.charge)
             before = History.parse(inside.get("history"))
             after = admission.noted(before, terms, request)
             head, entry = self._add(inside, head, self._time(head), _reserved(request, rule, secret))
@@ -197,23 +197,24 @@ class Ledger:
         analyst, charged = f"analyst:{request.analyst}", False
         with self._store.transaction("head", "caps", "catalog", analyst) as inside:
             head = self._head(inside)
-            terms, caps = self._terms(inside, request)
+            terms, caps = self._terms(inside, request, asked.loss)
             paid = reserved.number if asked.analyst == request.analyst else None
             if paid is None and (seen := inside.latest(shown_to(row.number, request.analyst))) is not None:
                 paid = paid_by(seen)
             if paid is None:
                 paid, charged = head.number + 1, True
-                used = admission.quota(caps, terms.per_analyst, state.sums(inside.get(analyst)), request)
+                before = state.sums(inside.get(analyst))
+                used = admission.quota(caps, terms.per_analyst, before, request.analyst, asked.loss)
                 inside.put(analyst, state.sums_text(used))
-            record = Replayed(row.number, row.hash, request.digest, request.analyst, request.charge, paid)
+            record = Replayed(row.number, row.hash, request.digest, request.analyst, asked.loss, paid)
             head, _ = self._add(inside, head, self._time(head), record)
             inside.put("head", head.text())
         self._saw(head)
         return Kept(payload, receipt, asked.analyst, reserved.time, charged)
 
-    def _terms(self, inside: Transaction, request: Request) -> tuple[Terms, Caps]:
+    def _terms(self, inside: Transaction, request: Request, charge: Charge) -> tuple[Terms, Caps]:
         terms, caps = inside.get("catalog"), inside.get("caps")
-        found = admission.in_force(Terms.parse(terms) if terms and caps else None, request)
+        found = admission.in_force(Terms.parse(terms) if terms and caps else None, request, charge)
         return found, state.caps(caps or "")
 
     def _add(
