@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +15,10 @@ import pytest
 import dither as dt
 from attacks.moved import complaints
 from attacks.paths import Seen, ask
+from dither.engines.duckdb import DuckDB
+from dither.errors import EngineError
+from dither.query.nodes import Column, Compute, Named, Scan
+from dither.query.work import Cell, Group, Quantised, Sums, Work
 
 NAN, INF = float("nan"), float("inf")
 ALL = "SELECT COUNT(*) AS n, SUM(x) AS s, AVG(x) AS a, VAR_POP(x) AS v, MEDIAN(x) AS m, CLIPPED(x) AS c FROM t"
@@ -167,3 +172,21 @@ def test_nan_left_out_of_a_files_statistics_is_null_all_the_same(tmp_path: Path)
     assert [round(value, 3) for value in firm] == [999, 50, 49950, 50]  # at this price their noise is 0 but for e^-50
     assert spread >= 0  # answered; squares have a coarser grid, and so some noise even at this price
     assert round(float(curator.ask("SELECT COUNT(*) AS n FROM t WHERE x > 1e9 OR x < -1", epsilon=50).rows[0][0])) == 0
+
+
+@pytest.mark.parametrize("believed", [True, False])
+def test_that_statistics_of_files_would_fold_the_guard_away(tmp_path: Path, believed: bool) -> None:
+    """The twin of the test before: DuckDB as it comes believes them, drops the guard, and one row makes the question fail."""
+    pq.write_table(pa.table({"x": [50.0, NAN, 50.0]}), tmp_path / "nan.parquet")
+    connection = duckdb.connect()
+    if not believed:
+        connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+    connection.read_parquet(str(tmp_path / "nan.parquet")).create_view("t")
+    grid = Quantised(Column("x"), Fraction(0), Fraction(1), 100)
+    source = Compute(Scan("t", "t"), (Named("x", Column("t.x")),))
+    work = Work(source, (), None, False, None, (Sums((Cell(grid, linear=1),), 1),))
+    if believed:
+        with pytest.raises((EngineError, ValueError)):
+            DuckDB(connection).run(work, b"")
+    else:
+        assert DuckDB(connection).run(work, b"") == [Group((), None, ((100,),))]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from dither.engines import duckdb as engine_file
 from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb_cells import outgrown
 from dither.engines.duckdb_sql import PRINTERS
 from dither.engines.duckdb_text import double_text, identifier, literal
 from dither.errors import ArgumentError, EngineError
@@ -145,7 +146,7 @@ def test_try_is_never_used() -> None:
 
 
 @pytest.mark.parametrize("by_unit", [True, False])
-@pytest.mark.parametrize("steps", [2**21, 2**22, 2**23, 2**40, 2**62, 2**80])
+@pytest.mark.parametrize("steps", [1, 2**10, 2**10 + 1, 2**20, 2**20 + 1, 2**21, 2**22, 2**23, 2**40, 2**62, 2**80])
 def test_sums_are_exact_at_every_width(steps: int, by_unit: bool) -> None:
     """A unit far over its bound, at the upper end of the grid: products of sums and bounds need more than 64 bits."""
     q = Quantised(Column("x"), Fraction(0), Fraction(1), steps)
@@ -157,6 +158,53 @@ def test_sums_are_exact_at_every_width(steps: int, by_unit: bool) -> None:
     counted = 8 if by_unit else 1001
     expected = [steps * counted, 0, (7 - 3 * steps) * counted, steps**2 * counted][: len(cells)]
     assert group.measures == (tuple(expected), {steps: 65536 * counted})
+
+
+def _total(x: pa.Array, grid: Quantised) -> tuple[DuckDB, Work]:
+    cells = (Cell(grid, linear=1), Cell(grid, constant=1), Cell(grid, null=1))
+    return _engine(pa.table({"x": x})), Work(_plain_x(), (), None, False, None, (Sums(cells, 1),))
+
+
+def _plain_x() -> Compute:
+    return Compute(Scan("t", "t"), (Named("x", Column("t.x")),))
+
+
+@pytest.mark.parametrize("low", [-(2**40), -5, 0, 3])
+@pytest.mark.parametrize("steps", [0, 7, 2**12, 2**12 + 1, 2**20, 2**20 + 1])
+@pytest.mark.parametrize("by_unit", [True, False])
+def test_whole_numbers_are_clipped_and_added_up_exactly(low: int, steps: int, by_unit: bool) -> None:
+    x = [None, -(2**63), 2**63 - 1, low - 1, low, low + 1, low + steps, low + steps + 1, None]
+    grid = Quantised(Column("x"), Fraction(low), Fraction(1), steps)
+    cells = (Cell(grid, linear=1), Cell(grid, constant=1), Cell(grid, null=1), Cell(grid, square=1))
+    table = pa.table({"u": list(range(len(x))), "x": pa.array(x, pa.int64())})
+    source = Compute(Scan("t", "t"), (Named(UNIT, Column("t.u")), Named("x", Column("t.x"))))
+    (group,) = _engine(table).run(Work(source, (), None, by_unit, None, (Sums(cells, 1),)), b"")
+    clipped = [min(max(value - low, 0), steps) for value in x if value is not None]
+    assert group.measures == ((sum(clipped), len(clipped), 2, sum(q * q for q in clipped)),)
+
+
+def test_sums_that_outgrow_doubles_are_added_up_in_integers(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, work = _total(pa.array([250.0] * 100), Quantised(Column("x"), Fraction(0), Fraction(1), 250))
+    asked: list[object] = []
+    fetch = engine._fetch
+    monkeypatch.setattr(engine, "_fetch", lambda query: asked.append(query) or fetch(query))
+    for prepared in (False, True):
+        for exact, statements in ((25_001, 1), (25_000, 2)):
+            asked.clear()
+            monkeypatch.setattr("dither.engines.duckdb_cells.EXACT", exact)
+            if prepared:
+                engine.prepare(work)
+            assert engine.run(work, b"") == [Group((), None, ((25_000, 100, 0),))]
+            assert len(asked) == statements
+
+
+def test_that_doubles_alone_would_lose_count_and_stay_where_it_shows() -> None:
+    halves = "sum(x) FROM (SELECT CAST(9007199254740992 AS DOUBLE) AS x UNION ALL SELECT 1e0 FROM range(1000))"
+    ((total,),) = _PLAIN.execute(f"SELECT {halves}").fetchall()
+    assert total >= 2**53
+    assert outgrown(total)
+    assert not outgrown(float(2**53 - 1))
+    assert not outgrown(2**60)
 
 
 def test_what_could_outgrow_the_engine_is_refused_before_it_runs() -> None:

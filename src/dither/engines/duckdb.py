@@ -7,13 +7,14 @@ fails, for whatever reason, the caller sees one constant text: DuckDB's own mess
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import duckdb
 
 from dither.engines.duckdb_text import identifier
-from dither.engines.duckdb_work import Found, Row, groups, statements
+from dither.engines.duckdb_work import Found, OutgrownError, Row, Statement, groups, statements
 from dither.engines.prepare import check
 from dither.errors import ArgumentError, DitherError, EngineError
 from dither.query.work import Group, Work
@@ -50,6 +51,7 @@ class DuckDB:
         self._kinds = dict(kinds or {})
         self._progress = progress
         self._busy = threading.Lock()
+        self._prepared: tuple[Work, list[Statement], list[Any]] | None = None
 
     def schema(self, table: str) -> Mapping[str, str]:
         """The columns and their kinds, from the schema only. Columns of other types cannot be used and are left out."""
@@ -63,31 +65,45 @@ class DuckDB:
         """Refuses what would fail on any rows: prints the statements as `run` does and has DuckDB parse them, no more."""
         check(work)
         try:
-            texts = self.explain(work)
+            planned = self._statements(work, b"")
             with self._busy:
-                parsed = [self._connection.extract_statements(text) for text in texts]
+                parsed = [self._connection.extract_statements(statement.text) for statement in planned]
         except (duckdb.Error, RuntimeError, TypeError, ValueError, OverflowError, LookupError) as error:
             if isinstance(error, DitherError):
                 raise
             parsed = []
         if not parsed or any(len(found) != 1 for found in parsed):
             raise ArgumentError("the engine cannot read this question.", fix="ask in fewer or simpler parts.")
+        self._prepared = work, planned, [found[0] for found in parsed]
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
         """The groups and their integers. One Work at a time; others wait."""
+        prepared, self._prepared = self._prepared, None
+        try:
+            if prepared and prepared[0] is work and not work.by_unit:  # no statement that has a secret in it is prepared
+                return self._groups(work, prepared[1], prepared[2])
+            planned = self._statements(work, secret)
+            return self._groups(work, planned, [statement.text for statement in planned])
+        except OutgrownError:
+            planned = self._statements(work, secret, wide=True)
+            return self._groups(work, planned, [statement.text for statement in planned])
+
+    def _statements(self, work: Work, secret: bytes, *, wide: bool = False) -> list[Statement]:
+        return statements(work, lambda table: list(self.schema(table).items()), secret, wide=wide)
+
+    def _groups(self, work: Work, planned: list[Statement], parsed: Sequence[Any]) -> list[Group]:
         found: Found = {}
-        planned = statements(work, lambda table: list(self.schema(table).items()), secret)
         with self._busy, self._watched():
-            for statement in planned:
-                statement.read(self._fetch(statement.text), found)
+            for statement, query in zip(planned, parsed, strict=True):
+                statement.read(self._fetch(query), found)
         return groups(work, found)
 
-    def _fetch(self, text: str) -> list[Row]:
-        return _guarded(lambda: self._connection.execute(text).fetchall())
+    def _fetch(self, query: Any) -> list[Row]:
+        return _guarded(lambda: self._connection.execute(query).fetchall())
 
     def explain(self, work: Work) -> list[str]:
         """The SQL that `run` would hand to DuckDB, with a stand-in for the secret: for the curator and for tests."""
-        return [statement.text for statement in statements(work, lambda table: list(self.schema(table).items()), b"")]
+        return [statement.text for statement in self._statements(work, b"")]
 
     def interrupt(self) -> None:
         """Ends the running query, from another thread. Its `run` then fails like any other."""

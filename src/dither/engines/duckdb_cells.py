@@ -19,44 +19,91 @@ from dither.query.work import SCALE, Bins, Cell, Quantised, Sums, Work
 ROWS = 1 << 40  # what every width is proved for
 NARROW = 1 << 62  # within BIGINT, with room
 WIDE = 1 << 126  # within HUGEINT, with room
+EXACT = 1 << 53  # below this, sums of whole numbers in doubles are exact
+FEW = 1 << 12  # so many values of a column are kept as a list of values
 
 
 def quantise(frame: Frame, argument: Quantised) -> Sql:
     """q as an integer from 0 to `steps`, NULL where the expression is NULL or not a number."""
     x = frame.print(argument.expression)
-    high = argument.low + argument.steps * argument.step
-    if _counts(x, argument, high):
-        return _clipped_whole(frame.atom(x), int(argument.low), int(high))
-    x = frame.atom(double(x))
-    low, top, step = nearest(argument.low), nearest(high), nearest(argument.step)
+    if _counts(x, argument):
+        low, high = int(argument.low), int(_high(argument))
+        held = frame.atom(x)
+        clipped = made(_clipped(held.text, str(low), str(high), f"{held.text} > {high}"), "int", held)
+        return _from_zero(clipped, low)
+    real = _real(frame, double(x), argument)
+    kind = "BIGINT" if argument.steps < NARROW else "HUGEINT"
+    return _cut(frame, made(f"CAST({real.text} AS {kind})", "int", real), argument, str(argument.steps))
+
+
+@dataclass(frozen=True)
+class Summand:
+    """One argument as it is added up: `value` is NULL where there is none, `number` is q (or 0, or NULL) there."""
+
+    value: Sql
+    number: Sql
+
+
+def summand(frame: Frame, argument: Quantised, *, real: bool) -> Summand:
+    """q for a sum. `real`: as a double, which is added up in half the time; the sums are looked at afterwards."""
+    x = frame.print(argument.expression)
+    if _counts(x, argument) and argument.steps <= FEW:
+        # Files keep a column of few values as numbers into a list of those, and functions are then computed on the list
+        # alone; CASE is not. LEAST and GREATEST pass over NULL, so that NULL becomes the lower bound: q is 0.
+        held, low = frame.atom(x), int(argument.low)
+        clipped = made(f"least(greatest({held.text}, {low}), {int(_high(argument))})", "int", held)
+        return Summand(held, _from_zero(double(clipped) if real else clipped, low))
+    if real and not _counts(x, argument):
+        q = _cut(frame, _real(frame, double(x), argument), argument, double_text(argument.steps))
+    else:
+        q = double(quantise(frame, argument)) if real else quantise(frame, argument)
+    return Summand(q, q)
+
+
+def _high(argument: Quantised) -> Fraction:
+    return argument.low + argument.steps * argument.step
+
+
+def _counts(x: Sql, argument: Quantised) -> bool:
+    """Whether x is stored as an integer and every integer within the bounds is a step, and all of them are exact doubles."""
+    small = max(abs(argument.low), abs(_high(argument))) < 2**51
+    return x.kind == "int" and x.constant is None and argument.step == 1 and argument.low.denominator == 1 and small
+
+
+def _clipped(x: str, low: str, high: str, above: str) -> str:
+    """x within its bounds. What is neither inside nor below nor `above` is NULL: NULL, and what is not a number.
+
+    Comparing two comparisons is how DuckDB tests both bounds fastest: a value cannot fail both.
+    """
+    return f"(CASE WHEN ({x} >= {low}) = ({x} <= {high}) THEN {x} WHEN {x} < {low} THEN {low} WHEN {above} THEN {high} END)"
+
+
+def _from_zero(x: Sql, low: int) -> Sql:
+    if not low:
+        return x
+    return made(f"({x.text} - {double_text(low)})" if x.kind == "real" else f"(CAST({x.text} AS BIGINT) - ({low}))", x.kind, x)
+
+
+def _real(frame: Frame, number: Sql, argument: Quantised) -> Sql:
+    """q as a double that is a whole number."""
+    x = frame.atom(number)
+    low, top, step = nearest(argument.low), nearest(_high(argument)), nearest(argument.step)
     # What is not a number is above the infinity, so it falls through all arms and becomes NULL.
-    bottom, limit = double_text(low), double_text(top)
-    inside = f"WHEN {x.text} BETWEEN {bottom} AND {limit} THEN {x.text}"
-    text = f"(CASE {inside} WHEN {x.text} < {bottom} THEN {bottom} WHEN {x.text} <= {INF} THEN {limit} END)"
+    text = _clipped(x.text, double_text(low), double_text(top), f"{x.text} <= {INF}")
     if low:
         text = f"({text} - {double_text(low)})"
     if step != 1:
         text = f"({text} / {double_text(step)})"
-    # Each of these operations keeps order, so no row goes beyond what the upper bound gives.
-    cut = math.floor((top - low) / step + 0.5) > argument.steps
-    whole = f"CAST(floor({text} + 0.5e0) AS {'BIGINT' if argument.steps < NARROW else 'HUGEINT'})"
-    if cut:
-        held = frame.atom(made(whole, "int", x))
-        return made(f"(CASE WHEN {held.text} > {argument.steps} THEN {argument.steps} ELSE {held.text} END)", "int", held)
-    return made(whole, "int", x)
+    return made(f"floor({text} + 0.5e0)", "real", x)
 
 
-def _counts(x: Sql, argument: Quantised, high: Fraction) -> bool:
-    """Whether x is stored as an integer and every integer within the bounds is a step, and all of them are exact doubles."""
-    small = max(abs(argument.low), abs(high)) < 2**51
-    return x.kind == "int" and x.constant is None and argument.step == 1 and argument.low.denominator == 1 and small
-
-
-def _clipped_whole(x: Sql, low: int, high: int) -> Sql:
-    """The same without leaving the integers: half the work."""
-    inside = f"WHEN {x.text} BETWEEN {low} AND {high} THEN {x.text}"
-    text = f"(CASE {inside} WHEN {x.text} < {low} THEN {low} WHEN {x.text} > {high} THEN {high} END)"
-    return made(f"(CAST({text} AS BIGINT) - ({low}))" if low else text, "int", x)
+def _cut(frame: Frame, q: Sql, argument: Quantised, most: str) -> Sql:
+    """At most `steps`. Each operation before this keeps order, so no row goes beyond what the upper bound gives."""
+    low, top, step = nearest(argument.low), nearest(_high(argument)), nearest(argument.step)
+    if math.floor((top - low) / step + 0.5) <= argument.steps:
+        return q
+    held = frame.atom(q)
+    return made(f"(CASE WHEN {held.text} > {most} THEN {most} ELSE {held.text} END)", q.kind, held)
 
 
 @dataclass(frozen=True)
@@ -138,8 +185,22 @@ def prove_widths(work: Work) -> None:
             )
 
 
-def total(q: str, steps: int, power: int, where: str) -> str:
-    """The sum of q or of q^2 over rows, in the narrowest integer that 2^40 rows cannot outgrow."""
-    value = q if power == 1 else f"CAST({q} AS {'BIGINT' if narrow(steps**2) else 'HUGEINT'}) * {q}"
+def as_real(argument: Quantised, *, square: bool) -> bool:
+    """Whether sums in doubles stay exact for 2^33 rows of a group. Beyond, `outgrown` sees it and integers are used."""
+    return argument.steps ** (2 if square else 1) <= 1 << 20
+
+
+def outgrown(total: object) -> bool:
+    """Whether a sum in doubles may be inexact. All of its terms are whole and none is negative, so every sum on the way was
+    exact if the last one is below 2^53: once at 2^53 it never comes down again.
+    """
+    return isinstance(total, float) and total >= EXACT
+
+
+def total(q: Sql, name: str, steps: int, power: int, where: str) -> str:
+    """The sum of q or of q^2 over rows: in doubles, or in the narrowest integer that 2^40 rows cannot outgrow."""
+    if q.kind == "real":
+        return f"COALESCE(sum({name if power == 1 else f'{name} * {name}'}){where}, 0e0)"
+    value = name if power == 1 else f"CAST({name} AS {'BIGINT' if narrow(steps**2) else 'HUGEINT'}) * {name}"
     text = f"COALESCE(sum({value}){where}, 0)"
     return f"CAST({text} AS BIGINT)" if narrow(steps**power * ROWS) else text

@@ -31,14 +31,18 @@ class Statement:
     read: Callable[[Iterable[Row], Found], None]
 
 
-def statements(work: Work, schema: Schema, secret: bytes) -> list[Statement]:
-    """What to run, one after the other."""
+class OutgrownError(Exception):
+    """A sum in doubles reached 2^53, for which a group needs more than 2^33 rows: add up in integers."""
+
+
+def statements(work: Work, schema: Schema, secret: bytes, *, wide: bool = False) -> list[Statement]:
+    """What to run, one after the other. `wide`: add up in integers throughout."""
     cells.prove_widths(work)
     source = relation(work.source, schema)
     sums = [i for i, measure in enumerate(work.measures) if isinstance(measure, Sums)]
     found = []
     if sums or work.count_units or not work.measures:
-        found.append(_sums(work, source, secret, sums))
+        found.append(_sums(work, source, secret, sums, wide))
     for place, measure in enumerate(work.measures):
         if isinstance(measure, Bins):
             found.append(_bins(work, source, secret, place, measure))
@@ -81,14 +85,14 @@ class _Aggregates:
         return None if name is None else int(name[1:])
 
 
-def _sums(work: Work, source: Printed, secret: bytes, places: list[int]) -> Statement:
+def _sums(work: Work, source: Printed, secret: bytes, places: list[int], wide: bool) -> Statement:
     rows, aggregates = Rows(work, source), _Aggregates("a")
     rows_counted = aggregates.name("count(*)")
     plan: list[tuple[int, list[tuple[Cell, cells.Moments]], int]] = []
     for place in places:
         measure = work.measures[place]
         if isinstance(measure, Sums):
-            plan.append((place, _moments(rows, aggregates, measure), measure.max_rows))
+            plan.append((place, _moments(rows, aggregates, measure, wide or work.by_unit), measure.max_rows))
     first = rows.only_known(grouped(rows.heads, aggregates.listed(), f"({rows.select()})"), rows_counted)
     if not work.by_unit:
         return Statement(first, _read_rows(len(work.keys), plan, aggregates, rows_counted))
@@ -101,7 +105,7 @@ def _sums(work: Work, source: Printed, secret: bytes, places: list[int]) -> Stat
     return Statement(text, _read_units(len(work.keys), places_of))
 
 
-def _moments(rows: Rows, aggregates: _Aggregates, measure: Sums) -> list[tuple[Cell, cells.Moments]]:
+def _moments(rows: Rows, aggregates: _Aggregates, measure: Sums, wide: bool) -> list[tuple[Cell, cells.Moments]]:
     """For each cell the columns of the first aggregation it is made from."""
     condition = rows.condition(measure.where)
     where = f" FILTER (WHERE {condition})" if condition else ""
@@ -109,12 +113,13 @@ def _moments(rows: Rows, aggregates: _Aggregates, measure: Sums) -> list[tuple[C
     found: dict[Quantised, cells.Moments] = {}
     for argument in dict.fromkeys(cell.argument for cell in measure.cells if cell.argument):
         linear, square = cells.moments(tuple(cell for cell in measure.cells if cell.argument == argument))
-        q = rows.column(cells.quantise(rows.frame, argument))
+        x = cells.summand(rows.frame, argument, real=not wide and cells.as_real(argument, square=square))
+        q = rows.column(x.number)
         found[argument] = cells.Moments(
             counted,
-            aggregates.name(f"count({q}){where}"),
-            aggregates.name(cells.total(q, argument.steps, 1, where)) if linear else None,
-            aggregates.name(cells.total(q, argument.steps, 2, where)) if square else None,
+            aggregates.name(f"count({rows.column(x.value)}){where}"),
+            aggregates.name(cells.total(x.number, q, argument.steps, 1, where)) if linear else None,
+            aggregates.name(cells.total(x.number, q, argument.steps, 2, where)) if square else None,
         )
     alone = cells.Moments(counted)
     return [(cell, found[cell.argument] if cell.argument else alone) for cell in measure.cells]
@@ -123,18 +128,26 @@ def _moments(rows: Rows, aggregates: _Aggregates, measure: Sums) -> list[tuple[C
 def _read_rows(
     width: int, plan: list[tuple[int, list[tuple[Cell, cells.Moments]], int]], aggregates: _Aggregates, counted: str
 ) -> Callable[[Iterable[Row], Found], None]:
-    def value(row: Row, name: str | None) -> int:
+    def column(name: str | None) -> int:
         place = aggregates.place(name)
-        return 0 if place is None else int(row[width + place])
+        return len(aggregates.listed()) if place is None else place  # behind the last one there is a 0
+
+    placed = [
+        (place, [(c, column(m.rows), column(m.values), column(m.linear), column(m.square)) for c, m in pairs])
+        for place, pairs, _ in plan
+    ]
+    units = column(counted)
 
     def read(result: Iterable[Row], found: Found) -> None:
         for row in result:
+            if any(map(cells.outgrown, row[width:])):
+                raise OutgrownError
+            numbers = [*map(int, row[width:]), 0]
             group = found.setdefault(row[:width], {})
-            group[UNITS] = value(row, counted)
-            for place, pairs, _ in plan:
+            group[UNITS] = numbers[units]
+            for place, cell_places in placed:
                 group[place] = tuple(
-                    cells.from_moments(c, value(row, m.rows), value(row, m.values), value(row, m.linear), value(row, m.square))
-                    for c, m in pairs
+                    cells.from_moments(c, numbers[n], numbers[v], numbers[q], numbers[q2]) for c, n, v, q, q2 in cell_places
                 )
 
     return read
