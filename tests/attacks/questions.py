@@ -44,6 +44,7 @@ TABLES = (
     "regions",
     "secrets",
 )
+OWN = ("v.person_id = p.person_id", "v.person_id = p.person_id AND v.cost > 10", "v.ward = p.region", "cost > 10", "active")
 INFINITE, NAN = float("inf"), float("nan")
 
 
@@ -68,10 +69,38 @@ class Maker:
             return f"{self.pick(*ONE)}({inner})"
         if kind < 0.85:
             return f"CLAMP({inner}, {self.dice.randint(-9, 9)}, {self.dice.randint(5, 999)})"
-        if kind < 0.92:
+        if kind < 0.88:
+            return self.scalar()
+        if kind < 0.94:
             return f"CASE WHEN {self.condition(depth - 1)} THEN {inner} ELSE {other} END"
         return self.pick(
             f"COALESCE({inner}, {other})", f"NULLIF({inner}, 0)", f"CAST({inner} AS INTEGER)", f"BUCKET({inner}, 10)"
+        )
+
+    def scalar(self) -> str:
+        """A subquery that stands for a value: of the person, of a public table, or of what it must not look at."""
+        word = self.pick("COUNT", "SUM", "AVG", "MIN", "MAX", "COUNT", "MEDIAN", "BOOL_OR")
+        inner = (
+            self.pick("*", "v.cost", "cost", "DISTINCT ward") if word == "COUNT" else self.pick("v.cost", "cost", "v.visit_id")
+        )
+        own = self.pick(OWN[0], OWN[0], OWN[0], *OWN)
+        return self.pick(
+            *[f"(SELECT {word}({inner}) FROM visits v WHERE {own})"] * 4,
+            "(SELECT MAX(area) FROM regions)",
+            f"(SELECT COUNT(*) FROM regions r WHERE r.name = {self.pick('p.region', 'region', 'city')})",
+            f"(SELECT {inner} FROM visits v WHERE {own})",
+        )
+
+    def listed(self) -> str:
+        """IN and NOT IN with a subquery."""
+        left, word = self.pick("region", "age", "ward", "p.region", "person_id", "x"), self.pick("IN", "NOT IN", "NOT IN")
+        own = self.pick(OWN[0], OWN[0], *OWN)
+        return self.pick(
+            f"{left} {word} (SELECT {self.pick('name', 'area')} FROM regions)",
+            f"{left} {word} (SELECT {self.pick('v.ward', 'v.cost', 'v.person_id')} FROM visits v WHERE {own})",
+            f"{left} {word} (SELECT name FROM regions r WHERE r.name = p.region)",
+            f"person_id {word} (SELECT person_id FROM visits)",
+            f"{self.pick('', 'NOT ')}EXISTS (SELECT 1 FROM visits v WHERE {own})",
         )
 
     def condition(self, depth: int = 1) -> str:
@@ -83,6 +112,8 @@ class Maker:
             f"{left} IN (1, 2, 3)",
             f"{self.pick(*WORDS)} LIKE '{self.pick('n%', '%o_th', 'ab')}'",
             "person_id IN (SELECT person_id FROM visits WHERE cost > 10)",
+            self.listed(),
+            f"{self.scalar()} {self.pick('>', '<=', '=')} {self.dice.randint(0, 9)}",
             "active",
         )
         if depth and self.dice.random() < 0.3:

@@ -25,7 +25,7 @@ def test_literals_and_identifiers_are_not_spliced_into_text(word: str) -> None:
         assert {group.key[0]: group.measures[0] for group in keyed.groups} == {word: (2,), "other": (1,)}
     discovered = ask("SELECT g, COUNT(*) AS n FROM t GROUP BY g", table, {"g": dt.column()}, delta="1/2")
     assert {group.key[0] for group in discovered.groups} == {word, "other"}
-    if word not in ("\0", "$1"):  # refused as names
+    if word != "\0":  # refused as a name
         name = '"' + word.replace('"', '""') + '"'
         total = ask(f"SELECT SUM({name}) AS s FROM t", {"u": [1, 2, 3], word: [1, 2, 3]}, {word: dt.between(0, 9)})
         assert total.only() == ((6,),)

@@ -108,8 +108,13 @@ def _own() -> Relation:
 def relations() -> st.SearchStrategy[Relation]:
     here = plain("t", "t")
     semi = st.builds(lambda no: Semi(here, Scan("p", "p"), ((Column("t"), Column("p.t")),), no), st.booleans())
+    p = Scan("p", "p")
+    pairs = st.sampled_from([(Column("t"), Column("p.t")), (Column("x"), Column("p.x")), (Column("i"), Column("p.x"))])
+    also = st.sampled_from([(), ((Column("b"), Column("p.b")),), ((Column("i"), Column("p.i")),)])
+    not_in = st.builds(lambda equal, listed: Semi(here, p, equal, True, listed), also, pairs)
     return st.one_of(
         st.just(here),
+        not_in,
         truth().map(lambda condition: Filter(here, condition)),
         truth().map(lambda condition: Union((here, Filter(plain("t", "u"), condition)))),
         st.sampled_from([_joined("inner"), _joined("left"), _own()]),

@@ -120,8 +120,17 @@ def _joined(draw: Draw, source: Relation, other: Relation) -> Relation:
     return back(Join(source, renamed(other), pairs, kind), k=Column("r.k"), g=draw(st.sampled_from([G, Column("r.g")])))
 
 
+LISTED = [(G, Column("r.g")), (K, Column("r.k")), (X, Column("r.k"))]
+
+
 def _semi(draw: Draw, source: Relation, other: Relation) -> Relation:
     negated = draw(st.booleans())
+    if draw(st.booleans()):  # NOT IN, of a public list or of the unit's own
+        listed = draw(st.sampled_from(LISTED))
+        if draw(st.booleans()):
+            return Semi(source, public(), draw(st.sampled_from([(), (SAME_PLACE,)])), True, listed)
+        listed = draw(st.sampled_from([*LISTED, (X, Column("r.x"))]))
+        return Semi(source, renamed(other), (SAME_UNIT,), True, listed)
     if draw(st.booleans()):
         return Semi(source, public(), (SAME_PLACE,), negated)
     return Semi(source, renamed(other), draw(st.sampled_from([(SAME_UNIT,), (SAME_UNIT, SAME_PLACE)])), negated)

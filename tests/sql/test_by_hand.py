@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dither.errors import QueryError
-from dither.query.nodes import Aggregate, Column, Compute, Join, Literal, Named, PerUnit, Query, Relation, Scan, Union
+from dither.query.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    Compute,
+    Filter,
+    Join,
+    Literal,
+    Named,
+    Order,
+    PerUnit,
+    Query,
+    Relation,
+    Scan,
+    Semi,
+    Union,
+)
 from dither.query.resolve import resolve
 from dither.query.work import UNIT
 from sql.survey import CATALOG
@@ -52,3 +70,53 @@ def test_no_key_takes_the_place_of_an_aggregate() -> None:
 def test_the_parts_of_a_union_have_the_same_columns() -> None:
     with pytest.raises(QueryError, match="same columns"):
         resolve(asked(Union((Compute(P, (ID,)), Compute(P, (Named("x", ONE),))))), CATALOG)
+
+
+NO = Column("nothing")
+SAME = (Column("p.person_id"), Column("v.person_id"))
+PLAIN = asked(P)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        asked(P, Named("k", NO)),
+        asked(P, Named("k", Call("upper", (NO,)))),
+        asked(Filter(P, NO)),
+        asked(Compute(P, (Named("x", NO),))),
+        asked(Join(P, V, ((NO, SAME[1]),), "inner")),
+        asked(Join(P, V, (SAME, (Column("p.age"), NO)), "inner")),
+        asked(Semi(P, V, ((NO, SAME[1]),), True)),
+        asked(Semi(P, Scan("towns", "t"), (), True, (NO, Column("t.town")))),
+        asked(Semi(P, Scan("towns", "t"), (), True, (Column("p.city"), NO))),
+        asked(PerUnit(P, (Named("k", NO),), (N,))),
+        asked(PerUnit(P, (ID, Named("k", NO)), (N,))),
+        asked(PerUnit(P, (ID,), (Aggregate("n", "sum", NO),))),
+        *(replace(PLAIN, aggregates=(Aggregate("n", each, NO),)) for each in ("count", "count_distinct", "sum", "median")),
+        replace(PLAIN, outputs=(Named("n", NO),)),
+        replace(PLAIN, having=Call("gt", (NO, ONE))),
+        replace(PLAIN, order=(Order(NO),)),
+        # and what is no column at all
+        asked(Scan("nowhere", "p")),
+        asked(Union(())),
+        asked(Join(P, V, (SAME,), "full")),
+        asked(PerUnit(P, (ID,), (Aggregate("n", "median", Column("p.age")),))),
+        replace(PLAIN, aggregates=(Aggregate("n", "surprise", Column("p.age")),)),
+        replace(PLAIN, aggregates=(Aggregate("n", "sum"),)),
+        replace(PLAIN, aggregates=(Aggregate("n", "quantile", Column("p.age")),)),
+    ],
+)
+def test_what_is_not_there_is_refused_and_nothing_else_is_raised(query: Query) -> None:
+    with pytest.raises(QueryError) as refusal:
+        resolve(query, CATALOG)
+    assert refusal.value.fix
+    assert refusal.value.charged == "nothing"
+
+
+def test_an_in_with_a_list_of_its_own_is_an_ordinary_one() -> None:
+    """`listed` without `negated`: the pair is one more that must be equal."""
+    listed = Column("p.city"), Column("t.town")
+    one, two = (
+        resolve(asked(Semi(P, Scan("towns", "t"), *more)), CATALOG) for more in (((), False, listed), ((listed,), False))
+    )
+    assert one.query == two.query

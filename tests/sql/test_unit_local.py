@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.engines.reference_rows import Bag, rows_of
-from dither.query.nodes import Aggregate, Column, Compute, Join, Named, PerUnit, Relation, Scan
+from dither.query.nodes import Aggregate, Column, Compute, Join, Named, PerUnit, Relation, Scan, Semi
 from dither.query.resolve import resolve
 from dither.query.sql import parse
 from dither.query.work import UNIT
@@ -125,6 +126,16 @@ def test_that_check_can_fail_for_an_aggregate() -> None:
         with_unit("p"), (Named("r", Column("p.region")),), (Aggregate(UNIT, "min", Column(UNIT)), Aggregate("n", "count"))
     )
     assert not is_unit_local(grouped, two_people())
+
+
+def test_that_check_can_fail_for_a_not_in() -> None:
+    """The NULL of one person in a list that is everybody's."""
+    named = Named("q.city", Column("q.city")), Named("q.id", Column("q.person_id"))
+    listed = Semi(with_unit("p"), Compute(Scan("people", "q"), named), (), True, (Column("p.region"), Column("q.city")))
+    tables = two_people()
+    tables["people"][1]["city"] = "7"
+    assert not is_unit_local(listed, tables)
+    assert is_unit_local(replace(listed, equal=((Column(UNIT), Column("q.id")),)), tables)
 
 
 def two_people() -> Tables:

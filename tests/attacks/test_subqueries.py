@@ -1,0 +1,118 @@
+"""Subqueries per person, by neighbours: what one person adds to a subquery moves that person's rows and nobody else's.
+
+The golden questions are all asked in test_neighbours.py; here are generated tables, and engines that mix people.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import fields, replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import dither as dt
+from attacks.moved import channels, complaints
+from attacks.paths import Change, Seen, see, watched
+from attacks.test_neighbours import GOLDEN
+from dither.query.functions import columns
+from dither.query.nodes import Join, Relation, Semi
+from dither.query.work import UNIT, Work
+
+OWN = "FROM visits v WHERE v.u = p.u"
+QUESTIONS = [
+    f"SELECT COUNT(*) AS n FROM people p WHERE (SELECT COUNT(*) {OWN}) > 2",
+    f"SELECT COUNT(*) AS n FROM people p WHERE (SELECT COUNT(DISTINCT v.y) {OWN}) = 0",
+    f"SELECT SUM((SELECT SUM(v.y) {OWN})) AS s, COUNT(*) AS n FROM people p",
+    f"SELECT AVG((SELECT MAX(v.y) {OWN} AND v.y < 7)) AS s FROM people p WHERE x > (SELECT AVG(z) FROM lists)",
+    f"SELECT (SELECT COUNT(*) {OWN}) AS k, COUNT(*) AS n, AVG(x) AS x FROM people p GROUP BY k",
+    f"SELECT COUNT(*) AS n, SUM(x) AS s FROM people p WHERE p.x NOT IN (SELECT v.y {OWN})",
+    "SELECT COUNT(*) AS n FROM people p WHERE u NOT IN (SELECT u FROM visits WHERE y > 3)",
+    "SELECT COUNT(*) AS n FROM people p WHERE x NOT IN (SELECT z FROM lists)",
+    f"SELECT COUNT(*) AS n FROM people p WHERE NOT EXISTS (SELECT 1 {OWN} AND v.y = p.x)",
+    "SELECT COUNT(*) AS n, SUM(y) AS s FROM visits v WHERE y > (SELECT AVG(w.y) FROM visits w WHERE w.u = v.u)",
+]
+MIXED = [question for question in QUESTIONS if OWN in question and "GROUP BY" not in question]
+Rows = list[tuple[int, int | None]]
+
+
+def one(person: int, dice: random.Random) -> tuple[Rows, Rows]:
+    """The rows of one person in both tables: of nobody's, of few, of very many; with NULLs and values beyond the bounds."""
+    numbers = [None, -5, 0, 1, 2, 3, 5, 9, 10, 2**40]
+    mine = [(person, dice.choice(numbers)) for _ in range(dice.choice([0, 1, 1, 1, 3]))]
+    theirs = [(person, dice.choice(numbers)) for _ in range(dice.choice([0, 0, 1, 3, 40]))]
+    return mine, theirs
+
+
+def catalog(people: Rows, visits: Rows, lists: list[int | None]) -> dt.Catalog:
+    def table(rows: Rows, name: str) -> Any:
+        return pa.table({"u": pa.array([u for u, _ in rows], pa.int64()), name: pa.array([x for _, x in rows], pa.int64())})
+
+    number, unit = dt.between(0, 10), {"column": "u", "references": "everyone.u"}
+    everyone = pa.table({"u": pa.array(sorted({u for u, _ in people + visits}), pa.int64())})
+    return dt.Catalog(
+        {
+            "everyone": dt.Table(everyone, unit="u", max_rows=1),
+            "people": dt.Table(table(people, "x"), unit=unit, max_rows=2, max_groups=2, columns={"x": number}),
+            "visits": dt.Table(table(visits, "y"), unit=unit, max_rows=3, max_groups=2, columns={"y": number}),
+            "lists": dt.Table(pa.table({"z": pa.array(lists, pa.int64())}), public=True, columns={"z": number}),
+        },
+        dt.Budget(10**6),
+    )
+
+
+LOUD: tuple[Rows, Rows] = ([(99, 5)], [(99, None), (99, 10), *[(99, y) for y in range(10)]])  # could decide about others
+
+
+def compared(seed: int, question: str) -> tuple[Seen, Seen]:
+    """Before and after one person came to a crowd of all kinds."""
+    dice = random.Random(seed)
+    crowd = [one(person, dice) for person in range(12)]
+    lists = [dice.choice([None, 1, 2, 3, 9]) for _ in range(dice.choice([0, 1, 4]))]
+    after = [*crowd, LOUD if seed % 2 else one(99, dice)]
+    return asked(crowd, lists, question), asked(dice.sample(after, len(after)), lists, question)
+
+
+def asked(tables: list[tuple[Rows, Rows]], lists: list[int | None], question: str, change: Change | None = None) -> Seen:
+    people, visits = ([row for each in tables for row in each[i]] for i in (0, 1))
+    return see(watched(catalog(people, visits, lists), change), question)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_one_person_more_moves_what_is_priced(question: str) -> None:
+    moved = 0
+    for seed in range(8):
+        before, after = compared(seed, question)
+        assert before.status == "answered"
+        assert complaints(before, after) == []
+        assert channels(before, after) == []
+        moved += before.groups != after.groups
+    assert moved
+
+
+def mixing(work: Work) -> Work:
+    """What a careless engine would do: forget, in subqueries, whose rows are whose."""
+    return replace(work, source=_mixed(work.source))
+
+
+def _mixed(node: Relation) -> Relation:
+    parts = ("source", "other", "left", "right")
+    node = replace(node, **{each.name: _mixed(getattr(node, each.name)) for each in fields(node) if each.name in parts})  # type: ignore[arg-type]
+    if isinstance(node, (Join, Semi)):
+        return replace(node, equal=tuple(pair for pair in node.equal if UNIT not in columns(pair[0])))
+    return node
+
+
+@pytest.mark.parametrize("question", MIXED)
+def test_that_an_engine_which_mixes_people_is_caught(question: str) -> None:
+    quiet: list[tuple[Rows, Rows]] = [([(person, 5)], []) for person in range(12)]
+    for change, fits in ((None, True), (mixing, False)):
+        before, after = (asked(tables, [1], question, change) for tables in (quiet, [*quiet, LOUD]))
+        assert (complaints(before, after) == []) == fits
+
+
+def test_that_the_golden_questions_have_such_subqueries() -> None:
+    """test_neighbours.py asks each of them about its neighbours."""
+    assert sum("(SELECT COUNT(*) FROM visits" in question for question in GOLDEN) > 4
+    assert sum("NOT IN (SELECT" in question for question in GOLDEN) > 6
