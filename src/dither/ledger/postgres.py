@@ -207,10 +207,12 @@ class Postgres:
             while True:
                 link, fresh = self._connected()
                 try:
-                    found = link.execute(statement, values).fetchall()
-                    if link.execute(said.SETTLED).fetchone() == (False,):
+                    with link.pipeline():
+                        found = link.execute(statement, values)
+                        settled = link.execute(said.SETTLED)
+                    if settled.fetchone() == (False,):
                         link.execute(said.SETTLE)
-                    return found
+                    return found.fetchall()
                 except psycopg.Error as error:
                     if fresh or not is_lost(error):
                         raise failure(self.name, error) from None
