@@ -1,0 +1,82 @@
+"""What an audit says, in one of three words: proved, violates, no violation found.
+
+A verdict carries what is needed to check it: the claim, the method, the pair of neighbouring inputs, the event that
+tells them apart, the counts behind the figure and the error allowed for the whole audit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+PROVED = "proved"
+VIOLATES = "violates"
+NOT_FOUND = "no violation found"
+
+
+@dataclass(frozen=True)
+class Event:
+    """A set of outputs, in words a reader can check and as a test on one output.
+
+    >>> Event("output > 3", lambda output: output > 3).holds(4)
+    True
+    """
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`epsilon` is what was proved as an upper bound ("proved") or found as a lower bound (otherwise).
+
+    >>> one = (Fraction(1), Fraction(0))
+    >>> print(Verdict("counts", "black box", NOT_FOUND, one, 0.93, 0.95, None, "", {}, 1.2, None))
+    counts: no violation found of ε = 1, lower bound ε ≥ 0.93 at 95 % (black box, 1.2 s)
+    """
+
+    target: str
+    method: str
+    outcome: str
+    claimed: tuple[Fraction, Fraction]
+    epsilon: float
+    confidence: float
+    pair: tuple[Any, Any] | None
+    event: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    advantage: float | None = None
+
+    def __str__(self) -> str:
+        how = f"({self.method}, {self.seconds:.2g} s)"
+        claim = _claim(*self.claimed)
+        if self.outcome == PROVED:
+            return f"{self.target}: proved up to ε = {_short(self.epsilon)}, claimed {claim} {how}"
+        if self.outcome == VIOLATES:
+            certain = "" if self.confidence >= 1 else f" at {_percent(self.confidence)}"
+            where = f"; D = {_brief(self.pair[0])}, D′ = {_brief(self.pair[1])}" if self.pair is not None else ""
+            what = f"; event: {self.event}" if self.event else ""
+            return f"{self.target}: violates {claim}: true ε ≥ {_short(self.epsilon)}{certain}{what}{where} {how}"
+        bound = f"lower bound ε ≥ {_short(self.epsilon)} at {_percent(self.confidence)}"
+        return f"{self.target}: no violation found of {claim}, {bound} {how}"
+
+
+def _claim(epsilon: Fraction, delta: Fraction) -> str:
+    return f"ε = {_short(float(epsilon))}" + (f", δ = {_short(float(delta))}" if delta else "")
+
+
+def _short(value: float) -> str:
+    return "∞" if value == math.inf else f"{value:.4g}"
+
+
+def _percent(confidence: float) -> str:
+    """As many digits as tell the figure from 100 %: never rounded up to certainty."""
+    return f"{math.floor(confidence * 1e6) / 1e4:.6g} %"
+
+
+def _brief(data: Any) -> str:
+    shown = repr(data)
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."
