@@ -161,9 +161,10 @@ def parse(row: Row) -> Entry:
     """The entry of a row. An unknown kind, a missing field or another spelling is an error, never skipped."""
     try:
         found = json.loads(row.body)
-        number, previous, nonce, time = (found.pop(name) for name in ("number", "previous", "nonce", "time"))
+        number = _CODECS["int"].read(found.pop("number"))
+        previous, nonce, time = (_TEXT.read(found.pop(name)) for name in ("previous", "nonce", "time"))
         entry = Entry(number, previous, nonce, time, _record(KINDS[found.pop("kind")], found))
-        if entry.body == row.body:
+        if (entry.number, entry.kind, entry.body) == (row.number, row.kind, row.body):
             return entry
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, DitherError):
         pass
