@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -340,8 +341,8 @@ store.close()
 
 def test_a_fork_has_its_own_connection(store: Postgres, postgres_url: str) -> None:
     """In a process of its own: forking the one that runs the tests would copy their threads' locks."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", FORK, postgres_url], capture_output=True, text=True, check=False
-    )
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-W", "error", "-c", FORK, postgres_url]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=paths)
     assert (done.returncode, done.stderr) == (0, "")
     assert store.get("left") == "100"
