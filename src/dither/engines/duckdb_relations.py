@@ -64,8 +64,13 @@ def _sides(left: Printed, right: Printed, equal: Equal) -> tuple[str, str, list[
         # Helper columns that settle a kind belong to the side they come from.
         a, b = frames[0].print(x), frames[1].print(y)
         (a, _), (_, b) = alike(frames[0], [a, replace(b, nan=False)]), alike(frames[1], [replace(a, nan=False), b])
-        pairs.append((f"l.{frames[0].atom(a).text}", f"r.{frames[1].atom(b).text}"))
+        pairs.append((_of("l", frames[0].atom(a)), _of("r", frames[1].atom(b))))
     return frames[0].source(), frames[1].source(), pairs
+
+
+def _of(side: str, x: Sql) -> str:
+    """A column of a side, by the names that frames give; a constant is of no side."""
+    return f"{side}.{x.text}" if x.text[0] in "ch" and x.text[1:].isdecimal() else x.text
 
 
 def _all(pairs: list[tuple[str, str]]) -> str:
