@@ -68,7 +68,7 @@ def coverage(seen: Seen, name: str, truth: float, confidence: float, told: Seen 
     assert seen.answer is not None
     other = (told or seen).answer
     assert other is not None
-    wide = np.array(other.margins(confidence)[name], dtype=float)
+    wide = np.array([math.inf if margin is None else margin for margin in other.margins(confidence)[name]])
     return float(np.mean(np.abs(np.array(seen.answer[name], dtype=float) - truth) <= wide * (1 + 1e-12)))
 
 
@@ -83,6 +83,15 @@ def test_every_margin_holds_as_often_as_it_says(epsilon: float, delta: str, conf
     seen = repeated(ALL, epsilon, delta)
     for name, truth in truths().items():
         assert coverage(seen, name, truth, confidence) >= confidence - error(confidence), name
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(20, "0"), (20, "1e-3")])
+def test_that_every_margin_was_stated(epsilon: float, delta: str) -> None:
+    """A margin that is not stated is never wrong: with enough to pay there is one for every number."""
+    answer = repeated(ALL, epsilon, delta).answer
+    assert answer is not None
+    for name, column in answer.margins(0.95).items():
+        assert sum(margin is None for margin in column) < TIMES / 100, name
 
 
 def test_that_gaussian_noise_was_among_them() -> None:

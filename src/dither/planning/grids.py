@@ -76,7 +76,7 @@ def bounds(facts: Facts, asked: Aggregate) -> tuple[Fraction, Fraction]:
         raise QueryError(
             f"{title(asked)} has no bounds, so one person could change it without limit.",
             span=asked.span,
-            fix="declare bounds (between) for the column in the catalog, or write CLAMP(x, low, high) inside, with your own limits.",
+            fix="declare bounds for the column in the catalog, or write CLAMP(x, low, high) inside, with your own limits.",
         )
     if max(abs(facts.low), abs(facts.high)) > LARGEST or 0 < facts.high - facts.low < 1 / LARGEST:
         raise QueryError(

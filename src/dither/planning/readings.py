@@ -113,6 +113,8 @@ class Ratio:
     {r : |A - r (A + B)| <= m(r)} holds r with the confidence, m(r) being the reach of (1 - r) X - r Y for the two noises.
     m falls up to r = 1/2 and rises after it (Proschan 1965), so over an interval it is largest at an end: from the whole of
     [0, 1] the interval is narrowed step by step and always holds the set. `slack`: what the grid may have moved the mean by.
+    No margin where the noisy number of rows is within its own margin of zero (`unsure`): a mean of nothing is undefined. That
+    is read from the released numbers alone, and where a margin is stated it is the one that holds.
     """
 
     name: str
@@ -152,16 +154,27 @@ class Ratio:
     def _reach(noise: Noise, r: NDArray[np.float64], confidence: Fraction) -> NDArray[np.float64]:
         return margins.two((1 - r) * noise.scale, r * noise.scale, float(confidence), noise.gaussian) + 1
 
+    def unsure(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction, rows: int = 0) -> NDArray[np.bool_]:
+        """Where the noisy numbers leave open that there are no more than `rows` rows; nowhere with a public minimum."""
+        a, b = self._parts(noisy)
+        if self.least > 1:
+            return np.zeros(len(a), dtype=bool)
+        each = tuple(Term(self.noise, cell, Fraction(1)) for cell in (0, 1))
+        few: NDArray[np.bool_] = a + b - _reached(each, noises, confidence) <= float(rows * self.grid.steps)
+        return few
+
     def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
         low, high = self.interval(noises, noisy, confidence)
         share = self.share(noisy)
         width = float(self.grid.step * self.grid.steps)
-        return [float(m) + float(self.slack) for m in width * np.maximum(np.abs(high - share), np.abs(share - low))]
+        wide = width * np.maximum(np.abs(high - share), np.abs(share - low)) + float(self.slack)
+        return stated(wide, self.unsure(noises, noisy, confidence))
 
     def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
         low, high = self.interval(noises, noisy, confidence)
         start, width, slack = float(self.grid.low), float(self.grid.step * self.grid.steps), float(self.slack)
-        return start + width * low - slack, start + width * high + slack
+        few = self.unsure(noises, noisy, confidence)
+        return np.where(few, -math.inf, start + width * low - slack), np.where(few, math.inf, start + width * high + slack)
 
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
         """At `rows` rows in the group, wherever between the bounds the mean lies."""
@@ -169,6 +182,11 @@ class Ratio:
             return None
         reach = float(self._reach(noises[self.noise], np.zeros(1), confidence)[0])
         return float(self.grid.step * self.grid.steps) * min(1.0, reach / (self.grid.steps * rows)) + float(self.slack)
+
+
+def stated(wide: NDArray[np.float64], unsure: NDArray[np.bool_]) -> list[float | None]:
+    """The margins, None where it is unsure that there is anything to have one."""
+    return [None if few else float(margin) for margin, few in zip(wide, unsure, strict=True)]
 
 
 def fieller(

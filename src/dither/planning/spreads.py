@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dither.planning import margins
 from dither.planning.noises import Noise
-from dither.planning.readings import Bounds, Cells, Linear, Number, Quantile, Ratio, fieller
+from dither.planning.readings import Bounds, Cells, Linear, Number, Quantile, Ratio, fieller, stated
 from dither.query.work import Quantised
 
 
@@ -61,12 +61,25 @@ class Spread:
         found: list[Number] = self._finish((y + 1) / 2 - self._deviation(self.mean.share(noisy)) ** 2, size).tolist()
         return found
 
+    def unsure(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> NDArray[np.bool_]:
+        """Where there may be nothing to spread: no row, or just one for the sample variance."""
+        return self.mean.unsure(noises, noisy, confidence, rows=1 if self.sample else 0)
+
     def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
-        least, most = self.bounds(noises, noisy, confidence)
-        value = np.array(self.values(noises, noisy))
-        return [float(m) for m in np.maximum(np.abs(value - least), np.abs(most - value))]
+        return stated(self._half_widths(noises, noisy, confidence), self.unsure(noises, noisy, confidence))
 
     def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
+        least, most = self._between(noises, noisy, confidence)
+        few = self.unsure(noises, noisy, confidence)
+        return np.where(few, -np.inf, least), np.where(few, np.inf, most)
+
+    def _half_widths(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> NDArray[np.float64]:
+        least, most = self._between(noises, noisy, confidence)
+        value = np.array(self.values(noises, noisy))
+        wide: NDArray[np.float64] = np.maximum(np.abs(value - least), np.abs(most - value))
+        return wide
+
+    def _between(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
         each = 1 - (1 - confidence) / 3
         slack = float(self.mean.slack) / self._half
         low, high = (self._deviation(r) for r in self.mean.interval(noises, noisy, each))
@@ -99,7 +112,7 @@ class Spread:
         cells = [np.zeros((1, 1)) for _ in noises]
         cells[self.mean.noise] = np.array([[third * steps, third * steps]])
         cells[self.second] = np.array([[-float(rows) / 3 * self.grid.steps**2]])
-        return self.margins(noises, cells, confidence)[0]
+        return float(self._half_widths(noises, cells, confidence)[0])
 
 
 Reading = Linear | Ratio | Spread | Quantile
