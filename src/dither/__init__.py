@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dither.curator import Curator, open
-    from dither.errors import ArgumentError, BudgetError, CatalogError, DitherError, EngineError, PriceError, QueryError
+    from dither.errors import (
+        ArgumentError,
+        BudgetError,
+        CatalogError,
+        DitherError,
+        EngineError,
+        LedgerError,
+        PriceError,
+        QueryError,
+    )
+    from dither.ledger.receipts import Receipt
     from dither.mechanisms import (
         L1,
         L2,
@@ -78,6 +88,7 @@ __all__ = [
     "Geometric",
     "Group",
     "Laplace",
+    "LedgerError",
     "NoisyMax",
     "Odometer",
     "PerCoordinate",
@@ -87,6 +98,7 @@ __all__ = [
     "PureFilter",
     "QueryError",
     "RandomizedResponse",
+    "Receipt",
     "Replace",
     "Rows",
     "SparseVector",
@@ -123,7 +135,17 @@ __all__ = [
 # Where each public name lives: read it as `from dither.curator import Curator, open` and so on.
 _HOMES: dict[str, tuple[str, ...]] = {
     "dither.curator": ("Curator", "open"),
-    "dither.errors": ("ArgumentError", "BudgetError", "CatalogError", "DitherError", "EngineError", "PriceError", "QueryError"),
+    "dither.errors": (
+        "ArgumentError",
+        "BudgetError",
+        "CatalogError",
+        "DitherError",
+        "EngineError",
+        "LedgerError",
+        "PriceError",
+        "QueryError",
+    ),
+    "dither.ledger.receipts": ("Receipt",),
     "dither.mechanisms": (
         "L1",
         "L2",

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
 import html
+import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
+from os import PathLike
 from typing import Any
 
 from dither.errors import DitherError
 from dither.exact.numbers import Number, between
+from dither.ledger.receipts import Receipt
 from dither.planning.computed import computed, foretold
 from dither.planning.explain import explain, pair, plan_price
 from dither.planning.finish import Noisy, Table, Value, margins, plain, ranks
@@ -18,6 +23,7 @@ from dither.planning.grids import plain as plain_number
 from dither.planning.measures import percent
 from dither.planning.plan import Plan
 from dither.planning.readings import Quantile
+from dither.query.faults import nearest
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,7 @@ class Quote:
     plan: Plan
     confidence: Fraction
     assumed_rows: int | None
+    refusal: str = ""  # why the budget would not pay for it now
 
     @property
     def price(self) -> str:
@@ -57,17 +64,24 @@ class Quote:
         return found
 
     def __str__(self) -> str:
-        return explain(self.plan, self.confidence, self.assumed_rows)
+        told = explain(self.plan, self.confidence, self.assumed_rows)
+        return f"{told}\nasked now      it would be refused: {self.refusal}" if self.refusal else told
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What was released. Everything in it is public; looking at it in any way costs nothing more."""
+    """What was released. Everything in it is public; looking at it in any way costs nothing more.
+
+    `receipt` is what an auditor can check; `replayed`: it is the answer of an earlier question, which was the same.
+    """
 
     plan: Plan
     noisy: Noisy
     table: Table
     confidence: Fraction
+    receipt: Receipt
+    replayed: bool = False
+    left: str = ""  # of the budget, when the question was paid
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -85,8 +99,9 @@ class Answer:
 
     def __getitem__(self, column: str) -> list[Value]:
         """The values of one column, in the order of the rows."""
-        if column not in self.columns:
-            raise DitherError(f"The answer has no column {column}.", fix=f"take one of: {', '.join(self.columns)}.")
+        if not isinstance(column, str) or column not in self.columns:
+            near = nearest(column, self.columns) if isinstance(column, str) else ""
+            raise DitherError("The answer has no such column.", fix=f"{near}take one of: {', '.join(self.columns)}.")
         place = self.columns.index(column)
         return [row[place] for row in self.rows]
 
@@ -109,7 +124,7 @@ class Answer:
 
     @property
     def price(self) -> str:
-        """What was charged, in words."""
+        """What the release was charged, in words."""
         return plan_price(self.plan)
 
     def explain(self) -> str:
@@ -127,20 +142,25 @@ class Answer:
             for name, value in zip(self.columns, row, strict=True):
                 margin = wide[name][i] if name in wide else None
                 unsaid = name in wide and name not in ranked and margin is None and _is_number(value)
-                texts.append(_number(value, margin) + (" ± ?" if unsaid else ""))
+                texts.append(_unsure(value) if unsaid else _number(value, margin))
             shown.append(texts)
         return shown
 
     def footer(self) -> str:
-        """One line of price, and what is not included."""
-        notes = [f"charged {self.price}", f"± at {percent(self.confidence)} confidence"]
+        """One line of price, what is left, and what is not included."""
+        notes = [self._charged(), *([self.left] if self.left else []), f"± at {percent(self.confidence)} confidence"]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
         if any("± ?" in text for row in self.cells() for text in row):
-            notes.append("± ?: no margin can be stated, because the number may be undefined or without limit")
+            notes.append("± ?: too few to say, or without limit; the group may be empty")
         bounded = [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit else []
         if left_out := [*self.plan.clipped, *bounded]:
             notes.append(f"not included in ±: {', '.join(left_out)}")
         return "; ".join(notes)
+
+    def _charged(self) -> str:
+        if not self.replayed:
+            return f"charged {self.price}"
+        return f"this is the answer of entry {self.receipt.body['entry']['number']}, given again: charged nothing"
 
     def __repr__(self) -> str:
         return str(self)
@@ -173,11 +193,37 @@ class Answer:
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(self.footer())}</p>"
 
+    def plot(self, path: str | PathLike[str] | None = None) -> Any:
+        """A picture with error bars, one panel for each noisy column: a matplotlib Figure, saved if a path is given."""
+        from dither.plots_answer import answer_picture  # matplotlib is an extra
+
+        wide, ranked = self.margins(), self.ranks()
+        keys = [name for name in self.columns if name not in wide and name not in ranked]
+        labels = [", ".join(_number(self[name][i], None) for name in keys) for i in range(len(self))]
+        panels = [(name, self[name], wide[name]) for name in self.columns if name in wide]
+        return answer_picture(labels, panels, self.footer(), path)
+
     # --- for programs -------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, list[Value]]:
         """Columns of plain Python values."""
         return {name: self[name] for name in self.columns}
+
+    def to_json(self) -> str:
+        """Values, margins, price and receipt. Dates are ISO text, prices exact rationals as text."""
+        epsilon, delta = pair(self.plan)
+        found = {
+            "columns": list(self.columns),
+            "rows": [[_json(value) for value in row] for row in self.rows],
+            "margins": {name: [_json(value) for value in each] for name, each in self.margins().items()},
+            "ranks": self.ranks(),
+            "confidence": str(self.confidence),
+            "price": {"epsilon": str(epsilon), "delta": str(delta)},
+            "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": str(epsilon), "delta": str(delta)},
+            "replayed": self.replayed,
+            "receipt": json.loads(self.receipt.to_json()),
+        }
+        return json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
 
     def to_pandas(self) -> Any:
         return _library("pandas").DataFrame(self.to_dict(), columns=list(self.columns))
@@ -200,6 +246,13 @@ def _library(name: str) -> Any:
         ) from None
 
 
+def _json(value: Value) -> Any:
+    """JSON has no dates, no infinity and no NaN."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value.isoformat() if isinstance(value, (datetime.date, datetime.datetime)) else value
+
+
 def _is_number(value: Value) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -219,6 +272,11 @@ def _number(value: Value, margin: float | None) -> str:
     digits = 0 if isinstance(value, int) else _digits(margin)
     text = f"{value:.{digits}f}" if abs(value) < 1e15 else f"{value:.6g}"
     return f"{text} ± {margin:.{digits}f}" if margin < 1e15 else f"{text} ± {margin:.3g}"
+
+
+def _unsure(value: Value) -> str:
+    """A value that may mean nothing, with no more digits than it could bear."""
+    return f"{value:.3g} ± ?" if isinstance(value, float) else f"{value} ± ?"
 
 
 def _digits(margin: float) -> int:

@@ -1,117 +1,105 @@
 """The whole path, end to end: a question in, a noisy table out, the charge in between.
 
-    parse ─▶ resolve ─▶ plan ─▶ reserve ─▶ run ─▶ release        (commit and receipts come with the durable ledger)
+    parse ─▶ resolve ─▶ plan ─▶ prepare ─▶ reserve ─▶ run ─▶ release ─▶ commit
 
-`Curator.ask` is that path. Everything before `reserve` looks at the question and the catalog only; the charge is made
-before the engine is called and stays whatever happens after it.
+`Curator.ask` is that path. Everything before `reserve` looks at the question and the catalog only; the charge is on the disk
+before the engine is called, and stays whatever happens after that; the answer is on the disk before anyone sees it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from fractions import Fraction
 from os import PathLike
-from pathlib import Path
 
+from dither import paying
 from dither.answer import Answer, Quote
+from dither.books import Standing, beside, check, declaration, draft, ledger_for, make_ledger, named, read_declared
 from dither.engines.base import Engine
 from dither.engines.duckdb import DuckDB, Progress
-from dither.engines.sources import open_catalog, schema
-from dither.errors import ArgumentError, BudgetError, DitherError, EngineError, QueryError
+from dither.engines.sources import open_catalog
+from dither.errors import ArgumentError, DitherError, EngineError, LedgerError, QueryError
 from dither.exact import entropy
-from dither.exact.numbers import Number, between, not_negative, positive, whole
+from dither.exact.numbers import Number, between, positive, whole
+from dither.ledger.ledger import Kept, Ledger, Request, Reservation
 from dither.planning import suggest as proposals
-from dither.planning.choose import Price
-from dither.planning.explain import plan_price
 from dither.planning.finish import release, table
 from dither.planning.plan import Plan, plan
 from dither.planning.search import cheapest
+from dither.planning.stored import from_text
 from dither.planning.suggest import Proposal
-from dither.privacy.filters import ApproxFilter, PureFilter
-from dither.privacy.losses import Loss, total
-from dither.query import catalog_file, fluent
-from dither.query import check as checking
-from dither.query import draft as drafting
+from dither.privacy.either import Caps
+from dither.query import fluent
 from dither.query.catalog import Catalog
 from dither.query.fluent import Asking
 from dither.query.nodes import Query
 from dither.query.resolve import Resolved, resolve
+from dither.query.show import show_query
 from dither.query.sql import parse
 from dither.query.work import Group, Work
+
+__all__ = ["Curator", "Standing", "beside", "check", "draft", "make_ledger", "named", "open"]
 
 Question = str | Query | Asking
 
 
-class Memory:
-    """A ledger that lasts as long as this process: for trying things out. It cannot be overdrawn, copied or forked."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        budget = catalog.budget
-        self._filter = ApproxFilter(budget.epsilon, budget.delta) if budget.delta else PureFilter(budget.epsilon)
-
-    def reserve(self, loss: Loss) -> bool:
-        """Charge the loss and say True, or charge nothing and say False. Nothing is ever given back."""
-        return self._filter.try_spend(loss)
-
-    def spent(self) -> Price:
-        spent = self._filter.spent
-        return Price(*spent) if isinstance(spent, tuple) else Price(spent)
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What there is for everyone together, what was spent, what is left."""
-
-    total: Price
-    spent: Price
-
-    @property
-    def left(self) -> Price:
-        return Price(self.total.epsilon - self.spent.epsilon, self.total.delta - self.spent.delta)
-
-    def __str__(self) -> str:
-        return f"total {self.total}; spent {self.spent}; left {self.left}"
-
-
 def open(
-    catalog: Catalog | str | PathLike[str], *, ledger: str | None = None, progress: Progress | None = None
+    catalog: Catalog | str | PathLike[str],
+    ledger: str | PathLike[str] | None = None,
+    *,
+    key: str | PathLike[str] | None = None,
+    analyst: str | None = None,
+    progress: Progress | None = None,
 ) -> Curator:  # the builtin's namesake, as dt.open
-    """A curator for a catalog file or a Catalog. Until the durable ledger is there, the ledger is ":memory:", by name.
+    """A curator for a catalog file or a Catalog.
 
-    `progress` is called with a share from 0 to 1 while a question takes longer than two seconds: for the curator's eyes only.
+    `ledger`: a path or a postgresql:// address, made if it is new; without it the one beside the catalog file, which must be
+    there (`dither init` makes it). ":memory:" forgets what was spent when the process ends. `key` is the file that signs
+    receipts, beside the ledger unless named; `analyst` is who asks. `progress` is called with a share from 0 to 1 while a
+    question takes longer than two seconds: for the curator's eyes only.
     """
-    if ledger != ":memory:":
-        raise DitherError(
-            "A ledger has to be named, and this version keeps ledgers in memory only.",
-            fix='write ledger=":memory:", and mind that what was spent is forgotten when the process ends.',
-        )
-    declared = catalog if isinstance(catalog, Catalog) else catalog_file.read(Path(catalog))
+    declared, current = read_declared(catalog)
     sources = open_catalog(declared)
-    kinds = {name: sources.schema(name) for name in sources.catalog.tables}
-    engine = DuckDB(sources.connection, kinds, progress)
-    return Curator(sources.catalog, engine, Memory(sources.catalog), sources.unchanged)
+    try:
+        kinds = {name: sources.schema(name) for name in sources.catalog.tables}
+        engine = DuckDB(sources.connection, kinds, progress)
+        book = ledger_for(catalog, ledger, key)
+        return Curator(
+            sources.catalog, engine, book, declared=declared, files=sources.unchanged, current=current, analyst=analyst
+        )
+    except BaseException:
+        sources.close()
+        raise
 
 
-def draft(data: Sequence[str], unit: str) -> str:
-    """The text of a first catalog for these sources, from column names and types only; `unit` names a column, or is "row"."""
-    return drafting.draft(data, unit, schema)
-
-
-def check(catalog: str | PathLike[str]) -> str:
-    """Every problem of a catalog file, with its line; empty if there is none. Reads schemas, never rows."""
-    found = checking.check(Path(catalog), schema)
-    return checking.report(found, str(catalog)) if found else ""
+def _always() -> bool:
+    return True
 
 
 class Curator:
     """Answers questions about a catalog's tables until its budget ends."""
 
-    def __init__(self, catalog: Catalog, engine: Engine, ledger: Memory, unchanged: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        engine: Engine,
+        ledger: Ledger,
+        *,
+        declared: Catalog | None = None,
+        files: Callable[[], bool] = _always,
+        current: Callable[[], bool] = _always,
+        analyst: str | None = None,
+    ) -> None:
         self.catalog = catalog
+        self.ledger = ledger
         self._engine = engine
-        self._ledger = ledger
-        self._unchanged = unchanged
+        self._files = files  # whether the sources are those that were opened
+        self._current = current  # whether the catalog file says what it said
+        self._analyst = analyst
+        self._declaration = declaration(declared or catalog)
+        self._caps = Caps.of(catalog.budget.epsilon, catalog.budget.delta)
+        ledger.register(self._declaration)
 
     def ask(
         self,
@@ -122,16 +110,27 @@ class Curator:
         margin: Number | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
+        analyst: str | None = None,
+        fresh: bool = False,
     ) -> Answer:
-        """A noisy table, charged before any row is read. Name the price (epsilon) or the margin you want."""
+        """A noisy table, charged before any row is read. Name the price (epsilon) or the margin you want.
+
+        The same question at the same price is answered the same again, and costs nothing; `fresh` pays for a new answer.
+        """
         sure = _sure(confidence)
         resolved = self._resolve(question)  # query: from text to nodes; names, types, legality, who the unit is
         planned = self._plan(resolved, question, epsilon, delta, margin, sure, assume_rows)  # planning: noise and price
         self._prepare([planned], question)  # engines: what would fail on any rows fails here, uncharged
-        self._reserve(planned.loss)  # privacy: charged from here on, whatever happens
-        groups = self._run(planned.work, plan_price(planned))  # engines: exact integers, where the data lives
+        asked = self._request([planned], resolved.tables, _told(question), "answer", analyst, fresh)
+        paid = self._reserve(asked)  # ledger: charged and on the disk; or the answer that was given before
+        left = self._left(asked, paid)
+        if isinstance(paid, Kept):
+            (noisy,) = from_text(paid.payload)
+            return Answer(planned, noisy, table(planned, noisy), sure, paid.receipt, True, left)
+        groups = self._run(planned.work, paid)  # engines: exact integers, where the data lives
         noisy = release(planned, groups)  # mechanisms: noise, once
-        return Answer(planned, noisy, table(planned, noisy), sure)  # post-processing: free
+        receipt = paying.commit(self.ledger, paid, [noisy])  # ledger: kept before it is shown
+        return Answer(planned, noisy, table(planned, noisy), sure, receipt, False, left)  # post-processing: free
 
     def quote(
         self,
@@ -142,32 +141,44 @@ class Curator:
         margin: Number | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
+        analyst: str | None = None,
     ) -> Quote:
-        """The plan, its price and the margins to expect. Free: reads no rows, charges nothing."""
+        """The plan, its price, the margins to expect, and whether the budget pays for it. Free: reads no rows."""
         sure = _sure(confidence)
         resolved = self._resolve(question)
         planned = self._plan(resolved, question, epsilon, delta, margin, sure, assume_rows)
-        return Quote(planned, sure, _rows(resolved, assume_rows))
+        asked = self._request([planned], resolved.tables, _told(question), "answer", analyst, False)
+        return Quote(planned, sure, _rows(resolved, assume_rows), paying.refusal(self.ledger, asked))
 
-    def suggest(self, column: str, epsilon: Number, delta: Number | None = None, *, by: str | None = None) -> Proposal:
+    def refusal(self, quote: Quote) -> str:
+        """Why the budget would not pay for what was quoted, when it was quoted; empty if it would."""
+        return quote.refusal
+
+    def suggest(
+        self,
+        column: str,
+        epsilon: Number,
+        delta: Number | None = None,
+        *,
+        by: str | None = None,
+        analyst: str | None = None,
+        fresh: bool = False,
+    ) -> Proposal:
         """Bounds for "table.column" from the data, at a price like any question; `by` names a key to propose max_groups for."""
-        name, _, field = column.partition(".")
-        if name not in self.catalog.tables or field not in self.catalog.tables[name].columns:
-            raise DitherError(f"{column} is no column of this catalog.", fix='write "table.column", as in "people.income".')
-        start = self.table(name)
-        counts = []
-        if self.catalog.tables[name].unit is not None:
-            asked = ["COUNT(*)"] + ([f"COUNT(DISTINCT {by})"] if by else [])
-            counts = [start.per_unit(c=each).group_by(k=proposals.POWER).agg(n=fluent.count()) for each in asked]
-        written = '"' + field.replace('"', '""') + '"'
-        bounds = self._resolve(start.agg(n=fluent.count(written)))
-        price = self._price(epsilon, delta)
-        made = proposals.plans(bounds, field, [self._resolve(each) for each in counts], self.catalog, price)
-        self._prepare(made, start)
-        self._reserve(total([one.loss for one in made]))
-        released = [release(one, self._run(one.work, str(price))) for one in made]
+        name, field, asked = proposals.questions(self.catalog, column, by)
+        bounds, *counts = map(self._resolve, asked)
+        price = paying.price(self._caps, epsilon, delta)
+        made = proposals.plans(bounds, field, counts, self.catalog, price)
+        self._prepare(made, asked[0])
+        text = f"suggest {column}" + (f" by {by}" if by else "")
+        paid = self._reserve(self._request(made, bounds.tables, text, "proposal", analyst, fresh))
         is_whole = self.catalog.tables[name].columns[field].kind == "int"
-        return proposals.read(name, field, made, released, is_whole, str(price))
+        if isinstance(paid, Kept):
+            again = f"nothing, given again from entry {paid.receipt.body['entry']['number']}"
+            return proposals.read(name, field, made, from_text(paid.payload), is_whole, again)
+        released = [release(one, self._run(one.work, paid)) for one in made]
+        paying.commit(self.ledger, paid, released)
+        return proposals.read(name, field, made, released, is_whole, paying.words(paid.request.charge))
 
     def table(self, name: str, alias: str | None = None) -> Asking:
         """The beginning of a question in Python: table("people").where("age >= 18").agg(n=dt.count())."""
@@ -176,7 +187,14 @@ class Curator:
     @property
     def budget(self) -> Standing:
         """Total, spent and left, for everyone together."""
-        return Standing(Price(self.catalog.budget.epsilon, self.catalog.budget.delta), self._ledger.spent())
+        return Standing.of(self.ledger.standing())
+
+    def _left(self, asked: Request, paid: Reservation | Kept) -> str:
+        """What is left when the question was paid. A replay counts in the quota of whoever sees the answer first."""
+        quota = self.catalog.budget.per_analyst is not None and isinstance(paid, Kept) and paid.charged
+        with suppress(LedgerError):  # the price is paid: an answer is not lost to a line about what is left
+            return self.budget.remaining + (f"; its price counts in the quota of {asked.analyst}" if quota else "")
+        return ""
 
     # --- the steps ----------------------------------------------------------------------------------------------
 
@@ -208,23 +226,15 @@ class Curator:
             )
         try:
             if epsilon is not None:
-                return plan(resolved, self.catalog, self._price(epsilon, delta))
+                return plan(resolved, self.catalog, paying.price(self._caps, epsilon, delta))
             rows = _rows(resolved, assume_rows)
             wanted = positive(margin or 0, "margin")
             most = self.catalog.budget.epsilon
-            return cheapest(lambda e: plan(resolved, self.catalog, self._price(e, delta)), most, wanted, sure, rows)
+            return cheapest(
+                lambda e: plan(resolved, self.catalog, paying.price(self._caps, e, delta)), most, wanted, sure, rows
+            )
         except QueryError as error:
             raise error.located(_text(question)) from None
-
-    def _price(self, epsilon: Number, delta: Number | None) -> Price:
-        """Without a delta, the share of the catalog's delta that epsilon is of its epsilon."""
-        budget, spend = self.catalog.budget, positive(epsilon, "epsilon")
-        if delta is None:
-            return Price(spend, min(budget.delta, budget.delta * spend / budget.epsilon))
-        allowed = not_negative(delta, "delta")
-        if allowed and not budget.delta:
-            raise ArgumentError("This catalog is pure: its budget has no delta.", fix="leave delta out.")
-        return Price(spend, between(allowed, "delta", 0, 1, open_high=True))
 
     def _prepare(self, planned: Sequence[Plan], question: Question) -> None:
         try:
@@ -233,17 +243,29 @@ class Curator:
         except QueryError as error:
             raise error.located(_text(question)) from None
 
-    def _reserve(self, loss: Loss) -> None:
-        """Nothing is charged for data that was replaced under an open catalog: two versions must not pass for one snapshot."""
-        if not self._unchanged():
+    def _request(
+        self, plans: Sequence[Plan], tables: Sequence[str], text: str, purpose: str, analyst: str | None, fresh: bool
+    ) -> Request:
+        who = self._analyst if analyst is None else analyst
+        return paying.request(self._declaration, plans, tables, text, purpose, who, fresh)
+
+    def _reserve(self, asked: Request) -> Reservation | Kept:
+        return paying.reserve(self.ledger, asked, self._unchanged)
+
+    def _unchanged(self) -> None:
+        """Two versions of the data must not pass for one snapshot, nor two declarations for one catalog."""
+        if not self._current():
+            raise LedgerError(
+                "The catalog file was changed while this session was open.",
+                fix="the curator opens the catalog again; what was spent stays spent.",
+            )
+        if not self._files():
             raise DitherError(
                 "The files of this catalog are no longer those that were opened.",
                 fix="the curator opens the catalog again, with a new `snapshot` label if the data is a new version.",
             )
-        if not self._ledger.reserve(loss):
-            raise BudgetError(f"The budget does not allow this question: {self.budget}.")
 
-    def _run(self, work: Work, charged: str) -> Sequence[Group]:
+    def _run(self, work: Work, paid: Reservation) -> Sequence[Group]:
         """The engine's integers, or one constant error, raised where no trace of the engine's own is attached."""
         if not work.measures and not work.count_units:
             return []  # everything asked is public
@@ -252,7 +274,7 @@ class Curator:
             return self._engine.run(work, secret)
         except Exception:  # whatever an engine raises may quote the data, so nothing of it is kept
             pass
-        raise EngineError(charged)
+        raise EngineError(paying.words(paid.request.charge))
 
 
 def _sure(confidence: Number) -> Fraction:
@@ -267,4 +289,10 @@ def _rows(resolved: Resolved, assumed: int | None) -> int | None:
 
 
 def _text(question: Question) -> str:
+    """What a place in the question counts in."""
     return question if isinstance(question, str) else question.text if isinstance(question, Asking) else ""
+
+
+def _told(question: Question) -> str:
+    """What was asked, as it was asked."""
+    return show_query(question) if isinstance(question, Query) else _text(question)

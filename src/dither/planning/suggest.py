@@ -15,13 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dither.errors import QueryError
+from dither.errors import DitherError, QueryError
 from dither.planning.choose import Price
 from dither.planning.finish import Noisy, Table, table
 from dither.planning.plan import Plan, plan
 from dither.planning.readings import Quantile
 from dither.planning.split import shares
+from dither.query import fluent
 from dither.query.catalog import Catalog
+from dither.query.fluent import Asking
 from dither.query.functions import columns
 from dither.query.infer import facts as infer
 from dither.query.nodes import Aggregate, Call, Column, Expression, Literal, Named
@@ -62,6 +64,20 @@ class Proposal:
         if self.max_rows:
             notes.append(f"# max_rows covers about {100 * _COVERED:g} % of people; heavier ones are scaled down, not dropped")
         return "\n".join([*notes, self.toml])
+
+
+def questions(catalog: Catalog, column: str, by: str | None) -> tuple[str, str, list[Asking]]:
+    """The table, the column, and what is asked about them: the values first, then rows per person, then groups."""
+    name, _, field = column.partition(".") if isinstance(column, str) else ("", "", "")
+    if name not in catalog.tables or field not in catalog.tables[name].columns:
+        raise DitherError(f"{column} is no column of this catalog.", fix='write "table.column", as in "people.income".')
+    start = fluent.table(catalog, name)
+    written = '"' + field.replace('"', '""') + '"'
+    asked = [start.agg(n=fluent.count(written))]
+    if catalog.tables[name].unit is not None:
+        counts = ["COUNT(*)"] + ([f"COUNT(DISTINCT {by})"] if by else [])
+        asked += [start.per_unit(c=each).group_by(k=POWER).agg(n=fluent.count()) for each in counts]
+    return name, field, asked
 
 
 def plans(bounds: Resolved, column: str, counts: Sequence[Resolved], catalog: Catalog, price: Price) -> tuple[Plan, ...]:

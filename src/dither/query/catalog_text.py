@@ -44,7 +44,12 @@ def catalog_hash(catalog: Catalog) -> str:
 
     Neither the data nor the place where it lies enters: the label of the data's version is `snapshot`.
     """
-    return hashlib.sha256(json.dumps(_plain(catalog), sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+    return hashlib.sha256(catalog_json(catalog).encode()).hexdigest()
+
+
+def catalog_json(catalog: Catalog) -> str:
+    """What is declared, in the one spelling that the digest is of. Sources are left out."""
+    return json.dumps(_plain(catalog), sort_keys=True, ensure_ascii=True)
 
 
 def quoted(text: str) -> str:

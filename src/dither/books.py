@@ -1,0 +1,230 @@
+"""Between a catalog and its ledger: which ledger it is, what it is told of the catalog, and how the budget stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+
+from dither.engines.sources import schema
+from dither.errors import ArgumentError, CatalogError, LedgerError
+from dither.exact.numbers import show
+from dither.ledger import ledger as accounts
+from dither.ledger import opening
+from dither.ledger.ledger import Declaration, Ledger
+from dither.planning.choose import Price
+from dither.privacy.either import GRID, Caps, Sums
+from dither.query import catalog_file
+from dither.query import check as checking
+from dither.query import draft as drafting
+from dither.query.catalog import Catalog, Table
+from dither.query.catalog_text import catalog_hash, catalog_json
+
+Where = str | PathLike[str]
+
+
+# --- which ledger -----------------------------------------------------------------------------------------------
+
+
+def beside(catalog: Where) -> Path:
+    """Where a catalog file's ledger is unless another one is named.
+
+    >>> beside("data/survey.toml").name
+    'survey.ledger'
+    """
+    return Path(catalog).with_suffix(".ledger")
+
+
+def named(where: Where) -> str:
+    """A ledger's name for messages: never a password."""
+    if not opening.is_address(where):
+        return str(where)
+    _, _, rest = str(where).partition("://")
+    return "postgresql://" + rest.rsplit("@", 1)[-1].split("?")[0]
+
+
+def make_ledger(where: Where, key: Where | None = None) -> bool:
+    """A new ledger, and True; or False where one is there already: what was spent there stays spent."""
+    try:
+        opening.find(where).close()
+        return False
+    except LedgerError:
+        if not opening.is_address(where) and Path(where).exists():
+            raise  # it is there, and something is wrong with it
+    try:
+        opening.create(where, key).close()
+        return True
+    except LedgerError as refusal:
+        try:
+            opening.find(where).close()  # somebody else was faster
+            return False
+        except LedgerError:
+            raise refusal from None
+
+
+def ledger_for(catalog: object, where: Where | None, key: Where | None) -> Ledger:
+    """The ledger that was named, made if it is new; or the one beside the catalog file, which must be there."""
+    if where is not None and not isinstance(where, (str, PathLike)):
+        raise ArgumentError(f"A ledger is named by a path or an address, and this is a {type(where).__name__}.")
+    if where == opening.MEMORY:
+        return opening.memory()
+    if where is not None:
+        make_ledger(where, key)
+        return opening.open(where, key)
+    if isinstance(catalog, Catalog):
+        raise LedgerError(
+            "A catalog that is not a file needs its ledger named.",
+            fix='write dt.open(catalog, ledger="survey.ledger"); ledger=":memory:" forgets what was spent with the process.',
+        )
+    return opening.open(beside(str(catalog)), key)
+
+
+# --- what it is told of the catalog -----------------------------------------------------------------------------
+
+
+def declaration(catalog: Catalog) -> Declaration:
+    """What a budget depends on. Sources are left out: where the data lies is nobody's business."""
+    budget = catalog.budget
+    return Declaration(
+        catalog_hash=catalog_hash(catalog),
+        text=catalog_json(catalog),
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        per_analyst=budget.per_analyst,
+        per_query=budget.per_query,
+        analysts=budget.analysts,
+        neighbours=catalog.neighbours,
+        snapshot=catalog.snapshot,
+        units={name: _unit(catalog, table) for name, table in catalog.tables.items()},
+    )
+
+
+def _unit(catalog: Catalog, table: Table) -> str:
+    """Who is protected in a table, through all it refers to: a change anywhere on the way is a change of the unit."""
+    if table.public:
+        return "public"
+    if table.unit is None:
+        return "one row"
+    told = f"one value of {table.unit.column}"
+    if table.unit.references is None:
+        return told
+    parent, column = table.unit.references
+    return f"{told}, which is {parent}.{column} of {_unit(catalog, catalog.tables[parent])}"
+
+
+def read_declared(catalog: Catalog | Where) -> tuple[Catalog, Callable[[], bool]]:
+    """The catalog, and a way to see whether its file still declares the same; its comments may change."""
+    if isinstance(catalog, Catalog) or not isinstance(catalog, (str, PathLike)):
+        return catalog_file.declared(catalog), lambda: True
+    path = Path(catalog).absolute()
+    text = catalog_file.file_text(Path(catalog))
+    read = catalog_file.parse(text, base=Path(catalog).parent, name=path.name)
+    known = catalog_hash(read)
+
+    def same() -> bool:
+        try:
+            now = catalog_file.file_text(path)
+            return now == text or catalog_hash(catalog_file.parse(now)) == known
+        except CatalogError:
+            return False
+
+    return read, same
+
+
+def draft(data: Sequence[str], unit: str) -> str:
+    """The text of a first catalog for these sources, from column names and types only; `unit` names a column, or is "row"."""
+    return drafting.draft(data, unit, schema)
+
+
+def check(catalog: Where) -> str:
+    """Every problem of a catalog file, with its line; empty if there is none. Reads schemas, never rows."""
+    found = checking.check(Path(catalog), schema)
+    return checking.report(found, str(catalog)) if found else ""
+
+
+# --- how the budget stands --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What there is for everyone together and what was spent, by both ways of adding up.
+
+    A question is admitted while either holds: plain sums of epsilon and delta, or in catalogs with a delta the sum of rho.
+    """
+
+    total: Price
+    caps: Caps
+    sums: Sums
+    rule: str | None
+
+    @classmethod
+    def of(cls, found: accounts.Standing) -> Standing:
+        return cls(Price(found.caps.epsilon, found.caps.delta), found.caps, found.sums, found.rule)
+
+    @property
+    def spent(self) -> Price:
+        """The plain sums. Where the sum of rho admits questions they may exceed the total."""
+        return Price(_part(self.sums.epsilon), _part(self.sums.delta))
+
+    @property
+    def left(self) -> Price:
+        """What plain sums still leave: never below 0."""
+        spent = self.spent
+        return Price(max(self.caps.epsilon - spent.epsilon, _NONE), max(self.caps.delta_sums - spent.delta, _NONE))
+
+    @property
+    def rho(self) -> tuple[Fraction, Fraction]:
+        """The sum of rho, and the most it may be (0 in pure catalogs)."""
+        return _part(self.sums.rho), self.caps.rho_max
+
+    @property
+    def share(self) -> Fraction:
+        """How much of the budget is used, by the way of adding up that has used less: from 0 to 1."""
+        plain = max(_share(self.sums.epsilon, self.caps.epsilon), _share(self.sums.delta, self.caps.delta_sums))
+        if not self.caps.rho_max or self.sums.unstated:
+            return min(plain, _ONE)
+        smooth = max(_share(self.sums.rho, self.caps.rho_max), _share(self.sums.slack, self.caps.delta_keys))
+        return min(plain, smooth, _ONE)
+
+    @property
+    def remaining(self) -> str:
+        """What is left, in few words."""
+        if self.rule != "zcdp":
+            return f"left {_few(self.left)}"
+        used, most = self.rho
+        return f"left ρ = {_rounded(most - used)} of {_rounded(most)}"
+
+    def __str__(self) -> str:
+        if not self.caps.rho_max:
+            return f"total {self.total}; spent {self.spent}; left {self.left}"
+        used, most = self.rho
+        ways = {"sum": "plain sums admit more", "zcdp": "the sum of ρ admits more", None: "nothing more is admitted"}
+        slack = f" and δ = {_rounded(_part(self.sums.slack))} of {show(self.caps.delta_keys)}"
+        return (
+            f"total {self.total}; by plain sums ε = {_rounded(self.spent.epsilon)} of {show(self.caps.epsilon)} and "
+            f"δ = {_rounded(self.spent.delta)} of {show(self.caps.delta_sums)}; by zCDP ρ = {_rounded(used)} of "
+            f"{_rounded(most)}{slack}; {ways[self.rule]}; {100 * float(self.share):.3g} % used"
+        )
+
+
+_NONE, _ONE = Fraction(0), Fraction(1)
+
+
+def _part(sum_: int) -> Fraction:
+    return Fraction(sum_, GRID)
+
+
+def _share(used: int, cap: Fraction) -> Fraction:
+    return _part(used) / cap if cap else (_ONE if used else _NONE)
+
+
+def _few(price: Price) -> str:
+    return f"ε = {_rounded(price.epsilon)}" + (f", δ = {_rounded(price.delta)}" if price.delta else "")
+
+
+def _rounded(value: Fraction) -> str:
+    """As it is if it is short, else six digits."""
+    text = show(value)
+    return text if len(text) <= 8 else f"{float(value):.6g}"

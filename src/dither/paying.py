@@ -1,0 +1,111 @@
+"""The two visits to the ledger: reserve before the data is touched, commit before the answer is shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from dither.errors import ArgumentError, DitherError, LedgerError
+from dither.exact.numbers import Number, between, not_negative, positive
+from dither.ledger import admission, state
+from dither.ledger.ledger import Declaration, Kept, Ledger, Receipt, Request, Reservation
+from dither.planning.canonical import canonical
+from dither.planning.charges import charge, mechanisms
+from dither.planning.choose import Price
+from dither.planning.finish import Noisy
+from dither.planning.plan import Plan
+from dither.planning.stored import to_text
+from dither.privacy.either import Caps, Charge
+
+_DIGITS = 10**30  # a delta that nobody wrote is rounded down to this many parts
+ANYONE = "anyone"  # who asks where nobody says so: all of them share one quota
+
+
+def price(caps: Caps, epsilon: Number, delta: Number | None) -> Price:
+    """What is meant by a price. Without a delta: the share of the plain sum's delta that epsilon is of all epsilon."""
+    spend = positive(epsilon, "epsilon")
+    if delta is None:
+        share = caps.delta_sums * min(spend / caps.epsilon, Fraction(1))
+        return Price(spend, Fraction(math.floor(share * _DIGITS), _DIGITS))
+    allowed = not_negative(delta, "delta")
+    if allowed and not caps.delta:
+        raise ArgumentError("This catalog is pure: its budget has no delta.", fix="leave delta out.")
+    return Price(spend, between(allowed, "delta", 0, 1, open_high=True))
+
+
+def request(
+    declared: Declaration,
+    plans: Sequence[Plan],
+    tables: Sequence[str],
+    text: str,
+    purpose: str,
+    analyst: str | None,
+    fresh: bool,
+) -> Request:
+    """What the ledger is told of plans that are run together. It sees the question, the catalog and the price: no rows."""
+    units = dict.fromkeys(f"one value of {plan.unit}" if plan.work.by_unit else "one row" for plan in plans)
+    return Request(
+        question=text,
+        plan=canonical(plans, purpose),
+        catalog_hash=declared.catalog_hash,
+        snapshot=declared.snapshot,
+        analyst=ANYONE if analyst is None else analyst,
+        charge=charge(plans),
+        tables=tuple(dict.fromkeys(tables)),
+        unit=" and ".join(units),
+        neighbours=declared.neighbours,
+        mechanisms=mechanisms(plans),
+        fresh=fresh,
+    )
+
+
+def refusal(ledger: Ledger, asked: Request) -> str:
+    """Why the ledger would refuse this now, by the very rules it goes by; empty if it would not."""
+    found, _ = ledger.store.state()
+    analyst = state.sums(found.get(f"analyst:{asked.analyst}"))
+    try:
+        terms = admission.in_force(state.Terms.parse(found["catalog"]), asked, asked.charge)
+        caps = state.caps(found["caps"])
+        admission.charged(caps, state.sums(found.get("total")), asked)
+        admission.quota(caps, terms.per_analyst, analyst, asked.analyst, asked.charge)
+    except DitherError as error:
+        return error.what
+    return ""
+
+
+def reserve(ledger: Ledger, asked: Request, unchanged: Callable[[], None]) -> Reservation | Kept:
+    """Charged and on the disk, and from here on for good; or the answer that was given before.
+
+    `unchanged` raises if the catalog or the data are no longer those that were opened: asked before anything is written, and
+    once more when the price is paid, because paying takes time. Whatever stops us before the engine is called cancels.
+    """
+    held: Reservation | Kept | None = None
+    try:
+        unchanged()
+        held = ledger.reserve(asked)
+        if isinstance(held, Reservation):
+            unchanged()
+            held.touch()
+        return held
+    except BaseException as stopped:
+        if isinstance(held, Reservation):
+            try:
+                ledger.cancel(held)
+            except LedgerError as kept:
+                if isinstance(stopped, DitherError):
+                    raise kept from None  # what it says of the charge is true
+        raise
+
+
+def commit(ledger: Ledger, held: Reservation, released: Sequence[Noisy]) -> Receipt:
+    """The answer on the disk, and its receipt. If the ledger fails now there is no answer, and the price is spent."""
+    try:
+        return ledger.commit(held, to_text(released))
+    except LedgerError as error:
+        raise LedgerError(error.what, where=error.where, fix=error.fix, charged=words(held.request.charge)) from None
+
+
+def words(charged: Charge) -> str:
+    """A charge in words."""
+    return str(Price(charged.epsilon, charged.delta))
