@@ -1,0 +1,344 @@
+"""Verification finds every edit, and finds nothing in a ledger that nobody edited."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dither.errors import LedgerError
+from dither.ledger.entries import hash_of
+from dither.ledger.keys import Key, entry_message
+from dither.ledger.ledger import Ledger
+from dither.ledger.receipts import Receipt, message
+from dither.ledger.sqlite import SQLite
+from dither.ledger.store import Row
+from dither.ledger.verify import verify
+from ledger.asking import IDENTITY, KEY, RHO_MAX, Clock, Fake, asked, declaration, gaussian, request, reserved
+
+
+def story(ledger: Ledger) -> Receipt:
+    """Every kind of entry, several times, and a reservation that is left open. The receipt is of entry 11."""
+    terms: dict[str, Any] = {"per_analyst": Fraction(1, 2), "per_query": Fraction(10), "analysts": ("ada", "bob")}
+    ledger.register(declaration(delta="1e-6", **terms))
+    asked(ledger, 1)
+    ledger.cancel(reserved(ledger, 2, "0.3", analyst="bob"))
+    ledger.reserve(request(1, analyst="bob"))
+    ledger.reserve(request(1, analyst="bob"))
+    ledger.register(declaration(delta="1e-6", **terms | {"catalog_hash": "c2"}))
+    receipt = asked(ledger, 3, gaussian(RHO_MAX / 10), catalog_hash="c2")
+    reserved(ledger, 4, gaussian(RHO_MAX / 10, Fraction(1, 10**8)), analyst="bob", catalog_hash="c2")
+    asked(ledger, 5, "0.01", catalog_hash="c2", tables=("people", "visits"))
+    return receipt
+
+
+@pytest.fixture
+def told(clock: Clock) -> Iterator[tuple[Ledger, Receipt]]:
+    ledger = Ledger(SQLite.memory(IDENTITY), KEY, clock)
+    yield ledger, story(ledger)
+    ledger.close()
+
+
+@pytest.fixture
+def fake(told: tuple[Ledger, Receipt]) -> Fake:
+    return Fake.of(told[0].store)
+
+
+def test_an_untouched_ledger_has_no_problems(empty: Ledger) -> None:
+    receipt = story(empty)
+    report = verify(empty.store, head=str(empty.head()), receipt=receipt, public_key=KEY.public)
+    assert report.problems == ()
+    assert report.ok
+    assert report.entries == empty.standing().entries == 14
+    assert report.head == str(empty.head())
+    assert report.open == 1
+    assert report.kinds == {
+        "opened/1": 1,
+        "catalog/1": 2,
+        "reserved/1": 5,
+        "committed/1": 3,
+        "cancelled/1": 1,
+        "replayed/1": 2,
+    }
+    assert report.spent["epsilon"] == Fraction(2011, 100)
+
+
+def test_an_untouched_copy_has_none_either(fake: Fake) -> None:
+    """The twin of all that follows: the fake itself is not what is found."""
+    assert verify(fake).problems == ()
+
+
+# --- one field, one row -------------------------------------------------------------------------------------------
+
+
+def edits(value: Any) -> list[Any]:
+    """Other values in the place of one, some of the same type."""
+    if isinstance(value, str):
+        return [value + "x", value[:-1], value.swapcase(), "", None, 0] if value else ["x"]
+    return [value + 1, value - 1, -value, str(value), 0]
+
+
+def test_every_edited_field_is_found(fake: Fake) -> None:
+    tried = 0
+    for place, row in enumerate(fake.kept):
+        for name in Row._fields:
+            for value in edits(getattr(row, name)):
+                if value != getattr(row, name) or type(value) is not type(getattr(row, name)):
+                    rows = [*fake.kept[:place], row._replace(**{name: value}), *fake.kept[place + 1 :]]
+                    if all(isinstance(each.number, int) for each in rows):
+                        assert not verify(Fake(rows, fake.texts)).ok, (row.number, name, value)
+                        tried += 1
+    assert tried > 300
+
+
+def leaves(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    inner = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else None
+    if inner is None or not found:
+        yield path, found
+        return
+    for key, value in inner:
+        yield from leaves(value, (*path, key))
+
+
+def changed(found: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    copy = dict(found) if isinstance(found, dict) else list(found)
+    copy[path[0]] = changed(found[path[0]], path[1:], value)
+    return copy
+
+
+def other(value: Any) -> Any:
+    """A value of the same type that is another one and still looks right."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    if value is None:
+        return "1/3"
+    if isinstance(value, str) and len(value) >= 32 and not set(value) - set("0123456789abcdef"):
+        return ("1" if value[0] == "0" else "0") + value[1:]
+    return str(Fraction(value) + 1) if isinstance(value, str) and value[:1].isdigit() and "-" not in value else f"{value}x"
+
+
+def canonical(found: Any) -> str:
+    return json.dumps(found, sort_keys=True, separators=(",", ":"))
+
+
+def test_every_edited_fact_is_found_even_if_its_hash_is_made_again(fake: Fake) -> None:
+    tried = 0
+    for place, row in enumerate(fake.kept):
+        found = json.loads(row.body)
+        for path, value in leaves(found):
+            body = canonical(changed(found, path, other(value)))
+            assert body != row.body
+            rows = [*fake.kept[:place], row._replace(body=body, hash=hash_of(body)), *fake.kept[place + 1 :]]
+            assert not verify(Fake(rows, fake.texts)).ok, (row.number, path)
+            tried += 1
+    assert tried > 150
+
+
+def rechained(rows: list[Row], key: Key | None = None) -> list[Row]:
+    """All numbers and hashes made again, as an attacker with the whole file would; signatures only with a key."""
+    done: list[Row] = []
+    for row in rows:
+        previous = done[-1].hash if done else "0" * 64
+        body = canonical(json.loads(row.body) | {"previous": previous, "number": len(done) + 1})
+        made = row._replace(number=len(done) + 1, body=body, hash=hash_of(body))
+        done.append(made._replace(signature=key.sign(entry_message(made.hash))) if key else made)
+    return done
+
+
+def ended(fake: Fake, rows: list[Row]) -> Fake:
+    head = {"number": len(rows), "hash": rows[-1].hash, "time": json.loads(rows[-1].body)["time"]}
+    return Fake(rows, fake.texts | {"head": canonical(head)})
+
+
+def test_a_chain_that_is_made_again_is_not_signed(fake: Fake) -> None:
+    for place in range(len(fake.kept) - 1):  # without the last one it is an older copy, which a head finds
+        rows = fake.kept[:place] + fake.kept[place + 1 :]
+        assert not verify(ended(fake, rechained(rows))).ok, place
+    assert rechained(fake.kept) == fake.kept  # the twin: making it again as it was changes nothing
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_every_dropped_swapped_or_doubled_row_is_found(fake: Fake, again: bool) -> None:
+    count = len(fake.kept)
+    for place in range(count):
+        row, before, after = fake.kept[place], fake.kept[:place], fake.kept[place + 1 :]
+        attempts = [before + after, [*before, row, row, *after], [*before, *after, row]]
+        attempts += [[*before, after[0], row, *after[1:]]] if after else []
+        for rows in attempts:
+            is_older = again and rows == fake.kept[:-1]  # which a head finds, and nothing else can
+            if rows != fake.kept and not is_older:
+                made = rechained(rows) if again else rows
+                assert not verify(ended(fake, made) if again else Fake(made, fake.texts)).ok, place
+
+
+def test_a_row_below_the_first_is_found(fake: Fake) -> None:
+    assert not verify(Fake([fake.kept[3]._replace(number=-4), *fake.kept], fake.texts)).ok
+
+
+def test_every_edited_text_beside_the_entries_is_found(fake: Fake) -> None:
+    assert {"ledger", "head", "caps", "catalog", "total", "history", "analyst:ada", "analyst:bob"} == set(fake.texts)
+    for key, text in fake.texts.items():
+        for path, value in leaves(json.loads(text)):
+            edited = canonical(changed(json.loads(text), path, other(value)))
+            assert not verify(Fake(fake.kept, fake.texts | {key: edited})).ok, (key, path)
+        for edited in ("", "{}", "[]", "null", text + " "):
+            assert not verify(Fake(fake.kept, fake.texts | {key: edited})).ok, (key, edited)
+        assert not verify(Fake(fake.kept, {name: kept for name, kept in fake.texts.items() if name != key})).ok, key
+    assert not verify(Fake(fake.kept, fake.texts | {"analyst:eve": '{"epsilon":-1}'})).ok
+
+
+# --- an older copy ------------------------------------------------------------------------------------------------
+
+
+def older(clock: Clock, length: int, fake: Fake) -> Fake:
+    """The ledger as it was after `length` entries, with the texts it had then."""
+    from dither.ledger.verify_entries import entry
+    from dither.ledger.verify_walk import Walk
+
+    found = json.loads(fake.texts["ledger"])
+    walk = Walk(fake, {name: found[name] for name in ("ledger", "public_key")})
+    for row in fake.kept[:length]:
+        assert list(walk.step(row, entry(row))) == []
+    texts = walk.state() | {"ledger": fake.texts["ledger"]}
+    return ended(Fake([], texts), fake.kept[:length])
+
+
+def test_an_older_copy_is_found_by_a_head_or_a_receipt_and_by_nothing_else(
+    told: tuple[Ledger, Receipt], clock: Clock, fake: Fake
+) -> None:
+    ledger, receipt = told
+    head = str(ledger.head())
+    for length in range(1, len(fake.kept)):
+        copy = older(clock, length, fake)
+        assert verify(copy).ok, length
+        assert any("older copy" in problem for problem in verify(copy, head=head).problems)
+        assert verify(copy, receipt=receipt).ok == (length >= receipt.body["entry"]["number"])
+    assert verify(ledger.store, head=head, receipt=receipt).ok
+
+
+def test_an_earlier_head_of_the_same_ledger_is_fine(told: tuple[Ledger, Receipt], fake: Fake) -> None:
+    for row in fake.kept:
+        assert verify(told[0].store, head=f"{row.number}:{row.hash}").ok
+    assert verify(told[0].store, head=f"0:{'0' * 64}").ok
+    assert not verify(told[0].store, head=f"3:{fake.kept[3].hash}").ok
+
+
+@pytest.mark.parametrize("head", ["", "3", "x:y", "-1:ab", "٣:ab", "9" * 30 + ":ab"])
+def test_what_is_no_head_is_refused(fake: Fake, head: str) -> None:
+    if head == "3":
+        assert not verify(fake, head=head).ok
+    else:
+        with pytest.raises(LedgerError, match="number:hash"):
+            verify(fake, head=head)
+
+
+def test_a_receipt_of_another_ledger_is_found(told: tuple[Ledger, Receipt], clock: Clock) -> None:
+    other = Ledger(SQLite.memory({"ledger": IDENTITY["ledger"].replace("0007", "0008")}), KEY, clock)
+    assert any("another ledger" in problem for problem in verify(told[0].store, receipt=story(other)).problems)
+    other.close()
+
+
+def test_an_edited_receipt_is_found(told: tuple[Ledger, Receipt]) -> None:
+    receipt = told[1]
+    for path, value in leaves(json.loads(json.dumps(dict(receipt.body)))):
+        edited = Receipt(changed(dict(receipt.body), path, other(value)), receipt.signature)
+        assert not verify(told[0].store, receipt=edited).ok, path
+    mine = Key.new()
+    forged = Receipt(receipt.body, mine.sign(message(receipt.body)))
+    assert not verify(told[0].store, receipt=forged).ok
+
+
+def test_a_ledger_with_another_key_is_found(fake: Fake) -> None:
+    assert not verify(fake, public_key=Key.new().public).ok
+
+
+# --- what only the holder of the key could write ------------------------------------------------------------------
+
+
+def rewritten(fake: Fake, number: int, **changes: Any) -> list[str]:
+    """The problems of a ledger whose entry was changed by somebody who has the key and made the chain again."""
+    rows = list(fake.kept)
+    row = rows[number - 1]
+    rows[number - 1] = row._replace(body=canonical(json.loads(row.body) | changes))
+    return list(verify(ended(fake, rechained(rows, KEY))).problems)
+
+
+CASES: list[tuple[int, dict[str, Any], str]] = [
+    (3, {"rule": "zcdp"}, "under the rule it names"),
+    (3, {"analyst": "eve"}, "none of the analysts"),
+    (3, {"catalog": "c9"}, "not in force"),
+    (3, {"plan": "another"}, "digest that is not its question's"),
+    (3, {"loss": {"epsilon": "11", "delta": "0", "rho": "1/200", "slack": "0"}}, "more than one question may"),
+    (3, {"loss": {"epsilon": "0", "delta": "0", "rho": "0", "slack": "0"}}, "charges nothing"),
+    (3, {"loss": {"epsilon": "6/10", "delta": "0", "rho": "1", "slack": "0"}}, "lowest terms"),
+    (3, {"loss": {"epsilon": "3/5", "delta": "0", "rho": "1", "slack": "0"}}, "quota"),
+    (4, {"token": "0" * 64}, "was not written by who reserved"),
+    (4, {"reserved": 2}, "not open"),
+    (6, {"reserved": 3}, "not open"),
+    (7, {"loss": {"epsilon": "1/20", "delta": "0", "rho": "1/200", "slack": "0"}}, "another question"),
+    (7, {"paid": 3}, "names an entry 3"),
+    (8, {"paid": 8}, "add up to"),
+    (8, {"committed": 3}, "no committed entry"),
+    (9, {"epsilon": "2"}, "changes the budget"),
+    (9, {"neighbours": "replace one person"}, "neighbour relation"),
+    (9, {"units": {"people": "row"}}, "unit of people"),
+    (1, {"ledger": "f" * 32}, "another ledger"),
+]
+
+
+@pytest.mark.parametrize(("number", "changes", "problem"), CASES)
+def test_rules_are_checked_even_where_the_chain_is_whole(
+    fake: Fake, number: int, changes: dict[str, Any], problem: str
+) -> None:
+    found = rewritten(fake, number, **changes)
+    assert any(problem in each for each in found), found
+
+
+def test_that_check_starts_from_nothing_else(fake: Fake) -> None:
+    """Without a change, only the receipts and what names a hash tell that the chain was made again."""
+    assert all("receipt" in each or "hash" in each for each in rewritten(fake, 3))
+
+
+@pytest.mark.parametrize(
+    ("caps", "problem"),
+    [({"rho_max": "1"}, "does not pay for"), ({"delta_sums": "1"}, "promise nothing"), ({"epsilon": "0"}, "promise nothing")],
+)
+def test_caps_must_be_sound(fake: Fake, caps: dict[str, str], problem: str) -> None:
+    found = rewritten(fake, 1, caps=json.loads(fake.kept[0].body)["caps"] | caps)
+    assert any(problem in each for each in found), found
+
+
+# --- the file itself ----------------------------------------------------------------------------------------------
+
+
+EDITS = (
+    "UPDATE entries SET body = replace(body, '1/10', '1/20') WHERE number = 3",
+    "DELETE FROM entries WHERE number = 14",
+    "UPDATE state SET value = replace(value, 'epsilon\":', 'epsilon\":-') WHERE key = 'total'",
+)
+
+
+@pytest.mark.parametrize("statement", EDITS)
+def test_an_edit_of_the_file_is_found(tmp_path: Path, clock: Clock, statement: str) -> None:
+    ledger = Ledger(SQLite.create(tmp_path / "survey.ledger", IDENTITY), KEY, clock)
+    story(ledger)
+    assert verify(ledger.store).ok
+    raw = sqlite3.connect(tmp_path / "survey.ledger", isolation_level=None)
+    if "entries" in statement:
+        with pytest.raises(sqlite3.IntegrityError, match="for ever"):  # by accident nothing is edited
+            raw.execute(statement)
+        raw.execute("DROP TRIGGER entries_stay")
+        raw.execute("DROP TRIGGER entries_last")
+    raw.execute(statement)
+    raw.close()
+    assert not verify(ledger.store).ok
+    ledger.close()
