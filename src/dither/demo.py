@@ -1,87 +1,134 @@
-"""The main job on made-up data: a hospital answers questions from one budget until the budget ends.
+"""The whole story on made-up data: a hospital answers questions from one budget until it ends, and its books are checked.
 
-The patients are invented here from a fixed generator, which is why the exact answers may be shown beside the noisy ones.
+The patients are invented here from a fixed generator. Every step is a command of the command line, run as it is printed.
 """
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import chdir, closing, redirect_stderr
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from rich.console import Console
+from rich.text import Text
 
 import dither as dt
+
+Command = Callable[[Sequence[str]], int]  # runs one command line, says how it ended
 
 WARDS = ("births", "bones", "children", "hearts")
 PATIENTS = 20_000
 
-QUESTIONS = (
-    ("SELECT ward, COUNT(*) AS patients, AVG(weight) AS kg FROM patients GROUP BY ward", "0.4"),
-    ("SELECT COUNT(*) AS n FROM patients WHERE diabetic AND weight > 100", "0.2"),
-    ("SELECT MEDIAN(nights) AS nights FROM visits v JOIN patients p ON v.patient = p.patient WHERE p.ward = 'hearts'", "0.3"),
-    ("SELECT name, weight FROM patients", "0.1"),
-    ("SELECT SUM(income) FROM patients", "0.1"),
-    ("SELECT COUNT(*) AS n FROM patients", "0.2"),
-)
+CATALOG = """\
+snapshot = "2026-11"
+
+[budget]
+epsilon = 1.0            # what may be learnt in all, by everyone together, for ever
+
+[tables.patients]
+source = "patients.parquet"
+unit = "patient"         # who is protected: one patient, wherever their rows are
+max_rows = 1
+[tables.patients.columns]
+ward     = { values = ["births", "bones", "children", "hearts"] }
+weight   = { between = [0, 200] }
+diabetic = { values = [false, true] }
+income   = {}            # no bounds: it can be filtered by, not added up
+
+[tables.visits]
+source = "visits.parquet"
+unit = { column = "patient", references = "patients.patient" }
+max_rows = 5
+max_groups = 1
+[tables.visits.columns]
+nights   = { between = [0, 60] }
+"""
+
+BY_WARD = "SELECT ward, COUNT(*) AS patients, AVG(weight) AS kg FROM patients GROUP BY ward"
+NIGHTS = "SELECT MEDIAN(nights) AS nights FROM visits v JOIN patients p ON v.patient = p.patient WHERE p.ward = 'hearts'"
+EVERYBODY = "SELECT COUNT(*) AS n FROM patients"
 
 
-def hospital() -> dt.Catalog:
-    """Invented patients and their visits; a unit is one patient, wherever their rows are."""
+def run(console: Console, command: Command, folder: Path | None = None) -> None:
+    """Tell the story; with a folder, leave the hospital in it."""
+    place = folder or Path(tempfile.mkdtemp(prefix="dither-demo-"))
+    try:
+        with chdir(place), redirect_stderr(sys.stdout):
+            hospital(Path())
+            _tell(console, command)
+    finally:
+        if folder is None:
+            shutil.rmtree(place, ignore_errors=True)
+    if folder is not None:
+        console.print(Text(f"The hospital stays in {folder}: ask it something."))
+
+
+def hospital(folder: Path) -> None:
+    """Invented patients and their visits as Parquet files, and the catalog that declares them."""
     dice = np.random.default_rng(2026)  # for inventing people, never for noise
-    patients = pa.table(
-        {
-            "patient": np.arange(PATIENTS),
-            "ward": dice.choice(WARDS, size=PATIENTS, p=[0.15, 0.3, 0.2, 0.35]),
-            "weight": np.clip(dice.normal(78, 17, PATIENTS).round(1), 2, 260),
-            "diabetic": dice.random(PATIENTS) < 0.12,
-            "income": dice.lognormal(10.4, 0.6, PATIENTS).round(2),
-        }
-    )
-    owner = dice.integers(0, PATIENTS, 3 * PATIENTS)
-    visits = pa.table({"patient": owner, "nights": dice.geometric(0.25, 3 * PATIENTS)})
-    return dt.Catalog(
-        tables={
-            "patients": dt.Table(
-                patients,
-                unit="patient",
-                max_rows=1,
-                columns={
-                    "ward": dt.values(*WARDS),
-                    "weight": dt.between(0, 200),
-                    "diabetic": dt.values(False, True),
-                    "income": dt.column(),
-                },
-            ),
-            "visits": dt.Table(
-                visits,
-                unit={"column": "patient", "references": "patients.patient"},
-                max_rows=5,
-                max_groups=1,
-                columns={"nights": dt.between(0, 60)},
-            ),
-        },
-        budget=dt.Budget(epsilon=1),
-    )
+    patients = {
+        "patient": np.arange(PATIENTS),
+        "ward": dice.choice(WARDS, size=PATIENTS, p=[0.15, 0.3, 0.2, 0.35]),
+        "weight": np.clip(dice.normal(78, 17, PATIENTS).round(1), 2, 260),
+        "diabetic": dice.random(PATIENTS) < 0.12,
+        "income": dice.lognormal(10.4, 0.6, PATIENTS).round(2),
+    }
+    visits = {"patient": dice.integers(0, PATIENTS, 3 * PATIENTS), "nights": dice.geometric(0.25, 3 * PATIENTS)}
+    pq.write_table(pa.table(patients), folder / "patients.parquet")
+    pq.write_table(pa.table(visits), folder / "visits.parquet")
+    (folder / "catalog.toml").write_text(CATALOG, encoding="utf-8")
 
 
-def run(console: Console) -> None:
-    """Quote, ask, be refused, run out; then what the prices mean together."""
-    console.print(f"\n[bold]A made-up hospital: {PATIENTS:,} patients, ε = 1 for everyone together, for ever.[/bold]")
-    curator = dt.open(hospital(), ledger=":memory:")
-    question, price = QUESTIONS[0]
-    console.print("\n[bold]What would the first question cost?[/bold] A quote is free and reads no rows.\n")
-    console.print(_indented(str(curator.quote(question, epsilon=price))), markup=False, highlight=False)
-    for question, price in QUESTIONS:
-        _ask(console, curator, question, price)
-    console.print(f"\nbudget: {curator.budget}")
+def _tell(console: Console, command: Command) -> None:
+    def say(text: str) -> None:
+        console.print(f"\n{text}", highlight=False)
+
+    def step(text: str, *words: str) -> None:
+        say(f"[bold]{text}[/bold]")
+        console.print(Text(f"$ dither {' '.join(_quoted(word) for word in words)}\n", style="cyan"), soft_wrap=True)
+        if code := command(words):
+            console.print(Text(f"(exit code {code})", style="dim"))
+
+    say(f"[bold]A made-up hospital: {PATIENTS:,} patients, ε = 1 for everyone together, for ever.[/bold]")
+    step("The curator declares the data in catalog.toml. Is it sound? No row is read for this.", "check")
+    step("The ledger is made once, with a key that signs what it says.", "init")
+    step("What would a question cost? A quote is free.", "quote", BY_WARD, "--epsilon", "0.4")
+    step("Ask. The price is in the ledger before any row is read.", "ask", BY_WARD, "--epsilon", "0.4")
+    step("The same again is the same answer, and free.", "ask", BY_WARD, "--epsilon", "0.4")
+    _copied("catalog.ledger", "old.ledger")
+    step("Two tables, one person, and a receipt.", "ask", NIGHTS, "--epsilon", "0.3", "--receipt", "receipt.json")
+    step("What has no bounds is not added up.", "ask", "SELECT SUM(income) FROM patients", "--epsilon", "0.1")
+    step("The price for a margin you want, as data for a program.", "ask", EVERYBODY, "--margin", "40", "--format", "csv")
+    step("What is left?", "budget")
+    step("More than that is refused, and nothing is charged.", "ask", EVERYBODY, "--epsilon", "0.5")
+    step("Who asked what?", "history")
+    step("Is all of it true? The chain, every sum and every signature are checked by code of their own.", "verify")
+    _meddle("catalog.ledger", "edited.ledger")
+    step("Somebody makes a charge smaller in a copy of the ledger …", "verify", "--ledger", "edited.ledger")
+    step(
+        "… or puts an old copy back. The receipt knows better.", "verify", "--ledger", "old.ledger", "--receipt", "receipt.json"
+    )
     _proof(console)
 
 
-def _ask(console: Console, curator: dt.Curator, question: str, price: str) -> None:
-    console.print(f"\n[bold]ask at ε = {price}[/bold]  {question}\n", highlight=False)
-    try:
-        console.print(_indented(str(curator.ask(question, epsilon=price))), markup=False, highlight=False)
-    except dt.DitherError as refusal:
-        console.print(_indented(str(refusal)), style="red", markup=False, highlight=False)
+def _copied(ledger: str, copy: str) -> None:
+    """A copy of the database, not of the file: what is still in the write-ahead log belongs to it."""
+    with closing(sqlite3.connect(ledger)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+
+
+def _meddle(ledger: str, copy: str) -> None:
+    """What somebody with the file and a database tool could do."""
+    _copied(ledger, copy)
+    with closing(sqlite3.connect(copy)) as database:
+        database.executescript("DROP TRIGGER entries_stay; UPDATE entries SET body = replace(body, '\"2/5\"', '\"1/5\"');")
 
 
 def _proof(console: Console) -> None:
@@ -89,14 +136,10 @@ def _proof(console: Console) -> None:
     held = "holds at every output" if dt.verify(noise, [(128, 129), (128, 127)]).holds else "DOES NOT HOLD"
     console.print(
         f"\n[bold]Proved, not sampled.[/bold] One patient more or less makes no count at ε = 0.2 more than "
-        f"e^0.2 times as likely: {held}."
-    )
-    sums, best = dt.Pure("1/10").repeat(100).epsilon(), dt.Curve.of(dt.parts.Laplace("1/10"), 100).epsilon("1e-6")
-    console.print(
-        f"[bold]A hundred questions at ε = 0.1[/bold] cost ε = {float(sums):.0f} by the plain sum; fixed in advance, "
-        f"no more than ε = {float(best):.4f} at δ = 1e-6.\n"
+        f"e^0.2 times as likely: {held}.\n",
+        highlight=False,
     )
 
 
-def _indented(text: str) -> str:
-    return "\n".join("  " + line for line in text.splitlines())
+def _quoted(word: str) -> str:
+    return f'"{word}"' if " " in word else word

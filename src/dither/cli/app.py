@@ -1,0 +1,149 @@
+"""The application, the options that commands share, and the exit codes.
+
+0   done
+1   the question is refused, or problems were found (check, verify)
+2   wrong usage: an unknown option, an argument that breaks its rule, a file that is not there
+3   the budget does not pay for it
+4   the ledger or the engine failed
+130 interrupted (Ctrl-C), 141 nobody reads what is written (a broken pipe)
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from dither import __version__
+from dither.cli.screen import complain
+from dither.errors import (
+    ArgumentError,
+    BudgetError,
+    CatalogError,
+    DitherError,
+    EngineError,
+    LedgerError,
+    PriceError,
+    QueryError,
+)
+
+_CODES: tuple[tuple[type[DitherError], int], ...] = (
+    (BudgetError, 3),
+    (LedgerError, 4),
+    (EngineError, 4),
+    (ArgumentError, 2),
+    (QueryError, 1),
+    (CatalogError, 1),
+    (PriceError, 1),
+    (DitherError, 2),
+)
+
+
+_ORDER = ("init", "check", "suggest", "quote", "ask", "budget", "history", "verify", "explain", "demo")  # of a curator's day
+
+
+class Commands(TyperGroup):
+    """Turns whatever a user can cause into a text on stderr and an exit code."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=_ORDER.index)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # a broken pipe is met here, not by the interpreter on its way out
+        except DitherError as error:
+            complain(str(error))
+            raise typer.Exit(next(code for kind, code in _CODES if isinstance(error, kind))) from None
+        except KeyboardInterrupt:
+            complain("Interrupted. If a price had been reserved, it stays charged: see `dither budget`.")
+            raise typer.Exit(130) from None
+        except BrokenPipeError:
+            _let_go_of_stdout()
+            raise typer.Exit(141) from None
+        return result
+
+
+def _let_go_of_stdout() -> None:
+    """What is still buffered goes nowhere, or Python complains about the pipe a second time while it ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+app = typer.Typer(
+    cls=Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # they show the values of variables, and some of those are rows
+    help="Answers about people's data, with a price on each.",
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"dither {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Answers about people's data, with a price on each."""
+
+
+CATALOG = Path("catalog.toml")
+
+Catalog = Annotated[Path, typer.Option("--catalog", "-c", help="The catalog file.")]
+Ledger = Annotated[
+    str | None,
+    typer.Option("--ledger", "-l", envvar="DITHER_LEDGER", help="A path or a postgresql:// URL. Default: beside the catalog."),
+]
+Key = Annotated[
+    Path | None, typer.Option("--key", envvar="DITHER_KEY", help="The curator's key file. Default: beside the ledger.")
+]
+Analyst = Annotated[str | None, typer.Option("--analyst", "-a", envvar="DITHER_ANALYST", help="Who asks, if there are quotas.")]
+Question = Annotated[str, typer.Argument(help="The question, in SQL. - reads it from standard input.", show_default=False)]
+Epsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="The price to pay, as in 0.1 or 1/3.")]
+Delta = Annotated[str | None, typer.Option(help="The delta to pay, in catalogs that have one. Default: its share.")]
+Margin = Annotated[
+    str | None, typer.Option("--margin", "-m", help="Instead of a price: the ± you want, at the smallest price.")
+]
+Confidence = Annotated[str, typer.Option(help="How sure a margin is.")]
+Rows = Annotated[int | None, typer.Option("--rows", help="Rows to assume, for the margins of means.")]
+
+
+def there(catalog: Path) -> Path:
+    """The catalog file, or a refusal that says how to make one."""
+    if not catalog.exists():
+        raise ArgumentError(
+            f"There is no catalog {catalog} here.",
+            fix="name it with --catalog, or draft one: dither init people.parquet --unit person_id.",
+        )
+    return catalog
+
+
+def place(catalog: Path, ledger: str | None) -> str:
+    """Where the ledger is: as named, or beside the catalog."""
+    return ledger or str(catalog.with_suffix(".ledger"))
+
+
+def existing(catalog: Path, ledger: str | None) -> str:
+    """The same, refused if it is missing: a misspelt path must not start a fresh budget."""
+    from dither.ledger import opening
+
+    where = place(catalog, ledger)
+    opening.find(where).close()
+    return where
+
+
+def asked(question: str) -> str:
+    """The question's text; long ones come through standard input."""
+    return sys.stdin.read() if question == "-" else question

@@ -1,0 +1,110 @@
+"""`quote` and `ask`: what a question would cost, and the answer."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dither.cli import formats
+from dither.cli.app import (
+    CATALOG,
+    Analyst,
+    Catalog,
+    Confidence,
+    Delta,
+    Epsilon,
+    Key,
+    Ledger,
+    Margin,
+    Question,
+    Rows,
+    app,
+    asked,
+    existing,
+    place,
+    there,
+)
+from dither.cli.formats import Form, Out
+from dither.cli.screen import Watch, notes, say
+from dither.errors import LedgerError
+
+
+@app.command("quote")
+def _quote(
+    question: Question,
+    epsilon: Epsilon = None,
+    margin: Margin = None,
+    delta: Delta = None,
+    confidence: Confidence = "0.95",
+    rows: Rows = None,
+    catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
+    key: Key = None,
+    analyst: Analyst = None,
+) -> None:
+    """Show the plan, its price and the margins to expect. Free: reads no rows, charges nothing."""
+    from dither import curator
+
+    survey = curator.open(there(catalog), _quoting(place(catalog, ledger)), key=key, analyst=analyst)
+    found = survey.quote(asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows)
+    typer.echo(str(found))
+    if found.refusal:
+        raise typer.Exit(3)
+
+
+def _quoting(where: str) -> str:
+    """The ledger, once something was asked of it. Before that a quote must not fix the budget that its first entry names."""
+    from dither.ledger import opening
+
+    try:
+        with closing(opening.view(where)) as books:
+            return where if books.head().number else opening.MEMORY
+    except LedgerError:
+        if opening.is_address(where) or Path(where).exists():
+            raise
+    say(f"There is no ledger {where} yet: dither init makes it, and then you can ask.")
+    return opening.MEMORY
+
+
+@app.command("ask")
+def _ask(
+    question: Question,
+    epsilon: Epsilon = None,
+    margin: Margin = None,
+    delta: Delta = None,
+    confidence: Confidence = "0.95",
+    rows: Rows = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise even if the same was answered before.")] = False,
+    form: Form = None,
+    out: Out = None,
+    receipt: Annotated[Path | None, typer.Option(help="Write the signed receipt to this file (JSON).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the answer with its error bars to this file.")] = None,
+    catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
+    key: Key = None,
+    analyst: Analyst = None,
+) -> None:
+    """Answer a question. Its price is charged before any row is read; the same question again is free."""
+    from dither import curator
+    from dither.cli import budgets
+
+    form = formats.chosen(form, out)
+    formats.writable(out, receipt)
+    formats.drawable(plot)
+    with Watch() as progress:
+        survey = curator.open(there(catalog), existing(catalog, ledger), key=key, analyst=analyst, progress=progress)
+        answer = survey.ask(
+            asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
+        )
+    if receipt is not None:
+        with formats.kept(receipt):
+            receipt.write_text(answer.receipt.to_json() + "\n", encoding="utf-8")
+    with formats.kept(out):
+        formats.write_answer(answer, form, out)
+    if plot is not None:
+        answer.plot(plot)
+    say(answer.footer())
+    budgets.show(notes(), survey.budget.caps, survey.budget.sums)

@@ -1,0 +1,91 @@
+"""`init`, `check` and `suggest`: a catalog drafted, checked, and its bounds proposed privately."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dither.cli.app import CATALOG, Analyst, Catalog, Delta, Key, Ledger, app, existing, place, there
+from dither.cli.screen import Watch, say
+from dither.errors import ArgumentError, DitherError
+
+
+@app.command("init")
+def _init(
+    data: Annotated[list[str] | None, typer.Argument(help="Parquet or CSV files, or file.duckdb#table.")] = None,
+    unit: Annotated[str | None, typer.Option("--unit", "-u", help="The column that says whose row it is, or: row.")] = None,
+    out: Annotated[Path, typer.Option("--out", "--catalog", "-c", help="The catalog file to write.")] = CATALOG,
+    ledger: Ledger = None,
+    key: Key = None,
+) -> None:
+    """Draft a catalog from column names and types only, and make the ledger beside it. No value is looked at.
+
+    Without DATA the catalog stays as it is and only the ledger is made. A ledger that is there is kept.
+    """
+    from dither import curator
+
+    if data:
+        _draft(data, unit, out)
+        say(f"{out} is written. Fill in what its comments ask for, then run: dither check {out}")
+    elif not out.exists():
+        raise ArgumentError("No data is named.", fix="write: dither init people.parquet --unit person_id.")
+    where = place(out, ledger)
+    if curator.make_ledger(where, key):
+        say(f"The ledger is {curator.named(where)}, and its key lies beside it. Keep both: what was spent stays spent.")
+    else:
+        say(f"The ledger {curator.named(where)} is there already, and what was spent stays spent.")
+
+
+def _draft(data: list[str], unit: str | None, out: Path) -> None:
+    from dither import curator
+
+    if unit is None:
+        raise ArgumentError(
+            "It is not said whose row is whose.", fix="add --unit person_id, or --unit row if every row is its own person."
+        )
+    if out.exists():
+        raise ArgumentError(f"{out} is there already.", fix="name another file with --out, or move it away.")
+    if out.parent.resolve() != Path.cwd():
+        data = [str(Path(source).resolve()) for source in data]  # a catalog's relative sources are relative to its folder
+    text = curator.draft(data, unit)
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError:
+        raise DitherError(f"{out} cannot be written.", fix="name a file in a folder that is there, with --out.") from None
+
+
+@app.command("check")
+def _check(
+    file: Annotated[Path | None, typer.Argument(help="The catalog file, if not by --catalog.")] = None,
+    catalog: Catalog = CATALOG,
+) -> None:
+    """Report every problem of a catalog at once, with its line. Reads schemas, never rows."""
+    from dither import curator
+
+    named = there(file or catalog)
+    if problems := curator.check(named):
+        typer.echo(problems)
+        raise typer.Exit(1)
+    typer.echo(f"{named}: nothing to complain about.")
+
+
+@app.command("suggest")
+def _suggest(
+    column: Annotated[str, typer.Argument(help="The column to find bounds for, as in people.income.")],
+    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="The price to pay.")],
+    delta: Delta = None,
+    by: Annotated[str | None, typer.Option(help="A column to group by: proposes max_groups, too.")] = None,
+    catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
+    key: Key = None,
+    analyst: Analyst = None,
+) -> None:
+    """Propose bounds for a column from the data, privately. Costs its price, like any question."""
+    from dither import curator
+
+    with Watch() as progress:
+        survey = curator.open(there(catalog), existing(catalog, ledger), key=key, analyst=analyst, progress=progress)
+        proposal = survey.suggest(column, epsilon, delta, by=by)
+    typer.echo(str(proposal))

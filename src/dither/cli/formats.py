@@ -1,0 +1,163 @@
+"""Answers and other rows as tables, CSV, JSON or Parquet: on stdout, or in a file.
+
+Beside every noisy column of a CSV or Parquet answer stands its margin, as `n_margin`; in JSON the margins have a place of
+their own. Wherever something is going to be written is looked at *before* a question is asked, because it cannot be unasked.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dither.cli.screen import plain_table, show_table
+from dither.errors import ArgumentError, DitherError
+
+if TYPE_CHECKING:
+    from dither.answer import Answer
+
+
+class Format(StrEnum):
+    """How rows are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+class Listing(StrEnum):
+    """How the ledger's books are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+Form = Annotated[Format | None, typer.Option("--format", "-f", help="How to write it. Default: as --out ends, else table.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the answer to this file instead of stdout.")]
+Books = Annotated[Listing, typer.Option("--format", "-f", help="How to write it.")]
+
+
+def chosen(form: Format | None, out: Path | None) -> Format:
+    """The form that is named, or that the file's ending names; Parquet is not thrown at a terminal."""
+    if form is None:
+        ending = out.suffix.removeprefix(".").lower() if out is not None else ""
+        form = Format(ending) if ending in Format._value2member_map_ else Format.TABLE
+    if form is Format.PARQUET and out is None and sys.stdout.isatty():
+        raise ArgumentError("Parquet is not for a terminal.", fix="add --out answer.parquet, or pipe it to a program.")
+    return form
+
+
+def writable(*files: Path | None) -> None:
+    """Refuses what could not be written later."""
+    for file in files:
+        if file is None:
+            continue
+        folder = file.parent
+        taken = file.is_dir() or (file.exists() and not os.access(file, os.W_OK))
+        if taken or not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise ArgumentError(
+                f"{file} cannot be written.", fix="name a file in a folder that is there and yours to write in."
+            )
+
+
+def drawable(plot: Path | None) -> None:
+    """Refuses a picture that could not be drawn later."""
+    writable(plot)
+    if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ArgumentError(f"{plot} is no name of a picture.", fix="end it in .png, .svg or .pdf.")
+    if plot is not None and find_spec("matplotlib") is None:
+        raise DitherError("Pictures need matplotlib, and it is not installed.", fix="pip install 'dither[plots]'.")
+
+
+@contextmanager
+def kept(file: Path | None) -> Iterator[None]:
+    """A failure to write does not lose an answer: it is in the ledger, and asking again shows it."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError:
+        raise DitherError(
+            f"{file or 'The output'} cannot be written.",
+            fix="make room and ask the same again: the kept answer is shown and costs nothing more.",
+            charged="what the question cost, once",
+        ) from None
+
+
+def write_answer(answer: Answer, form: Format, out: Path | None) -> None:
+    """The answer in the chosen form."""
+    if form is Format.TABLE:
+        right = [_is_right(answer[name]) for name in answer.columns]
+        if out is None:
+            show_table(answer.columns, answer.cells(), right)
+        else:
+            _text(plain_table(answer.columns, answer.cells(), right), out)
+    elif form is Format.JSON:
+        _text(answer.to_json() + "\n", out)
+    elif form is Format.CSV:
+        columns = with_margins(answer)
+        _text(as_csv([columns, *zip(*columns.values(), strict=True)]), out)
+    else:
+        _parquet(with_margins(answer), out)
+    sys.stdout.flush()  # the rows come before what is said about them
+
+
+def with_margins(answer: Answer) -> dict[str, list[Any]]:
+    """The columns, each noisy one followed by its margin; a name that is taken gets underscores until it is not."""
+    wide = answer.margins()
+    found: dict[str, list[Any]] = {}
+    for name in answer.columns:
+        found[name] = answer[name]
+        if name in wide:
+            label = f"{name}_margin"
+            while label in answer.columns or label in found:
+                label += "_"
+            found[label] = wide[name]
+    return found
+
+
+def as_csv(rows: Iterable[Iterable[Any]]) -> str:
+    """Comma-separated text; NULL is empty.
+
+    >>> as_csv([("ward", "n"), ("a,b", 7), (None, True)])
+    'ward,n\\n"a,b",7\\n,true\\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([str(cell).lower() if isinstance(cell, bool) else cell for cell in row] for row in rows)
+    return text.getvalue()
+
+
+def _parquet(columns: Mapping[str, list[Any]], out: Path | None) -> None:
+    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    held = pa.BufferOutputStream()
+    pq.write_table(pa.table(dict(columns)), held)
+    content = held.getvalue().to_pybytes()
+    if out is None:
+        sys.stdout.buffer.write(content)
+    else:
+        out.write_bytes(content)
+
+
+def _text(text: str, out: Path | None) -> None:
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        out.write_text(text, encoding="utf-8")
+
+
+def _is_right(values: Sequence[Any]) -> bool:
+    return all(value is None or isinstance(value, (int, float)) for value in values)

@@ -1,0 +1,103 @@
+"""What people see: two consoles, a bar for the budget, tables that bear pipes and narrow windows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+from types import TracebackType
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+
+def out() -> Console:
+    """Standard output, for data."""
+    return Console(highlight=False)
+
+
+def notes() -> Console:
+    """Standard error, for everything that is not data."""
+    return Console(stderr=True, highlight=False)
+
+
+def complain(text: str) -> None:
+    """An error, on stderr. Lines are kept as they are, so that the caret below a question stays below it."""
+    notes().print(Text(text, style="red"), soft_wrap=True)
+
+
+def say(text: str, style: str = "") -> None:
+    """A remark, on stderr."""
+    notes().print(Text(text, style=style))
+
+
+def show_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool], long: str = "") -> None:
+    """A table on stdout: drawn for a terminal, plain and never cut when piped. Only the `long` column, if one is, is folded."""
+    if not sys.stdout.isatty():
+        sys.stdout.write(plain_table(columns, cells, right))
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for name, end in zip(columns, right, strict=True):
+        stiff = bool(long) and name != long
+        table.add_column(Text(name), justify="right" if end else "left", overflow="fold", no_wrap=stiff)
+    for row in cells:
+        table.add_row(*(Text(text) for text in row))
+    out().print(table)
+
+
+def plain_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
+    """Aligned text.
+
+    >>> print(plain_table(["ward", "n"], [["bones", "7 ± 2"]], [False, True]), end="")
+    ward       n
+    -----  -----
+    bones  7 ± 2
+    """
+    body = [[" ".join(text.split("\n")) for text in row] for row in [columns, *cells]]
+    widths = [max(len(row[i]) for row in body) for i in range(len(columns))]
+    body.insert(1, ["-" * width for width in widths])
+    lines = (
+        "  ".join(text.rjust(width) if end else text.ljust(width) for text, width, end in zip(row, widths, right, strict=True))
+        for row in body
+    )
+    return "".join(line.rstrip() + "\n" for line in lines)
+
+
+def bar(spent: Fraction, total: Fraction, width: int) -> Text:
+    """How much of the budget is gone: full cells for what is spent, at least one as soon as anything is."""
+    share = min(spent / total, Fraction(1)) if total else Fraction(1)
+    full = int(share * width)
+    if share and not full:
+        full = 1
+    if full == width and share < 1:
+        full = width - 1
+    colour = "green" if share < Fraction(1, 2) else "yellow" if share < Fraction(9, 10) else "red"
+    return Text("█" * full, style=colour) + Text("░" * (width - full), style="dim")
+
+
+class Watch:
+    """Progress of a long question on a terminal's stderr: it appears with the first report and is gone with the answer."""
+
+    def __init__(self) -> None:
+        self._shown: Progress | None = None
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __call__(self, share: float) -> None:
+        console = notes()
+        if not console.is_terminal:
+            return
+        if self._shown is None:
+            columns = (TextColumn("reading"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+            self._shown = Progress(*columns, console=console, transient=True)
+            self._shown.add_task("reading", total=1.0)
+            self._shown.start()
+        self._shown.update(self._shown.task_ids[0], completed=share)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._shown is not None:
+            self._shown.stop()

@@ -1,0 +1,103 @@
+"""The README's tour is executed as printed: its files, its shell commands with what they print, its Python.
+
+Noise differs from run to run, so what commands print is compared with numbers, hashes, bars and spaces made alike.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+class Step(NamedTuple):
+    command: str
+    shown: str
+    code: int
+
+
+def blocks(text: str) -> list[tuple[str, str]]:
+    """(language, content) of the fenced blocks, in order."""
+    return re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S)
+
+
+def steps(console: str) -> list[Step]:
+    """The commands of a block, each with what is printed below it."""
+    found = []
+    for part in re.split(r"^\$ ", console, flags=re.M)[1:]:
+        command, _, shown = part.partition("\n")
+        code = re.search(r"^\[exit code (\d+)\]\n", shown, re.M)
+        found.append(Step(command, shown.replace(code[0], "") if code else shown, int(code[1]) if code else 0))
+    return found
+
+
+def alike(text: str) -> str:
+    """With all numbers the same, hashes too, and nothing left of widths and line breaks."""
+    text = re.sub(r"\d+:[0-9a-f]{64}", "HEAD", text)
+    text = re.sub(r"-?\d+(\.\d+)?(e[-+]?\d+)?", "#", text)
+    return " ".join(re.sub(r"[█░]+|-{2,}", "", text).split())
+
+
+def shell(folder: Path) -> dict[str, str]:
+    """An environment in which `dither` is the one that is tested."""
+    bin = folder / "bin"
+    bin.mkdir()
+    script = bin / "dither"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dither.cli "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    source = f"{ROOT / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
+    return clean | {"PATH": f"{bin}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": source, "COLUMNS": "100"}
+
+
+def walk(text: str, folder: Path) -> list[str]:
+    """Runs files and commands in order; returns what was not as printed."""
+    place, wrong = folder / "tour", []
+    place.mkdir()
+    environment = shell(folder)
+    for language, content in blocks(text):
+        if language == "toml":
+            (place / content.split("\n")[0].removeprefix("# ")).write_text(content, encoding="utf-8")
+        for step in steps(content) if language == "console" else ():
+            done = subprocess.run(
+                ["sh", "-c", step.command],
+                cwd=place,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+                timeout=120,
+            )
+            if done.returncode != step.code or alike(done.stdout) != alike(step.shown):
+                wrong.append(f"$ {step.command}\nexit code {done.returncode}, printed:\n{done.stdout}")
+    return wrong
+
+
+def test_the_tour_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\n".join(walk(README, tmp_path)) == ""
+    monkeypatch.chdir(tmp_path / "tour")  # the Python of the tour goes on with the shell's ledger
+    done = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert done.attempted > 25
+    assert done.failed == 0
+
+
+def test_that_check_can_fail(tmp_path: Path) -> None:
+    wrong = "```console\n$ dither explain --epsilon 0\n$ dither --version\ndither version\n```\n"
+    assert len(walk(wrong, tmp_path)) == 2
+
+
+def test_the_tour_shows_every_part_of_the_story() -> None:
+    told = [step for language, content in blocks(README) if language == "console" for step in steps(content)]
+    for word in ("init", "check", "quote", "ask", "budget", "verify", "explain"):
+        assert any(f"dither {word}" in step.command for step in told), word
+    assert {step.code for step in told} == {0, 3}
