@@ -23,6 +23,7 @@ from dither.planning.readings import Quantile
 from dither.planning.split import shares
 from dither.query import fluent
 from dither.query.catalog import Catalog
+from dither.query.faults import nearest
 from dither.query.fluent import Asking
 from dither.query.functions import columns
 from dither.query.infer import facts as infer
@@ -70,7 +71,10 @@ def questions(catalog: Catalog, column: str, by: str | None) -> tuple[str, str, 
     """The table, the column, and what is asked about them: the values first, then rows per person, then groups."""
     name, _, field = column.partition(".") if isinstance(column, str) else ("", "", "")
     if name not in catalog.tables or field not in catalog.tables[name].columns:
-        raise DitherError(f"{column} is no column of this catalog.", fix='write "table.column", as in "people.income".')
+        named = column if isinstance(column, str) else f"A {type(column).__name__}"
+        known = [f"{table}.{each}" for table, facts in catalog.tables.items() for each in facts.columns]
+        fix = f'{nearest(named, known)}write "table.column", as in "people.income".'
+        raise DitherError(f"{named} is no column of this catalog.", fix=fix)
     start = fluent.table(catalog, name)
     written = '"' + field.replace('"', '""') + '"'
     asked = [start.agg(n=fluent.count(written))]

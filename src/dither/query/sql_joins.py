@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dither.query.faults import nearest
 from dither.query.names import Field, Scope, Source, candidates, matching, only, place, refuse, spelled
 from dither.query.nodes import Column, Expression, Filter, Join
 from dither.query.sql_expressions import expression
@@ -54,7 +55,9 @@ def _using(left: Source, right: Source, node: exp.Expr, side: str, context: Cont
         name, quoted = spelled(context.scope, each)
         found = [matching(name, quoted, _visible(part), lambda item: item.column) for part in (left, right)]
         if len(found[0]) != 1 or len(found[1]) != 1:
-            raise refuse(context.scope, each, f"USING needs {name} once on either side.", "write ON with both columns.")
+            both = {item.column for item in _visible(left)} & {item.column for item in _visible(right)}
+            fix = f"{nearest(name, both - {name})}write ON with both columns."
+            raise refuse(context.scope, each, f"USING needs {name} once on either side.", fix)
         span = place(context.text, each)
         pairs.append((Column(found[0][0].name, span=span), Column(found[1][0].name, span=span)))
         hidden.add(found[0][0].name if side == "RIGHT" else found[1][0].name)
