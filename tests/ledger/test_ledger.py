@@ -164,6 +164,16 @@ def test_a_reservation_is_settled_once(ledger: Ledger) -> None:
     assert kinds(ledger) == ["opened", "catalog", "reserved", "committed"]
 
 
+def test_an_answer_is_a_text(ledger: Ledger) -> None:
+    held = reserved(ledger, 1)
+    with pytest.raises(ArgumentError, match="payload"):
+        ledger.commit(held, b"42")  # type: ignore[arg-type]
+    ledger.commit(held, "\ud800\0ε")
+    kept = ledger.reserve(request(1))
+    assert isinstance(kept, Kept)
+    assert kept.payload == "\ud800\0ε"
+
+
 def test_a_cancelled_question_costs_nothing(ledger: Ledger) -> None:
     ledger.cancel(reserved(ledger, 1))
     assert spent(ledger) == 0

@@ -14,6 +14,7 @@ from dither.ledger.text import plain, written
 from dither.privacy.either import Charge
 
 LONGEST_NAME = 200
+_FREE = Charge(Fraction(0), Fraction(0), Fraction(0))
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Request:
         analyst_name(self.analyst)
         if not isinstance(self.charge, Charge):
             raise ArgumentError("charge must be a Charge.", fix="state what the release may cost: Charge(epsilon, delta).")
-        if self.charge != Charge(Fraction(0), Fraction(0), Fraction(0)):  # what is public anyway is recorded, at no price
+        if self.mechanisms or self.charge != _FREE:  # only what is public anyway, and so needs no noise, has no price
             _above_zero(self.charge.epsilon, "epsilon")
         for part in (self.charge.epsilon, self.charge.delta, self.charge.rho or Fraction(0), self.charge.slack):
             written(part)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, NoReturn
 
-from dither.errors import LedgerError
+from dither.errors import ArgumentError, LedgerError
 from dither.ledger import admission, state
 from dither.ledger.asked import Declaration, Request
 from dither.ledger.entries import (
@@ -132,6 +132,8 @@ class Ledger:
 
     def commit(self, reservation: Reservation, payload: str) -> Receipt:
         """Keep the answer. Once only; if the store fails the answer is not given, and its price stays spent."""
+        if not isinstance(payload, str):
+            raise ArgumentError("payload must be a text.", fix="write the answer as text first.")
         secret = reservation.settle(self._identity.ledger, cancel=False)
         record = Committed(reservation.number, reservation.hash, reservation.request.digest, secret, payload)
         receipts: list[Receipt] = []

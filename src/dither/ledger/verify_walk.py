@@ -82,8 +82,8 @@ class Walk:
         yield from self._allowed(found)
         if found["digest"] != sha256("ledger question 1", text_of([found["plan"], found["catalog"], found["snapshot"]])):
             yield "has a digest that is not its question's"
-        if number(found["loss"]["epsilon"]) == 0:
-            yield "charges nothing"
+        if number(found["loss"]["epsilon"]) == 0 and (found["mechanisms"] or set(found["loss"].values()) != {"0"}):
+            yield "charges nothing for a noisy answer"
         self.total, self._charged = added(self.total, found["loss"]), True
         if self._kept and rule(self._kept, self.total) != found["rule"]:
             yield "was not allowed by the budget under the rule it names"
