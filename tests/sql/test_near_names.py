@@ -57,7 +57,7 @@ def test_a_suggestion_for_a_column_that_is_nearly_right() -> None:
     people = dt.Table({"id": [1], "age": [2]}, unit="id", columns={"age": dt.between(0, 9)})
     survey = dt.open(dt.Catalog({"people": people}, dt.Budget(1)), ledger=":memory:")
     for wrong in ("people.agee", "peple.age"):
-        with pytest.raises(dt.DitherError, match="did you mean people.age") as refusal:
+        with pytest.raises(dt.DitherError, match=r"did you mean people\.age") as refusal:
             survey.suggest(wrong, epsilon="0.1")
         assert refusal.value.charged == "nothing"
     with pytest.raises(dt.DitherError, match="A int is no column"):
