@@ -73,7 +73,7 @@ def see(curator: dt.Curator, question: str, epsilon: Any = 1, delta: Any = None,
     engine.groups, answer, status = [], None, "answered"
     try:
         with replay.stream(key):
-            answer = curator.ask(question, epsilon=epsilon, delta=delta)
+            answer = curator.ask(question, epsilon=epsilon, delta=delta, fresh=True)
     except dt.DitherError as error:
         status = f"{type(error).__name__}: {error}"
     spent = curator.budget.spent
