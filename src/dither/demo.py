@@ -5,12 +5,13 @@ The patients are invented here from a fixed generator. Every step is a command o
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import chdir, closing, redirect_stderr
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import chdir, closing, contextmanager, redirect_stderr
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +61,7 @@ def run(console: Console, command: Command, folder: Path | None = None) -> None:
     """Tell the story; with a folder, leave the hospital in it."""
     place = folder or Path(tempfile.mkdtemp(prefix="dither-demo-"))
     try:
-        with chdir(place), redirect_stderr(sys.stdout):
+        with chdir(place), redirect_stderr(sys.stdout), _nobody():
             hospital(Path())
             _tell(console, command)
     finally:
@@ -68,6 +69,16 @@ def run(console: Console, command: Command, folder: Path | None = None) -> None:
             shutil.rmtree(place, ignore_errors=True)
     if folder is not None:
         console.print(Text(f"The hospital stays in {folder}: ask it something."))
+
+
+@contextmanager
+def _nobody() -> Iterator[None]:
+    """Without what this shell is set to: a story must not reach a real ledger."""
+    held = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("DITHER_")}
+    try:
+        yield
+    finally:
+        os.environ.update(held)
 
 
 def hospital(folder: Path) -> None:

@@ -34,12 +34,37 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "dither.cli", *words], capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_the_demo_answers_with_margins_and_refuses_when_the_budget_ends() -> None:
-    done = run("demo")
-    assert done.returncode == 0, done.stderr
-    assert "±" in done.stdout
-    assert "The budget does not allow this question" in done.stdout
-    assert "holds at every output" in done.stdout
+def test_the_demo_tells_the_whole_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DITHER_LEDGER", str(tmp_path / "real.ledger"))  # which a story must leave alone
+    done = run("demo", "--folder", str(tmp_path / "hospital"))
+    assert (done.returncode, done.stderr) == (0, "")
+    story = (
+        "$ dither check",
+        "nothing to complain about",
+        "$ dither quote",
+        "$ dither ask",
+        "±",
+        "given again: charged nothing",
+        "(exit code 1)",  # no bounds
+        "$ dither budget",
+        "The budget does not allow this question",
+        "(exit code 3)",
+        "$ dither history",
+        "nothing wrong",
+        "edited.ledger: ",
+        "(exit code 1)",
+        "an older copy was put in this ledger's place",
+        "(exit code 1)",
+        "holds at every output",
+    )
+    place = 0
+    for part in story:
+        place = done.stdout.find(part, place)
+        assert place >= 0, f"{part!r} is missing, or out of order"
+        place += len(part)
+    assert (tmp_path / "hospital" / "catalog.ledger").exists()
+    assert not (tmp_path / "real.ledger").exists()
+    assert run("demo", "--folder", str(tmp_path)).returncode == 2  # never over something that is there
 
 
 def test_an_unknown_command_is_refused_without_a_traceback() -> None:

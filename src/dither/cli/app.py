@@ -32,6 +32,7 @@ from dither.errors import (
     QueryError,
 )
 
+INTERRUPTED, UNREAD = 130, 141
 _CODES: tuple[tuple[type[DitherError], int], ...] = (
     (BudgetError, 3),
     (LedgerError, 4),
@@ -62,10 +63,10 @@ class Commands(TyperGroup):
             raise typer.Exit(next(code for kind, code in _CODES if isinstance(error, kind))) from None
         except KeyboardInterrupt:
             complain("Interrupted. If a price had been reserved, it stays charged: see `dither budget`.")
-            raise typer.Exit(130) from None
+            raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             _let_go_of_stdout()
-            raise typer.Exit(141) from None
+            raise typer.Exit(UNREAD) from None
         return result
 
 
@@ -117,7 +118,7 @@ Margin = Annotated[
     str | None, typer.Option("--margin", "-m", help="Instead of a price: the ± you want, at the smallest price.")
 ]
 Confidence = Annotated[str, typer.Option(help="How sure a margin is.")]
-Rows = Annotated[int | None, typer.Option("--rows", help="Rows to assume, for the margins of means.")]
+Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Rows to assume, for the margins of means.")]
 
 
 def there(catalog: Path) -> Path:

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 import dither as dt
-from dither.cli.app import app
+from dither.cli.app import INTERRUPTED, UNREAD, app
 from dither.cli.formats import drawable
 from dither.cli.screen import out, say
 from dither.errors import ArgumentError
@@ -44,7 +44,10 @@ def _demo(
 def _command(words: Sequence[str]) -> int:
     """One command line in this process; its exit code."""
     found = app(list(words), prog_name="dither", standalone_mode=False)
-    return found if isinstance(found, int) else 0
+    code = found if isinstance(found, int) else 0
+    if code in (INTERRUPTED, UNREAD):
+        raise typer.Exit(code)  # who stops a step stops the story
+    return code
 
 
 @app.command("explain")

@@ -1,0 +1,193 @@
+"""What goes wrong at the command line ends with a text, an exit code and no traceback; and never with an unpaid answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dither.cli import formats
+from dither.engines.duckdb import DuckDB
+from journey.hospital import BY_WARD, COUNT, built, run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def hospital(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return built(tmp_path)
+
+
+def spent() -> Fraction:
+    return Fraction(json.loads(run("budget", "--format", "json").stdout)["rules"]["sum"]["epsilon"]["spent"])
+
+
+def test_every_refusal_has_its_exit_code_and_says_what_was_charged(hospital: Path) -> None:
+    cases = {
+        ("ask", "SELECT weight FROM patients", "-e", "0.1"): 1,
+        ("ask", "SELECT FROM WHERE", "-e", "0.1"): 1,
+        ("ask", "SELECT COUNT(*) FROM nobody", "-e", "0.1"): 1,
+        ("ask", COUNT, "-e", "nan"): 2,
+        ("ask", COUNT, "-e", "-1"): 2,
+        ("ask", COUNT, "-e", "0"): 2,
+        ("ask", COUNT, "-e", "0.1", "--delta", "1e-6"): 2,
+        ("ask", COUNT, "-e", "0.1", "--confidence", "1"): 2,
+        ("ask", COUNT): 2,
+        ("ask", COUNT, "-e", "0.1", "--margin", "40"): 2,
+        ("ask", COUNT, "-e", "0.1", "--catalog", "nowhere.toml"): 2,
+        ("ask", COUNT, "-e", "1.5"): 3,
+        ("ask", COUNT, "-e", "0.1", "--ledger", "nowhere.ledger"): 4,
+        ("ask", COUNT, "-e", "0.1", "--ledger", "catalog.toml"): 4,
+        ("ask", COUNT, "-e", "0.1", "--key", "nowhere.key"): 4,
+        ("suggest", "patients.nothing", "-e", "0.1"): 2,
+        ("budget", "--ledger", "nowhere.ledger"): 4,
+        ("verify", "--head", "not a head"): 2,
+        ("verify", "--receipt", "patients.parquet"): 2,
+        ("check", "nowhere.toml"): 2,
+        ("init", "patients.parquet", "--catalog", "new.toml"): 2,
+        ("init", "patients.parquet", "--unit", "patient"): 2,
+        ("init", "--catalog", "nowhere.toml"): 2,
+        ("explain", "--epsilon", "much"): 2,
+        ("explain", "--epsilon", "1", "--delta", "1"): 2,
+    }
+    for words, code in cases.items():
+        done = run(*words)
+        assert (words, done.exit_code) == (words, code)
+        assert done.stdout == "", words
+        assert done.stderr.rstrip().endswith("Charged: nothing."), words
+    assert spent() == 0
+    assert not (hospital / "nowhere.ledger").exists()  # a misspelt path starts no fresh budget
+
+
+def test_wrong_options_are_told_apart_from_refusals(hospital: Path) -> None:
+    wrong = (("ask", COUNT, "-e", "1", "--format", "xml"), ("ask", COUNT, "-e", "1", "--rows", "0"), ("history", "--last", "0"))
+    for words in (("dance",), ("ask",), *wrong):
+        done = run(*words)
+        assert done.exit_code == 2
+        assert "Usage" in done.stderr
+
+
+def test_only_declared_analysts_may_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    built(tmp_path, 'epsilon = 1.0\nanalysts = ["ana"]')
+    assert run("ask", COUNT, "-e", "0.1", "--analyst", "eve").exit_code == 2
+    assert run("ask", COUNT, "-e", "0.1").exit_code == 2
+    assert run("ask", COUNT, "-e", "0.1", "--analyst", "ana").exit_code == 0
+
+
+def test_where_nothing_can_be_written_nothing_is_asked(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for option in ("--out", "--receipt", "--plot"):
+        done = run("ask", COUNT, "-e", "0.1", option, "nowhere/file.png")
+        assert done.exit_code == 2
+        assert "cannot be written" in done.stderr
+    assert run("ask", COUNT, "-e", "0.1", "--plot", "picture.doc").exit_code == 2
+    monkeypatch.setattr(formats, "find_spec", lambda name: None)
+    assert "matplotlib" in run("ask", COUNT, "-e", "0.1", "--plot", "picture.png").stderr
+    assert spent() == 0
+
+
+def test_an_answer_that_could_not_be_written_is_not_lost(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(formats, "_text", full)
+        lost = run("ask", COUNT, "-e", "0.1", "--out", "answer.csv")
+    assert lost.exit_code == 2
+    assert "ask the same again" in lost.stderr
+    again = run("ask", COUNT, "-e", "0.1", "--out", "answer.csv")
+    assert "charged nothing" in again.stderr
+    assert (hospital / "answer.csv").exists()
+    assert spent() == Fraction(1, 10)
+
+
+def test_an_engine_that_fails_shows_one_text_and_stays_charged(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("the value 84.2 of patient 17")
+
+    monkeypatch.setattr(DuckDB, "run", fail)
+    done = run("ask", COUNT, "-e", "0.1")
+    assert done.exit_code == 4
+    assert "could not be read to the end" in done.stderr
+    assert "84.2" not in done.output
+    assert spent() == Fraction(1, 10)
+
+
+def test_ctrl_c_ends_without_a_traceback_and_the_price_stays_spent(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DuckDB, "run", interrupted)
+    done = run("ask", COUNT, "-e", "0.1")
+    assert done.exit_code == 130
+    assert (done.stdout, "stays charged" in done.stderr) == ("", True)
+    assert spent() == Fraction(1, 10)
+    assert run("verify").exit_code == 0
+
+
+def test_parquet_is_not_thrown_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    with pytest.raises(formats.ArgumentError, match="not for a terminal"):
+        formats.chosen(formats.Format.PARQUET, None)
+    assert formats.chosen(None, None) is formats.Format.TABLE
+
+
+def test_a_lost_key_stops_asking_and_nothing_else(hospital: Path) -> None:
+    run("ask", COUNT, "-e", "0.1")
+    (hospital / "catalog.ledger.key").unlink()
+    done = run("ask", BY_WARD, "-e", "0.1")
+    assert done.exit_code == 4
+    assert "key file" in done.stderr
+    assert run("verify").exit_code == 0
+    assert spent() == Fraction(1, 10)
+
+
+# --- a process of its own ---------------------------------------------------------------------------------------
+
+
+def process(code: str, folder: Path, **options: int) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    words = [sys.executable, "-c", code]
+    return subprocess.Popen(words, cwd=folder, env=environment, text=True, stderr=subprocess.PIPE, **options)
+
+
+MAIN = "import sys\nfrom dither.cli import main\nsys.argv = ['dither', *{words!r}]\nmain()\n"
+
+
+def test_a_reader_that_goes_away_is_no_error_to_shout_about(hospital: Path) -> None:
+    run("ask", COUNT, "-e", "0.1")
+    reading, writing = os.pipe()
+    os.close(reading)
+    child = process(MAIN.format(words=["history", "--format", "json"]), hospital, stdout=writing)
+    os.close(writing)
+    _, told = child.communicate(timeout=60)
+    assert (child.returncode, told) == (141, "")
+
+
+def test_a_signal_while_the_engine_reads(hospital: Path) -> None:
+    waiting = (
+        "import sys, time\nfrom dither.engines.duckdb import DuckDB\n"
+        "def run(*_):\n    print('reading', flush=True)\n    time.sleep(60)\n"
+        "DuckDB.run = run\n" + MAIN.format(words=["ask", COUNT, "-e", "0.1"])
+    )
+    child = process(waiting, hospital, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "reading\n"
+    child.send_signal(signal.SIGINT)
+    _, told = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "Traceback" not in told
+    assert spent() == Fraction(1, 10)
+
+
+def test_an_answer_that_cannot_say_its_margin_is_written_all_the_same(hospital: Path) -> None:
+    done = run("ask", "SELECT MEDIAN(weight) AS kg FROM patients", "-e", "0.5", "--format", "csv")
+    assert done.exit_code == 0
+    assert len(done.stdout.splitlines()) == 2

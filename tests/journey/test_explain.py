@@ -1,0 +1,108 @@
+"""`dither explain`: every bound it prints is at least the truth (and at most a little more), and the pictures are drawn."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+import dither as dt
+from dither import plots
+from dither.cli import telling
+from journey.hospital import run
+
+EPSILONS = ("0.01", "0.1", "1/3", "0.5", "1", "3", "10")
+
+
+def said(*words: str) -> str:
+    done = run("explain", *words)
+    assert done.exit_code == 0, done.stderr
+    return " ".join(done.stdout.replace("\u00a0", " ").split())
+
+
+def close_above(shown: str, truth: float) -> bool:
+    return truth <= float(shown) * (1 + 1e-9) and float(shown) <= truth * 1.0011
+
+
+def close_below(shown: str, truth: float) -> bool:
+    return truth >= float(shown) * (1 - 1e-9) and float(shown) >= truth * 0.9989
+
+
+def belief(before: float, shift: float) -> float:
+    return 1 / (1 + (1 - before) / before * math.exp(-shift))
+
+
+def hit(alarms: float, eps: float, delta: float = 0.0) -> float:
+    return min(math.exp(eps) * alarms + delta, 1 - math.exp(-eps) * max(1 - alarms - delta, 0), 1.0)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_beliefs_and_tests_are_bounded_from_the_right_side(epsilon: str) -> None:
+    text, eps = said("--epsilon", epsilon), float(dt.Pure(epsilon).epsilon())
+    for before in (1, 10, 50, 90):
+        found = re.search(rf" {before} % ([\d.e-]+) … ([\d.e-]+) % ([\d.e-]+) … ([\d.e-]+) % ([\d.e-]+) … ([\d.e-]+) % ", text)
+        assert found, before
+        for place, steps in ((1, 1), (3, 2), (5, 4)):  # one person; a value is two steps away; four people are four
+            assert close_below(found[place], 100 * belief(before / 100, -steps * eps))
+            assert close_above(found[place + 1], 100 * belief(before / 100, steps * eps))
+    for alarms in (0.1, 1, 5, 10, 50):
+        found = re.search(rf" {alarms} % at most ([\d.]+) % at most ([\d.]+) % ", text)
+        assert found, alarms
+        assert close_above(found[1], 100 * hit(alarms / 100, eps))
+        assert close_above(found[2], 100 * hit(alarms / 100, 4 * eps))
+
+
+def test_that_check_can_fail() -> None:
+    assert not close_above("62.24", 100 * belief(0.5, 0.5))
+    assert not close_below("37.76", 100 * belief(0.5, -0.5))
+    assert not close_above("63", 100 * belief(0.5, 0.5))
+
+
+def test_a_delta_is_said_and_no_belief_is_bounded_with_it() -> None:
+    text = said("--epsilon", "0.5", "--delta", "1e-6")
+    assert "ε = 0.5, δ = 1e-6" in text
+    assert "…" not in text  # no table of beliefs: a delta bounds how often they move further, not how far
+    found = re.search(r" 5 % at most ([\d.]+) % at most ([\d.]+) % ", text)
+    assert found
+    together = dt.Approx("0.5", "1e-6").group(4).pair()
+    assert close_above(found[1], 100 * hit(0.05, 0.5, 1e-6))
+    assert close_above(found[2], 100 * hit(0.05, *map(float, together)))
+
+
+def test_the_error_of_a_count_is_the_mechanisms_own() -> None:
+    noise = dt.Geometric(epsilon="0.5", sensitivity=1)
+    assert f"{noise.margin('0.95')} in 95 % of all cases, {noise.margin('0.99')} in 99 %" in said("--epsilon", "0.5")
+
+
+def test_a_huge_price_is_said_to_protect_nobody() -> None:
+    assert "protects nobody" in said("--epsilon", "1000")
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "0.5", "20"])
+def test_the_picture_is_drawn(epsilon: str, tmp_path: Path) -> None:
+    picture = tmp_path / "explain.png"
+    done = run("explain", "--epsilon", epsilon, "--plot", str(picture))
+    assert done.exit_code == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "picture" in done.stderr
+
+
+def test_what_cannot_be_drawn_is_refused_before_anything_is_said(tmp_path: Path) -> None:
+    for words in (("1e-9", "x.png"), ("21", "x.png"), ("1", "nowhere/x.png"), ("1", "x.doc")):
+        done = run("explain", "--epsilon", words[0], "--plot", str(tmp_path / words[1]))
+        assert (done.exit_code, done.stdout) == (2, "")
+
+
+def test_the_curves_of_the_picture_keep_to_the_price() -> None:
+    for eps in (0.01, 0.5, 3.0):
+        x = plots._reach(eps)
+        without, taking = plots._density(x, 0, eps), plots._density(x, 1, eps)
+        assert (taking <= without * math.exp(eps) * (1 + 1e-12)).all()
+        assert not (taking <= without * math.exp(0.9 * eps)).all()  # the twin: a smaller price would not hold
+
+
+@pytest.mark.parametrize(("value", "shown"), [("1/3", "0.3334"), ("1/2", "0.5"), ("1e-6", "1e-6"), ("1.23400000001", "1.235")])
+def test_prices_are_shown_as_they_are_or_rounded_up(value: str, shown: str) -> None:
+    assert telling._price(dt.Pure(value).epsilon()) == shown
