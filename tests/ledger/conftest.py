@@ -9,9 +9,11 @@ import pytest
 
 from dither.ledger.ledger import Ledger
 from dither.ledger.postgres import Postgres
+from dither.ledger.receipts import Receipt
 from dither.ledger.sqlite import SQLite
 from dither.ledger.store import Store
-from ledger.asking import IDENTITY, KEY, Clock, declaration
+from ledger.asking import IDENTITY, KEY, Clock, Fake, declaration
+from ledger.edits import story
 from ledger.postgres_server import postgres, postgres_url  # noqa: F401
 
 STORES = ("sqlite", "memory", "postgres")
@@ -54,3 +56,15 @@ def mixed(empty: Ledger) -> Ledger:
     """A ledger with a budget of (1, 1e-6)."""
     empty.register(declaration(delta="1e-6"))
     return empty
+
+
+@pytest.fixture
+def told(clock: Clock) -> Iterator[tuple[Ledger, Receipt]]:
+    ledger = Ledger(SQLite.memory(IDENTITY), KEY, clock)
+    yield ledger, story(ledger)
+    ledger.close()
+
+
+@pytest.fixture
+def fake(told: tuple[Ledger, Receipt]) -> Fake:
+    return Fake.of(told[0].store)

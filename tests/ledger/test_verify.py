@@ -13,40 +13,14 @@ import pytest
 
 from dither.errors import LedgerError
 from dither.ledger.entries import hash_of
-from dither.ledger.keys import Key, entry_message
+from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger
 from dither.ledger.receipts import Receipt, message
 from dither.ledger.sqlite import SQLite
 from dither.ledger.store import Row
 from dither.ledger.verify import verify
-from ledger.asking import IDENTITY, KEY, RHO_MAX, Clock, Fake, asked, declaration, gaussian, request, reserved
-
-
-def story(ledger: Ledger) -> Receipt:
-    """Every kind of entry, several times, and a reservation that is left open. The receipt is of entry 11."""
-    terms: dict[str, Any] = {"per_analyst": Fraction(1, 2), "per_query": Fraction(10), "analysts": ("ada", "bob")}
-    ledger.register(declaration(delta="1e-6", **terms))
-    asked(ledger, 1)
-    ledger.cancel(reserved(ledger, 2, "0.3", analyst="bob"))
-    ledger.reserve(request(1, analyst="bob"))
-    ledger.reserve(request(1, analyst="bob"))
-    ledger.register(declaration(delta="1e-6", **terms | {"catalog_hash": "c2"}))
-    receipt = asked(ledger, 3, gaussian(RHO_MAX / 10), catalog_hash="c2")
-    reserved(ledger, 4, gaussian(RHO_MAX / 10, Fraction(1, 10**8)), analyst="bob", catalog_hash="c2")
-    asked(ledger, 5, "0.01", catalog_hash="c2", tables=("people", "visits"))
-    return receipt
-
-
-@pytest.fixture
-def told(clock: Clock) -> Iterator[tuple[Ledger, Receipt]]:
-    ledger = Ledger(SQLite.memory(IDENTITY), KEY, clock)
-    yield ledger, story(ledger)
-    ledger.close()
-
-
-@pytest.fixture
-def fake(told: tuple[Ledger, Receipt]) -> Fake:
-    return Fake.of(told[0].store)
+from ledger.asking import IDENTITY, KEY, Clock, Fake
+from ledger.edits import canonical, ended, rechained, story
 
 
 def test_an_untouched_ledger_has_no_problems(empty: Ledger) -> None:
@@ -126,10 +100,6 @@ def other(value: Any) -> Any:
     return str(Fraction(value) + 1) if isinstance(value, str) and value[:1].isdigit() and "-" not in value else f"{value}x"
 
 
-def canonical(found: Any) -> str:
-    return json.dumps(found, sort_keys=True, separators=(",", ":"))
-
-
 def test_every_edited_fact_is_found_even_if_its_hash_is_made_again(fake: Fake) -> None:
     tried = 0
     for place, row in enumerate(fake.kept):
@@ -141,22 +111,6 @@ def test_every_edited_fact_is_found_even_if_its_hash_is_made_again(fake: Fake) -
             assert not verify(Fake(rows, fake.texts)).ok, (row.number, path)
             tried += 1
     assert tried > 150
-
-
-def rechained(rows: list[Row], key: Key | None = None) -> list[Row]:
-    """All numbers and hashes made again, as an attacker with the whole file would; signatures only with a key."""
-    done: list[Row] = []
-    for row in rows:
-        previous = done[-1].hash if done else "0" * 64
-        body = canonical(json.loads(row.body) | {"previous": previous, "number": len(done) + 1})
-        made = row._replace(number=len(done) + 1, body=body, hash=hash_of(body))
-        done.append(made._replace(signature=key.sign(entry_message(made.hash))) if key else made)
-    return done
-
-
-def ended(fake: Fake, rows: list[Row]) -> Fake:
-    head = {"number": len(rows), "hash": rows[-1].hash, "time": json.loads(rows[-1].body)["time"]}
-    return Fake(rows, fake.texts | {"head": canonical(head)})
 
 
 def test_a_chain_that_is_made_again_is_not_signed(fake: Fake) -> None:
@@ -259,62 +213,6 @@ def test_an_edited_receipt_is_found(told: tuple[Ledger, Receipt]) -> None:
 
 def test_a_ledger_with_another_key_is_found(fake: Fake) -> None:
     assert not verify(fake, public_key=Key.new().public).ok
-
-
-# --- what only the holder of the key could write ------------------------------------------------------------------
-
-
-def rewritten(fake: Fake, number: int, **changes: Any) -> list[str]:
-    """The problems of a ledger whose entry was changed by somebody who has the key and made the chain again."""
-    rows = list(fake.kept)
-    row = rows[number - 1]
-    rows[number - 1] = row._replace(body=canonical(json.loads(row.body) | changes))
-    return list(verify(ended(fake, rechained(rows, KEY))).problems)
-
-
-CASES: list[tuple[int, dict[str, Any], str]] = [
-    (3, {"rule": "zcdp"}, "under the rule it names"),
-    (3, {"analyst": "eve"}, "none of the analysts"),
-    (3, {"catalog": "c9"}, "not in force"),
-    (3, {"plan": "another"}, "digest that is not its question's"),
-    (3, {"loss": {"epsilon": "11", "delta": "0", "rho": "1/200", "slack": "0"}}, "more than one question may"),
-    (3, {"loss": {"epsilon": "0", "delta": "0", "rho": "0", "slack": "0"}}, "charges nothing"),
-    (3, {"loss": {"epsilon": "6/10", "delta": "0", "rho": "1", "slack": "0"}}, "lowest terms"),
-    (3, {"loss": {"epsilon": "3/5", "delta": "0", "rho": "1", "slack": "0"}}, "quota"),
-    (4, {"token": "0" * 64}, "was not written by who reserved"),
-    (4, {"reserved": 2}, "not open"),
-    (6, {"reserved": 3}, "not open"),
-    (7, {"loss": {"epsilon": "1/20", "delta": "0", "rho": "1/200", "slack": "0"}}, "another question"),
-    (7, {"paid": 3}, "names an entry 3"),
-    (8, {"paid": 8}, "add up to"),
-    (8, {"committed": 3}, "no committed entry"),
-    (9, {"epsilon": "2"}, "changes the budget"),
-    (9, {"neighbours": "replace one person"}, "neighbour relation"),
-    (9, {"units": {"people": "row"}}, "unit of people"),
-    (1, {"ledger": "f" * 32}, "another ledger"),
-]
-
-
-@pytest.mark.parametrize(("number", "changes", "problem"), CASES)
-def test_rules_are_checked_even_where_the_chain_is_whole(
-    fake: Fake, number: int, changes: dict[str, Any], problem: str
-) -> None:
-    found = rewritten(fake, number, **changes)
-    assert any(problem in each for each in found), found
-
-
-def test_that_check_starts_from_nothing_else(fake: Fake) -> None:
-    """Without a change, only the receipts and what names a hash tell that the chain was made again."""
-    assert all("receipt" in each or "hash" in each for each in rewritten(fake, 3))
-
-
-@pytest.mark.parametrize(
-    ("caps", "problem"),
-    [({"rho_max": "1"}, "does not pay for"), ({"delta_sums": "1"}, "promise nothing"), ({"epsilon": "0"}, "promise nothing")],
-)
-def test_caps_must_be_sound(fake: Fake, caps: dict[str, str], problem: str) -> None:
-    found = rewritten(fake, 1, caps=json.loads(fake.kept[0].body)["caps"] | caps)
-    assert any(problem in each for each in found), found
 
 
 # --- the file itself ----------------------------------------------------------------------------------------------

@@ -1,0 +1,49 @@
+"""A ledger with every kind of entry, and what an attacker can make of its rows."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+from dither.ledger.entries import hash_of
+from dither.ledger.keys import Key, entry_message
+from dither.ledger.ledger import Ledger
+from dither.ledger.receipts import Receipt
+from dither.ledger.store import Row
+from ledger.asking import RHO_MAX, Fake, asked, declaration, gaussian, request, reserved
+
+
+def story(ledger: Ledger) -> Receipt:
+    """Every kind of entry, several times, and a reservation that is left open. The receipt is of entry 11."""
+    terms: dict[str, Any] = {"per_analyst": Fraction(1, 2), "per_query": Fraction(10), "analysts": ("ada", "bob")}
+    ledger.register(declaration(delta="1e-6", **terms))
+    asked(ledger, 1)
+    ledger.cancel(reserved(ledger, 2, "0.3", analyst="bob"))
+    ledger.reserve(request(1, analyst="bob"))
+    ledger.reserve(request(1, analyst="bob"))
+    ledger.register(declaration(delta="1e-6", **terms | {"catalog_hash": "c2"}))
+    receipt = asked(ledger, 3, gaussian(RHO_MAX / 10), catalog_hash="c2")
+    reserved(ledger, 4, gaussian(RHO_MAX / 10, Fraction(1, 10**8)), analyst="bob", catalog_hash="c2")
+    asked(ledger, 5, "0.01", catalog_hash="c2", tables=("people", "visits"))
+    return receipt
+
+
+def canonical(found: Any) -> str:
+    return json.dumps(found, sort_keys=True, separators=(",", ":"))
+
+
+def rechained(rows: list[Row], key: Key | None = None) -> list[Row]:
+    """All numbers and hashes made again, as an attacker with the whole file would; signatures only with a key."""
+    done: list[Row] = []
+    for row in rows:
+        previous = done[-1].hash if done else "0" * 64
+        body = canonical(json.loads(row.body) | {"previous": previous, "number": len(done) + 1})
+        made = row._replace(number=len(done) + 1, body=body, hash=hash_of(body))
+        done.append(made._replace(signature=key.sign(entry_message(made.hash))) if key else made)
+    return done
+
+
+def ended(fake: Fake, rows: list[Row]) -> Fake:
+    head = {"number": len(rows), "hash": rows[-1].hash, "time": json.loads(rows[-1].body)["time"]}
+    return Fake(rows, fake.texts | {"head": canonical(head)})

@@ -1,0 +1,67 @@
+"""Verification checks the rules as well, for the holder of the key could write a whole chain that breaks them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dither.ledger.verify import verify
+from ledger.asking import KEY, Fake
+from ledger.edits import canonical, ended, rechained
+
+# --- what only the holder of the key could write ------------------------------------------------------------------
+
+
+def rewritten(fake: Fake, number: int, **changes: Any) -> list[str]:
+    """The problems of a ledger whose entry was changed by somebody who has the key and made the chain again."""
+    rows = list(fake.kept)
+    row = rows[number - 1]
+    rows[number - 1] = row._replace(body=canonical(json.loads(row.body) | changes))
+    return list(verify(ended(fake, rechained(rows, KEY))).problems)
+
+
+CASES: list[tuple[int, dict[str, Any], str]] = [
+    (3, {"rule": "zcdp"}, "under the rule it names"),
+    (3, {"analyst": "eve"}, "none of the analysts"),
+    (3, {"catalog": "c9"}, "not in force"),
+    (3, {"plan": "another"}, "digest that is not its question's"),
+    (3, {"loss": {"epsilon": "11", "delta": "0", "rho": "1/200", "slack": "0"}}, "more than one question may"),
+    (3, {"loss": {"epsilon": "0", "delta": "0", "rho": "0", "slack": "0"}}, "charges nothing"),
+    (3, {"loss": {"epsilon": "6/10", "delta": "0", "rho": "1", "slack": "0"}}, "lowest terms"),
+    (3, {"loss": {"epsilon": "3/5", "delta": "0", "rho": "1", "slack": "0"}}, "quota"),
+    (4, {"token": "0" * 64}, "was not written by who reserved"),
+    (4, {"reserved": 2}, "not open"),
+    (6, {"reserved": 3}, "not open"),
+    (7, {"loss": {"epsilon": "1/20", "delta": "0", "rho": "1/200", "slack": "0"}}, "another question"),
+    (7, {"paid": 3}, "names an entry 3"),
+    (8, {"paid": 8}, "add up to"),
+    (8, {"committed": 3}, "no committed entry"),
+    (9, {"epsilon": "2"}, "changes the budget"),
+    (9, {"neighbours": "replace one person"}, "neighbour relation"),
+    (9, {"units": {"people": "row"}}, "unit of people"),
+    (1, {"ledger": "f" * 32}, "another ledger"),
+]
+
+
+@pytest.mark.parametrize(("number", "changes", "problem"), CASES)
+def test_rules_are_checked_even_where_the_chain_is_whole(
+    fake: Fake, number: int, changes: dict[str, Any], problem: str
+) -> None:
+    found = rewritten(fake, number, **changes)
+    assert any(problem in each for each in found), found
+
+
+def test_that_check_starts_from_nothing_else(fake: Fake) -> None:
+    """Without a change, only the receipts and what names a hash tell that the chain was made again."""
+    assert all("receipt" in each or "hash" in each for each in rewritten(fake, 3))
+
+
+@pytest.mark.parametrize(
+    ("caps", "problem"),
+    [({"rho_max": "1"}, "does not pay for"), ({"delta_sums": "1"}, "promise nothing"), ({"epsilon": "0"}, "promise nothing")],
+)
+def test_caps_must_be_sound(fake: Fake, caps: dict[str, str], problem: str) -> None:
+    found = rewritten(fake, 1, caps=json.loads(fake.kept[0].body)["caps"] | caps)
+    assert any(problem in each for each in found), found
