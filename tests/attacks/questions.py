@@ -129,6 +129,8 @@ class Maker:
         return f"{self.pick(*AGGREGATES)}({self.pick(*NUMBERS) if kind < 0.8 else self.value(1)})"
 
     def question(self) -> str:
+        if self.dice.random() < 0.1:
+            return self.per_person()
         chosen = [f"{self.aggregate()} AS a{place}" for place in range(self.dice.choice((1, 1, 2, 3)))]
         key = self.pick(*WORDS, "active", "age", "BUCKET(age, 20)", self.value(1)) if self.dice.random() < 0.5 else ""
         text = f"SELECT {', '.join(([key + ' AS k'] if key else []) + chosen)} FROM {self.pick(*TABLES[:4], *TABLES)}"
@@ -139,6 +141,13 @@ class Maker:
         text += self.pick("", "", f" HAVING a0 > {self.dice.randint(0, 9)}", "")
         text += self.pick("", "", " ORDER BY a0 DESC", " LIMIT 3", " ORDER BY 1 LIMIT 2")
         return self.mutilated(text) if self.dice.random() < 0.35 else text
+
+    def per_person(self) -> str:
+        """A question about people whose own visits decide."""
+        value = f"{self.pick('SUM', 'AVG', 'MAX', 'COUNT')}({self.pick('', 'p.age + ')}{self.scalar()}) AS a0"
+        chosen = self.pick("COUNT(*) AS a0", "AVG(age) AS a0", value)
+        kept = self.pick(self.listed(), self.listed(), f"{self.scalar()} > {self.dice.randint(0, 3)}", "TRUE")
+        return f"SELECT {chosen} FROM people p WHERE {kept}"
 
     def mutilated(self, text: str) -> str:
         words = text.split(" ")

@@ -35,6 +35,13 @@ def test_every_question_is_answered_or_refused_cleanly(batch: int) -> None:
         if end == "planned":
             planned.append(question)
     assert min(ends.values()) > EACH // 20, ends
+    for form in (
+        r"= p\.person_id[^()]*\) [<=>]",
+        r"\(\(SELECT",
+        r"NOT IN \(SELECT [^()]*regions",
+        r"NOT IN \(SELECT [^()]*visits",
+    ):
+        assert any(re.search(form, question) for question in planned), form
     runs = [outcome(curator, question, run=True) for question in planned[:RUN]]
     assert runs == ["answered"] * RUN
 
