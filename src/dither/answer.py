@@ -34,6 +34,7 @@ class Quote:
     confidence: Fraction
     assumed_rows: int | None
     refusal: str = ""  # why the budget would not pay for it now
+    again: int | None = None  # the entry of the answer that asking would give again, for nothing
 
     @property
     def price(self) -> str:
@@ -65,6 +66,8 @@ class Quote:
 
     def __str__(self) -> str:
         told = explain(self.plan, self.confidence, self.assumed_rows)
+        if self.again is not None:
+            return f"{told}\nasked now      it is the answer of entry {self.again} again: charged nothing"
         return f"{told}\nasked now      it would be refused: {self.refusal}" if self.refusal else told
 
 

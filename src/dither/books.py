@@ -66,8 +66,12 @@ def make_ledger(where: Where, key: Where | None = None) -> bool:
 
 def ledger_for(catalog: object, where: Where | None, key: Where | None) -> Ledger:
     """The ledger that was named, made if it is new; or the one beside the catalog file, which must be there."""
-    if where is not None and not isinstance(where, (str, PathLike)):
-        raise ArgumentError(f"A ledger is named by a path or an address, and this is a {type(where).__name__}.")
+    for name, given in (("ledger", where), ("key", key)):
+        if given is not None and (not isinstance(given, (str, PathLike)) or not str(given)):
+            raise ArgumentError(
+                f"{name} is named by a path or an address, and this is a {type(given).__name__}.",
+                fix=f'write {name}="survey.{name}".',
+            )
     if where == opening.MEMORY:
         return opening.memory()
     if where is not None:

@@ -22,6 +22,7 @@ from dither.engines.sources import open_catalog
 from dither.errors import ArgumentError, DitherError, EngineError, LedgerError, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number, between, positive, whole
+from dither.ledger.asked import analyst_name
 from dither.ledger.ledger import Kept, Ledger, Request, Reservation
 from dither.planning import suggest as proposals
 from dither.planning.finish import release, table
@@ -96,7 +97,7 @@ class Curator:
         self._engine = engine
         self._files = files  # whether the sources are those that were opened
         self._current = current  # whether the catalog file says what it said
-        self._analyst = analyst
+        self._analyst = None if analyst is None else analyst_name(analyst)
         self._declaration = declaration(declared or catalog)
         self._caps = Caps.of(catalog.budget.epsilon, catalog.budget.delta)
         ledger.register(self._declaration)
@@ -122,7 +123,7 @@ class Curator:
         planned = self._plan(resolved, question, epsilon, delta, margin, sure, assume_rows)  # planning: noise and price
         self._prepare([planned], question)  # engines: what would fail on any rows fails here, uncharged
         asked = self._request([planned], resolved.tables, _told(question), "answer", analyst, fresh)
-        paid = self._reserve(asked)  # ledger: charged and on the disk; or the answer that was given before
+        paid = paying.reserve(self.ledger, asked, self._unchanged)  # ledger: charged, on the disk; or the answer of before
         left = self._left(asked, paid)
         if isinstance(paid, Kept):
             (noisy,) = from_text(paid.payload)
@@ -148,7 +149,9 @@ class Curator:
         resolved = self._resolve(question)
         planned = self._plan(resolved, question, epsilon, delta, margin, sure, assume_rows)
         asked = self._request([planned], resolved.tables, _told(question), "answer", analyst, False)
-        return Quote(planned, sure, _rows(resolved, assume_rows), paying.refusal(self.ledger, asked))
+        again = paying.before(self.ledger, asked)
+        refusal = "" if again else paying.refusal(self.ledger, asked)
+        return Quote(planned, sure, _rows(resolved, assume_rows), refusal, again)
 
     def refusal(self, quote: Quote) -> str:
         """Why the budget would not pay for what was quoted, when it was quoted; empty if it would."""
@@ -171,7 +174,8 @@ class Curator:
         made = proposals.plans(bounds, field, counts, self.catalog, price)
         self._prepare(made, asked[0])
         text = f"suggest {column}" + (f" by {by}" if by else "")
-        paid = self._reserve(self._request(made, bounds.tables, text, "proposal", analyst, fresh))
+        request = self._request(made, bounds.tables, text, "proposal", analyst, fresh)
+        paid = paying.reserve(self.ledger, request, self._unchanged)
         is_whole = self.catalog.tables[name].columns[field].kind == "int"
         if isinstance(paid, Kept):
             again = f"nothing, given again from entry {paid.receipt.body['entry']['number']}"
@@ -248,9 +252,6 @@ class Curator:
     ) -> Request:
         who = self._analyst if analyst is None else analyst
         return paying.request(self._declaration, plans, tables, text, purpose, who, fresh)
-
-    def _reserve(self, asked: Request) -> Reservation | Kept:
-        return paying.reserve(self.ledger, asked, self._unchanged)
 
     def _unchanged(self) -> None:
         """Two versions of the data must not pass for one snapshot, nor two declarations for one catalog."""

@@ -60,8 +60,14 @@ def request(
     )
 
 
+def before(ledger: Ledger, asked: Request) -> int | None:
+    """The entry of the answer that asking this would give again, if there is one."""
+    found = ledger.store.latest(asked.digest)
+    return None if found is None else found.number
+
+
 def refusal(ledger: Ledger, asked: Request) -> str:
-    """Why the ledger would refuse this now, by the very rules it goes by; empty if it would not."""
+    """Why the ledger would refuse to be charged for this now, by the very rules it goes by; empty if it would not."""
     found, _ = ledger.store.state()
     analyst = state.sums(found.get(f"analyst:{asked.analyst}"))
     try:

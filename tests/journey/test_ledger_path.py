@@ -55,8 +55,9 @@ def test_a_catalog_without_a_file_needs_its_ledger_named(folder: Path) -> None:
     catalog = dt.Catalog({"people": dt.Table(people(), unit="person", columns={"age": dt.between(0, 120)})}, dt.Budget(1))
     with pytest.raises(dt.LedgerError, match="needs its ledger named"):
         dt.open(catalog)
-    with pytest.raises(dt.ArgumentError):
-        dt.open(catalog, 3)  # type: ignore[arg-type]
+    for odd in ({"ledger": 3}, {"ledger": ""}, {"ledger": "a.ledger", "key": 3}, {"ledger": ":memory:", "analyst": 3}):
+        with pytest.raises(dt.ArgumentError):
+            dt.open(catalog, **odd)  # type: ignore[arg-type]
     assert dt.open(catalog, ":memory:").ask(COUNT, epsilon="0.1").receipt
     assert dt.open(catalog, folder / "other.ledger").budget.total.epsilon == 1
 
@@ -160,6 +161,8 @@ def test_ten_tenths_are_one_exactly(folder: Path) -> None:
         survey.ask(COUNT, epsilon="1e-9")
     assert "it would be refused" in str(survey.quote(COUNT, epsilon="1e-9"))
     assert survey.refusal(survey.quote(COUNT, epsilon="1e-9"))
+    assert "it is the answer of entry 22 again: charged nothing" in str(survey.quote(COUNT, epsilon=0.1))
+    assert not survey.quote(COUNT, epsilon=0.1).refusal
     assert survey.ask(COUNT, epsilon=0.1).replayed  # what was answered stays answered
 
 
