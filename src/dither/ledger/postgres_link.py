@@ -7,8 +7,9 @@ database and schema: the driver's own messages may repeat parts of the address, 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -17,6 +18,7 @@ from dither.errors import LedgerError
 from dither.ledger.postgres_sql import SESSION
 
 Link = psycopg.Connection[tuple[Any, ...]]
+INERROR = psycopg.pq.TransactionStatus.INERROR
 
 SCHEMA = "dither"
 # A vanished machine is noticed within two minutes instead of hours; what the address itself says goes first.
@@ -64,6 +66,22 @@ class Address:
             fix = "see that the server runs, and that psql opens the same address with the same password."
             raise LedgerError(f"The ledger {self.name} cannot be reached.", fix=fix) from None
         return link
+
+
+class Result(NamedTuple):
+    status: str  # the server's word for what it did: "COMMIT", "INSERT 0 1"
+    rows: list[Any]
+
+
+def together(link: Link, statements: Sequence[bytes], values: Sequence[Any]) -> list[Result]:
+    """Several statements in one message, done in order up to the first that fails; the driver quotes the values."""
+    found = []
+    with psycopg.ClientCursor(link) as cursor:
+        cursor.execute(b"; ".join(statements), values)
+        while True:
+            found.append(Result(cursor.statusmessage or "", cursor.fetchall() if cursor.description else []))
+            if not cursor.nextset():
+                return found
 
 
 def refused(error: psycopg.Error) -> bool:

@@ -56,11 +56,8 @@ class Statements:
         self.lock = made("SELECT value FROM {s}.state WHERE key = '' FOR UPDATE")
         self.several = made("SELECT key, value FROM {s}.state WHERE key = ANY(%s)")
         self.get = made("SELECT value FROM {s}.state WHERE key = %s")
-        self.put = made(
-            "INSERT INTO {s}.state SELECT * FROM unnest(%s::text[], %s::text[])"
-            " ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value"
-        )
         self.append = made(f"INSERT INTO {{s}}.entries ({FIELDS}) VALUES (%s, %s, %s, %s, %s, %s)")
+        self._put = made("INSERT INTO {s}.state VALUES ")
         self.entry = made(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number = %s")
         self.latest = made(
             f"SELECT {FIELDS} FROM {{s}}.entries WHERE question = %s AND question <> '' ORDER BY number DESC LIMIT 1"
@@ -69,6 +66,11 @@ class Statements:
             "SELECT key, value FROM {s}.state WHERE key <> '' UNION ALL SELECT '', (SELECT max(number) FROM {s}.entries)::text"
         )
         self.rows = made(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number BETWEEN %s AND %s ORDER BY number LIMIT {PAGE}")
+
+    def put(self, count: int) -> bytes:
+        """So many keys with their values."""
+        values = b", ".join([b"(%s, %s)"] * count)
+        return self._put + values + b" ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value"
 
 
 def written(key: str) -> str:
