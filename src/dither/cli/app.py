@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -31,6 +32,9 @@ from dither.errors import (
     PriceError,
     QueryError,
 )
+
+if TYPE_CHECKING:
+    from dither.curator import Curator
 
 INTERRUPTED, UNREAD = 130, 141
 _CODES: tuple[tuple[type[DitherError], int], ...] = (
@@ -143,6 +147,29 @@ def existing(catalog: Path, ledger: str | None) -> str:
     where = place(catalog, ledger)
     opening.find(where).close()
     return where
+
+
+def signing(where: str, key: Path | None) -> Path | None:
+    """The key file, if it has to be named: a server has no folder in which it could lie beside the ledger."""
+    from dither.ledger import opening
+
+    if key is None and opening.is_address(where):
+        raise ArgumentError(
+            "A ledger on a server needs the curator's key file named.", fix="add --key survey.key, or set DITHER_KEY."
+        )
+    return key
+
+
+@contextmanager
+def opened(
+    catalog: Path, where: str, key: Path | None, analyst: str | None, progress: Callable[[float], None] | None = None
+) -> Iterator[Curator]:
+    """A curator for one command; its ledger is closed with it."""
+    from dither import curator
+
+    survey = curator.open(catalog, where, key=signing(where, key), analyst=analyst, progress=progress)
+    with closing(survey.ledger):
+        yield survey
 
 
 def asked(question: str) -> str:

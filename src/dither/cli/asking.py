@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,12 +24,16 @@ from dither.cli.app import (
     app,
     asked,
     existing,
+    opened,
     place,
     there,
 )
 from dither.cli.formats import Form, Out
 from dither.cli.screen import Watch, notes, say
 from dither.errors import LedgerError
+
+if TYPE_CHECKING:
+    from dither.curator import Curator, Standing
 
 
 @app.command("quote")
@@ -46,10 +50,9 @@ def _quote(
     analyst: Analyst = None,
 ) -> None:
     """Show the plan, its price and the margins to expect. Free: reads no rows, charges nothing."""
-    from dither import curator
-
-    survey = curator.open(there(catalog), _quoting(place(catalog, ledger)), key=key, analyst=analyst)
-    found = survey.quote(asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows)
+    where = _quoting(place(there(catalog), ledger))
+    with opened(catalog, where, key, analyst) as survey:
+        found = survey.quote(asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows)
     typer.echo(str(found))
     if found.refusal:
         raise typer.Exit(3)
@@ -88,17 +91,17 @@ def _ask(
     analyst: Analyst = None,
 ) -> None:
     """Answer a question. Its price is charged before any row is read; the same question again is free."""
-    from dither import curator
     from dither.cli import budgets
 
     form = formats.chosen(form, out)
     formats.writable(out, receipt)
     formats.drawable(plot)
-    with Watch() as progress:
-        survey = curator.open(there(catalog), existing(catalog, ledger), key=key, analyst=analyst, progress=progress)
+    where = existing(there(catalog), ledger)
+    with Watch() as progress, opened(catalog, where, key, analyst, progress) as survey:
         answer = survey.ask(
             asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
         )
+        standing = _standing(survey)
     if receipt is not None:
         with formats.kept(receipt):
             receipt.write_text(answer.receipt.to_json() + "\n", encoding="utf-8")
@@ -107,4 +110,13 @@ def _ask(
     if plot is not None:
         answer.plot(plot)
     say(answer.footer())
-    budgets.show(notes(), survey.budget.caps, survey.budget.sums)
+    if standing is not None:
+        budgets.show(notes(), standing.caps, standing.sums)
+
+
+def _standing(survey: Curator) -> Standing | None:
+    """For the bar below the answer. If the ledger cannot say it now, the answer, which is paid for, is shown without."""
+    try:
+        return survey.budget
+    except LedgerError:
+        return None

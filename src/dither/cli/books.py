@@ -88,7 +88,7 @@ def _history(
         rows = (_row(parse(row)) for row in books.store.rows(start))
         if form is Listing.TABLE:
             _table(list(rows))
-            say(f"head {books.head()}", "dim")
+            typer.echo(f"head {books.head()}", err=True)  # in one piece, to be copied
         else:
             _stream(rows, form)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dither.cli.app import CATALOG, Analyst, Catalog, Delta, Key, Ledger, app, existing, place, there
+from dither.cli.app import CATALOG, Analyst, Catalog, Delta, Key, Ledger, app, existing, opened, place, signing, there
 from dither.cli.screen import Watch, say
 from dither.errors import ArgumentError, DitherError
 
@@ -26,14 +26,16 @@ def _init(
     """
     from dither import curator
 
+    where = place(out, ledger)
+    signing(where, key)
     if data:
         _draft(data, unit, out)
         say(f"{out} is written. Fill in what its comments ask for, then run: dither check {out}")
     elif not out.exists():
         raise ArgumentError("No data is named.", fix="write: dither init people.parquet --unit person_id.")
-    where = place(out, ledger)
-    if curator.make_ledger(where, key):
-        say(f"The ledger is {curator.named(where)}, and its key lies beside it. Keep both: what was spent stays spent.")
+    if curator.make_ledger(where, signing(where, key)):
+        lies = f"is {key}" if key else "lies beside it"
+        say(f"The ledger is {curator.named(where)}, and its key {lies}. Keep both: what was spent stays spent.")
     else:
         say(f"The ledger {curator.named(where)} is there already, and what was spent stays spent.")
 
@@ -83,9 +85,7 @@ def _suggest(
     analyst: Analyst = None,
 ) -> None:
     """Propose bounds for a column from the data, privately. Costs its price, like any question."""
-    from dither import curator
-
-    with Watch() as progress:
-        survey = curator.open(there(catalog), existing(catalog, ledger), key=key, analyst=analyst, progress=progress)
+    where = existing(there(catalog), ledger)
+    with Watch() as progress, opened(catalog, where, key, analyst, progress) as survey:
         proposal = survey.suggest(column, epsilon, delta, by=by)
     typer.echo(str(proposal))
