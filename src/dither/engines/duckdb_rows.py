@@ -1,8 +1,10 @@
 """The rows a statement starts from, and the bounding every statement shares: which groups a unit keeps.
 
 Rows are brought together per unit and group first (b), so whatever comes later works on few rows. `o` are the units with
-more than L groups. Everyone else passes by an anti join; only units in `o` are ranked, by a keyed hash, ties broken by the
-key itself, so exactly L groups stay. The formulation follows from the Work alone and never from the data.
+more than L groups. Everyone else passes by an anti join; only units in `o` lose groups, by a keyed hash. For small L, `o` has
+the (L+1)-th smallest hash of each, and what is not below it goes: fewer than L groups stay where hashes are equal, never
+more. Else groups are ranked, ties broken by the key itself. The formulation follows from the Work alone and never from the
+data.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from dither.engines.duckdb_text import Sql, literal
 from dither.query.catalog import Key
 from dither.query.nodes import Column, Expression
 from dither.query.work import UNIT, Work
+
+FEW = 8  # the most groups for which the smallest hashes of every unit are kept in memory at once
 
 
 class Rows:
@@ -109,14 +113,22 @@ def keyed_hash(secret: bytes, purpose: str, columns: Sequence[str]) -> str:
 
 def bounded_groups(work: Work, secret: bytes, keys: Sequence[str], columns: Sequence[str], *, repeated: bool) -> str:
     """CTEs o and r: r has the rows of b whose group its unit keeps. `repeated`: b has several rows per unit and group."""
-    if not needs_choice(work):
+    if not needs_choice(work) or work.max_groups is None:
         return "r AS (SELECT * FROM b)"
     pairs = f"(SELECT DISTINCT u, {', '.join(keys)} FROM b)" if repeated else "b"
-    order = ", ".join([keyed_hash(secret, "groups", ["u", *keys]), *keys])
+    over = f"FROM {pairs} GROUP BY u HAVING count(*) > {work.max_groups}"
     listed = ", ".join(["u", *keys, *columns])
+    if work.max_groups <= FEW:
+        beyond = f"min({keyed_hash(secret, 'groups', ['u', *keys])}, {work.max_groups + 1})[{work.max_groups + 1}]"
+        own = keyed_hash(secret, "groups", [f"b.{name}" for name in ("u", *keys)])
+        return (
+            f"o AS MATERIALIZED (SELECT u, {beyond} AS beyond {over}), "
+            f"r AS (SELECT {listed} FROM b ANTI JOIN o ON b.u = o.u AND {own} >= o.beyond)"
+        )
+    order = ", ".join([keyed_hash(secret, "groups", ["u", *keys]), *keys])
     place = f"{'dense_rank' if repeated else 'row_number'}() OVER (PARTITION BY u ORDER BY {order})"
     return (
-        f"o AS MATERIALIZED (SELECT u FROM {pairs} GROUP BY u HAVING count(*) > {work.max_groups}), "
+        f"o AS MATERIALIZED (SELECT u {over}), "
         f"r AS (SELECT {listed} FROM b ANTI JOIN o USING (u) UNION ALL "
         f"SELECT {listed} FROM (SELECT *, {place} AS place FROM b SEMI JOIN o USING (u)) WHERE place <= {work.max_groups})"
     )
