@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dither.ledger.store import Row
 from dither.ledger.verify import verify
 from ledger.asking import KEY, Fake
 from ledger.edits import canonical, ended, rechained
@@ -37,6 +38,8 @@ CASES: list[tuple[int, dict[str, Any], str]] = [
     (7, {"loss": {"epsilon": "1/20", "delta": "0", "rho": "1/200", "slack": "0"}}, "another question"),
     (7, {"paid": 3}, "names an entry 3"),
     (8, {"paid": 8}, "add up to"),
+    (8, {"paid": 7, "analyst": "ada"}, "was not paid by its analyst before"),
+    (9, {"time": "2026-11-15T11:59:59.999999Z"}, "earlier than the entry before"),
     (8, {"committed": 3}, "no committed entry"),
     (9, {"epsilon": "2"}, "changes the budget"),
     (9, {"neighbours": "replace one person"}, "neighbour relation"),
@@ -65,3 +68,20 @@ def test_that_check_starts_from_nothing_else(fake: Fake) -> None:
 def test_caps_must_be_sound(fake: Fake, caps: dict[str, str], problem: str) -> None:
     found = rewritten(fake, 1, caps=json.loads(fake.kept[0].body)["caps"] | caps)
     assert any(problem in each for each in found), found
+
+
+def problems(rows: list[Row], fake: Fake) -> str:
+    return "\n".join(verify(Fake(rows, fake.texts)).problems)
+
+
+def test_each_kind_of_damage_is_named(fake: Fake) -> None:
+    """One edit is found in several ways; each way is told, so that none of them can go missing unnoticed."""
+    rows = fake.kept
+    edited = rows[3]._replace(body=rows[3].body.replace('"payload":"42"', '"payload":"43"'))
+    assert "entry 4 does not have the hash that is beside it" in problems([*rows[:3], edited, *rows[4:]], fake)
+    assert "after entry 3 comes entry 5" in problems(rows[:3] + rows[4:], fake)
+    other = rows[3]._replace(hash="f" * 64)
+    assert "entry 5 does not follow the entry before it" in problems([*rows[:3], other, *rows[4:]], fake)
+    unsigned = rows[4]._replace(signature=rows[5].signature)
+    assert problems([*rows[:4], unsigned, *rows[5:]], fake) == "entry 5 is not signed with the ledger's key."
+    assert problems(rows, fake) == ""
