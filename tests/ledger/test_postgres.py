@@ -88,7 +88,7 @@ def test_that_check_can_fail_without_the_lock(store: Postgres, postgres: Server,
 
 
 def test_a_lock_that_is_not_given_up_is_reported(store: Postgres, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(said, "LIMITS", said.LIMITS.replace(b"30s", b"10ms"))
+    monkeypatch.setattr(said, "SESSION", said.SESSION.replace(b"30s", b"10ms"))
     second = Postgres.open(postgres_url)
     with store.transaction():
         with pytest.raises(LedgerError, match="locked by another transaction"), second.transaction():

@@ -153,7 +153,7 @@ class Postgres:
             link, fresh = self._connected()
             try:
                 found = together(
-                    link, [said.BEGIN, said.LIMITS, self._sql.lock, self._sql.several], [[said.written(key) for key in keys]]
+                    link, [said.BEGIN, said.UNWAITED, self._sql.lock, self._sql.several], [[said.written(key) for key in keys]]
                 )[-1].rows
                 values = {said.read(key): value for key, value in found}
                 return Work(self.name, self._sql, link, {key: values.get(key) for key in keys})

@@ -15,10 +15,11 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from dither.errors import LedgerError
-from dither.ledger.postgres_sql import SESSION
+from dither.ledger import postgres_sql as said
 
 Link = psycopg.Connection[tuple[Any, ...]]
 INERROR = psycopg.pq.TransactionStatus.INERROR
+TUPLES = psycopg.pq.ExecStatus.TUPLES_OK
 
 SCHEMA = "dither"
 # A vanished machine is noticed within two minutes instead of hours; what the address itself says goes first.
@@ -61,7 +62,11 @@ class Address:
     def connect(self) -> Link:
         try:
             link = psycopg.connect(**self.options, autocommit=True, prepare_threshold=0)  # type: ignore[arg-type]
-            link.execute(SESSION)
+            try:
+                link.execute(said.SESSION)
+            except BaseException:
+                link.close()
+                raise
         except psycopg.Error:
             fix = "see that the server runs, and that psql opens the same address with the same password."
             raise LedgerError(f"The ledger {self.name} cannot be reached.", fix=fix) from None
@@ -75,13 +80,14 @@ class Result(NamedTuple):
 
 def together(link: Link, statements: Sequence[bytes], values: Sequence[Any]) -> list[Result]:
     """Several statements in one message, done in order up to the first that fails; the driver quotes the values."""
+    cursor = psycopg.ClientCursor(link)
+    cursor.execute(b"; ".join(statements), values)
     found = []
-    with psycopg.ClientCursor(link) as cursor:
-        cursor.execute(b"; ".join(statements), values)
-        while True:
-            found.append(Result(cursor.statusmessage or "", cursor.fetchall() if cursor.description else []))
-            if not cursor.nextset():
-                return found
+    while (result := cursor.pgresult) is not None:
+        found.append(Result(cursor.statusmessage or "", cursor.fetchall() if result.status == TUPLES else []))
+        if not cursor.nextset():
+            break
+    return found
 
 
 def refused(error: psycopg.Error) -> bool:

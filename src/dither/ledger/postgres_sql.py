@@ -10,19 +10,17 @@ FIELDS = "number, kind, question, body, hash, signature"
 
 BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 COMMIT = b"COMMIT"
-# A session that hangs while it holds the lock is ended by the server; one that waits for the lock gives up.
-LIMITS = (
-    b"SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '30s', true),"
-    b" set_config('idle_in_transaction_session_timeout', '60s', true)"
-)
+UNWAITED = b"SET LOCAL synchronous_commit = off"
 # One record in the log, so that the commit of this statement has something to wait for.
 SETTLE = b"SELECT pg_logical_emit_message(true, 'dither', '')"
 # On a standby all that can be read was replayed from a log on disk.
 SETTLED = b"SELECT CASE WHEN pg_is_in_recovery() THEN true ELSE pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn() END"
-# Not weaker than "on", whatever the role's default is; "remote_apply" is stronger and stays.
+# Not weaker than "on", whatever the role's default is; "remote_apply" is stronger and stays. A session that hangs while it
+# holds the lock is ended by the server; one that waits for the lock gives up.
 SESSION = (
-    b"SELECT set_config('synchronous_commit', 'on', false)"
-    b" WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')"
+    b"SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
+    b" WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false), set_config('lock_timeout', '30s', false),"
+    b" set_config('idle_in_transaction_session_timeout', '60s', false)"
 )
 # Two who create at once wait here for each other; the server's own error would depend on who was how far.
 ALONE = b"SELECT pg_advisory_xact_lock(hashtextextended('dither ledger ' || %s, 0))"
