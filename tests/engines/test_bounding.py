@@ -7,6 +7,7 @@ what the specification gives for the groups it keeps, exactly as many as allowed
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +25,16 @@ from engines.works import plain, works
 
 MANY = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 Table = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module", params=[duckdb_rows.FEW, 0], ids=["few", "many"], autouse=True)
+def formulation(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Everything holds for both ways to choose groups: that for few groups, and that for many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duckdb_rows, "FEW", request.param)
+        yield
+
+
 CHOOSING = st.integers(1, 2).flatmap(lambda most: works(by_unit=True, max_groups=most, max_values=2))
 
 
