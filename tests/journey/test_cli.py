@@ -162,7 +162,7 @@ def test_a_quota_is_shown_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert refused.exit_code == 3
     assert "quota of ana" in refused.stderr
     assert run("ask", BY_WARD, "-e", "0.2", "--analyst", "ben").exit_code == 0
-    assert "ana" in run("budget", "--analyst", "ana").stdout
+    assert "ana's quota" in run("budget", "--analyst", "ana").stdout
     found = json.loads(run("budget", "--analyst", "ana", "--format", "json").stdout)
     assert found["analyst"]["epsilon"] == {"total": "1/4", "spent": "1/5", "left": "1/20"}
 
@@ -173,6 +173,7 @@ def test_with_a_delta_both_sums_are_shown(tmp_path: Path, monkeypatch: pytest.Mo
     assert run("ask", BY_WARD, "-e", "0.1").exit_code == 0
     shown = run("budget").stdout
     assert "or by ρ" in shown
+    assert "by ε" in shown
     assert "ε = 0.1 of 1" in shown
     parts = list(csv.DictReader(io.StringIO(run("budget", "--format", "csv").stdout)))
     assert [(part["rule"], part["part"]) for part in parts] == [

@@ -149,6 +149,14 @@ def test_a_lost_key_stops_asking_and_nothing_else(hospital: Path) -> None:
     assert spent() == Fraction(1, 10)
 
 
+def test_a_question_cannot_command_the_curators_terminal(hospital: Path) -> None:
+    escape = "\x1b[2J"
+    assert run("ask", f"{COUNT} WHERE ward = '{escape}'", "-e", "0.1", "--analyst", "eve").exit_code == 0
+    table, refusal = run("history"), run("ask", f"SELECT '{escape}' AS a, weight FROM patients", "-e", "0.1")
+    assert escape not in table.output + refusal.output
+    assert "\\x1b[2J" in table.stdout
+
+
 # --- a process of its own ---------------------------------------------------------------------------------------
 
 
@@ -169,6 +177,15 @@ def test_a_reader_that_goes_away_is_no_error_to_shout_about(hospital: Path) -> N
     os.close(writing)
     _, told = child.communicate(timeout=60)
     assert (child.returncode, told) == (141, "")
+
+
+def test_a_locale_without_greek_loses_no_answer(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    child = process(MAIN.format(words=["ask", BY_WARD, "-e", "0.1"]), hospital, stdout=subprocess.PIPE)
+    shown, told = child.communicate(timeout=60)
+    assert child.returncode == 0, told
+    assert "Traceback" not in told
+    assert "hearts" in shown
 
 
 def test_a_signal_while_the_engine_reads(hospital: Path) -> None:

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from dither.cli import asking, books, curating, telling
 from dither.cli.app import app
+from dither.cli.screen import speak_utf8
 
 __all__ = ["app", "asking", "books", "curating", "main", "telling"]
 
 
 def main() -> None:
     """Run the command line."""
+    speak_utf8()
     app()

@@ -33,7 +33,9 @@ from dither.cli.screen import Watch, notes, say
 from dither.errors import LedgerError
 
 if TYPE_CHECKING:
-    from dither.curator import Curator, Standing
+    from dither.cli.budgets import Quota
+    from dither.curator import Curator
+    from dither.privacy.either import Caps, Sums
 
 
 @app.command("quote")
@@ -101,7 +103,7 @@ def _ask(
         answer = survey.ask(
             asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
         )
-        standing = _standing(survey)
+        standing = _standing(survey, analyst)
     if receipt is not None:
         with formats.kept(receipt):
             receipt.write_text(answer.receipt.to_json() + "\n", encoding="utf-8")
@@ -111,12 +113,15 @@ def _ask(
         answer.plot(plot)
     say(answer.footer())
     if standing is not None:
-        budgets.show(notes(), standing.caps, standing.sums)
+        budgets.show(notes(), *standing)
 
 
-def _standing(survey: Curator) -> Standing | None:
+def _standing(survey: Curator, analyst: str | None) -> tuple[Caps, Sums, Quota | None] | None:
     """For the bar below the answer. If the ledger cannot say it now, the answer, which is paid for, is shown without."""
+    from dither.cli import budgets
+
     try:
-        return survey.budget
+        found = survey.ledger.standing()
+        return found.caps, found.sums, budgets.quota(survey.ledger, analyst)
     except LedgerError:
         return None

@@ -22,7 +22,6 @@ from dither.cli.screen import notes, out, say, show_table
 from dither.errors import ArgumentError, LedgerError
 
 if TYPE_CHECKING:
-    from dither.cli.budgets import Quota
     from dither.ledger.entries import Entry
     from dither.ledger.ledger import Ledger as Opened
     from dither.ledger.receipts import Receipt
@@ -40,7 +39,7 @@ def _budget(form: Books = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Led
     from dither.ledger import opening
 
     with closing(opening.view(place(catalog, ledger))) as books:
-        head, quota = books.head(), _quota(books, analyst)
+        head, quota = books.head(), budgets.quota(books, analyst)
         caps, sums = _standing(books, catalog)
     if form is Listing.JSON:
         typer.echo(json.dumps(budgets.as_json(caps, sums, head, quota), indent=2))
@@ -61,15 +60,6 @@ def _standing(books: Opened, catalog: Path) -> tuple[Caps, Sums]:
         return found.caps, found.sums
     declared = read(there(catalog)).budget
     return Caps.of(declared.epsilon, declared.delta), Sums()
-
-
-def _quota(books: Opened, analyst: str | None) -> Quota | None:
-    from dither.cli.budgets import Quota
-    from dither.ledger.state import Terms
-
-    text = books.store.get("catalog")
-    most = Terms.parse(text).per_analyst if text else None
-    return None if analyst is None or most is None else Quota(analyst, most, books.quota(analyst))
 
 
 @app.command("history")

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dither.cli.screen import bar
-from dither.ledger.state import Head, shown
+from dither.cli.screen import bar, harmless
+from dither.ledger.ledger import Ledger
+from dither.ledger.state import Head, Terms, shown
 from dither.privacy.either import GRID, Caps, Sums
 
 
@@ -67,6 +68,13 @@ class Line:
         return max(self.parts, key=lambda part: part.share)
 
 
+def quota(ledger: Ledger, analyst: str | None) -> Quota | None:
+    """Of one analyst, where the catalog in force has quotas."""
+    text = ledger.store.get("catalog")
+    most = Terms.parse(text).per_analyst if text else None
+    return None if analyst is None or most is None else Quota(analyst, most, ledger.quota(analyst))
+
+
 def lines(caps: Caps, sums: Sums) -> tuple[Line, ...]:
     """The plain sum, and beside it the sum of ρ where the budget has one and every charge states it."""
     plain = Line("sum", (Part("ε", Fraction(sums.epsilon, GRID), caps.epsilon),))
@@ -81,14 +89,19 @@ def lines(caps: Caps, sums: Sums) -> tuple[Line, ...]:
 
 def show(console: Console, caps: Caps, sums: Sums, quota: Quota | None = None) -> None:
     """Bars, one below the other, as wide as the window allows."""
-    found = [("budget" if line.name == "sum" else "or by ρ", line) for line in lines(caps, sums)]
+    names = ("budget",) if not caps.rho_max else ("by ε", "or by ρ")
+    found = list(zip(names, lines(caps, sums), strict=False))
     if quota is not None:
-        found.append((quota.analyst, Line("quota", (quota.part,))))
-    width = max(8, min(30, console.width - 58))
+        found.append((f"{harmless(quota.analyst)}'s quota", Line("quota", (quota.part,))))
+    rows = [
+        (label, line.fullest, "; ".join(p.words() for p in line.parts if p.spent or p is line.parts[0]))
+        for label, line in found
+    ]
+    taken = max(len(label) for label, _, _ in rows) + max(len(words) for _, _, words in rows)
+    width = max(8, min(30, console.width - taken - 4))
     grid = Table.grid(padding=(0, 2))
-    for label, line in found:
-        words = "; ".join(part.words() for part in line.parts if part.spent or part is line.parts[0])
-        grid.add_row(Text(label, style="bold"), bar(line.fullest.spent, line.fullest.total, width), Text(words))
+    for label, part, words in rows:
+        grid.add_row(Text(label, style="bold"), bar(part.spent, part.total, width), Text(words))
     console.print(grid)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from fractions import Fraction
@@ -12,6 +13,16 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
+
+
+def speak_utf8() -> None:
+    """Data in a pipe or a file is UTF-8 wherever it is run; a terminal that knows no ε is shown a question mark.
+
+    Without this a locale of another kind would end in a traceback, after the question was paid for.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
 
 
 def out() -> Console:
@@ -26,7 +37,7 @@ def notes() -> Console:
 
 def complain(text: str) -> None:
     """An error, on stderr. Lines are kept as they are, so that the caret below a question stays below it."""
-    notes().print(Text(text, style="red"), soft_wrap=True)
+    notes().print(Text("\n".join(map(harmless, text.split("\n"))), style="red"), soft_wrap=True)
 
 
 def say(text: str, style: str = "") -> None:
@@ -39,6 +50,7 @@ def show_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Se
     if not sys.stdout.isatty():
         sys.stdout.write(plain_table(columns, cells, right))
         return
+    columns, cells = [harmless(name) for name in columns], [[harmless(text) for text in row] for row in cells]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for name, end in zip(columns, right, strict=True):
         stiff = bool(long) and name != long
@@ -46,6 +58,15 @@ def show_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Se
     for row in cells:
         table.add_row(*(Text(text) for text in row))
     out().print(table)
+
+
+def harmless(text: str) -> str:
+    """On one line, and without what a terminal would obey: a key or a question of somebody else's is only shown.
+
+    >>> harmless("a\\nb \\x1b[2J é")
+    'a\\\\nb \\\\x1b[2J é'
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def plain_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
@@ -56,7 +77,7 @@ def plain_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: S
     -----  -----
     bones  7 ± 2
     """
-    body = [[" ".join(text.split("\n")) for text in row] for row in [columns, *cells]]
+    body = [[harmless(text) for text in row] for row in [columns, *cells]]
     widths = [max(len(row[i]) for row in body) for i in range(len(columns))]
     body.insert(1, ["-" * width for width in widths])
     lines = (
