@@ -15,7 +15,8 @@ import pytest
 
 from dither.errors import LedgerError
 from dither.ledger import opening, sqlite
-from dither.ledger.ledger import Ledger, Reservation
+from dither.ledger.entries import hash_of
+from dither.ledger.ledger import Kept, Ledger, Reservation
 from dither.ledger.sqlite import SQLite
 from dither.ledger.verify import verify
 from dither.privacy.either import GRID
@@ -200,6 +201,22 @@ def test_a_file_that_may_not_be_written_is_told(path: Path, ledger: Ledger) -> N
     with pytest.raises(LedgerError, match="cannot be written"):
         ledger.reserve(request(1))
     assert ledger.standing().entries == 2
+
+
+def test_an_edited_answer_is_never_shown(path: Path, ledger: Ledger) -> None:
+    asked(ledger, 1, payload="[41]")
+    row = ledger.store.entry(4)
+    assert row is not None
+    body = row.body.replace("[41]", "[14]")
+    raw = sqlite3.connect(path, isolation_level=None)
+    raw.execute("DROP TRIGGER entries_stay")
+    for edited, hash in ((body, row.hash), (body, hash_of(body))):
+        raw.execute("UPDATE entries SET body = ?, hash = ? WHERE number = 4", (edited, hash))
+        with pytest.raises(LedgerError, match="changed after it was written"):
+            ledger.reserve(request(1))
+    raw.execute("UPDATE entries SET body = ?, hash = ? WHERE number = 4", (row.body, row.hash))
+    raw.close()
+    assert isinstance(ledger.reserve(request(1)), Kept)  # the twin: as it was, it is
 
 
 # --- processes and threads ----------------------------------------------------------------------------------------
