@@ -61,7 +61,7 @@ def open(
     question takes longer than two seconds: for the curator's eyes only.
     """
     declared, current = read_declared(catalog)
-    sources = open_catalog(declared)
+    sources, book = open_catalog(declared), None
     try:
         kinds = {name: sources.schema(name) for name in sources.catalog.tables}
         engine = DuckDB(sources.connection, kinds, progress)
@@ -71,11 +71,9 @@ def open(
         )
     except BaseException:
         sources.close()
+        if book is not None:
+            book.close()
         raise
-
-
-def _always() -> bool:
-    return True
 
 
 class Curator:
@@ -88,8 +86,8 @@ class Curator:
         ledger: Ledger,
         *,
         declared: Catalog | None = None,
-        files: Callable[[], bool] = _always,
-        current: Callable[[], bool] = _always,
+        files: Callable[[], bool] = lambda: True,
+        current: Callable[[], bool] = lambda: True,
         analyst: str | None = None,
     ) -> None:
         self.catalog = catalog
