@@ -1,4 +1,4 @@
-"""What only the PostgreSQL store has: serial whatever the server's defaults are, durable before it is told, one maker."""
+"""What only the PostgreSQL store has: serial whatever the server's defaults are, clear about refusals, made once."""
 
 from __future__ import annotations
 
@@ -19,13 +19,7 @@ from dither.ledger import postgres_sql as said
 from dither.ledger.postgres import Postgres
 from dither.ledger.postgres_link import Address
 from dither.ledger.store import Row
-from ledger.postgres_server import Server
-
-
-def with_default(url: str, setting: str) -> str:
-    """The same address for a role or database whose default is another one."""
-    base, _, schema = url.partition("#")
-    return f"{base}&options=-c%20{setting.replace(' ', '%5C%20').replace('=', '%3D')}#{schema}"
+from ledger.postgres_server import Server, with_default
 
 
 def row(number: int) -> Row:
@@ -97,89 +91,6 @@ def test_a_lock_that_is_not_given_up_is_reported(store: Postgres, postgres_url: 
     with second.transaction("left") as work:
         assert work.get("left") == "1"
     second.close()
-
-
-# --- durable before it is told --------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def lazy(postgres: Server) -> Iterator[None]:
-    """The server would otherwise write its log by itself a few times a second, and hide what was not waited for."""
-    postgres.sql("ALTER SYSTEM SET wal_writer_delay = '10s'")
-    postgres.sql("SELECT pg_reload_conf()")
-    yield
-    postgres.sql("ALTER SYSTEM RESET wal_writer_delay")
-    postgres.sql("SELECT pg_reload_conf()")
-
-
-def told_and_kept(postgres: Server, url: str) -> tuple[int, int]:
-    """Writers are told of their entries, then all that the server has only in its memory is gone: how many are there?"""
-    told: list[int] = []
-
-    def write(store: Postgres) -> None:
-        for _ in range(10):
-            with store.transaction("head") as work:
-                number = int(work.get("head") or 0) + 1
-                work.append(row(number))
-                work.put("head", str(number))
-            told.append(number)
-
-    stores = [Postgres.open(url) for _ in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(write, stores))
-    postgres.stop("immediate")
-    postgres.start()
-    kept = [found.number for found in stores[0].rows()]
-    for store in stores:
-        store.close()
-    assert kept == list(range(1, len(kept) + 1))
-    assert sorted(told) == list(range(1, 41))
-    return len(told), len(kept)
-
-
-@pytest.mark.usefixtures("store", "lazy")
-def test_what_was_told_survives_a_crash_of_the_server(postgres: Server, postgres_url: str) -> None:
-    assert told_and_kept(postgres, postgres_url) == (40, 40)
-
-
-@pytest.mark.usefixtures("store", "lazy")
-def test_what_was_told_survives_where_commits_do_not_wait_by_default(postgres: Server, postgres_url: str) -> None:
-    assert told_and_kept(postgres, with_default(postgres_url, "synchronous_commit=off")) == (40, 40)
-
-
-@pytest.mark.usefixtures("store", "lazy")
-def test_that_check_can_fail(postgres: Server, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(said, "SETTLE", b"SELECT 1")
-    told, kept = told_and_kept(postgres, postgres_url)
-    assert kept < told
-
-
-def read_before_and_after_a_crash(store: Postgres, postgres: Server, url: str) -> tuple[str | None, str | None]:
-    """What a reader is told of transactions that nobody waited for, and what is there after a crash."""
-    reader = Postgres.open(url)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(said, "SETTLE", b"SELECT 1")
-        for number in range(20):
-            with store.transaction() as work:
-                work.put("left", str(number))
-    told = reader.get("left")
-    postgres.stop("immediate")
-    postgres.start()
-    kept = reader.get("left")
-    reader.close()
-    return told, kept
-
-
-@pytest.mark.usefixtures("lazy")
-def test_a_read_waits_for_what_it_tells(store: Postgres, postgres: Server, postgres_url: str) -> None:
-    assert read_before_and_after_a_crash(store, postgres, postgres_url) == ("19", "19")
-
-
-@pytest.mark.usefixtures("lazy")
-def test_that_check_can_fail_too(store: Postgres, postgres: Server, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(said, "SETTLED", b"SELECT true")
-    told, kept = read_before_and_after_a_crash(store, postgres, postgres_url)
-    assert told == "19" != kept
 
 
 # --- refused by the server ------------------------------------------------------------------------------------------
