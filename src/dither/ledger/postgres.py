@@ -15,8 +15,9 @@ the same way before they tell. So many processes share one flush; with the lock 
 
 A transaction makes two round trips, plus one for each read not announced: the announced keys come along with the lock, and
 all writes go with the commit, each as one message of several statements. (The driver's pipeline of prepared statements
-took more of the client's time when tried on a busy machine, and gave no more asks a second.) A lost connection is opened again by the next transaction; a transaction is begun
-again only if its connection turned out to be dead before its first statement was done, and never repeated after that.
+was tried on a busy machine: more of the client's time for each ask, asks a second too noisy to tell apart.)
+A lost connection is opened again by the next transaction; a transaction is begun again only if its connection turned out
+to be dead before its first statement was done, and never repeated after that.
 """
 
 from __future__ import annotations
