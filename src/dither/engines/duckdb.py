@@ -6,6 +6,7 @@ fails, for whatever reason, the caller sees one constant text: DuckDB's own mess
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,6 +52,7 @@ class DuckDB:
         self._kinds = dict(kinds or {})
         self._progress = progress
         self._busy = threading.Lock()
+        self._process = os.getpid()
         self._prepared: tuple[Work, list[Statement], list[Any]] | None = None
 
     def schema(self, table: str) -> Mapping[str, str]:
@@ -63,6 +65,7 @@ class DuckDB:
 
     def prepare(self, work: Work) -> None:
         """Refuses what would fail on any rows: prints the statements as `run` does and has DuckDB parse them, no more."""
+        self._same_process()
         check(work)
         try:
             planned = self._statements(work, b"")
@@ -78,6 +81,7 @@ class DuckDB:
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
         """The groups and their integers. One Work at a time; others wait."""
+        self._same_process()
         prepared, self._prepared = self._prepared, None
         try:
             if prepared and prepared[0] is work and not work.by_unit:  # no statement that has a secret in it is prepared
@@ -87,6 +91,14 @@ class DuckDB:
         except OutgrownError:
             planned = self._statements(work, secret, wide=True)
             return self._groups(work, planned, [statement.text for statement in planned])
+
+    def _same_process(self) -> None:
+        """DuckDB's threads do not follow into a fork: a query there would wait for them for ever, its price paid."""
+        if os.getpid() != self._process:
+            raise DitherError(
+                "This catalog was opened in another process, and a fork cannot read its data.",
+                fix="open the catalog in the process that asks.",
+            )
 
     def _statements(self, work: Work, secret: bytes, *, wide: bool = False) -> list[Statement]:
         return statements(work, lambda table: list(self.schema(table).items()), secret, wide=wide)

@@ -7,6 +7,7 @@ be given to anyone.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -14,6 +15,7 @@ from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from dither.errors import LedgerError
+from dither.ledger.files import draft_of, publish
 
 
 class Key:
@@ -29,21 +31,25 @@ class Key:
 
     @classmethod
     def create(cls, path: Path) -> Key:
-        """A new key in a new file, on the disk before it is used; a key that is there already is kept and returned."""
+        """A new key in a new file, on the disk whole before it is used; a key that is there already is kept and returned."""
         made = cls.new()
         text = made._private.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+        draft = draft_of(path)
         try:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+                out.write(text)
+                out.flush()
+                os.fsync(out.fileno())
+            publish(draft, path)
         except FileExistsError:
             return cls.read(path)
         except OSError:
             raise LedgerError(
                 f"The key file {path.name} cannot be made.", fix="give this user write access to its folder."
             ) from None
-        with os.fdopen(file, "wb") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
+        finally:
+            with suppress(OSError):
+                draft.unlink()
         return made
 
     @classmethod

@@ -42,6 +42,7 @@ __all__ = ["Declaration", "Entry", "Head", "Kept", "Ledger", "Receipt", "Request
 
 BACKWARDS = timedelta(minutes=5)  # a clock that is set back by more than this is not believed
 SPENT = "the price of the question"
+UNSURE = "the price of the question, unless it was still given back: see `dither history`"
 
 
 class Standing(NamedTuple):
@@ -166,7 +167,8 @@ class Ledger:
                 for key in ("total", analyst):
                     inside.put(key, state.sums_text(state.sums(inside.get(key)).minus(reservation.request.charge)))
         except LedgerError as error:
-            raise LedgerError(error.what, where=error.where, fix=error.fix, charged=SPENT) from None
+            charged = SPENT if error.charged == "nothing" else UNSURE
+            raise LedgerError(error.what, where=error.where, fix=error.fix, charged=charged) from None
         self._saw(head)
 
     # --- reading ------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import secrets
 import sqlite3
 import threading
 import weakref
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dither.errors import LedgerError
+from dither.ledger.files import draft_of, publish
 from dither.ledger.sqlite_errors import told
 from dither.ledger.store import Row
 
@@ -65,7 +65,7 @@ class SQLite:
     def create(cls, path: Path, first: Mapping[str, str] | None = None) -> SQLite:
         """A new file with `first` under its keys. It appears under its name whole, or not at all; never replaces one."""
         path = Path(path)
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        draft = draft_of(path)
         try:
             with told(path.name):
                 connection = _connect(str(draft))
@@ -259,20 +259,14 @@ def _prepare(connection: sqlite3.Connection, first: Mapping[str, str]) -> None:
 
 
 def _publish(draft: Path, path: Path) -> None:
-    """The finished file gets its name, unless the name is taken; the folder's entry is synced like the file."""
     try:
-        os.link(draft, path)
+        publish(draft, path)
     except FileExistsError:
         raise LedgerError(f"There is a ledger {path.name} already.", fix="open it, or name another file.") from None
     except OSError:
         raise LedgerError(
             f"{path.name} cannot be made in its folder.", fix="give this user write access to the folder, on a local disk."
         ) from None
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _forked() -> None:
