@@ -1,0 +1,226 @@
+"""Made-up questions: mostly meant well, some mutilated. Kept in parts, so that a counterexample's question can be shortened."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+NUMBERS = ("age", "income", "score", "p.age", "cost", "dose", "x", "Mixed")
+WORDS = ("region", "city", "ward", "drug", "p.region")
+OTHER = ("active", "born", "day", "person_id", "nothing", "1", "NULL", "'north'", "-3.5", "DATE '2020-02-29'", "TRUE")
+PLAIN = ("ABS", "FLOOR", "CEIL", "ROUND", "SQRT", "LN", "EXP", "SIGN", "LOWER", "UPPER", "TRIM", "LENGTH", "YEAR")
+ONE = (*PLAIN, "RANDOM", "READ_CSV")
+AGGREGATES = ("COUNT", "SUM", "AVG", "MEDIAN", "STDDEV", "VAR_POP", "VAR_SAMP", "MIN", "MAX", "CLIPPED")
+TABLES = (
+    "people p",
+    "people",
+    "visits",
+    "records",
+    "visits v JOIN people p ON v.person_id = p.person_id",
+    "visits v LEFT JOIN people p USING (person_id)",
+    "prescriptions d JOIN visits v ON d.visit_id = v.visit_id",
+    "people p JOIN regions r ON p.region = r.name",
+    "(SELECT * FROM people WHERE age > 30) p",
+    "(SELECT person_id, COUNT(*) AS n, SUM(cost) AS cost FROM visits GROUP BY person_id) t",
+    "regions",
+    "secrets",
+)
+OWN = ("v.person_id = p.person_id", "v.person_id = p.person_id AND v.cost > 10", "v.ward = p.region", "cost > 10", "active")
+BROKEN = ("DISTINCT", "LIMIT 1", "OVER ()", ";", "'", "--", "(", ")", "\x00", "é", "UNION ALL", "*")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A question in parts; its text is SQL. `mutilated` stands for all of them where it is given.
+
+    >>> str(Parts("", ("COUNT(*) AS a0",), "people", "age > 1", "", " LIMIT 3"))
+    'SELECT COUNT(*) AS a0 FROM people WHERE age > 1 LIMIT 3'
+    """
+
+    key: str
+    aggregates: tuple[str, ...]
+    source: str
+    where: str = ""
+    group: str = ""
+    having: str = ""
+    tail: str = ""
+    mutilated: str = ""
+
+    def __str__(self) -> str:
+        if self.mutilated:
+            return self.mutilated
+        listed = ", ".join(([f"{self.key} AS k"] if self.key else []) + list(self.aggregates))
+        where = f" WHERE {self.where}" if self.where else ""
+        group = f" GROUP BY {self.group}" if self.key else ""
+        return f"SELECT {listed} FROM {self.source}{where}{group}{self.having}{self.tail}"
+
+    def simpler(self) -> Iterator[Parts]:
+        """The same question with a part less, largest parts first."""
+        if self.mutilated:
+            return
+        if len(self.aggregates) > 1:
+            yield from (replace(self, aggregates=(one,), having="", tail="") for one in self.aggregates)
+        shorter = (replace(self, tail=""), replace(self, having=""), replace(self, where=""))
+        yield from (one for one in shorter if one != self)
+        if self.key:
+            yield replace(self, key="", group="", having="", tail="")
+
+
+class Maker:
+    """Draws questions from one seeded generator, so that a failure can be had again."""
+
+    numbers: tuple[str, ...] = NUMBERS
+    words: tuple[str, ...] = WORDS
+    other: tuple[str, ...] = OTHER
+    keys: tuple[str, ...] = ("active", "age", "BUCKET(age, 20)")
+    people: tuple[str, ...] = ("COUNT(*)", "COUNT(*)", "COUNT(DISTINCT person_id)")
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+
+    def pick(self, *choices: str) -> str:
+        return self.dice.choice(choices)
+
+    def value(self, depth: int = 2) -> str:
+        """An expression, mostly a number."""
+        kind = self.dice.random()
+        if depth == 0 or kind < 0.4:
+            return self.pick(*self.numbers, *self.numbers, *self.words, *self.other)
+        inner, other = self.value(depth - 1), self.value(depth - 1)
+        if kind < 0.6:
+            return f"({inner} {self.pick('+', '-', '*', '/', '%', '||')} {other})"
+        if kind < 0.75:
+            return f"{self.pick(*ONE)}({inner})"
+        if kind < 0.85:
+            return f"CLAMP({inner}, {self.dice.randint(-9, 9)}, {self.dice.randint(5, 999)})"
+        if kind < 0.88:
+            return self.scalar()
+        if kind < 0.94:
+            return f"CASE WHEN {self.condition(depth - 1)} THEN {inner} ELSE {other} END"
+        return self.pick(
+            f"COALESCE({inner}, {other})", f"NULLIF({inner}, 0)", f"CAST({inner} AS INTEGER)", f"BUCKET({inner}, 10)"
+        )
+
+    def scalar(self) -> str:
+        """A subquery that stands for a value: of the person, of a public table, or of what it must not look at."""
+        word = self.pick("COUNT", "SUM", "AVG", "MIN", "MAX", "COUNT", "MEDIAN", "BOOL_OR")
+        inner = (
+            self.pick("*", "v.cost", "cost", "DISTINCT ward") if word == "COUNT" else self.pick("v.cost", "cost", "v.visit_id")
+        )
+        own = self.pick(OWN[0], OWN[0], OWN[0], *OWN)
+        return self.pick(
+            *[f"(SELECT {word}({inner}) FROM visits v WHERE {own})"] * 4,
+            "(SELECT MAX(area) FROM regions)",
+            f"(SELECT COUNT(*) FROM regions r WHERE r.name = {self.pick('p.region', 'region', 'city')})",
+            f"(SELECT {inner} FROM visits v WHERE {own})",
+        )
+
+    def listed(self) -> str:
+        """IN and NOT IN with a subquery."""
+        left, word = self.pick("region", "age", "ward", "p.region", "person_id", "x"), self.pick("IN", "NOT IN", "NOT IN")
+        own = self.pick(OWN[0], OWN[0], *OWN)
+        return self.pick(
+            f"{left} {word} (SELECT {self.pick('name', 'area')} FROM regions)",
+            f"{left} {word} (SELECT {self.pick('v.ward', 'v.cost', 'v.person_id')} FROM visits v WHERE {own})",
+            f"{left} {word} (SELECT name FROM regions r WHERE r.name = p.region)",
+            f"person_id {word} (SELECT person_id FROM visits)",
+            f"{self.pick('', 'NOT ')}EXISTS (SELECT 1 FROM visits v WHERE {own})",
+        )
+
+    def related(self) -> list[str]:
+        """Conditions that look at other tables."""
+        return [
+            "person_id IN (SELECT person_id FROM visits WHERE cost > 10)",
+            self.listed(),
+            f"{self.scalar()} {self.pick('>', '<=', '=')} {self.dice.randint(0, 9)}",
+            "active",
+        ]
+
+    def condition(self, depth: int = 1) -> str:
+        left = self.value(depth)
+        plain = self.pick(
+            f"{left} {self.pick('<', '<=', '=', '<>', '>', '>=')} {self.value(depth)}",
+            f"{left} IS NOT NULL",
+            f"{left} BETWEEN 1 AND 50",
+            f"{left} IN (1, 2, 3)",
+            f"{self.pick(*self.words)} LIKE '{self.pick('n%', '%o_th', 'ab')}'",
+            *self.related(),
+        )
+        if depth and self.dice.random() < 0.3:
+            return f"({plain} {self.pick('AND', 'OR')} NOT {self.condition(depth - 1)})"
+        return plain
+
+    def aggregate(self) -> str:
+        kind = self.dice.random()
+        if kind < 0.35:
+            return self.pick(*self.people, f"COUNT(DISTINCT {self.pick(*self.words)})")
+        if kind < 0.45:
+            return f"QUANTILE({self.pick(*self.numbers)}, {self.pick('0.5', '0.9', '1.5', 'age')})"
+        return f"{self.pick(*AGGREGATES)}({self.pick(*self.numbers) if kind < 0.8 else self.value(1)})"
+
+    def source(self) -> str:
+        return self.pick(*TABLES[:4], *TABLES)
+
+    def parts(self, mutilate: float = 0.35) -> Parts:
+        """A question. `mutilate`: how likely it is that some of its words are broken."""
+        if self.dice.random() < 0.1:
+            return self.per_person()
+        chosen = tuple(f"{self.aggregate()} AS a{place}" for place in range(self.dice.choice((1, 1, 2, 3))))
+        key = self.pick(*self.words, *self.keys, self.value(1)) if self.dice.random() < 0.5 else ""
+        source = self.source()
+        where = self.condition() if self.dice.random() < 0.5 else ""
+        group = self.pick("1", "k", key) if key else ""
+        having = self.pick("", "", f" HAVING a0 > {self.dice.randint(0, 9)}", "")
+        tail = self.pick("", "", " ORDER BY a0 DESC", " LIMIT 3", " ORDER BY 1 LIMIT 2")
+        made = Parts(key, chosen, source, where, group, having, tail)
+        return replace(made, mutilated=self.mutilated(str(made))) if self.dice.random() < mutilate else made
+
+    def per_person(self) -> Parts:
+        """A question about people whose own visits decide."""
+        value = f"{self.pick('SUM', 'AVG', 'MAX', 'COUNT')}({self.pick('', 'p.age + ')}{self.scalar()}) AS a0"
+        chosen = self.pick("COUNT(*) AS a0", "AVG(age) AS a0", value)
+        kept = self.pick(self.listed(), self.listed(), f"{self.scalar()} > {self.dice.randint(0, 3)}", "TRUE")
+        return Parts("", (chosen,), "people p", kept)
+
+    def question(self) -> str:
+        return str(self.parts())
+
+    def mutilated(self, text: str) -> str:
+        words = text.split(" ")
+        for _ in range(self.dice.randint(1, 2)):
+            place = self.dice.randrange(len(words))
+            words[place] = self.pick("", words[place] * 2, *BROKEN)
+        return " ".join(words)
+
+
+class About(Maker):
+    """Questions about one table called t, with the columns of `tables.py`."""
+
+    numbers = ("age", "wage", "age", "wage", "person")
+    words = ("region", "town", "region")
+    other = ("active", "born", "1", "NULL", "'north'", "-3.5", "DATE '2020-02-29'", "TRUE")
+    keys = ("active", "age", "BUCKET(age, 20)", "BUCKET(wage, 5)", "region")
+    people = ("COUNT(*)", "COUNT(*)", "COUNT(DISTINCT person)", "COUNT(wage)")
+
+    def scalar(self) -> str:
+        return self.pick("(SELECT MAX(area) FROM places)", "(SELECT COUNT(*) FROM places WHERE name = region)", "(wage - age)")
+
+    def listed(self) -> str:
+        return self.pick("region IN (SELECT name FROM places)", "town NOT IN (SELECT name FROM places)")
+
+    def per_person(self) -> Parts:
+        kept = self.pick("COUNT(*) AS n", "SUM(wage) AS n", "MAX(age) AS n", "COUNT(DISTINCT town) AS n")
+        chosen = self.pick("COUNT(*) AS a0", "AVG(CLAMP(n, 0, 9)) AS a0", "MEDIAN(CLAMP(n, 0, 9)) AS a0")
+        return Parts("", (chosen,), f"(SELECT person, {kept} FROM t GROUP BY person) s", self.pick("", "n > 1"))
+
+    def related(self) -> list[str]:
+        return [self.listed(), f"{self.scalar()} {self.pick('>', '<=', '=')} {self.dice.randint(0, 9)}", "active"]
+
+    def source(self) -> str:
+        return self.pick(
+            *["t"] * 6,
+            "t JOIN places p ON t.region = p.name",
+            "(SELECT * FROM t WHERE wage > 0) t",
+            "(SELECT person, MAX(region) AS region, AVG(age) AS age, SUM(wage) AS wage FROM t GROUP BY person) s",
+        )

@@ -1,0 +1,113 @@
+"""One catalog, opened once through the public door, whose tables can be exchanged for neighbouring ones.
+
+What is exercised for every table: `Curator.ask` with `fresh=True`, that is the ledger's reservation, the real DuckDB engine
+on the exchanged rows, every mechanism, the commit and the finished table. What is done once per question, on the first
+table, and again on the last one: parsing, resolving, planning, preparing. They see the question and the catalog only, which
+the second time confirms. What is done once per room: opening, with everybody's rows in, so that every smaller table is legal
+too. DuckDB gets one thread, because the auditor runs as many processes as there are cores.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import dither as dt
+from dither import curator as curating
+from dither.audit.own.frozen import Trace, patched
+from dither.audit.own.survey import Person
+from dither.audit.own.watch import Change, Seen, engine_of, see, watched
+from dither.audit.own.worlds import World
+from dither.engines.duckdb import DuckDB
+from dither.engines.frames import readable
+from dither.engines.sources import open_catalog
+
+STEPS = ("_resolve", "_plan", "_prepare", "_request")
+
+
+class Room:
+    """Asks about any choice of the people it was opened with. People are known by their place in `everyone`."""
+
+    def __init__(self, world: World, everyone: Sequence[Person], change: Change | None = None) -> None:
+        self.world, self.everyone = world, tuple(everyone)
+        self._pools, self._places = self._pool()
+        with patched(curating, "open_catalog", partial(open_catalog, threads=1)):
+            self.curator = watched(world.catalog(self._pools), change)
+        self._once: dict[str, Any] = {}
+        self._in: dict[str, list[int]] = {}  # whose rows are in each table now
+        self._numbers = {name: number for number, name in enumerate(self.curator.catalog.tables)}
+        self._moving = [name for name in self._pools if any(person.get(name) for person in self.everyone)]
+
+    def __enter__(self) -> Room:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection().close()
+        self.curator.ledger.close()
+
+    def _pool(self) -> tuple[dict[str, Any], dict[str, list[range]]]:
+        """Every table with everybody in it, and where each person's rows are; nobody's rows come first."""
+        pools, places = {}, {}
+        for name in self.world.schemas:
+            parts = [person.get(name, []) for person in (self.world.nobody, *self.everyone)]
+            starts = [sum(map(len, parts[:i])) for i in range(len(parts))]
+            places[name] = [range(start, start + len(part)) for start, part in zip(starts, parts, strict=True)]
+            pools[name] = readable(self.world.arrow(name, [row for part in parts for row in part]))
+        return pools, places
+
+    def _connection(self) -> Any:
+        engine = engine_of(self.curator).engine
+        if not isinstance(engine, DuckDB):
+            raise TypeError("only DuckDB's tables can be exchanged")
+        return engine._connection
+
+    def put(self, people: Iterable[int], dice: random.Random, *, anew: bool = False) -> None:
+        """Exactly these people are in the tables now, in an order of the dice's choice.
+
+        A table in which nobody came or went is left alone, unless all are to be ordered `anew`.
+        """
+        chosen, connection = sorted(people), self._connection()
+        for name in self._moving:
+            ranges = self._places[name]
+            there = [person for person in chosen if ranges[person + 1]]
+            if there == self._in.get(name) and not anew:
+                continue
+            rows = [*ranges[0], *(row for person in there for row in ranges[person + 1])]
+            dice.shuffle(rows)
+            connection.register(f"frame {self._numbers[name]}", self._pools[name].take(rows))
+            self._in[name] = there
+
+    def rows(self, table: str) -> int:
+        """How many rows the engine sees."""
+        return int(self._connection().execute(f'SELECT count(*) FROM "{table}"').fetchall()[0][0])
+
+    def forget(self) -> None:
+        """The next question is planned from its text."""
+        self._once = {}
+
+    def ask(self, question: str, price: tuple[Any, Any], like: Trace | None = None) -> Seen:
+        """One question about the rows that are in the tables now. Anything but our own refusals is a finding too."""
+        with ExitStack() as stack:
+            for name in STEPS:
+                stack.enter_context(patched(self.curator, name, self._remembered(name)))
+            return see(self.curator, question, *price, like=like)
+
+    def _remembered(self, name: str) -> Any:
+        step = getattr(self.curator, name)
+
+        def once(*arguments: Any) -> Any:
+            if name not in self._once:
+                self._once[name] = step(*arguments)
+            return self._once[name]
+
+        return once
+
+    def planned(self, question: str, price: tuple[Any, Any]) -> bool:
+        """Whether this question is legal and affordable, which reads no rows."""
+        try:
+            return not self.curator.quote(question, *price).refusal
+        except dt.DitherError:
+            return False
