@@ -8,7 +8,7 @@ neighbouring under the claim makes every verdict worthless.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -31,11 +31,12 @@ class Target:
     delta: Fraction = Fraction(0)
     pairs: tuple[tuple[Any, Any], ...] = ()
     note: str = ""
-    batch: Callable[[Any, int], Sequence[Any]] | None = None
+    batch: Callable[[Any, int], Any] | None = None  # a sequence of outputs, or an array with one row for each
 
     def __post_init__(self) -> None:
-        if not callable(self.run):
-            what = f"run must be callable, and it is a {type(self.run).__name__}."
+        run: Any = self.run
+        if not callable(run):
+            what = f"run must be callable, and it is a {type(run).__name__}."
             raise ArgumentError(what, fix="pass a function from data to an output.")
         object.__setattr__(self, "epsilon", rational(self.epsilon, "epsilon"))
         object.__setattr__(self, "delta", rational(self.delta, "delta"))
@@ -44,7 +45,7 @@ class Target:
             raise ArgumentError(what, where=self.name, fix="state the epsilon and delta that the code promises.")
         object.__setattr__(self, "pairs", tuple((one, other) for one, other in self.pairs))
 
-    def sample(self, data: Any, size: int) -> Sequence[Any]:
+    def sample(self, data: Any, size: int) -> Any:
         """Outputs on `data`, through `batch` where there is one. Errors pass through: black-box callers catch them."""
         if self.batch is not None:
             return self.batch(data, size)

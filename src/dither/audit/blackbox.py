@@ -1,0 +1,273 @@
+"""The black box: run the code on D and on D', look for an event that tells them apart, count it on fresh outputs.
+
+    an (epsilon, delta) claim allows   Pr[M(D) in S] <= e^epsilon Pr[M(D') in S] + delta      for every event S
+    so what was counted of S shows     epsilon >= ln((p_low - delta) / q_high)
+
+A look has two steps: choose a few events from everything seen so far, then count them on new outputs only. Looks grow
+fourfold, are at most `_LOOKS` in number, and share the error equally; inside a look the events share it, and p and q take
+half each. So the stated error holds for the audit as a whole, however the events were found and wherever it stops.
+"Violates" is said at the strict error; the lower bound without a violation is stated at the ordinary one.
+Relies on: the runs being independent of each other. Reference: Ding et al., CCS 2018; Bichsel et al., S&P 2021.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dither.audit.confidence import bounds
+from dither.audit.events import Candidate, Sample, conjunctions, simple
+from dither.audit.learn import COUNTED, learnt
+from dither.audit.outputs import Key, Outputs, Raised, collect, join, keys_for, phrase
+from dither.audit.targets import Target
+from dither.audit.verdicts import NOT_FOUND, VIOLATES, Verdict
+from dither.errors import ArgumentError
+
+_LOOKS = 6
+_FIRST = 4000  # outputs of each side of each pair that the first search may look at
+_CHUNK = 1 << 16
+_PAIRS = (3, 2, 1, 1, 1, 1)  # pairs that each look still compares
+_POOL = 400_000  # numbers (outputs times columns) that one search looks at
+
+
+@dataclass(frozen=True)
+class Found:
+    """One event counted on fresh outputs: how often on the favoured side and on the other, and what that shows."""
+
+    pair: int
+    candidate: Candidate
+    seen: tuple[int, int]
+    other: tuple[int, int]
+    epsilon: float
+    strict: float
+    advantage: float
+
+
+@dataclass
+class _Search:
+    """What one audit has done so far; it lives no longer than the audit."""
+
+    target: Target
+    error: float
+    strict: float
+    deadline: float
+    clock: Callable[[], float]
+    pools: dict[int, list[list[Outputs]]] = field(default_factory=dict)
+    found: list[Found] = field(default_factory=list)
+    rate: float = 0.0  # seconds for one output
+    drawn: int = 0
+
+    def draw(self, data: Any, size: int) -> Outputs:
+        begin = self.clock()
+        outputs = collect(sampled(self.target, data, size))
+        self.rate = (self.clock() - begin) / size
+        self.drawn += size
+        return outputs
+
+
+def attack(
+    target: Target,
+    *,
+    error: float = 0.05,
+    strict: float = 1e-3,
+    seconds: float = 3.0,
+    most: int = 4_000_000,
+    tighten: bool = False,
+) -> Verdict:
+    """Look for a violation of the target's claim for about `seconds` of processor time.
+
+    `error` bounds the chance that the lower bound is wrong, `strict` the chance that a true claim is said to be violated.
+    `most` is the largest number of outputs of one look. With `tighten` the search goes on after a violation, for a
+    better bound, until the time is over.
+
+    >>> leaky = Target("no noise", run=lambda data: sum(data), epsilon=1, pairs=(([0], [1]),))
+    >>> attack(leaky, seconds=0.5).outcome
+    'violates'
+    """
+    _check(target, error, strict)
+    clock = _clock()
+    search = _Search(target, error, strict, seconds, clock)
+    _first_sample(search)
+    for look, size in enumerate(_sizes(most)):
+        chosen = _choose(search, kept=_PAIRS[look])
+        fits = int((search.deadline - clock()) / max(search.rate, 1e-9) / (2 * len(chosen)) * 0.8)
+        if look and fits < size // 8:
+            break
+        _count(search, chosen, max(200, min(size, fits)))
+        if (_violated(search) and not tighten) or fits < size or clock() > search.deadline:
+            break
+    return _verdict(search, clock())
+
+
+def _check(target: Target, error: float, strict: float) -> None:
+    if not target.pairs:
+        fix = "give the target pairs of neighbouring inputs (D, D') to compare."
+        raise ArgumentError("the black box needs at least one pair of neighbouring inputs.", where=target.name, fix=fix)
+    if not 0 < strict <= error < 1:
+        what = f"errors must satisfy 0 < strict <= error < 1, and they are {strict} and {error}."
+        raise ArgumentError(what, fix="use the defaults, 0.001 and 0.05.")
+
+
+def _clock() -> Callable[[], float]:
+    """Processor time, or a tenth of the time on the wall where the code waits for something else."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    return lambda: max(time.process_time() - cpu, (time.perf_counter() - wall) / 10)
+
+
+def _sizes(most: int) -> list[int]:
+    return [min(most, 4000 * 4**look) for look in range(_LOOKS)]
+
+
+def sampled(target: Target, data: Any, size: int) -> Any:
+    """Outputs on `data`, errors among them. A batch that fails as a whole is drawn again one by one."""
+    if target.batch is not None:
+        try:
+            return target.batch(data, size)
+        except Exception:
+            pass  # one by one below, so that an error counts as the output of the run that raised it
+    found: list[Any] = []
+    for _ in range(size):
+        try:
+            found.append(target.run(data))
+        except Exception as problem:
+            found.append(Raised(type(problem).__name__))
+    return found
+
+
+def _first_sample(search: _Search) -> None:
+    """A small sample of every pair, smaller where the code is slow."""
+    pairs = search.target.pairs
+    search.draw(pairs[0][0], 2)  # the first call may load something
+    search.draw(pairs[0][0], 20)
+    fits = int(search.deadline / 16 / max(search.rate, 1e-9) / (2 * len(pairs)))
+    size = max(100, min(_FIRST, fits))
+    for place, pair in enumerate(pairs):
+        search.pools[place] = [[search.draw(data, size)] for data in pair]
+
+
+def _samples(search: _Search, place: int) -> tuple[Sample, Sample]:
+    """What was seen of a pair: some of it to scan column by column, and more of it to learn from.
+
+    The first outputs are taken, so that what is looked at does not depend on how fast the machine was.
+    """
+    pools = [join(pool) for pool in search.pools[place]]
+    rows = max(4000, _POOL // max(1, len(keys_for(max(pool.width for pool in pools)))))
+    delta = float(search.target.delta)
+    few, many = ([pool.part(slice(0, size)) for pool in pools] for size in (rows, _CHUNK))
+    return Sample((few[0], few[1]), delta), Sample((many[0], many[1]), delta)
+
+
+def _choose(search: _Search, kept: int) -> dict[int, list[Candidate]]:
+    """The `kept` most telling pairs, each with the events to count; the other pairs are given up."""
+    chosen: dict[int, list[Candidate]] = {}
+    for place in search.pools:
+        chosen[place] = _candidates(*_samples(search, place))
+    best = sorted(chosen, key=lambda place: -chosen[place][0].score)[:kept]
+    search.pools = {place: search.pools[place] for place in best}
+    return {place: chosen[place] for place in best}
+
+
+def _candidates(few: Sample, many: Sample) -> list[Candidate]:
+    """The three best bounds from different columns, and the best advantage. The best bound stands first."""
+    ones = sorted(simple(few), key=lambda one: -one.score)
+    every = ones + learnt(many)
+    if not any(one.key[-1].startswith(COUNTED) for one in every if one.key[:1] == ("learnt",)):
+        every += conjunctions(few, _apart(ones, 2))  # where whole outputs were counted, their ratio cannot be bettered
+    every.sort(key=lambda one: (-one.score, len(one.words)))
+    if not every:
+        return [Candidate("any output", lambda outputs: np.ones(len(outputs), dtype=bool), 0, 0.0, 0.0)]
+    gain = max(every, key=lambda one: one.advantage)
+    return list(dict.fromkeys([*_apart(every, 3), gain]))
+
+
+def _apart(candidates: list[Candidate], size: int) -> list[Candidate]:
+    """The best few that do not look at the same column: two cuts side by side would only share the error."""
+    found: dict[tuple[Key, int], Candidate] = {}
+    for one in candidates:
+        found.setdefault((one.key, one.side), one)
+        if len(found) == size:
+            break
+    return list(found.values())
+
+
+def _count(search: _Search, chosen: dict[int, list[Candidate]], size: int) -> None:
+    """Count the chosen events on new outputs; what was counted may teach the next look."""
+    tests = sum(len(events) for events in chosen.values())
+    for place, events in chosen.items():
+        counts = [[0, 0] for _ in events]
+        for side, data in enumerate(search.target.pairs[place]):
+            for start in range(0, size, _CHUNK):
+                outputs = search.draw(data, min(_CHUNK, size - start))
+                for count, event in zip(counts, events, strict=True):
+                    count[side] += int(event.mask(outputs).sum())
+                if start == 0:
+                    search.pools[place][side].append(outputs)
+        for event, count in zip(events, counts, strict=True):
+            search.found.append(_shown(search, place, event, count, size, tests))
+
+
+def _shown(search: _Search, place: int, event: Candidate, count: list[int], size: int, tests: int) -> Found:
+    seen, other = (count[event.side], size), (count[1 - event.side], size)
+    delta, share = float(search.target.delta), 1 / (_LOOKS * tests)
+    if not _could_matter(search, count[event.side] / size, count[1 - event.side] / size):
+        return Found(place, event, seen, other, 0.0, 0.0, 0.0)
+    ordinary, gain = bounds(seen, other, delta, search.error * share)
+    # The strict bound is the smaller one: it is needed only where the ordinary one exceeds the claim.
+    strict = bounds(seen, other, delta, search.strict * share)[0] if ordinary > float(search.target.epsilon) else 0.0
+    return Found(place, event, seen, other, ordinary, strict, gain)
+
+
+def _could_matter(search: _Search, p: float, q: float) -> bool:
+    """Whether the plain frequencies, which no bound can better, exceed what is shown already."""
+    epsilon = max((max(one.epsilon, one.strict) for one in search.found), default=0.0)
+    advantage = max((one.advantage for one in search.found), default=0.0)
+    return p - float(search.target.delta) > q * math.exp(min(epsilon, 700.0)) or p - q > advantage
+
+
+def _violated(search: _Search) -> bool:
+    return any(one.strict > float(search.target.epsilon) for one in search.found)
+
+
+def _verdict(search: _Search, seconds: float) -> Verdict:
+    target, violated = search.target, _violated(search)
+    best = max(search.found, key=lambda one: (one.strict, one.epsilon) if violated else (one.epsilon, 0.0))
+    pair = target.pairs[best.pair]
+    if best.candidate.side == 1:
+        pair = (pair[1], pair[0])
+    return Verdict(
+        target=target.name,
+        method="black box",
+        outcome=VIOLATES if violated else NOT_FOUND,
+        claimed=(target.epsilon, target.delta),
+        epsilon=best.strict if violated else best.epsilon,
+        confidence=1 - (search.strict if violated else search.error),
+        pair=pair,
+        event=best.candidate.words,
+        evidence=_evidence(search, best),
+        seconds=seconds,
+        advantage=max(one.advantage for one in search.found),
+    )
+
+
+def _evidence(search: _Search, best: Found) -> dict[str, Any]:
+    """What a report needs: counts on the favoured side and the other, and a column of each side to draw."""
+    key: Key = best.candidate.key if best.candidate.key[:1] in (("value",), ("apart",)) else ("value", 0)
+    key = key[: 2 if key[0] == "value" else 3]
+    pools = [join(pool).part(slice(0, 2000)) for pool in search.pools[best.pair]] if best.pair in search.pools else []
+    if best.candidate.side == 1:
+        pools.reverse()
+    samples = [pool.column(key).tolist() for pool in pools]
+    return {
+        "held on D": best.seen,
+        "held on D'": best.other,
+        "outputs drawn": search.drawn,
+        "events counted": len(search.found),
+        "column": phrase(key, max((pool.width for pool in pools), default=1)),
+        "samples": dict(zip(("D", "D'"), samples, strict=False)),
+        "lower bound at ordinary confidence": (best.epsilon, 1 - search.error),
+    }
