@@ -178,7 +178,7 @@ def _candidates(few: Sample, many: Sample) -> list[Candidate]:
     every = ones + learnt(many)
     if not any(one.key[-1].startswith(COUNTED) for one in every if one.key[:1] == ("learnt",)):
         every += conjunctions(few, _apart(ones, 2))  # where whole outputs were counted, their ratio cannot be bettered
-    every.sort(key=lambda one: (-one.score, len(one.words)))
+    every.sort(key=lambda one: (-one.score, one.key != ("kind",), len(one.words)))  # of equals, the plainest
     if not every:
         return [Candidate("any output", lambda outputs: np.ones(len(outputs), dtype=bool), 0, 0.0, 0.0)]
     gain = max(every, key=lambda one: one.advantage)

@@ -94,7 +94,7 @@ def _number(value: Any) -> float:
         try:
             return float(value)
         except OverflowError:
-            return math.copysign(math.inf, value)
+            return math.inf if value > 0 else -math.inf
     name = hashlib.blake2b(repr(value).encode(), digest_size=6).digest()
     return float(int.from_bytes(name, "big"))
 
