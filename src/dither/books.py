@@ -11,8 +11,7 @@ from pathlib import Path
 from dither.engines.sources import schema
 from dither.errors import ArgumentError, CatalogError, LedgerError
 from dither.exact.numbers import show
-from dither.ledger import ledger as accounts
-from dither.ledger import opening
+from dither.ledger import admission, opening, state
 from dither.ledger.ledger import Declaration, Ledger
 from dither.planning.choose import Price
 from dither.privacy.either import GRID, Caps, Sums
@@ -105,6 +104,14 @@ def declaration(catalog: Catalog) -> Declaration:
     )
 
 
+def acceptable(ledger: Ledger, declared: Declaration) -> str | None:
+    """What is in force now. Refuses what could not follow it, and writes nothing: a draft may be opened, quoted and edited."""
+    found, _ = ledger.store.state()
+    if "caps" in found:
+        admission.unchanged(state.caps(found["caps"]), state.History.parse(found.get("history")), declared)
+    return found.get("catalog")
+
+
 def _unit(catalog: Catalog, table: Table) -> str:
     """Who is protected in a table, through all it refers to: a change anywhere on the way is a change of the unit."""
     if table.public:
@@ -164,8 +171,11 @@ class Standing:
     rule: str | None
 
     @classmethod
-    def of(cls, found: accounts.Standing) -> Standing:
-        return cls(Price(found.caps.epsilon, found.caps.delta), found.caps, found.sums, found.rule)
+    def of(cls, ledger: Ledger, caps: Caps) -> Standing:
+        """As the ledger has it; before the first question its caps are the catalog's."""
+        found, _ = ledger.store.state()
+        kept, sums = state.caps(found["caps"]) if "caps" in found else caps, state.sums(found.get("total"))
+        return cls(Price(kept.epsilon, kept.delta), kept, sums, kept.rule(sums))
 
     @property
     def spent(self) -> Price:

@@ -15,7 +15,18 @@ from os import PathLike
 
 from dither import paying
 from dither.answer import Answer, Quote
-from dither.books import Standing, beside, check, declaration, draft, ledger_for, make_ledger, named, read_declared
+from dither.books import (
+    Standing,
+    acceptable,
+    beside,
+    check,
+    declaration,
+    draft,
+    ledger_for,
+    make_ledger,
+    named,
+    read_declared,
+)
 from dither.engines.base import Engine
 from dither.engines.duckdb import DuckDB, Progress
 from dither.engines.sources import open_catalog
@@ -34,15 +45,11 @@ from dither.privacy.either import Caps
 from dither.query import fluent
 from dither.query.catalog import Catalog
 from dither.query.fluent import Asking
-from dither.query.nodes import Query
-from dither.query.resolve import Resolved, resolve
-from dither.query.show import show_query
-from dither.query.sql import parse
+from dither.query.resolve import Resolved
 from dither.query.work import Group, Work
+from dither.questions import Question, resolved, text, told
 
 __all__ = ["Curator", "Standing", "beside", "check", "draft", "make_ledger", "named", "open"]
-
-Question = str | Query | Asking
 
 
 def open(
@@ -67,7 +74,14 @@ def open(
         engine = DuckDB(sources.connection, kinds, progress)
         book = ledger_for(catalog, ledger, key)
         return Curator(
-            sources.catalog, engine, book, declared=declared, files=sources.unchanged, current=current, analyst=analyst
+            sources.catalog,
+            engine,
+            book,
+            declared=declared,
+            files=sources.unchanged,
+            current=current,
+            analyst=analyst,
+            closing=sources.close,
         )
     except BaseException:
         sources.close()
@@ -89,16 +103,19 @@ class Curator:
         files: Callable[[], bool] = lambda: True,
         current: Callable[[], bool] = lambda: True,
         analyst: str | None = None,
+        closing: Callable[[], None] = lambda: None,
     ) -> None:
         self.catalog = catalog
         self.ledger = ledger
         self._engine = engine
+        self._closing = closing
         self._files = files  # whether the sources are those that were opened
         self._current = current  # whether the catalog file says what it said
         self._analyst = None if analyst is None else analyst_name(analyst)
         self._declaration = declaration(declared or catalog)
         self._caps = Caps.of(catalog.budget.epsilon, catalog.budget.delta)
-        ledger.register(self._declaration)
+        self._in_force = False  # whether this session has put its catalog in force
+        self._before = acceptable(ledger, self._declaration)  # what was in force when this session began
 
     def ask(
         self,
@@ -117,11 +134,13 @@ class Curator:
         The same question at the same price is answered the same again, and costs nothing; `fresh` pays for a new answer.
         """
         sure = _sure(confidence)
-        resolved = self._resolve(question)  # query: from text to nodes; names, types, legality, who the unit is
-        planned = self._plan(resolved, question, epsilon, delta, margin, sure, assume_rows)  # planning: noise and price
+        found = resolved(question, self.catalog)  # query: from text to nodes; names, types, legality, who the unit is
+        planned = self._plan(found, question, epsilon, delta, margin, sure, assume_rows)  # planning: noise and price
         self._prepare([planned], question)  # engines: what would fail on any rows fails here, uncharged
-        asked = self._request([planned], resolved.tables, _told(question), "answer", analyst, fresh)
-        paid = paying.reserve(self.ledger, asked, self._unchanged)  # ledger: charged, on the disk; or the answer of before
+        asked = self._request([planned], found.tables, told(question), "answer", analyst, fresh)
+        paid = paying.reserve(
+            self.ledger, asked, self._unchanged, self._declare
+        )  # ledger: charged, on the disk; or the answer of before
         left = self._left(asked, paid)
         if isinstance(paid, Kept):
             (noisy,) = from_text(paid.payload)
@@ -144,16 +163,12 @@ class Curator:
     ) -> Quote:
         """The plan, its price, the margins to expect, and whether the budget pays for it. Free: reads no rows."""
         sure = _sure(confidence)
-        resolved = self._resolve(question)
-        planned = self._plan(resolved, question, epsilon, delta, margin, sure, assume_rows)
-        asked = self._request([planned], resolved.tables, _told(question), "answer", analyst, False)
+        found = resolved(question, self.catalog)
+        planned = self._plan(found, question, epsilon, delta, margin, sure, assume_rows)
+        asked = self._request([planned], found.tables, told(question), "answer", analyst, False)
         again = paying.before(self.ledger, asked)
-        refusal = "" if again else paying.refusal(self.ledger, asked)
-        return Quote(planned, sure, _rows(resolved, assume_rows), refusal, again)
-
-    def refusal(self, quote: Quote) -> str:
-        """Why the budget would not pay for what was quoted, when it was quoted; empty if it would."""
-        return quote.refusal
+        refusal = "" if again else paying.refusal(self.ledger, self._declaration, self._before, asked)
+        return Quote(planned, sure, _rows(found, assume_rows), refusal, again)
 
     def suggest(
         self,
@@ -167,13 +182,13 @@ class Curator:
     ) -> Proposal:
         """Bounds for "table.column" from the data, at a price like any question; `by` names a key to propose max_groups for."""
         name, field, asked = proposals.questions(self.catalog, column, by)
-        bounds, *counts = map(self._resolve, asked)
+        bounds, *counts = (resolved(each, self.catalog) for each in asked)
         price = paying.price(self._caps, epsilon, delta)
         made = proposals.plans(bounds, field, counts, self.catalog, price)
         self._prepare(made, asked[0])
         text = f"suggest {column}" + (f" by {by}" if by else "")
         request = self._request(made, bounds.tables, text, "proposal", analyst, fresh)
-        paid = paying.reserve(self.ledger, request, self._unchanged)
+        paid = paying.reserve(self.ledger, request, self._unchanged, self._declare)
         is_whole = self.catalog.tables[name].columns[field].kind == "int"
         if isinstance(paid, Kept):
             again = f"nothing, given again from entry {paid.receipt.body['entry']['number']}"
@@ -189,7 +204,18 @@ class Curator:
     @property
     def budget(self) -> Standing:
         """Total, spent and left, for everyone together."""
-        return Standing.of(self.ledger.standing())
+        return Standing.of(self.ledger, self._caps)
+
+    def close(self) -> None:
+        """Lets go of the data and the ledger. `with dt.open(…) as survey:` does it at the end."""
+        self.ledger.close()
+        self._closing()
+
+    def __enter__(self) -> Curator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _left(self, asked: Request, paid: Reservation | Kept) -> str:
         """What is left when the question was paid. A replay counts in the quota of whoever sees the answer first."""
@@ -200,21 +226,9 @@ class Curator:
 
     # --- the steps ----------------------------------------------------------------------------------------------
 
-    def _resolve(self, question: Question) -> Resolved:
-        if isinstance(question, str):
-            return resolve(parse(question, self.catalog), self.catalog, question)
-        if isinstance(question, Asking):
-            return resolve(question.query, self.catalog, question.text)
-        if isinstance(question, Query):
-            return resolve(question, self.catalog)
-        raise ArgumentError(
-            f"A question is SQL text or a fluent question, and this is a {type(question).__name__}.",
-            fix='write ask("SELECT COUNT(*) FROM people", epsilon="0.1").',
-        )
-
     def _plan(
         self,
-        resolved: Resolved,
+        found: Resolved,
         question: Question,
         epsilon: Number | None,
         delta: Number | None,
@@ -228,28 +242,33 @@ class Curator:
             )
         try:
             if epsilon is not None:
-                return plan(resolved, self.catalog, paying.price(self._caps, epsilon, delta))
-            rows = _rows(resolved, assume_rows)
-            wanted = positive(margin or 0, "margin")
+                return plan(found, self.catalog, paying.price(self._caps, epsilon, delta))
+            rows = _rows(found, assume_rows)
+            wanted = positive(margin if margin is not None else 0, "margin")
             most = self.catalog.budget.epsilon
-            return cheapest(
-                lambda e: plan(resolved, self.catalog, paying.price(self._caps, e, delta)), most, wanted, sure, rows
-            )
+            return cheapest(lambda e: plan(found, self.catalog, paying.price(self._caps, e, delta)), most, wanted, sure, rows)
         except QueryError as error:
-            raise error.located(_text(question)) from None
+            raise error.located(text(question)) from None
 
     def _prepare(self, planned: Sequence[Plan], question: Question) -> None:
         try:
             for one in planned:
                 self._engine.prepare(one.work)
         except QueryError as error:
-            raise error.located(_text(question)) from None
+            raise error.located(text(question)) from None
 
     def _request(
         self, plans: Sequence[Plan], tables: Sequence[str], text: str, purpose: str, analyst: str | None, fresh: bool
     ) -> Request:
         who = self._analyst if analyst is None else analyst
         return paying.request(self._declaration, plans, tables, text, purpose, who, fresh)
+
+    def _declare(self) -> None:
+        """The first question puts the catalog in force, and with it the budget, for ever; opening and quoting do not."""
+        if self._in_force:
+            return
+        paying.declare(self.ledger, self._declaration, self._before)
+        self._before, self._in_force = self.ledger.store.get("catalog"), True
 
     def _unchanged(self) -> None:
         """Two versions of the data must not pass for one snapshot, nor two declarations for one catalog."""
@@ -280,18 +299,8 @@ def _sure(confidence: Number) -> Fraction:
     return between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
 
 
-def _rows(resolved: Resolved, assumed: int | None) -> int | None:
+def _rows(found: Resolved, assumed: int | None) -> int | None:
     """How many rows a group is taken to have: what the analyst assumes, or what the catalog declares public."""
     if assumed is not None:
         return whole(assumed, "assume_rows", least=1)
-    return resolved.rows.public or resolved.rows.at_least
-
-
-def _text(question: Question) -> str:
-    """What a place in the question counts in."""
-    return question if isinstance(question, str) else question.text if isinstance(question, Asking) else ""
-
-
-def _told(question: Question) -> str:
-    """What was asked, as it was asked."""
-    return show_query(question) if isinstance(question, Query) else _text(question)
+    return found.rows.public or found.rows.at_least

@@ -66,13 +66,28 @@ def before(ledger: Ledger, asked: Request) -> int | None:
     return None if found is None else found.number
 
 
-def refusal(ledger: Ledger, asked: Request) -> str:
+def declare(ledger: Ledger, declared: Declaration, before: str | None) -> None:
+    """Puts a catalog in force, for a session that began when `before` was."""
+    _not_superseded(ledger.store.get("catalog"), declared, before)
+    ledger.register(declared)
+
+
+def _not_superseded(now: str | None, declared: Declaration, before: str | None) -> None:
+    """An old session must not undo what a newer one has declared."""
+    if now not in (before, state.Terms.of(declared).text()):
+        raise LedgerError(
+            "The catalog was changed while this session was open.", fix="open the catalog again; what was spent stays spent."
+        )
+
+
+def refusal(ledger: Ledger, declared: Declaration, before: str | None, asked: Request) -> str:
     """Why the ledger would refuse to be charged for this now, by the very rules it goes by; empty if it would not."""
     found, _ = ledger.store.state()
     analyst = state.sums(found.get(f"analyst:{asked.analyst}"))
     try:
-        terms = admission.in_force(state.Terms.parse(found["catalog"]), asked, asked.charge)
-        caps = state.caps(found["caps"])
+        _not_superseded(found.get("catalog"), declared, before)
+        terms = admission.in_force(state.Terms.of(declared), asked, asked.charge)
+        caps = state.caps(found["caps"]) if "caps" in found else Caps.of(declared.epsilon, declared.delta)
         admission.charged(caps, state.sums(found.get("total")), asked)
         admission.quota(caps, terms.per_analyst, analyst, asked.analyst, asked.charge)
     except DitherError as error:
@@ -80,8 +95,10 @@ def refusal(ledger: Ledger, asked: Request) -> str:
     return ""
 
 
-def reserve(ledger: Ledger, asked: Request, unchanged: Callable[[], None]) -> Reservation | Kept:
+def reserve(ledger: Ledger, asked: Request, unchanged: Callable[[], None], declare: Callable[[], None]) -> Reservation | Kept:
     """Charged and on the disk, and from here on for good; or the answer that was given before.
+
+    `declare` puts the session's catalog in force if it is not yet.
 
     `unchanged` raises if the catalog or the data are no longer those that were opened: asked before anything is written, and
     once more when the price is paid, because paying takes time. Whatever stops us before the engine is called cancels.
@@ -89,6 +106,7 @@ def reserve(ledger: Ledger, asked: Request, unchanged: Callable[[], None]) -> Re
     held: Reservation | Kept | None = None
     try:
         unchanged()
+        declare()
         held = ledger.reserve(asked)
         if isinstance(held, Reservation):
             unchanged()

@@ -160,7 +160,7 @@ def test_ten_tenths_are_one_exactly(folder: Path) -> None:
     with pytest.raises(dt.BudgetError, match="left ε = 0"):
         survey.ask(COUNT, epsilon="1e-9")
     assert "it would be refused" in str(survey.quote(COUNT, epsilon="1e-9"))
-    assert survey.refusal(survey.quote(COUNT, epsilon="1e-9"))
+    assert survey.quote(COUNT, epsilon="1e-9").refusal
     assert "it is the answer of entry 22 again: charged nothing" in str(survey.quote(COUNT, epsilon=0.1))
     assert not survey.quote(COUNT, epsilon=0.1).refusal
     assert survey.ask(COUNT, epsilon=0.1).replayed  # what was answered stays answered
@@ -171,7 +171,7 @@ def test_no_strange_epsilon_is_a_price(folder: Path, epsilon: Any) -> None:
     survey = opened(folder)
     with pytest.raises(dt.DitherError, match="Charged: nothing"):
         survey.ask(COUNT, epsilon=epsilon)
-    assert kinds(survey.ledger) == ["opened", "catalog"]
+    assert kinds(survey.ledger) == []
 
 
 @pytest.mark.parametrize("delta", [1, "1.5", -1, float("nan"), "0.999", "6e-7"])
@@ -180,7 +180,7 @@ def test_no_strange_delta_is_a_price(folder: Path, delta: Any) -> None:
     survey = opened(folder)
     with pytest.raises(dt.DitherError, match="Charged: nothing"):
         survey.ask("SELECT town, COUNT(*) AS n FROM people GROUP BY town", epsilon="0.1", delta=delta)
-    assert kinds(survey.ledger) == ["opened", "catalog"]
+    assert "reserved" not in kinds(survey.ledger)
 
 
 def test_only_named_analysts_ask(folder: Path) -> None:
@@ -240,3 +240,18 @@ def test_a_delta_that_nobody_named_is_a_share_of_the_plain_sum(folder: Path) -> 
     for _ in range(10):
         survey.ask(keys, epsilon="0.1", fresh=True)  # ten tenths fit, with their deltas
     assert survey.budget.left == type(survey.budget.left)(Fraction(0), Fraction(0))
+
+
+def test_opening_and_quoting_fix_no_budget_and_the_first_question_does(folder: Path) -> None:
+    """A draft is opened, quoted and edited; from the first question on its budget is for ever."""
+    for epsilon in (2, 1):
+        write(folder, epsilon=epsilon)
+        with opened(folder) as survey:
+            survey.quote(COUNT, epsilon="0.1")
+            assert survey.budget.total.epsilon == epsilon
+            assert survey.ledger.head().number == 0
+    with opened(folder) as survey:
+        survey.ask(COUNT, epsilon="0.1")
+    write(folder, epsilon=2)
+    with pytest.raises(dt.LedgerError, match="not the one this ledger was opened with"):
+        opened(folder)

@@ -40,11 +40,14 @@ def test_another_session_that_changed_the_catalog_ends_this_one(folder: Path) ->
         dt.Catalog({"people": dt.Table(people(), unit="person", columns={"age": dt.between(0, high)})}, dt.Budget(1))
         for high in (120, 130)
     ]
-    first, second = (dt.open(each, folder / "two.ledger") for each in catalogs)
-    with pytest.raises(dt.LedgerError, match=r"catalog was changed(.|\n)*Charged: nothing"):
-        first.ask(COUNT, epsilon="0.1")
-    assert second.ask(COUNT, epsilon="0.1")
-    assert "changed" in first.quote(COUNT, epsilon="0.1").refusal
+    idle, first, second = (dt.open(each, folder / "two.ledger") for each in (catalogs[0], *catalogs))
+    assert first.ask(COUNT, epsilon="0.1")
+    assert dt.open(catalogs[1], folder / "two.ledger").ask(COUNT, epsilon="0.1")  # opened later, and asked: in force now
+    for old in (idle, first):  # whether it had asked before or not
+        with pytest.raises(dt.LedgerError, match=r"catalog was changed(.|\n)*Charged: nothing"):
+            old.ask(COUNT, epsilon="0.1", fresh=True)
+        assert "changed" in old.quote(COUNT, epsilon="0.2").refusal
+    assert second.ask(COUNT, epsilon="0.1", fresh=True)  # what it declares is what is in force
 
 
 @pytest.mark.parametrize("change", [{"unit": "household"}, {"epsilon": 2}, {"more": "delta = 1e-6"}])

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -164,11 +164,10 @@ def signing(where: str, key: Path | None) -> Path | None:
 def opened(
     catalog: Path, where: str, key: Path | None, analyst: str | None, progress: Callable[[float], None] | None = None
 ) -> Iterator[Curator]:
-    """A curator for one command; its ledger is closed with it."""
+    """A curator for one command, closed with it."""
     from dither import curator
 
-    survey = curator.open(catalog, where, key=signing(where, key), analyst=analyst, progress=progress)
-    with closing(survey.ledger):
+    with curator.open(catalog, where, key=signing(where, key), analyst=analyst, progress=progress) as survey:
         yield survey
 
 
