@@ -103,6 +103,19 @@ def test_a_batch_that_fails_is_drawn_one_by_one() -> None:
     assert verdict.outcome == VIOLATES
 
 
+def test_a_batch_that_fails_now_and_then_makes_no_false_alarm() -> None:
+    """Errors at one in 30,000 runs and at e times as many: private at epsilon 1, unless batches and single runs are mixed."""
+    rng = np.random.default_rng(9)
+
+    def batch(data: int, size: int) -> Any:
+        if (rng.random(size) < math.exp(data) / 30_000).any():
+            raise OSError
+        return np.zeros(size)
+
+    seldom = Target("test", lambda data: batch(data, 1)[0], Fraction(1), pairs=((0, 1),), batch=batch)
+    assert attack(seldom, seconds=0.4).outcome == NOT_FOUND
+
+
 def test_the_pair_is_turned_so_that_the_event_favours_its_first_input() -> None:
     verdict = attack(target(lambda rng, data, size: np.full(size, data), pairs=((0, 1), (2, 2))))
     k, n = verdict.evidence["held on D"]

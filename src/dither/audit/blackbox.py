@@ -4,8 +4,9 @@
     so what was counted of S shows     epsilon >= ln((p_low - delta) / q_high)
 
 A look has two steps: choose a few events from everything seen so far, then count them on new outputs only. Looks grow
-fourfold, are at most `_LOOKS` in number, and share the error equally; inside a look the events share it, and p and q take
-half each. So the stated error holds for the audit as a whole, however the events were found and wherever it stops.
+fourfold, are at most `_LOOKS` in number, and share the error equally (with one more, which may have to be repeated); inside
+a look the events share it, and p and q take half each. So the stated error holds for the audit as a whole, however the
+events were found and wherever it stops.
 "Violates" is said at the strict error; the lower bound without a violation is stated at the ordinary one.
 Relies on: the runs being independent of each other. Reference: Ding et al., CCS 2018; Bichsel et al., S&P 2021.
 """
@@ -61,10 +62,11 @@ class _Search:
     found: list[Found] = field(default_factory=list)
     rate: float = 0.0  # seconds for one output
     drawn: int = 0
+    alone: bool = False  # whether outputs are drawn one by one, because there is no batch or it has failed
 
     def draw(self, data: Any, size: int) -> Outputs:
         begin = self.clock()
-        outputs = collect(sampled(self.target, data, size))
+        outputs = collect(sampled(self.target, data, size, self.alone))
         self.rate = (self.clock() - begin) / size
         self.drawn += size
         return outputs
@@ -98,7 +100,7 @@ def attack(
         fits = int((search.deadline - clock()) / max(search.rate, 1e-9) / (2 * len(chosen)) * 0.8)
         if look and fits < size // 8:
             break
-        _count(search, chosen, max(200, min(size, fits)))
+        _count(search, chosen, max(40, min(size, fits)))
         if (_violated(search) and not tighten) or fits < size or clock() > search.deadline:
             break
     return _verdict(search, clock())
@@ -123,13 +125,17 @@ def _sizes(most: int) -> list[int]:
     return [min(most, 4000 * 4**look) for look in range(_LOOKS)]
 
 
-def sampled(target: Target, data: Any, size: int) -> Any:
-    """Outputs on `data`, errors among them. A batch that fails as a whole is drawn again one by one."""
-    if target.batch is not None:
+class BatchError(Exception):
+    """A batch raised: which of its runs did is not known."""
+
+
+def sampled(target: Target, data: Any, size: int, alone: bool = True) -> Any:
+    """Outputs on `data`, errors among them where they are drawn one by one."""
+    if target.batch is not None and not alone:
         try:
             return target.batch(data, size)
-        except Exception:
-            pass  # one by one below, so that an error counts as the output of the run that raised it
+        except Exception as problem:
+            raise BatchError from problem
     found: list[Any] = []
     for _ in range(size):
         try:
@@ -142,12 +148,17 @@ def sampled(target: Target, data: Any, size: int) -> Any:
 def _first_sample(search: _Search) -> None:
     """A small sample of every pair, smaller where the code is slow."""
     pairs = search.target.pairs
-    search.draw(pairs[0][0], 2)  # the first call may load something
-    search.draw(pairs[0][0], 20)
-    fits = int(search.deadline / 16 / max(search.rate, 1e-9) / (2 * len(pairs)))
-    size = max(100, min(_FIRST, fits))
-    for place, pair in enumerate(pairs):
-        search.pools[place] = [[search.draw(data, size)] for data in pair]
+    try:
+        search.draw(pairs[0][0], 2)  # the first call may load something
+        if search.rate * 20 < search.deadline / 20:
+            search.draw(pairs[0][0], 20)
+        fits = int(search.deadline / 16 / max(search.rate, 1e-9) / (2 * len(pairs)))
+        size = max(20, min(_FIRST, fits))
+        for place, pair in enumerate(pairs):
+            search.pools[place] = [[search.draw(data, size)] for data in pair]
+    except BatchError:
+        search.alone = True
+        _first_sample(search)
 
 
 def _samples(search: _Search, place: int) -> tuple[Sample, Sample]:
@@ -164,9 +175,7 @@ def _samples(search: _Search, place: int) -> tuple[Sample, Sample]:
 
 def _choose(search: _Search, kept: int) -> dict[int, list[Candidate]]:
     """The `kept` most telling pairs, each with the events to count; the other pairs are given up."""
-    chosen: dict[int, list[Candidate]] = {}
-    for place in search.pools:
-        chosen[place] = _candidates(*_samples(search, place))
+    chosen = {place: _candidates(*_samples(search, place)) for place in search.pools}
     best = sorted(chosen, key=lambda place: -chosen[place][0].score)[:kept]
     search.pools = {place: search.pools[place] for place in best}
     return {place: chosen[place] for place in best}
@@ -196,24 +205,38 @@ def _apart(candidates: list[Candidate], size: int) -> list[Candidate]:
 
 
 def _count(search: _Search, chosen: dict[int, list[Candidate]], size: int) -> None:
-    """Count the chosen events on new outputs; what was counted may teach the next look."""
+    """Count the chosen events on new outputs; what was counted may teach the next look.
+
+    Batches that succeed are outputs given that none of them is an error. To mix them with outputs drawn one by one would
+    count errors wrongly, so a look in which a batch fails is done again, and batches are not used any more.
+    """
     tests = sum(len(events) for events in chosen.values())
-    for place, events in chosen.items():
-        counts = [[0, 0] for _ in events]
-        for side, data in enumerate(search.target.pairs[place]):
-            for start in range(0, size, _CHUNK):
-                outputs = search.draw(data, min(_CHUNK, size - start))
-                for count, event in zip(counts, events, strict=True):
-                    count[side] += int(event.mask(outputs).sum())
-                if start == 0:
-                    search.pools[place][side].append(outputs)
-        for event, count in zip(events, counts, strict=True):
+    try:
+        every = {place: _counts(search, place, events, size) for place, events in chosen.items()}
+    except BatchError:
+        search.alone = True
+        size = max(40, min(size, _FIRST))
+        every = {place: _counts(search, place, events, size) for place, events in chosen.items()}
+    for place, counts in every.items():
+        for event, count in zip(chosen[place], counts, strict=True):
             search.found.append(_shown(search, place, event, count, size, tests))
+
+
+def _counts(search: _Search, place: int, events: list[Candidate], size: int) -> list[list[int]]:
+    counts = [[0, 0] for _ in events]
+    for side, data in enumerate(search.target.pairs[place]):
+        for start in range(0, size, _CHUNK):
+            outputs = search.draw(data, min(_CHUNK, size - start))
+            for count, event in zip(counts, events, strict=True):
+                count[side] += int(event.mask(outputs).sum())
+            if start == 0:
+                search.pools[place][side].append(outputs)
+    return counts
 
 
 def _shown(search: _Search, place: int, event: Candidate, count: list[int], size: int, tests: int) -> Found:
     seen, other = (count[event.side], size), (count[1 - event.side], size)
-    delta, share = float(search.target.delta), 1 / (_LOOKS * tests)
+    delta, share = float(search.target.delta), 1 / ((_LOOKS + 1) * tests)
     if not _could_matter(search, count[event.side] / size, count[1 - event.side] / size):
         return Found(place, event, seen, other, 0.0, 0.0, 0.0)
     ordinary, gain = bounds(seen, other, delta, search.error * share)
@@ -224,9 +247,11 @@ def _shown(search: _Search, place: int, event: Candidate, count: list[int], size
 
 def _could_matter(search: _Search, p: float, q: float) -> bool:
     """Whether the plain frequencies, which no bound can better, exceed what is shown already."""
-    epsilon = max((max(one.epsilon, one.strict) for one in search.found), default=0.0)
+    ordinary = max((one.epsilon for one in search.found), default=0.0)
+    strict = max((one.strict for one in search.found), default=0.0)
     advantage = max((one.advantage for one in search.found), default=0.0)
-    return p - float(search.target.delta) > q * math.exp(min(epsilon, 700.0)) or p - q > advantage
+    epsilon = min(ordinary, max(strict, float(search.target.epsilon)), 700.0)
+    return p - float(search.target.delta) > q * math.exp(epsilon) or p - q > advantage
 
 
 def _violated(search: _Search) -> bool:
@@ -247,7 +272,7 @@ def _verdict(search: _Search, seconds: float) -> Verdict:
         epsilon=best.strict if violated else best.epsilon,
         confidence=1 - (search.strict if violated else search.error),
         pair=pair,
-        event=best.candidate.words,
+        event=best.candidate.words if best.epsilon > 0 else "",
         evidence=_evidence(search, best),
         seconds=seconds,
         advantage=max(one.advantage for one in search.found),

@@ -62,7 +62,7 @@ def bounds(seen: tuple[int, int], other: tuple[int, int], delta: float, error: f
     Each of the two probabilities takes half the error; both figures rest on the same two bounds. Zero when nothing is shown.
 
     >>> [round(bound, 4) for bound in bounds((900, 1000), (0, 1000), 0.0, 0.05)]
-    [5.4709, 0.876]
+    [5.4761, 0.876]
     """
     low, high = lower(*seen, error / 2), upper(*other, error / 2)
     epsilon = max(0.0, math.log((low - delta) / high)) if low > delta else 0.0
