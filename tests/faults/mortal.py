@@ -1,0 +1,204 @@
+"""Processes that ask and are killed, for tests/faults/test_kill.py.
+
+    python mortal.py '{"folder": …, "where": …, "key": …, "way": "right", "instants": 40, "seed": 1, …}'
+
+Everything is loaded once, and each life is a fork of that; the ledger and the data are opened by the fork alone. A life tells
+what becomes of it in a journal: that the data was called on, and what it was given. A line is written by one call, and what
+was written before a kill is there after it. After every death the ledger is examined (inquest.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import dither as dt
+from dither.curator import Curator
+from dither.ledger import postgres  # noqa: F401 - the driver is loaded here, not by each life
+from dither.ledger.ledger import Ledger
+from dither.ledger.reservation import Reservation
+from faults.inquest import PRICE, Journal, asked_again, examined
+from faults.steps import around, watch
+
+Show = Callable[[Any], None]
+
+
+class Death(NamedTuple):
+    """When a life ends: at the n-th step (counted from 0), or some time after it; never, if there is no step."""
+
+    step: int | None
+    after: float | None = None
+
+
+class Case(NamedTuple):
+    folder: str
+    where: str
+    key: str
+    way: str = "right"
+    boundaries: int = 1  # how often to go through all of them
+    instants: int = 0
+    seed: int = 0
+    since: str = ""  # the first boundary
+    until: str = ""  # the text of a problem that ends it all
+
+    def open(self) -> Curator:
+        return dt.open(Path(self.folder) / "survey.toml", self.where, key=self.key)
+
+
+def question(number: int) -> str:
+    return f"SELECT COUNT(*) AS n{number} FROM people"
+
+
+# --- the right way, and wrong ones -----------------------------------------------------------------------------------
+
+
+def right(survey: Curator, text: str, show: Show) -> None:
+    show(survey.ask(text, epsilon=PRICE).rows)
+
+
+def charged_late(survey: Curator, text: str, show: Show) -> None:
+    """What others do: run, show, and only then write down what it cost."""
+    held: list[Any] = []
+    reserve, commit = Ledger.reserve, Ledger.commit
+    unpaid = {
+        "reserve": lambda _, request: Reservation("", None, "", request, ""),  # type: ignore[arg-type]
+        "commit": lambda _, reservation, payload: held.extend((reservation.request, payload)),
+    }
+    for name, step in unpaid.items():
+        setattr(Ledger, name, step)
+    show(survey.ask(text, epsilon=PRICE).rows)
+    paid = reserve(survey.ledger, held[0])
+    commit(survey.ledger, paid, held[1])  # type: ignore[arg-type]
+
+
+def kept_late(survey: Curator, text: str, show: Show) -> None:
+    """Charged first, but shown before it is kept."""
+    held: list[Any] = []
+    commit = Ledger.commit
+    setattr(Ledger, "commit", lambda *late: held.extend(late))  # noqa: B010
+    show(survey.ask(text, epsilon=PRICE).rows)
+    commit(*held)
+
+
+def given_back(survey: Curator, text: str, show: Show) -> None:
+    """What others do: a question whose process dies is given back, though its rows were read."""
+    reserve = Ledger.reserve
+
+    def reserved(ledger: Ledger, request: Any) -> Any:
+        held: Any = reserve(ledger, request)
+        ledger.cancel(held)
+        held._settled = False
+        return held
+
+    setattr(Ledger, "reserve", reserved)  # noqa: B010
+    right(survey, text, show)
+
+
+WAYS: dict[str, Callable[[Curator, str, Show], None]] = {
+    way.__name__: way for way in (right, charged_late, kept_late, given_back)
+}
+
+
+# --- one life ----------------------------------------------------------------------------------------------------------
+
+
+def live(case: Case, death: Death, numbers: Sequence[int], journal: Journal, ready: int) -> None:
+    """Asks its questions; dies at its step, or tells `ready` there so that the parent can kill it."""
+    survey, steps, text = case.open(), iter(range(10**9)), ""
+
+    def step(name: str) -> None:
+        number = next(steps)
+        if death.step is None:
+            journal.write("step", text, name)
+        elif number == death.step and death.after is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif number == death.step:
+            os.write(ready, b"!")
+
+    def show(rows: Any) -> None:
+        step("answer in hand")
+        journal.write("got", text, json.loads(json.dumps(rows)))
+        step("answer shown")
+
+    around(survey._engine, "run", lambda when: journal.write("run", text) if when.startswith("before") else None)
+    watch(survey, step)
+    for number in numbers:
+        text = question(number)
+        WAYS[case.way](survey, text, show)
+    if death.after is not None:
+        signal.pause()
+    survey.ledger.close()
+
+
+def born(work: Callable[[int], None]) -> tuple[int, int]:
+    """A fork that does the work, and the end of a pipe on which it tells."""
+    told, ready = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(ready)
+        return child, told
+    code = 1
+    try:
+        os.close(told)
+        work(ready)
+        code = 0
+    except BaseException as error:
+        print(f"a life ended by itself: {error!r}", file=sys.stderr, flush=True)
+    finally:
+        os._exit(code)
+
+
+def lived(case: Case, death: Death, numbers: Sequence[int], journal: Journal) -> int:
+    """How a life ended: the signal as a negative number, or its exit code."""
+    child, told = born(lambda ready: live(case, death, numbers, journal, ready))
+    if death.after is not None and os.read(told, 1):
+        time.sleep(death.after)
+        os.kill(child, signal.SIGKILL)
+    os.close(told)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+# --- all of them -------------------------------------------------------------------------------------------------------
+
+
+def deaths(case: Case, steps: Sequence[str]) -> Iterator[Death]:
+    """Every boundary; then moments, most of them soon after a boundary, where single writes and syncs are going on."""
+    dice = random.Random(case.seed)
+    for _ in range(case.boundaries):
+        yield from map(Death, range(steps.index(case.since) if case.since else 0, len(steps)))
+    for _ in range(case.instants):
+        yield Death(dice.randrange(len(steps)), 0.02 * dice.random() ** 3)
+
+
+def main(case: Case) -> dict[str, Any]:
+    """What was found wrong, how many were killed, and which boundaries there are."""
+    journal, numbers = Journal(Path(case.folder) / "journal"), iter(range(10**6))
+    if lived(case._replace(way="right"), Death(None), [next(numbers)], Journal(Path(case.folder) / "first")):
+        return {"problems": ["the first question was not answered"]}
+    if lived(case, Death(None), [next(numbers)], journal):
+        return {"problems": ["the second question was not answered"]}
+    steps = [line[2] for line in journal.lines() if line[0] == "step"]
+    killed, (head, problems) = 0, examined(case.where, case.key, journal, None)
+    for death in deaths(case, steps):
+        end = lived(case, death, [next(numbers) for _ in range(1 if death.after is None else 3)], journal)
+        killed += end == -signal.SIGKILL
+        if end != -signal.SIGKILL:
+            problems.append(f"{death} ended with {end}")
+        head, found = examined(case.where, case.key, journal, head)
+        problems += [f"{death}: {each}" for each in found]
+        if case.until and any(case.until in each for each in problems):
+            break
+    if not case.until:
+        problems += asked_again(case.where, journal, case.open, born)
+    return {"problems": problems, "killed": killed, "steps": steps}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Case(**json.loads(sys.argv[1])))))

@@ -1,0 +1,138 @@
+"""The boundaries between the steps of an ask, each with a name: `watch` has a function called at every one of them.
+
+What is watched is the real path on the real stores. Nothing is replaced; each step is only announced, before it is done and
+after it was done.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from dither.curator import Curator
+from dither.ledger import keys, postgres, sqlite
+from dither.ledger.ledger import Ledger
+from dither.ledger.reservation import Reservation
+from dither.ledger.sqlite import SQLite
+from dither.planning.finish import release, table
+from dither.planning.plan import plan
+from dither.query.resolve import resolve
+from dither.query.sql import parse
+
+Step = Callable[[str], None]
+
+# Where an ask must be stoppable, in this order, on every store.
+EXPECTED = (
+    "after parse",
+    "after plan",
+    "after prepare",
+    "before reserve",
+    "before BEGIN",
+    "after BEGIN",
+    "before COMMIT",
+    "after COMMIT",
+    "after reserve",
+    "before touch",
+    "after touch",
+    "before run",
+    "before the engine's query",
+    "after the engine's query",
+    "after run",
+    "after release",
+    "before commit",
+    "before BEGIN",
+    "after BEGIN",
+    "before COMMIT",
+    "after COMMIT",
+    "after commit",
+    "after table",
+    "answer in hand",
+    "answer shown",
+)
+
+
+def in_order(wanted: tuple[str, ...], found: list[str]) -> bool:
+    """Whether all of `wanted` are in `found`, in their order; others may stand between them."""
+    rest = iter(found)
+    return all(name in rest for name in wanted)
+
+
+def around(owner: Any, name: str, step: Step, shown: str = "") -> None:
+    real, shown = getattr(owner, name), shown or name
+
+    def watched(*args: Any, **options: Any) -> Any:
+        step(f"before {shown}")
+        found = real(*args, **options)
+        step(f"after {shown}")
+        return found
+
+    setattr(owner, name, watched)
+
+
+def watch(survey: Curator, step: Step) -> None:
+    """Announce every step of the asks of this process from here on."""
+    for real in (parse, resolve, plan, release, table):
+        for module in [module for name, module in sys.modules.items() if name.startswith("dither.")]:
+            if getattr(module, real.__name__, None) is real:  # wherever it is called from
+                around(module, real.__name__, step)
+    for engine_step in ("prepare", "run"):
+        around(survey._engine, engine_step, step)
+    around(survey._engine, "_fetch", step, "the engine's query")
+    around(Reservation, "touch", step)
+    for ledger_step in ("reserve", "commit", "cancel"):
+        around(Ledger, ledger_step, step)
+    store = survey.ledger.store
+    if isinstance(store, SQLite):
+        store._connection = Spoken(store._connected(), step)  # type: ignore[assignment]
+    else:
+        watch_postgres(step)
+
+
+def watch_making(step: Step) -> None:
+    """Announce every step in which a new ledger and its key are made."""
+    around(keys, "publish", step, "the key's name")
+    around(sqlite, "publish", step, "the ledger's name")
+    connect = sqlite._connect
+    sqlite._connect = lambda where: Spoken(connect(where), step)  # type: ignore[assignment,return-value]
+    around(psycopg.Connection, "execute", step, "a statement")
+    watch_postgres(step)
+
+
+def watch_postgres(step: Step) -> None:
+    real = postgres.together
+
+    def together(link: Any, statements: Any, values: Any) -> Any:
+        words = {statement.split()[0].decode() for statement in statements}
+        return _said(
+            next(word for word in ("BEGIN", "COMMIT", "SELECT") if word in words), step, real, link, statements, values
+        )
+
+    postgres.together = together
+
+
+class Spoken:
+    """A connection to SQLite that announces its statements."""
+
+    def __init__(self, real: Any, step: Step) -> None:
+        self._real = real
+        self._step = step
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        return _said(statement.split()[0], self._step, self._real.execute, statement, *values)
+
+    def executescript(self, script: str) -> Any:
+        return _said("COMMIT", self._step, self._real.executescript, script)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def _said(word: str, step: Step, real: Callable[..., Any], *args: Any) -> Any:
+    step(f"before {word}")
+    found = real(*args)
+    if word in ("BEGIN", "COMMIT"):  # after any other statement is before the next one
+        step(f"after {word}")
+    return found

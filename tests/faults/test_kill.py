@@ -1,0 +1,101 @@
+"""kill −9 at every boundary between steps and at random instants: what was released is charged, nothing kept is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.steps import EXPECTED, in_order
+from journey.paid import people, write
+
+# (store, how often through all boundaries, random instants): how many deaths that must be at least.
+SHORT = {("sqlite", 2, 30): 120, ("postgres", 1, 50): 85}
+LONG = {("sqlite", 2, 60): 150, ("postgres", 2, 60): 140}
+LONG_SEEDS = tuple(range(1, 8))
+
+Mortal = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def mortal(tmp_path: Path, request: pytest.FixtureRequest) -> Mortal:
+    """The program that forks and kills, on a survey with room for every question."""
+    people(50).to_parquet(tmp_path / "people.parquet")
+    write(tmp_path, epsilon=10**6)
+
+    def run(kind: str, **options: Any) -> dict[str, Any]:
+        where = str(tmp_path / "survey.ledger") if kind == "sqlite" else request.getfixturevalue("postgres_url")
+        case = {"folder": str(tmp_path), "where": where, "key": str(tmp_path / "survey.key"), **options}
+        return program("mortal.py", json.dumps(case))
+
+    return run
+
+
+def program(name: str, *words: str) -> dict[str, Any]:
+    """What a program beside this file says: it forks, so it must not have the threads that run tests."""
+    command = [sys.executable, "-W", "error", str(Path(__file__).with_name(name)), *words]
+    paths = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=paths)
+    assert (done.returncode, done.stderr) == (0, "")
+    return dict(json.loads(done.stdout))
+
+
+def killed(mortal: Mortal, kind: str, boundaries: int, instants: int, least: int, seed: int) -> None:
+    found = mortal(kind, boundaries=boundaries, instants=instants, seed=seed)
+    assert found["problems"] == []
+    assert in_order(EXPECTED, found["steps"])
+    assert found["killed"] == boundaries * len(found["steps"]) + instants
+    assert found["killed"] >= least
+
+
+@pytest.mark.parametrize(("case", "least"), SHORT.items())
+def test_a_killed_process_leaves_a_ledger_that_knows_all_it_released(
+    mortal: Mortal, case: tuple[str, int, int], least: int
+) -> None:
+    killed(mortal, *case, least, seed=0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", LONG_SEEDS)
+@pytest.mark.parametrize(("case", "least"), LONG.items())
+def test_two_thousand_killed_processes(mortal: Mortal, case: tuple[str, int, int], least: int, seed: int) -> None:
+    killed(mortal, *case, least, seed)
+
+
+def test_a_ledger_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
+    found = program("making.py", str(tmp_path))
+    assert found["problems"] == []
+    assert found["killed"] >= 25
+
+
+def test_a_ledger_on_a_server_too(tmp_path: Path, postgres_url: str) -> None:
+    found = program("making.py", str(tmp_path), postgres_url)
+    assert found["problems"] == []
+    assert found["killed"] >= 20
+
+
+def test_they_are_as_many_as_promised() -> None:
+    assert sum(SHORT.values()) >= 200
+    assert sum(LONG.values()) * len(LONG_SEEDS) >= 2000
+
+
+# --- the same examination finds what others do wrong -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("way", "found"),
+    [
+        ("charged_late", "was given and nothing was charged"),
+        ("kept_late", "was given and is not kept"),
+        ("given_back", "the data was read for"),
+    ],
+)
+def test_that_check_can_fail(mortal: Mortal, way: str, found: str) -> None:
+    problems = mortal("sqlite", way=way, since="answer in hand", until=found)["problems"]
+    assert any(found in problem for problem in problems)
