@@ -125,17 +125,31 @@ def column_events(sample: Sample, key: Key, inside: tuple[Mask, Mask] | None = N
         columns = [column[chosen] for column, chosen in zip(columns, inside, strict=True)]
     ordered = [np.sort(column[~np.isnan(column)]) for column in columns]
     pooled = np.sort(np.concatenate(ordered), kind="stable")
+    if key[0] == "value" and inside is None and len(pooled) < len(columns[0]) + len(columns[1]):
+        found = _missing(sample, key, ordered)
+    else:
+        found = []
     if len(pooled) == 0 or (pooled[0] == pooled[-1] and len(ordered[0]) == len(ordered[1]) and inside is None):
-        return []
+        return found
     values = pooled[np.append(True, pooled[1:] != pooled[:-1])]
     name, cuts = phrase(key, sample.width), _cuts(values, pooled)
     upto = [np.searchsorted(one, cuts, side="right").astype(np.float64) for one in ordered]
     above = [len(one) - count for one, count in zip(ordered, upto, strict=True)]
-    found = _best(sample, (above[0], above[1]), key, lambda at: (_above(key, name, cuts[at]), _test(key, "above", cuts[at])))
+    found += _best(sample, (above[0], above[1]), key, lambda at: (_above(key, name, cuts[at]), _test(key, "above", cuts[at])))
     found += _best(sample, (upto[0], upto[1]), key, lambda at: (_below(key, name, cuts[at]), _test(key, "below", cuts[at])))
     if 2 < len(values) < len(pooled):
         found += _single_values(sample, key, name, ordered, values)
     return found
+
+
+def _missing(sample: Sample, key: Key, ordered: list[Floats]) -> list[Candidate]:
+    name = phrase(key, sample.width)
+    there = [np.array([float(len(one))]) for one in ordered]
+    gone = [len(side) - count for side, count in zip(sample.sides, there, strict=True)]
+    found = _best(sample, (there[0], there[1]), key, lambda at: (f"{name} is there", lambda all_: ~np.isnan(all_.column(key))))
+    return found + _best(
+        sample, (gone[0], gone[1]), key, lambda at: (f"{name} is NaN", lambda all_: np.isnan(all_.column(key)))
+    )
 
 
 def _single_values(sample: Sample, key: Key, name: str, ordered: list[Floats], values: Floats) -> list[Candidate]:
