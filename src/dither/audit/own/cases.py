@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -24,6 +24,7 @@ from dither.audit.own.worlds import World
 Table = frozenset[int]
 PRICES: tuple[tuple[Any, Any], ...] = ((1, "1e-6"), (2, "1e-6"), ("1/10", "1e-9"), (1, 0), (8, "1e-9"), (1, None))
 REFUSED: tuple[tuple[Any, Any], ...] = ((10**9, 0), (0, 0), (-1, 0), (float("nan"), 0), (1, 2), ("1e-400", 0))
+FAILED = "EngineError"  # no row may make the engine fail: what would fail on any rows is refused before
 LEGAL = 40  # so many questions are made up at most until one is legal
 
 
@@ -91,9 +92,8 @@ def compare(room: Room, case: Case, dice: random.Random) -> Compared:
         pairs.append((one, two))
         moved += any(move.by for move in found)
         reached = max([reached, *(move.share for move in found)])
-        if wrong := [move for move in found if move.by > move.most]:
-            words, details = tuple(move.words for move in wrong), tuple(map(_told, wrong))
-            finding = Finding(case, (one, two), words, reached, details)
+        if wrong := _too_far(found):
+            finding = Finding(case, (one, two), *wrong)
             break
     answered = any(each.answer is not None for each in seen.values())
     return Compared(len(pairs) + 1, len(seen) + 1, answered, reached, moved, finding)
@@ -110,6 +110,8 @@ def _asked(room: Room, case: Case, dice: random.Random, seen: dict[Table, Seen])
             room.forget()  # planning must not have learnt anything from the rows
         room.put([*table, *always], dice, anew=again)
         now = room.ask(text, case.price, seen[tables[0]].trace if seen else None)
+        if not seen and now.status.startswith(FAILED):
+            return _failing(room, case, dice)
         before = seen.get(start, now)
         words = leaks(before, now) if not case.world.replace or table else []
         if again and _sorted(seen[table]) != _sorted(now):
@@ -119,6 +121,39 @@ def _asked(room: Room, case: Case, dice: random.Random, seen: dict[Table, Seen])
             return Finding(case, (near, table), tuple(words), float("inf"), tuple(_ends(before, now)))
         seen.setdefault(table, now)
     return None
+
+
+def _failing(room: Room, case: Case, dice: random.Random) -> Finding | None:
+    """The rows that are always there make the engine fail: whose are they? One person after the other comes in."""
+    before: Seen | None = None
+    for number, person in enumerate([{}, *case.everyone]):
+        room.put(range(number), dice)
+        now = room.ask(str(case.question), case.price, before.trace if before else None)
+        if before is not None and now.status != before.status:
+            alone = replace(case, always=case.everyone[: number - 1], perhaps=(person, {}))
+            return Finding(alone, (frozenset({1}), frozenset({0})), ("status",), float("inf"), tuple(_ends(before, now)))
+        before = now
+    return None
+
+
+Judged = tuple[tuple[str, ...], float, tuple[str, ...]]  # what differs, as a share of the price, and in figures
+
+
+def judge(before: Seen, after: Seen, *, alike: bool = False) -> Judged | None:
+    """What is wrong with one pair, if anything; the second was frozen to the first. `alike`: they differ in order only."""
+    words = leaks(before, after)
+    if alike and _sorted(before) != _sorted(after):
+        words.append("the order of rows")
+    if words:
+        return tuple(words), float("inf"), tuple(_ends(before, after))
+    return _too_far(list(moves(before, after)))
+
+
+def _too_far(found: list[Moved]) -> Judged | None:
+    wrong = [move for move in found if move.by > move.most]
+    if not wrong:
+        return None
+    return tuple(move.words for move in wrong), max(move.share for move in wrong), tuple(map(_told, wrong))
 
 
 def _sorted(seen: Seen) -> list[str]:

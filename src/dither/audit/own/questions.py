@@ -194,6 +194,21 @@ class Maker:
         return " ".join(words)
 
 
+def _plain(maker: Maker, columns: tuple[str, ...]) -> str:
+    """An aggregate of a bounded column: those are mostly legal."""
+    word = maker.pick("SUM", "SUM", "AVG", "AVG", "VAR_SAMP", "STDDEV", "MEDIAN", "MAX", "CLIPPED", "COUNT", "QUANTILE")
+    column = maker.pick(*columns)
+    return f"QUANTILE({column}, {maker.pick('0.1', '0.9')})" if word == "QUANTILE" else f"{word}({column})"
+
+
+class Survey(Maker):
+    """Questions about the survey of which more are legal."""
+
+    def aggregate(self) -> str:
+        columns = ("income", "income", "age", "cost", "dose", "x", "CLAMP(score, 0, 9)", "income / 1000")
+        return super().aggregate() if self.dice.random() < 0.5 else _plain(self, columns)
+
+
 class About(Maker):
     """Questions about one table called t, with the columns of `tables.py`."""
 
@@ -202,6 +217,10 @@ class About(Maker):
     other = ("active", "born", "1", "NULL", "'north'", "-3.5", "DATE '2020-02-29'", "TRUE")
     keys = ("active", "age", "BUCKET(age, 20)", "BUCKET(wage, 5)", "region")
     people = ("COUNT(*)", "COUNT(*)", "COUNT(DISTINCT person)", "COUNT(wage)")
+
+    def aggregate(self) -> str:
+        columns = ("wage", "wage", "age", "CLAMP(wage, 0, 9)", "wage - age", "CLAMP(wage * age, -9, 99)")
+        return super().aggregate() if self.dice.random() < 0.4 else _plain(self, columns)
 
     def scalar(self) -> str:
         return self.pick("(SELECT MAX(area) FROM places)", "(SELECT COUNT(*) FROM places WHERE name = region)", "(wage - age)")

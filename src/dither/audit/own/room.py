@@ -25,7 +25,7 @@ from dither.engines.duckdb import DuckDB
 from dither.engines.frames import readable
 from dither.engines.sources import open_catalog
 
-STEPS = ("_resolve", "_plan", "_prepare", "_request")
+STEPS = ("_plan", "_prepare", "_request")
 
 
 class Room:
@@ -45,8 +45,7 @@ class Room:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._connection().close()
-        self.curator.ledger.close()
+        self.curator.close()
 
     def _pool(self) -> tuple[dict[str, Any], dict[str, list[range]]]:
         """Every table with everybody in it, and where each person's rows are; nobody's rows come first."""
@@ -91,13 +90,12 @@ class Room:
     def ask(self, question: str, price: tuple[Any, Any], like: Trace | None = None) -> Seen:
         """One question about the rows that are in the tables now. Anything but our own refusals is a finding too."""
         with ExitStack() as stack:
+            stack.enter_context(patched(curating, "resolved", self._remembered("resolved", vars(curating)["resolved"])))
             for name in STEPS:
-                stack.enter_context(patched(self.curator, name, self._remembered(name)))
+                stack.enter_context(patched(self.curator, name, self._remembered(name, getattr(self.curator, name))))
             return see(self.curator, question, *price, like=like)
 
-    def _remembered(self, name: str) -> Any:
-        step = getattr(self.curator, name)
-
+    def _remembered(self, name: str, step: Any) -> Any:
         def once(*arguments: Any) -> Any:
             if name not in self._once:
                 self._once[name] = step(*arguments)

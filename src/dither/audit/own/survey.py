@@ -127,25 +127,32 @@ def poisoned(person: int = 888, visits: int = 60) -> Person:
     return {"people": [{**row, "Mixed": 2**62, "born": DAYS[2]}], "visits": mine, "prescriptions": drugs}
 
 
+KINDS = ("poisoned", "heavy", "ordinary", "poisoned", "repeated")
+
+
+def kind_of(person: int, dice: random.Random) -> str:
+    """Among five people one after the other there is everything; now and then it is otherwise."""
+    return dice.choice(KINDS) if dice.random() < 0.2 else KINDS[person % len(KINDS)]
+
+
 def any_person(person: int, dice: random.Random) -> Person:
-    """One of every kind; a poisoned one has each value from a list of bad ones, and may be in some tables only."""
-    kind = dice.random()
-    if kind < 0.15:  # a row that is its own unit
+    """One of every kind; a poisoned one has some of the worst values there are, and may be in some tables only."""
+    kind = kind_of(person, dice)
+    if kind == "repeated":  # a row that is its own unit
         return {"records": [{"x": dice.choice([*WHOLE, 10, 11]), "g": "q", "region": dice.choice(TEXTS)}]}
-    if kind < 0.3:
+    if kind == "ordinary":
         return ordinary(person, dice)
-    if kind < 0.5:
+    if kind == "heavy":
         return heavy(person, dice.choice([9, 30]))
-    one = ordinary(person, dice) if kind < 0.75 else poisoned(person, dice.choice([3, 12]))
-    one["people"] = [{**row, **bad(dice)} for row in one["people"]]
-    if dice.random() < 0.2:
-        one = {**one, "people": []}  # visits that refer to nobody we know
-    return one
+    one = dice.choice([ordinary(person, dice), poisoned(person, dice.choice([3, 12]))])
+    worse = {name: value for name, value in bad(dice).items() if dice.random() < 0.5}
+    one["people"] = [{**row, **worse} for row in one["people"]]
+    return {**one, "people": []} if dice.random() < 0.1 else one  # visits that refer to nobody we know
 
 
 def bad(dice: random.Random) -> Row:
     """Values of a person, each from those that have broken a system."""
-    real = (None, NAN, INF, -INF, -0.0, 1e308, 5e-324, 250000.0, -1.5)
+    real = (None, NAN, NAN, NAN, INF, -INF, -0.0, 1e308, 5e-324, 250000.0, -1.5)
     return {
         "age": dice.choice([*WHOLE, 120, 121, -1]),
         "income": dice.choice(real),

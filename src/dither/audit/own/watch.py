@@ -19,6 +19,7 @@ from dither.query.work import Bins, Distinct, Group, Sums, Work
 Change = Callable[[Work], Work]
 Written = tuple[Mapping[str, Any], ...]
 KEY = b"the same dice on both sides"
+FIRST = ("opened/1", "catalog/1")  # what a ledger's first question writes before its own entries: no question is in it
 CHANCE = ("number", "previous", "nonce", "time", "token", "reserved", "reserved_hash")  # new for every entry, whatever the rows
 
 
@@ -103,7 +104,7 @@ def see(
 
 def _entries(curator: dt.Curator, start: int) -> Written:
     """The bodies that were written since."""
-    bodies = [json.loads(row.body) for row in curator.ledger.store.rows(start + 1)]
+    bodies = [json.loads(row.body) for row in curator.ledger.store.rows(start + 1) if row.kind not in FIRST]
     return tuple({name: part for name, part in body.items() if name not in CHANCE} for body in bodies)
 
 

@@ -15,8 +15,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 import dither as dt
 from dither.audit.own import poisoned, survey
-from dither.audit.own.questions import About, Maker
-from dither.audit.own.survey import INF, NAN, Person, Row, Rows
+from dither.audit.own.questions import About, Maker, Survey
+from dither.audit.own.survey import INF, NAN, Person, Row, Rows, kind_of
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def world(dice: random.Random) -> World:
 # --- one table --------------------------------------------------------------------------------------------------
 
 AGES = (None, -5, 0, 60, 120, 121, 2**62, -(2**62), 2**63 - 1, -(2**63))
-WAGES = (None, NAN, INF, -INF, -0.0, 1e308, 5e-324, -7.25, 12.5, 50.0)
+WAGES = (None, NAN, NAN, NAN, INF, -INF, -0.0, 1e308, 5e-324, -7.25, 12.5, 50.0)
 REGIONS = ("north", "south", "east", "elsewhere", "NORTH", "north ", None)
 TOWNS = ("a", "b", "c", "d", None, "", "x" * 5000, "a'b", "\0", "no\u0301rth")
 BORN = (None, datetime.date(1, 1, 1), datetime.date(9999, 12, 31), datetime.date(2020, 2, 29))
@@ -117,12 +117,12 @@ def any_row(person: int, dice: random.Random) -> Row:
 
 def any_rows(person: int, dice: random.Random) -> Person:
     """One person: ordinary, poisoned, the same row many times, or at one bound in as many groups as there are."""
-    kind = dice.random()
-    if kind < 0.3:
+    kind = kind_of(person, dice)
+    if kind == "ordinary":
         rows = [_ordinary(person, dice) for _ in range(dice.choice([1, 1, 2]))]
-    elif kind < 0.6:
-        rows = [any_row(person, dice) for _ in range(dice.choice([0, 1, 2, 12]))]
-    elif kind < 0.7:
+    elif kind == "poisoned":
+        rows = [{**_ordinary(person, dice), **_some(any_row(person, dice), dice)} for _ in range(dice.choice([0, 1, 2, 12]))]
+    elif kind == "repeated":
         rows = [any_row(person, dice)] * 9
     else:
         most = {"age": dice.choice([121, -61]), "wage": dice.choice([1e9, -1e9, 50.0])}
@@ -131,6 +131,11 @@ def any_rows(person: int, dice: random.Random) -> Person:
             {**any_row(person, dice), **most, "region": r, "town": t} for r, t in places for _ in range(dice.choice([1, 5]))
         ]
     return {"t": rows}
+
+
+def _some(row: Row, dice: random.Random) -> Row:
+    """Half of the values: one that is bad often counts only where the others are not."""
+    return {name: value for name, value in row.items() if dice.random() < 0.5}
 
 
 def _ordinary(person: int, dice: random.Random) -> Row:
@@ -158,4 +163,4 @@ def people(dice: random.Random) -> World:
     def catalog(tables: Mapping[str, Any]) -> dt.Catalog:
         return poisoned.catalog(tables, declared)
 
-    return World("a survey", catalog, schemas, nobody, survey.any_person, Maker)
+    return World("a survey", catalog, schemas, nobody, survey.any_person, Survey)
