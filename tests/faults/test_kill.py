@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from faults.programs import program
 from faults.steps import EXPECTED, in_order
 from journey.paid import people, write
 
 # (store, how often through all boundaries, random instants): how many deaths that must be at least.
 SHORT = {("sqlite", 2, 30): 120, ("postgres", 1, 50): 85}
-LONG = {("sqlite", 2, 60): 150, ("postgres", 2, 60): 140}
+LONG = {("sqlite", 2, 60): 150, ("postgres", 3, 60): 150}
 LONG_SEEDS = tuple(range(1, 8))
 
 Mortal = Callable[..., dict[str, Any]]
@@ -35,15 +33,6 @@ def mortal(tmp_path: Path, request: pytest.FixtureRequest) -> Mortal:
         return program("mortal.py", json.dumps(case))
 
     return run
-
-
-def program(name: str, *words: str) -> dict[str, Any]:
-    """What a program beside this file says: it forks, so it must not have the threads that run tests."""
-    command = [sys.executable, "-W", "error", str(Path(__file__).with_name(name)), *words]
-    paths = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=paths)
-    assert (done.returncode, done.stderr) == (0, "")
-    return dict(json.loads(done.stdout))
 
 
 def killed(mortal: Mortal, kind: str, boundaries: int, instants: int, least: int, seed: int) -> None:
