@@ -1,13 +1,15 @@
 # Two commands are enough on a machine that has only Python, pip, git and make:
 #   make demo    a virtual environment, the package in it, and the main job on made-up data
 #   make test    the same plus what the tests need, then every check there is
+# make audit replays 100,000 generated pairs of neighbouring tables through our own path (PAIRS=...).
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 JOBS   ?= 2
+PAIRS  ?= 100000
 
-.PHONY: demo test test-long check bench clean
+.PHONY: demo test test-long check bench audit clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/dither demo
@@ -28,6 +30,9 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/accounting.py
 	$(BIN)/python benchmarks/ledger.py
+
+audit: $(VENV)/.installed-dev
+	$(BIN)/python -m dither.audit.own --pairs $(PAIRS) --jobs $(JOBS)
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dither needs Python 3.11 or newer: make PYTHON=python3.12 ...")'

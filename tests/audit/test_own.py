@@ -1,0 +1,209 @@
+"""Our own path under replay: 2,000 neighbouring pairs pass here (`make audit` takes 100,000), and planted bugs are found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dither import curator as curating
+from dither.audit import NOT_FOUND, VIOLATES
+from dither.audit.own import replay
+from dither.audit.own.cases import Case, judge, people, question
+from dither.audit.own.compare import leaks, moves
+from dither.audit.own.frozen import patched
+from dither.audit.own.questions import Parts
+from dither.audit.own.room import Room
+from dither.audit.own.watch import Seen, looser
+from dither.audit.own.worlds import small, world
+from dither.engines import duckdb_cells
+from dither.mechanisms import L1, PerCoordinate
+from dither.planning.bounding import Bounding
+
+BLOCKS, EACH = 4, 500
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_two_thousand_pairs_of_neighbours_show_no_more_than_was_priced(block: int) -> None:
+    verdict = replay(pairs=EACH, seed=2026 + block)
+    done = verdict.evidence
+    assert verdict.outcome == NOT_FOUND, done["counterexample"]
+    assert done["pairs"] >= EACH
+    assert done["pairs whose integers differ"] > EACH / 4
+    assert done["questions answered"] > 0.8 * done["questions"]
+    assert verdict.epsilon == 1, "some pair uses all that was priced, so less would have been noticed"
+
+
+def test_two_processes_do_the_same_rooms() -> None:
+    verdict = replay(pairs=60, seed=9, jobs=2)
+    assert verdict.outcome == NOT_FOUND
+    assert verdict.evidence["pairs"] >= 60
+
+
+# --- planted bugs -----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def a_sensitivity_halved() -> Iterator[None]:
+    true = Bounding.l1
+
+    def half(bounding: Bounding, row: int, cells: int, signed: bool) -> Any:
+        norm = true(bounding, row, cells, signed)
+        return (
+            PerCoordinate(norm.count, Fraction(norm.each, 2)) if isinstance(norm, PerCoordinate) else L1(norm.total(None) / 2)
+        )
+
+    with patched(Bounding, "l1", half):
+        yield
+
+
+@contextmanager
+def a_nan_kept() -> Iterator[None]:
+    """A clamp of plain comparisons: what is not a number is neither below nor above, and stays."""
+
+    def clipped(x: str, low: str, high: str, above: str) -> str:
+        return f"(CASE WHEN {x} < {low} THEN {low} WHEN {above} AND {x} > {high} THEN {high} ELSE {x} END)"
+
+    with patched(duckdb_cells, "_clipped", clipped):
+        yield
+
+
+@contextmanager
+def a_number_past_the_noise() -> Iterator[None]:
+    release = vars(curating)["release"]
+
+    def exact(plan: Any, groups: Any) -> Any:
+        noisy = release(plan, groups)
+        return replace(noisy, cells=tuple(np.asarray(cells) + len(groups) for cells in noisy.cells))
+
+    with patched(curating, "release", exact):
+        yield
+
+
+PLANTED: dict[str, tuple[Callable[[], AbstractContextManager[None]], str]] = {
+    "a sensitivity halved": (a_sensitivity_halved, "priced"),
+    "a NaN kept": (a_nan_kept, "EngineError"),
+    "a number past the noise": (a_number_past_the_noise, "ledger"),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_bug_is_found_and_made_small(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    plant, words = PLANTED[name]
+    with plant():
+        verdict = replay(pairs=2000, seed=4)
+    assert verdict.outcome == VIOLATES
+    shown = str(verdict.evidence["counterexample"])
+    with capsys.disabled():
+        print(f"\n{name}: found among {verdict.evidence['pairs']} pairs\n{shown}")
+    asked, rows = shown.splitlines()[0], [line for line in shown.splitlines() if line.startswith(("both", "only"))]
+    assert len(rows) <= 4
+    assert len(asked) < 100
+    assert words in shown + verdict.event
+
+
+def test_that_the_halved_sensitivity_is_the_only_thing_wrong_there() -> None:
+    """The very room in which it is found, without the bug."""
+    with a_sensitivity_halved():
+        found = replay(pairs=2000, seed=4).evidence
+    assert replay(pairs=found["pairs"], seed=4).outcome == NOT_FOUND
+
+
+def test_an_engine_that_bounds_less_than_was_priced_is_found() -> None:
+    verdict = replay(pairs=2000, seed=3, change=looser(rows=2))
+    assert verdict.outcome == VIOLATES
+    assert verdict.epsilon > 1
+
+
+# --- what it is made of -----------------------------------------------------------------------------------------
+
+
+def made(seed: int) -> tuple[Case, random.Random]:
+    dice = random.Random(seed)
+    here = world(dice)
+    always, perhaps = people(here, dice)
+    with Room(here, (*perhaps, *always)) as room:
+        asked, price = question(room, dice)
+    return Case(here, always, perhaps, asked, price), dice
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_exchanged_tables_answer_as_if_they_had_been_opened(seed: int) -> None:
+    case, dice = made(seed)
+    some = [0, 2, len(case.perhaps)][: 2 + bool(case.always)]
+    with Room(case.world, case.everyone) as room:
+        room.put(some, dice)
+        exchanged = room.ask(str(case.question), case.price)
+    with Room(case.world, [case.everyone[i] for i in some]) as opened:
+        straight = opened.ask(str(case.question), case.price)
+        sizes = {name: opened.rows(name) for name in opened.world.schemas}
+    assert exchanged.status == straight.status
+    assert judge(straight, exchanged, alike=True) is None
+    with Room(case.world, case.everyone) as room:
+        room.put(some, dice)
+        assert {name: room.rows(name) for name in room.world.schemas} == sizes
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_neighbours_differ_in_one_person(seed: int) -> None:
+    case, _ = made(seed)
+    pairs = list(case.neighbours())
+    assert len(pairs) >= 30
+    for one, two in pairs:
+        assert (len(one - two), len(two - one)) in ([(1, 1)] if case.world.replace else [(0, 1), (1, 0)])
+
+
+def asked(text: str = "SELECT region AS k, SUM(wage) AS a0 FROM t GROUP BY k") -> Seen:
+    here = next(each for each in (small(random.Random(seed)) for seed in range(99)) if not each.replace)
+    with Room(here, [here.person(number, random.Random(1)) for number in range(3)]) as room:
+        return room.ask(text, (1, 0))
+
+
+CHANGED: dict[str, Callable[[Seen], Seen]] = {
+    "status": lambda seen: replace(seen, status="refused"),
+    "plan": lambda seen: replace(seen, plan=None),
+    "charge": lambda seen: replace(seen, charge=replace(seen.charge, epsilon=Fraction(2))),
+    "ledger": lambda seen: replace(seen, entries=seen.entries[:1]),
+    "noise": lambda seen: replace(seen, trace=replace(seen.trace, noise=[one + 1 for one in seen.trace.noise])),
+    "what is drawn": lambda seen: replace(seen, trace=replace(seen.trace, astray=True)),
+    "rows": lambda seen: replace(seen, answer=_with_rows(seen, [(None, None)])),
+}
+
+
+def _with_rows(seen: Seen, rows: Any) -> Any:
+    assert seen.answer is not None
+    return replace(seen.answer, table=replace(seen.answer.table, rows=tuple(rows)))
+
+
+def test_nothing_differs_from_itself() -> None:
+    seen = asked()
+    assert seen.status == "answered"
+    assert [body["kind"] for body in seen.entries] == ["reserved/1", "committed/1"]
+    assert leaks(seen, seen) == []
+    assert not any(move.by for move in moves(seen, seen))
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_that_each_difference_would_be_seen(what: str) -> None:
+    seen = asked()
+    assert what in leaks(seen, CHANGED[what](seen))
+
+
+def test_that_an_order_of_rows_would_be_seen() -> None:
+    seen = asked()
+    assert judge(seen, replace(seen, groups=seen.groups[1:]), alike=True) is not None
+    assert judge(seen, replace(seen, groups=seen.groups[::-1]), alike=True) is None
+
+
+def test_a_question_gets_shorter_and_stays_sql() -> None:
+    long = Parts("region", ("COUNT(*) AS a0", "SUM(wage) AS a1"), "t", "age > 3", "k", " HAVING a0 > 1", " LIMIT 3")
+    shorter = list(map(str, long.simpler()))
+    assert all(len(text) < len(str(long)) for text in shorter)
+    assert "SELECT region AS k, COUNT(*) AS a0 FROM t WHERE age > 3 GROUP BY k" in shorter
+    assert "SELECT COUNT(*) AS a0, SUM(wage) AS a1 FROM t WHERE age > 3" in shorter
