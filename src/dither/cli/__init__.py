@@ -3,20 +3,21 @@
     init, check, suggest      curating.py     declare the data, and make the ledger
     quote, ask                asking.py       what would it cost; the answer
     budget, history, verify   books.py        what was spent, by whom, and is it true
+    audit                     auditing.py     is a promise kept, ours or anyone's
     explain, demo             telling.py      what an epsilon means; the whole story on made-up data
 
-May import: the public names of dither, `curator`, `ledger` (the books need no data), `plots`, `demo`. The law it keeps:
-data goes to stdout and nothing else does; every error is a text and an exit code, never a traceback. A command imports what
-it uses when it runs, because `dither --help` should not wait for a database.
+May import: the public names of dither, `curator`, `ledger` (the books need no data), `audit`, `plots`, `demo`. The law it
+keeps: data goes to stdout and nothing else does; every error is a text and an exit code, never a traceback. A command imports
+what it uses when it runs, because `dither --help` should not wait for a database.
 """
 
 from __future__ import annotations
 
-from dither.cli import asking, books, curating, telling
+from dither.cli import asking, auditing, books, curating, telling
 from dither.cli.app import app
 from dither.cli.screen import speak_utf8
 
-__all__ = ["app", "asking", "books", "curating", "main", "telling"]
+__all__ = ["app", "asking", "auditing", "books", "curating", "main", "telling"]
 
 
 def main() -> None:

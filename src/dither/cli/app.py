@@ -49,7 +49,8 @@ _CODES: tuple[tuple[type[DitherError], int], ...] = (
 )
 
 
-_ORDER = ("init", "check", "suggest", "quote", "ask", "budget", "history", "verify", "explain", "demo")  # of a curator's day
+# In the order of a curator's day.
+_ORDER = ("init", "check", "suggest", "quote", "ask", "budget", "history", "verify", "explain", "audit", "demo")
 
 
 class Commands(TyperGroup):
