@@ -1,0 +1,89 @@
+"""What no noise covers: facts and numbers that are the same whatever the noise, and differ between D and D′.
+
+Such a thing tells D from D′ with certainty, so no epsilon holds. It is looked for with ordinary noise, none, much upwards,
+much downwards, and confirmed with wild noise of up to 60 scales, each value on its own: what depends on noise at all, and
+be it with a probability that no sampling would see, gives itself away. Draws of unknown law cannot be made wild; where a run
+has such, the runs are counted and the figure is the Clopper-Pearson bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dither.audit.adapters import Tape
+from dither.audit.adapters.tape import RAW, UNSEEN
+from dither.audit.observed import Seen, Side
+
+MODES = ("random", "zero", "high", "low")
+WILD = 40
+COUNTED = 600
+ALPHA = 1e-9  # error of a counted figure
+_FIRST = ("outcome", "message", "shape", "holes", "words", "warnings")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A difference: its kind (kept while it is made smaller), what it is, and the epsilon it shows at least."""
+
+    kind: str
+    event: str
+    epsilon: float
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The four first runs on each side, under the same noise."""
+
+    one: tuple[Seen, ...]
+    two: tuple[Seen, ...]
+
+    def draws(self, *kinds: str) -> bool:
+        return any(draw.kind in kinds for seen in (*self.one, *self.two) for draw in seen.draws)
+
+
+def first_runs(one: Side, two: Side, seed: int) -> Runs:
+    return Runs(*(tuple(side.run(Tape(seed + place, mode)) for place, mode in enumerate(MODES)) for side in (one, two)))
+
+
+def uncovered(one: Side, two: Side, runs: Runs, seed: int, delta: float) -> Found | None:
+    """The first steady difference, if there is one."""
+    if runs.draws(UNSEEN) or not list(_steady(runs)):
+        return None
+    unknown = runs.draws(RAW)
+    more = [
+        Tape(seed + len(MODES) + turn, "random" if unknown and turn % 2 else "wild")
+        for turn in range(COUNTED if unknown else WILD)
+    ]
+    again = [[side.run(Tape(tape.seed, tape.mode)) for tape in more] for side in (one, two)]
+    runs = Runs((*runs.one, *again[0]), (*runs.two, *again[1]))
+    found = next(_steady(runs), None)
+    if found is None or runs.draws(UNSEEN):
+        return None
+    if not (unknown or runs.draws(RAW)):
+        return Found(found.kind, found.event, math.inf)
+    least = ALPHA ** (1 / COUNTED)  # Clopper-Pearson: all of them on one side, none on the other
+    if least <= delta:
+        return None
+    return Found(found.kind, found.event, math.log((least - delta) / (1 - least)), 1 - 2 * ALPHA)
+
+
+def _steady(runs: Runs) -> Iterator[Found]:
+    """Items that are constant on one side and never have that value on the other."""
+    one, two = [seen.all for seen in runs.one], [seen.all for seen in runs.two]
+    names = dict.fromkeys((*_FIRST, *(name for seen in (one[0], two[0]) for name in seen)))
+    for name in names:
+        left, right = {seen.get(name) for seen in one}, {seen.get(name) for seen in two}
+        if left.isdisjoint(right) and 1 in (len(left), len(right)):
+            if None in left | right and name not in _FIRST:
+                continue  # a path that is missing: the shape or the holes tell it better
+            yield Found(name, f"{name}: {_told(left)} on D, {_told(right)} on D′, whatever the noise", math.inf)
+
+
+def _told(values: set[str | None]) -> str:
+    if len(values) > 1:
+        return "other values"
+    text = str(next(iter(values)))
+    return repr(text if len(text) <= 160 else f"{text[:150]}… ({len(text)} characters)")
