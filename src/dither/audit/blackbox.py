@@ -223,7 +223,7 @@ def _count(search: _Search, chosen: dict[int, list[Candidate]], size: int) -> No
 
 
 def _counts(search: _Search, place: int, events: list[Candidate], size: int) -> list[list[int]]:
-    counts = [[0, 0] for _ in events]
+    counts, begin = [[0, 0] for _ in events], search.clock()
     for side, data in enumerate(search.target.pairs[place]):
         for start in range(0, size, _CHUNK):
             outputs = search.draw(data, min(_CHUNK, size - start))
@@ -231,6 +231,7 @@ def _counts(search: _Search, place: int, events: list[Candidate], size: int) -> 
                 count[side] += int(event.mask(outputs).sum())
             if start == 0:
                 search.pools[place][side].append(outputs)
+    search.rate = (search.clock() - begin) / (2 * size)  # counting the events takes its time too
     return counts
 
 
