@@ -79,3 +79,26 @@ def test_no_rows_are_silently_left_out() -> None:
 def test_a_bound_that_leaves_rows_out_is_told() -> None:
     survey = watched(catalog({"u": [1, 1, 1], "x": [1, 2, 3]}, {"x": dt.between(0, 10)}, max_rows=2))
     assert "2 rows" in str(survey.quote("SELECT SUM(x) AS s FROM t", epsilon=1))
+
+
+BLAMED = {
+    "SELECT SUM(x) AS s FROM t WHERE y > 1": ("y", "no usable column y"),
+    "SELECT SUM(z) AS s FROM t": ("z", "no bounds"),
+    "SELECT COUNT(*) AS n FROM persons": ("persons", "no table"),
+    "SELECT x, COUNT(*) FROM t": ("x", "GROUP BY"),
+    "SELECT COUNT(*) AS n FROM t WHERE x > 'a'": ("x > 'a'", "mixes a whole number and text"),
+}
+
+
+@pytest.mark.parametrize("question", BLAMED)
+def test_an_error_names_what_is_wrong_where_it_stands(question: str) -> None:
+    """The marks under the question stand under the culprit, and the words say what is wrong with it."""
+    held = catalog({"u": [1], "x": [1], "z": [1]}, {"x": dt.between(0, 10), "z": dt.column()}, max_rows=1)
+    with pytest.raises(dt.QueryError) as refusal:
+        watched(held).ask(question, epsilon=1)
+    lines = str(refusal.value).splitlines()
+    place = next(i for i, line in enumerate(lines) if question in line)
+    start, end = lines[place + 1].index("^"), lines[place + 1].rindex("^") + 1
+    culprit, words = BLAMED[question]
+    assert culprit in lines[place][start:end]
+    assert words in str(refusal.value)

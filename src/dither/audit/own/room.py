@@ -15,6 +15,8 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+import pyarrow as pa  # type: ignore[import-untyped]
+
 import dither as dt
 from dither import curator as curating
 from dither.audit.own.frozen import Trace, patched
@@ -76,7 +78,7 @@ class Room:
                 continue
             rows = [*ranges[0], *(row for person in there for row in ranges[person + 1])]
             dice.shuffle(rows)
-            connection.register(f"frame {self._numbers[name]}", self._pools[name].take(rows))
+            connection.register(f"frame {self._numbers[name]}", self._pools[name].take(pa.array(rows, pa.int64())))
             self._in[name] = there
 
     def rows(self, table: str) -> int:
