@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, NoReturn
 
@@ -42,6 +43,7 @@ __all__ = ["Declaration", "Entry", "Head", "Kept", "Ledger", "Receipt", "Request
 
 BACKWARDS = timedelta(minutes=5)  # a clock that is set back by more than this is not believed
 SPENT = "the price of the question"
+SHARED = "nothing, except perhaps in the quota of whoever had not seen this answer"
 UNSURE = "the price of the question, unless it was still given back: see `dither history`"
 
 
@@ -53,6 +55,16 @@ class Standing(NamedTuple):
     rule: str | None
     entries: int
     head: Head
+
+
+@contextmanager
+def _saying(charged: str, unsure: str = "") -> Iterator[None]:
+    """What an error of the store means here; `unsure` where the store cannot tell whether it has written."""
+    try:
+        yield
+    except LedgerError as error:
+        says = unsure if unsure and error.charged != "nothing" else charged
+        raise LedgerError(error.what, where=error.where, fix=error.fix, charged=says) from None
 
 
 def utc() -> datetime:
@@ -93,7 +105,7 @@ class Ledger:
         wanted = Terms.of(declaration).text()
         if self._store.get("catalog") == wanted:
             return
-        with self._store.transaction("head", "caps", "catalog", "history") as inside:
+        with _saying("nothing"), self._store.transaction("head", "caps", "catalog", "history") as inside:
             head, kept = self._head(inside), inside.get("caps")
             if inside.get("catalog") == wanted:
                 return
@@ -144,13 +156,10 @@ class Ledger:
             receipts.append(issue(self._signing(), self._identity.ledger, reservation.entry, reservation.hash, *place))
             return receipts[-1].signature
 
-        try:
-            with self._store.transaction("head") as inside:
-                head = self._head(inside)
-                head, _ = self._add(inside, head, self._time(head, strict=False), record, sign)
-                inside.put("head", head.text())
-        except LedgerError as error:
-            raise LedgerError(error.what, where=error.where, fix=error.fix, charged=SPENT) from None
+        with _saying(SPENT), self._store.transaction("head") as inside:
+            head = self._head(inside)
+            head, _ = self._add(inside, head, self._time(head, strict=False), record, sign)
+            inside.put("head", head.text())
         self._saw(head)
         return receipts[-1]
 
@@ -159,16 +168,12 @@ class Ledger:
         secret = reservation.settle(self._identity.ledger, cancel=True)
         record = Cancelled(reservation.number, reservation.hash, secret)
         analyst = f"analyst:{reservation.request.analyst}"
-        try:
-            with self._store.transaction("head", "total", analyst) as inside:
-                head = self._head(inside)
-                head, _ = self._add(inside, head, self._time(head, strict=False), record)
-                inside.put("head", head.text())
-                for key in ("total", analyst):
-                    inside.put(key, state.sums_text(state.sums(inside.get(key)).minus(reservation.request.charge)))
-        except LedgerError as error:
-            charged = SPENT if error.charged == "nothing" else UNSURE
-            raise LedgerError(error.what, where=error.where, fix=error.fix, charged=charged) from None
+        with _saying(SPENT, UNSURE), self._store.transaction("head", "total", analyst) as inside:
+            head = self._head(inside)
+            head, _ = self._add(inside, head, self._time(head, strict=False), record)
+            inside.put("head", head.text())
+            for key in ("total", analyst):
+                inside.put(key, state.sums_text(state.sums(inside.get(key)).minus(reservation.request.charge)))
         self._saw(head)
 
     # --- reading ------------------------------------------------------------------------------------------------
@@ -199,7 +204,7 @@ class Ledger:
     def _replay(self, request: Request, row: Row) -> Kept:
         reserved, asked, payload, receipt = stored_answer(self._store, self._identity, row)
         analyst, charged = f"analyst:{request.analyst}", False
-        with self._store.transaction("head", "caps", "catalog", analyst) as inside:
+        with _saying("nothing", SHARED), self._store.transaction("head", "caps", "catalog", analyst) as inside:
             head = self._head(inside)
             terms, caps = self._terms(inside, request, asked.loss)
             paid = reserved.number if asked.analyst == request.analyst else None
