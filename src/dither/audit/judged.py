@@ -10,7 +10,7 @@ from itertools import pairwise
 from dither.audit.adapters import Tape
 from dither.audit.adapters.tape import ADDITIVE, GAUSSIAN, UNSEEN
 from dither.audit.losses import Move, delta_at, largest
-from dither.audit.observed import Seen, Side
+from dither.audit.observed import NO_END, Seen, Side
 from dither.audit.shifts import Group, Match, Point, Reach, cells_of, choices, match, reach
 from dither.audit.steady import Found, first_runs, uncovered
 
@@ -36,6 +36,9 @@ def judge(one: Side, two: Side, epsilon: float, delta: float, seed: int, beyond:
     if runs.draws(UNSEEN):
         names = {draw.name for seen in (*runs.one, *runs.two) for draw in seen.draws if draw.kind == UNSEEN}
         result.notes.append(f"draws that cannot be set: {', '.join(sorted(names))}")
+        return result
+    if any(seen.facts["outcome"] == NO_END for seen in (*runs.one, *runs.two)):
+        result.notes.append("a run asks for noise without end when its noise is set")
         return result
     for side, seen in ((one, runs.one[0]), (two, runs.two[0])):
         if side.run(Tape(seed)).all != seen.all:

@@ -23,6 +23,7 @@ from dither.audit.adapters.tape import TooManyDrawsError
 
 _MOST = 400  # values of an output that are looked at one by one
 _TEXT = 400
+NO_END = "no end"
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Side:
             try:
                 facts, found = read(self.adapter.run(self.function, self.data(), tape))
             except TooManyDrawsError as error:
-                facts, found = {"outcome": "no end", "message": str(error)}, {}
+                facts, found = {"outcome": NO_END, "message": str(error)}, {}
             except Exception as error:
                 facts, found = {"outcome": f"raises {type(error).__name__}", "message": str(error)[:_TEXT]}, {}
         facts["warnings"] = "; ".join(sorted({f"{one.category.__name__}: {one.message}"[:_TEXT] for one in heard}))

@@ -85,10 +85,16 @@ class Records:
     poisoned: bool = True
 
     def pair(self, dice: random.Random) -> Pair:
-        both = tuple(self._unit(dice, place, False) for place in range(dice.choice((0, 1, 2, 3, 5, self.units))))
-        kinds = ("ordinary", "poison", "heavy", "double", "moved") if self.poisoned else ("ordinary", "double", "moved")
+        size = dice.choice((0, 1, 2, 3, 5, self.units))
+        both = tuple(self._unit(dice, place, self.poisoned and dice.random() < 0.05) for place in range(size))
+        kinds = (
+            ("ordinary", "poison", "heavy", "double", "moved", "crowd") if self.poisoned else ("ordinary", "double", "moved")
+        )
         how = dice.choice([kind for kind in kinds if kind != "heavy" or self.unit])
         extra = both[0] if how == "double" and both and not self.unit else self._unit(dice, len(both), how == "poison")
+        if how == "crowd":  # several of one poisoned kind: sums that overflow, wrap or saturate
+            extra = self._unit(dice, len(both), True)
+            both = tuple(extra if dice.random() < 0.5 else unit for unit in both) if not self.unit else both
         if how == "heavy":
             extra = tuple(record for _ in range(self.heavy) for record in self._unit(dice, len(both), False))
         other = self._unit(dice, len(both), False) if self.neighbours == REPLACE else None

@@ -178,11 +178,19 @@ def _by_hypothesis(session: _Session, strategy: Any, examples: int) -> Result:
     hypothesis = sys.modules["hypothesis"]
     errors = hypothesis.errors.NoSuchExample
 
+    known: set[str] = set()
+    ends: list[int] = []
+
     def broken(pair: tuple[Any, Any]) -> bool:
-        if session.tried and session.late():
+        if repr(pair) in known:
+            return True  # said once, said always: hypothesis asks again at the end
+        if session.tried and (session.late() or (ends and session.tried > ends[0])):
             return False
         result = session.judge(lambda: copy.deepcopy(pair), session.largest if session.largest < session.claim[0] else 0.0)
         session.learn(result, lambda: pair)
+        if result.found is not None:
+            known.add(repr(pair))
+            ends.append(session.tried + PATIENCE // 4)
         return result.found is not None
 
     settings = hypothesis.settings(

@@ -134,7 +134,7 @@ def _groups(slopes: dict[str, dict[Cell, float]], blurred: dict[str, str]) -> tu
         order = tuple(sorted(cells))
         matrix = np.array([[slopes[path].get(cell, 0.0) for cell in order] for path in sorted(paths)])
         why = next((f"output{path}: {blurred[path]}" for path in sorted(paths) if path in blurred), "")
-        if not why and (len(paths) < len(order) or np.linalg.matrix_rank(matrix) < len(order)):
+        if not why and len(_pivots(matrix)) < len(order):
             why = f"output{sorted(paths)[0]}: {len(order)} draws behind {len(paths)} numbers"
         if why:
             hidden.append(why)
@@ -238,6 +238,8 @@ def _moves(group: Group, other: Group, here: Any, there: Any, noise: Mapping[Cel
 
 def _pivots(matrix: NDArray[np.float64]) -> list[int]:
     """As many rows as there are columns, each independent of those before it."""
+    if matrix.shape[1] == 1:
+        return [int(abs(matrix[:, 0]).argmax())]
     chosen: list[int] = []
     for place in range(len(matrix)):
         if np.linalg.matrix_rank(matrix[[*chosen, place]]) > len(chosen):
