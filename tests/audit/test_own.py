@@ -207,3 +207,18 @@ def test_a_question_gets_shorter_and_stays_sql() -> None:
     assert all(len(text) < len(str(long)) for text in shorter)
     assert "SELECT region AS k, COUNT(*) AS a0 FROM t WHERE age > 3 GROUP BY k" in shorter
     assert "SELECT COUNT(*) AS a0, SUM(wage) AS a1 FROM t WHERE age > 3" in shorter
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_a_traceback_is_a_finding_even_if_every_table_gives_it(always: bool) -> None:
+    release = vars(curating)["release"]
+
+    def crash(plan: Any, groups: Any) -> Any:
+        if always or len(groups) > 1:
+            raise KeyError("of somebody")
+        return release(plan, groups)
+
+    with patched(curating, "release", crash):
+        verdict = replay(pairs=3000, seed=2)
+    assert verdict.outcome == VIOLATES
+    assert "crashed, KeyError" in verdict.evidence["counterexample"]

@@ -16,7 +16,7 @@ from typing import Any
 
 from dither.audit.own.compare import Moved, leaks, moves
 from dither.audit.own.questions import Parts
-from dither.audit.own.room import Room
+from dither.audit.own.room import CRASHED, Room
 from dither.audit.own.survey import Person
 from dither.audit.own.watch import Seen
 from dither.audit.own.worlds import World
@@ -24,7 +24,7 @@ from dither.audit.own.worlds import World
 Table = frozenset[int]
 PRICES: tuple[tuple[Any, Any], ...] = ((1, "1e-6"), (2, "1e-6"), ("1/10", "1e-9"), (1, 0), (8, "1e-9"), (1, None))
 REFUSED: tuple[tuple[Any, Any], ...] = ((10**9, 0), (0, 0), (-1, 0), (float("nan"), 0), (1, 2), ("1e-400", 0))
-FAILED = "EngineError"  # no row may make the engine fail: what would fail on any rows is refused before
+FAILED = ("EngineError", CRASHED)  # no row may make the engine fail: what would fail on any rows is refused before
 LEGAL = 40  # so many questions are made up at most until one is legal
 
 
@@ -123,7 +123,7 @@ def _asked(room: Room, case: Case, dice: random.Random, seen: dict[Table, Seen])
     return None
 
 
-def _failing(room: Room, case: Case, dice: random.Random) -> Finding | None:
+def _failing(room: Room, case: Case, dice: random.Random) -> Finding:
     """The rows that are always there make the engine fail: whose are they? One person after the other comes in."""
     before: Seen | None = None
     for number, person in enumerate([{}, *case.everyone]):
@@ -133,7 +133,9 @@ def _failing(room: Room, case: Case, dice: random.Random) -> Finding | None:
             alone = replace(case, always=case.everyone[: number - 1], perhaps=(person, {}))
             return Finding(alone, (frozenset({1}), frozenset({0})), ("status",), float("inf"), tuple(_ends(before, now)))
         before = now
-    return None
+    nobody = frozenset[int]()
+    words = ("it fails whatever the rows are",)
+    return Finding(replace(case, always=()), (nobody, nobody), words, float("inf"), (now.status,))
 
 
 Judged = tuple[tuple[str, ...], float, tuple[str, ...]]  # what differs, as a share of the price, and in figures

@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,9 @@ from dither.audit.own.worlds import World
 from dither.engines.duckdb import DuckDB
 from dither.engines.frames import readable
 from dither.engines.sources import open_catalog
+from dither.planning.choose import Price
 
+CRASHED = "crashed"
 STEPS = ("_plan", "_prepare", "_request")
 
 
@@ -95,7 +98,11 @@ class Room:
             stack.enter_context(patched(curating, "resolved", self._remembered("resolved", vars(curating)["resolved"])))
             for name in STEPS:
                 stack.enter_context(patched(self.curator, name, self._remembered(name, getattr(self.curator, name))))
-            return see(self.curator, question, *price, like=like)
+            try:
+                return see(self.curator, question, *price, like=like)
+            except Exception as error:  # not one of ours: an analyst would see a traceback
+                words = f"{CRASHED}, {type(error).__name__}: {error}"
+                return Seen(words, None, [], None, Price(Fraction(0), Fraction(0)))
 
     def _remembered(self, name: str, step: Any) -> Any:
         def once(*arguments: Any) -> Any:
