@@ -63,7 +63,7 @@ def audit(
         found.append(verdict)
         if tell is not None:
             tell(verdict)
-    extra = _measured(asked, progress)
+    extra = _measured(asked, limit, progress)
     progress("done", 1.0)
     seconds = time.monotonic() - begun
     return Report(asked.target, tuple(found), asked.command(), asked.seed, started, seconds, open_ends, extra)
@@ -80,5 +80,8 @@ def _runs(asked: Asked, limit: float, progress: Progress) -> tuple[Iterator[Verd
     return foreign.verdicts(target, limit, progress), foreign.not_checked(target)
 
 
-def _measured(asked: Asked, progress: Progress) -> Mapping[str, Any]:
-    return {}
+def _measured(asked: Asked, limit: float, progress: Progress) -> Mapping[str, Any]:
+    if asked.target != OURS:
+        return {}
+    progress("what run times tell", 0.95)
+    return ours.timing(limit / 10, asked.seed)

@@ -24,7 +24,7 @@ from dither.audit.verdicts import PROVED, VIOLATES, Verdict
 from dither.exact import balls
 from dither.exact.law import Law, search
 from dither.exact.numbers import show
-from dither.mechanisms.base import Example, registry
+from dither.mechanisms.base import Example, Mechanism, registry
 from dither.mechanisms.norms import L1, L2, PerCoordinate
 from dither.privacy.losses import Approx, Loss, Pure
 from dither.privacy.verify import verify
@@ -38,9 +38,14 @@ _POINTS = 12
 Progress = Callable[[float], None]
 
 
+def kinds() -> tuple[type[Mechanism], ...]:
+    """Every mechanism of ours; others may be registered beside them."""
+    return tuple(kind for kind in registry() if kind.__module__.startswith("dither."))
+
+
 def registered() -> tuple[Example, ...]:
     """Every example of every mechanism of ours."""
-    return tuple(one for kind in registry() if kind.__module__.startswith("dither.") for one in kind.examples())
+    return tuple(one for kind in kinds() for one in kind.examples())
 
 
 def over_registry(progress: Progress = lambda share: None) -> Iterator[Verdict]:

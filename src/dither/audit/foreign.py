@@ -127,7 +127,7 @@ def verdicts(target: Foreign, seconds: float, progress: Progress) -> Iterator[Ve
     spent = min(found.seconds, share)
     again = found.outcome == VIOLATES
     outside = Target(target.name, target.run, target.epsilon, target.delta, target.pairs())
-    yield attack(outside, seconds=max(1.0, (seconds - spent) / (4 if again else 1)))
+    yield attack(outside, seconds=max(0.5, (seconds - spent) / (4 if again else 1)))
 
 
 def not_checked(target: Foreign) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from dither.audit.verdicts import NOT_FOUND, PROVED, VIOLATES, Verdict
 
 _LONGEST = 600
 _MARK = {PROVED: "proved", VIOLATES: "violated", NOT_FOUND: "nothing found"}
-_HIDDEN = ("samples", "law", "column", "says", "relies on", "counterexample")
+_HIDDEN = ("samples", "law", "column", "says", "relies on", "counterexample", "cannot see")
 _METHODS = {
     "exact": "Exact. The law of the output is known. The largest log ratio of its probabilities between the two inputs is "
     "computed over all outputs in rational and interval arithmetic, so the verdict is a proof. Samplers are run on "
@@ -147,13 +147,17 @@ def _card(verdict: Verdict) -> str:
         facts += [("D", _code(repr(verdict.pair[0]))), ("D′", _code(repr(verdict.pair[1])))]
     if verdict.advantage is not None:
         facts.append(("membership-inference advantage", f"at least {verdict.advantage:.4f}"))
-    facts += [(escape(str(name)), _value(value)) for name, value in verdict.evidence.items() if name not in _HIDDEN]
+    facts += [(escape(str(name)), _value(value)) for name, value in verdict.evidence.items() if _telling(name, value)]
     facts.append(("time", f"{verdict.seconds:.2g} s"))
     words = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts)
     example = verdict.evidence.get("counterexample")
     shown = f"<pre>{escape(_cut(str(example), 4000))}</pre>" if example else ""
     head = f"<h3>{escape(verdict.target)} {_badge(verdict.outcome)} <small>{escape(verdict.method)}</small></h3>"
     return f'<article class="{kind}">{head}<dl>{words}</dl>{shown}{_picture(verdict)}</article>'
+
+
+def _telling(name: str, value: Any) -> bool:
+    return name not in _HIDDEN and (value or isinstance(value, (int, float)))
 
 
 def _picture(verdict: Verdict) -> str:
@@ -168,7 +172,7 @@ def _picture(verdict: Verdict) -> str:
     if shape is None:
         return ""
     axis = str(verdict.evidence.get("column") or "output")
-    told = f"{shape.sampled:,} outputs of each input; the ends are ragged by chance alone" if shape.sampled else "exact"
+    told = f"{shape.sampled:,} outputs of each; pale: what chance may add" if shape.sampled else "exact"
     title = _cut(verdict.target, 70)
     picture = drawing(shape, epsilon, delta, title=title, axis=axis)
     return f"<figure>{picture}<figcaption>How likely each output is on D and on D′ ({told}).</figcaption></figure>"
@@ -245,6 +249,8 @@ def _value(value: Any) -> str:
         return ", ".join(f"{escape(str(name))} {_value(one)}" for name, one in value.items())
     if isinstance(value, tuple) and len(value) == 2 and all(isinstance(one, int) for one in value):
         return f"{value[0]:,} of {value[1]:,}"
+    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(one, float) for one in value):
+        return f"{_number(value[0])} at {100 * value[1]:.6g} %"
     if isinstance(value, (tuple, list)):
         return ", ".join(_value(one) for one in value)
     return escape(_cut(str(value)))

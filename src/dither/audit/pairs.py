@@ -6,6 +6,7 @@ unit, taking one away and making a pair smaller are the same few lines for lists
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 import sys
@@ -211,7 +212,7 @@ class Given:
         return one, two
 
     def built(self, pair: tuple[Any, Any]) -> tuple[Any, Any]:
-        return pair
+        return copy.deepcopy(pair)  # code may change what it is given, and the next run must not see it
 
     def smaller(self, pair: tuple[Any, Any]) -> Iterator[Any]:
         return iter(())

@@ -51,7 +51,7 @@ class Report:
             return f"Violated: {len(self.violations)} of {len(self.verdicts)} checks found more than was claimed."
         proved = sum(verdict.outcome == PROVED for verdict in self.verdicts)
         rest = len(self.verdicts) - proved
-        parts = [f"{proved} proved"] * bool(proved) + [f"{rest} attacked without success"] * bool(rest)
+        parts = [f"{proved} proved"] * bool(proved) + [f"{rest} tried without finding any"] * bool(rest)
         return f"No violation found in {len(self.verdicts)} checks: {', '.join(parts)}."
 
     def to_json(self) -> str:

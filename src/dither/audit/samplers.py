@@ -14,11 +14,12 @@ from typing import Any
 
 from flint import arb
 
+from dither.audit.exact import kinds
 from dither.audit.walk import NEAR, Batch, Walked, walk
 from dither.exact.digits import Digits, Middle, Top
 from dither.exact.law import Law
 from dither.exact.laws import Categorical, Clamped, Coin, Cut, ExpCoin, Finite, Flat, Gaussian, Moved, OneSided, TwoSided
-from dither.mechanisms.base import Example, registry
+from dither.mechanisms.base import Example, Mechanism
 
 NOT_WALKED = (
     "arrays of dice with more than 512 sides, and arrays of Categorical draws: a 64-bit word modulo n",
@@ -84,11 +85,16 @@ def _digits() -> Iterator[Sampler]:
 
 
 def _mechanisms() -> Iterator[Sampler]:
-    """The release of a mechanism on its first example, as it is used, for those that draw few words."""
-    for kind in registry():
-        if kind.__module__.startswith("dither.") and kind.__name__ not in ("NoisyMax", "SparseVector"):
-            example = kind.examples()[min(2, len(kind.examples()) - 1) if kind.__name__ == "Threshold" else 0]
-            yield replace(released(example), near=_COINS) if kind.__name__ == "PermuteAndFlip" else released(example)
+    """The release of a mechanism as it is used, for those that draw few words."""
+    for kind in kinds():
+        if kind.__name__ not in ("NoisyMax", "SparseVector"):
+            one = released(telling(kind))
+            yield replace(one, near=_COINS) if kind.__name__ == "PermuteAndFlip" else one
+
+
+def telling(kind: type[Mechanism]) -> Example:
+    """The first example; of `Threshold` one in the middle of its rule, since at its ends nothing is left to chance."""
+    return kind.examples()[2 if kind.__name__ == "Threshold" else 0]
 
 
 def released(example: Example) -> Sampler:

@@ -15,11 +15,13 @@ from html import escape
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 WIDTH, HEIGHT = 560, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 30, 46
 _BINS, _FEW = 36, 40
-D, OTHER, BAND = "#1d4f91", "#c05a12", "#f3d9c3"
+D, OTHER, BAND, CHANCE = "#1d4f91", "#c05a12", "#f3d3b8", "#fbf0e6"
+_SURE = 3.5  # standard errors of a share, for the pale band around what is allowed
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def histogram(one: Sequence[float], two: Sequence[float]) -> Shape | None:
     if not len(pooled) or not all(len(side) for side in sides):
         return None
     size = min(len(side) for side in sides)
-    values = np.unique(pooled)
+    values = _filled(np.unique(pooled))
     if len(values) <= _FEW:
         shares = [[float(np.count_nonzero(side == value)) / len(side) for value in values] for side in sides]
         return Shape(tuple(values.tolist()), tuple(shares[0]), tuple(shares[1]), 0.0, size)
@@ -58,11 +60,28 @@ def histogram(one: Sequence[float], two: Sequence[float]) -> Shape | None:
     return Shape(tuple(middles.tolist()), tuple(counts[0].tolist()), tuple(counts[1].tolist()), (high - low) / _BINS, size)
 
 
+def _filled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """With the values that nobody drew between those of a grid, so that they are seen to be missing."""
+    if not 2 <= len(values) <= _FEW:
+        return values
+    gap = float(np.diff(values).min())
+    steps = (values - values[0]) / gap
+    if steps[-1] > _FEW - 1 or np.abs(steps - np.round(steps)).max() > 1e-9:
+        return values
+    every = values[0] + gap * np.arange(round(steps[-1]) + 1)
+    every[np.round(steps).astype(np.intp)] = values
+    return every
+
+
 def drawing(shape: Shape, epsilon: float, delta: float = 0.0, *, title: str, axis: str = "output") -> str:
     """One picture. Outputs of no probability stand on the bottom line."""
     x, y, floor, ceiling = _axes(shape, epsilon, delta)
     parts = [_frame(title, axis), _band(shape, epsilon, delta, x, y), _scale(floor, ceiling, y), _ticks(shape, x)]
-    parts += [_line(shape, shape.two, OTHER, x, y, "5 3"), _line(shape, shape.one, D, x, y, ""), _legend(epsilon, delta)]
+    parts += [
+        _line(shape, shape.two, OTHER, x, y, "5 3"),
+        _line(shape, shape.one, D, x, y, ""),
+        _legend(epsilon, delta, bool(shape.sampled)),
+    ]
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
 
 
@@ -104,10 +123,25 @@ def _steps(shape: Shape, values: Sequence[float], x: Place, y: Place) -> list[st
 
 
 def _band(shape: Shape, epsilon: float, delta: float, x: Place, y: Place) -> str:
+    """What is allowed around D', and around that, pale, what chance may add to samples."""
     factor = math.exp(min(epsilon, 700))
-    high = _steps(shape, [min(1.0, value * factor + delta) for value in shape.two], x, y)
-    low = _steps(shape, [max(0.0, value - delta) / factor for value in shape.two], x, y)
-    return f'<polygon points="{" ".join(high + low[::-1])}" fill="{BAND}"/>'
+    high = [min(1.0, value * factor + delta) for value in shape.two]
+    low = [max(0.0, value - delta) / factor for value in shape.two]
+    if not shape.sampled:
+        return _between(shape, low, high, BAND, x, y)
+    wide_high = [top + _chance(value, top, factor, shape.sampled) for value, top in zip(shape.two, high, strict=True)]
+    wide_low = [end - _chance(value, end, 1 / factor, shape.sampled) for value, end in zip(shape.two, low, strict=True)]
+    return _between(shape, wide_low, wide_high, CHANCE, x, y) + _between(shape, low, high, BAND, x, y)
+
+
+def _chance(share: float, edge: float, factor: float, size: int) -> float:
+    """How far a share on D may lie beyond the edge because both were counted in samples."""
+    return _SURE * math.sqrt((factor * factor * share + max(edge, 0.0)) / size + (max(factor, 1.0) / size) ** 2)
+
+
+def _between(shape: Shape, low: Sequence[float], high: Sequence[float], colour: str, x: Place, y: Place) -> str:
+    points = _steps(shape, high, x, y) + _steps(shape, low, x, y)[::-1]
+    return f'<polygon points="{" ".join(points)}" fill="{colour}"/>'
 
 
 def _line(shape: Shape, values: Sequence[float], colour: str, x: Place, y: Place, dash: str) -> str:
@@ -120,18 +154,23 @@ def _frame(title: str, axis: str) -> str:
     return (
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'
         + _text(_LEFT, 17, title, "start", 'font-weight="600" font-size="13"')
-        + _text((WIDTH + _LEFT) / 2, HEIGHT - 8, axis, "middle")
+        + _text(_LEFT, HEIGHT - 8, axis if len(axis) <= 20 else f"{axis[:19]}…", "start")
         + f'<path d="M{_LEFT} {_TOP}V{bottom}H{WIDTH - _RIGHT}" fill="none" stroke="#555"/>'
     )
 
 
 def _scale(floor: float, ceiling: float, y: Place) -> str:
     parts = []
-    for power in range(math.ceil(floor), math.floor(ceiling) + 1):
-        height = y(10.0**power)
-        parts.append(f'<path d="M{_LEFT} {height:.1f}H{WIDTH - _RIGHT}" stroke="#e4e4e4"/>')
-        label = {0: "100 %", -1: "10 %", -2: "1 %", -3: "0.1 %"}.get(power, f"1e{power}")
-        parts.append(_text(_LEFT - 6, height + 4, label, "end"))
+    finer = (1, 2, 5) if ceiling - floor < 2 else (1,)
+    for power in range(math.floor(floor), math.floor(ceiling) + 1):
+        for times in finer:
+            value = times * 10.0**power
+            if not floor <= math.log10(value) <= ceiling:
+                continue
+            height = y(value)
+            parts.append(f'<path d="M{_LEFT} {height:.1f}H{WIDTH - _RIGHT}" stroke="#e4e4e4"/>')
+            label = f"{100 * value:.3g} %" if power >= -4 else f"1e{power}"
+            parts.append(_text(_LEFT - 6, height + 4, label, "end"))
     return "".join(parts)
 
 
@@ -146,16 +185,15 @@ def _ticks(shape: Shape, x: Place) -> str:
     return "".join(parts)
 
 
-def _legend(epsilon: float, delta: float) -> str:
-    allowed = f"allowed: within e^±{epsilon:.4g} of D′" + (f", δ = {delta:.2g}" if delta else "")
-    entries = [("D", D, ""), ("D′", OTHER, "5 3"), (allowed, BAND, "")]
-    parts, left = [], WIDTH - _RIGHT
+def _legend(epsilon: float, delta: float, sampled: bool) -> str:
+    allowed = f"allowed: e^±{epsilon:.4g} of D′" + (f", δ = {delta:.2g}" if delta else "")
+    entries = [("D", D, ""), ("D′", OTHER, "5 3"), (allowed, BAND, ""), *([("by chance", CHANCE, "")] if sampled else [])]
+    parts, left = [], float(WIDTH - _RIGHT)
     for label, colour, dash in entries[::-1]:
-        left -= 7 * len(label) + 24
-        thick = 9 if colour == BAND else 2
-        dashes = f' stroke-dasharray="{dash}"' if dash else ""
-        parts.append(f'<path d="M{left} 38h16" stroke="{colour}" stroke-width="{thick}"{dashes}/>')
-        parts.append(_text(left + 20, 42, label, "start"))
+        left -= 6 * len(label) + 34
+        thick, dashes = (9, "") if colour in (BAND, CHANCE) else (2, f' stroke-dasharray="{dash}"' if dash else "")
+        parts.append(f'<path d="M{left} {HEIGHT - 12}h16" stroke="{colour}" stroke-width="{thick}"{dashes}/>')
+        parts.append(_text(left + 20, HEIGHT - 8, label, "start"))
     return "".join(parts)
 
 

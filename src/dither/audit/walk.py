@@ -72,7 +72,7 @@ class _Walk:
         return tuple((self.run(words, tail), tuple(self.script.asked)) for tail in TAILS)
 
     def over(self) -> bool:
-        return self.runs > self.most or time.monotonic() > self.deadline
+        return self.runs > self.most or time.process_time() > self.deadline
 
     def settle(self, words: Words, mass: Fraction, seen: Seen, *, follow: bool = True) -> None:
         """`mass` of words behave like the last of `words`. `follow`: if they want more, go on with it."""
@@ -239,13 +239,13 @@ def walk(
 
     `batch(n)` draws n values at once, as `sample` would; with it, a first word of 16 bits is tried in all its values.
     A change of behaviour is followed until it lies within a mass of `near`, and that much is left undecided.
-    `most` bounds the runs of the sampler and `seconds` the time; what they leave open is undecided mass.
+    `most` bounds the runs of the sampler and `seconds` the processor time; what they leave open is undecided mass.
 
     >>> from dither.exact.laws import Coin
     >>> walk("a coin", Coin("1/3").draw, Coin("1/3")).distance < Fraction(1, 2**60)
     True
     """
-    begin, script = time.monotonic(), Script()
+    begin, script = time.process_time(), Script()
     found = _Walk(sample, script, most, begin + seconds, near)
     with replay.source(script):
         seen = found.run(())
@@ -260,7 +260,7 @@ def walk(
             else:
                 _Level(found, words, -negative, width).settle()
     too_much, distance = _compared(found, law)
-    rest = (too_much, found.runs, time.monotonic() - begin)
+    rest = (too_much, found.runs, time.process_time() - begin)
     return Walked(name, found.answered, found.undecided, found.tried, distance, *rest)
 
 

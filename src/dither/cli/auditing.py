@@ -67,11 +67,13 @@ def _show(report: Report) -> None:
     many = len(report.verdicts) > _FEW
     for verdict in report.verdicts:
         if not many or not _proved(verdict):
-            typer.echo(str(verdict))
+            typer.echo(verdict.evidence.get("says") or str(verdict))
     if many:
         proved = [verdict for verdict in report.verdicts if _proved(verdict)]
         walked = sum("runs" in verdict.evidence for verdict in proved)
         typer.echo(f"proved: {len(proved) - walked} prices on exact laws, {walked} samplers against their laws")
+    for words, measured in report.extra.items():
+        typer.echo(f"{words}: {measured}")
     typer.echo(report.summary())
 
 
