@@ -310,6 +310,32 @@ def test_outputs_that_hide_their_noise_are_left_to_the_black_box(function: Any) 
     assert verdict.evidence["not concluded"]
 
 
+def keys_above_a_threshold(data: Any, noise: Any) -> Any:
+    counts = Counter(data)
+    noisy = {key: noise.laplace(1, at=counts[key]) for key in sorted(counts, key=str)}
+    return {key: value for key, value in noisy.items() if value > 1 + math.log(1 / (2 * 1e-6))}
+
+
+def scale_from_a_release(data: Any, noise: Any) -> Any:
+    count = len(data) + noise.laplace(2)
+    return [count, total(data) + noise.laplace(40 if count > 3 else 20)]
+
+
+def scale_from_the_count(data: Any, noise: Any) -> Any:
+    count = len(data) + noise.laplace(2)
+    return [count, total(data) + noise.laplace(40 if len(data) > 3 else 20)]
+
+
+def test_keys_above_a_threshold_are_not_accused() -> None:
+    verdict = replay(keys_above_a_threshold, 1, Fraction(1, 10**6), data="words", examples=100)
+    assert verdict.outcome == NOT_FOUND, str(verdict)
+
+
+def test_a_scale_may_follow_a_release_and_not_the_data() -> None:
+    assert replay(scale_from_a_release, 1, examples=100).outcome == NOT_FOUND
+    assert replay(scale_from_the_count, 1, examples=100).outcome == VIOLATES
+
+
 def test_no_loss_is_claimed_where_two_noises_give_one_output() -> None:
     verdict = replay(absolute, Fraction(1, 2), examples=60)
     assert verdict.outcome == NOT_FOUND

@@ -44,7 +44,7 @@ def judge(one: Side, two: Side, epsilon: float, delta: float, seed: int, beyond:
         if side.run(Tape(seed)).all != seen.all:
             result.notes.append("two runs with the same noise differ: there is randomness that the adapter does not see")
             return result
-    result.found = uncovered(one, two, runs, seed, delta)
+    result.found = uncovered(one, two, runs, seed, (epsilon, delta))
     if result.found is not None:
         result.epsilon = result.found.epsilon
         if not _breaks(result.epsilon, epsilon):

@@ -18,7 +18,8 @@ from dither.audit.observed import Seen, Side
 
 MODES = ("random", "zero", "high", "low")
 WILD = 40
-COUNTED = 600
+COUNTED = 300  # runs where a law is unknown; more for a larger epsilon, up to MOST_COUNTED
+MOST_COUNTED = 20_000
 ALPHA = 1e-9  # error of a counted figure
 _FIRST = ("outcome", "message", "shape", "holes", "words", "warnings")
 
@@ -48,26 +49,26 @@ def first_runs(one: Side, two: Side, seed: int) -> Runs:
     return Runs(*(tuple(side.run(Tape(seed + place, mode)) for place, mode in enumerate(MODES)) for side in (one, two)))
 
 
-def uncovered(one: Side, two: Side, runs: Runs, seed: int, delta: float) -> Found | None:
+def uncovered(one: Side, two: Side, runs: Runs, seed: int, claim: tuple[float, float]) -> Found | None:
     """The first steady difference, if there is one."""
     if runs.draws(UNSEEN) or not list(_steady(runs)):
         return None
     unknown = runs.draws(RAW)
-    more = [
-        Tape(seed + len(MODES) + turn, "random" if unknown and turn % 2 else "wild")
-        for turn in range(COUNTED if unknown else WILD)
-    ]
-    again = [[side.run(Tape(tape.seed, tape.mode)) for tape in more] for side in (one, two)]
+    wild = [Tape(seed + len(MODES) + turn, "wild") for turn in range(WILD)]
+    # Where a law is unknown, honest runs are counted too: as many as could tell at the claimed epsilon.
+    count = max(COUNTED, min(MOST_COUNTED, int(25 * math.exp(min(claim[0], 9.0))))) if unknown else 0
+    tapes = wild + [Tape(seed + len(MODES) + WILD + turn) for turn in range(count)]
+    again = [tuple(side.run(Tape(tape.seed, tape.mode)) for tape in tapes) for side in (one, two)]
     runs = Runs((*runs.one, *again[0]), (*runs.two, *again[1]))
     found = next(_steady(runs), None)
-    if found is None or runs.draws(UNSEEN):
+    if found is None or runs.draws(UNSEEN) or (runs.draws(RAW) and not unknown):
         return None
-    if not (unknown or runs.draws(RAW)):
-        return Found(found.kind, found.event, math.inf)
-    least = ALPHA ** (1 / COUNTED)  # Clopper-Pearson: all of them on one side, none on the other
-    if least <= delta:
+    if not unknown:
+        return found
+    least = ALPHA ** (1 / count)  # Clopper-Pearson: all of them on one side, none on the other
+    if least <= claim[1]:
         return None
-    return Found(found.kind, found.event, math.log((least - delta) / (1 - least)), 1 - 2 * ALPHA)
+    return Found(found.kind, found.event, math.log((least - claim[1]) / (1 - least)), 1 - 2 * ALPHA)
 
 
 def _steady(runs: Runs) -> Iterator[Found]:

@@ -38,9 +38,10 @@ class _Draws:
         return self._additive(GAUSSIAN, loc, scale, size)
 
     def _additive(self, kind: str, loc: Any, scale: Any, size: Any) -> Any:
-        # A location of 0 is how noise is asked for that is added elsewhere: it is no release to be frozen.
-        nowhere = np.ndim(loc) == 0 and loc == 0
-        return self.tape.additive(kind, scale, None if nowhere else loc, size)
+        # A written 0 is how noise is asked for that is added elsewhere: it is no release to be frozen.
+        nowhere = type(loc) in (int, float) and loc == 0
+        given = self.tape.additive(kind, scale, None if nowhere else loc, size)
+        return given if np.ndim(given) else float(given)
 
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         return self.tape.additive(GAUSSIAN, 1.0, None, size)
