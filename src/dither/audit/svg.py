@@ -68,7 +68,7 @@ def _filled(values: NDArray[np.float64]) -> NDArray[np.float64]:
     steps = (values - values[0]) / gap
     if steps[-1] > _FEW - 1 or np.abs(steps - np.round(steps)).max() > 1e-9:
         return values
-    every = values[0] + gap * np.arange(round(steps[-1]) + 1)
+    every: NDArray[np.float64] = values[0] + gap * np.arange(round(steps[-1]) + 1)
     every[np.round(steps).astype(np.intp)] = values
     return every
 
