@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shutil import rmtree
+from shutil import rmtree, which
 
 import pytest
 
@@ -40,6 +40,26 @@ def test_every_write_that_fails(folder: Path, where: str) -> None:
     assert "charged" in first  # so failures after the charge were met,
     assert {"nothing", "perhaps"} & set(first)  # and failures before it
     assert all("disk" in what for _, what, *_ in asked[:-2:2])
+
+
+ALONE = ("unshare", "--map-root-user", "--mount")
+
+
+def can_mount() -> bool:
+    """Whether this system lets anybody have a small disk of their own."""
+    trial = "mkdir disk && mount -t tmpfs -o size=64k tmpfs disk"
+    with tempfile.TemporaryDirectory() as place:
+        command = [*ALONE, "sh", "-c", trial]
+        return bool(which("unshare")) and not subprocess.run(command, cwd=place, capture_output=True, check=False).returncode
+
+
+@pytest.mark.skipif(not can_mount(), reason="no disk of one's own here; the limit above fails each write in its stead")
+def test_a_disk_that_is_really_full(folder: Path) -> None:
+    write(folder, epsilon=10**6)
+    found = program("full.py", str(folder), within=ALONE)
+    assert found["texts"] == ["The ledger survey.ledger cannot grow: the disk is full.", "answered"]
+    assert set(found["full"]) == {"perhaps", "charged", "answered"}
+    assert set(found["after"]) == {"answered"}  # with room again the same session goes on
 
 
 @pytest.mark.parametrize(("step", "told"), [("reserve", "nothing"), ("commit", "charged")])

@@ -36,7 +36,7 @@ def mortal(tmp_path: Path, request: pytest.FixtureRequest) -> Mortal:
 
 
 def killed(mortal: Mortal, kind: str, boundaries: int, instants: int, least: int, seed: int) -> None:
-    found = mortal(kind, boundaries=boundaries, instants=instants, seed=seed)
+    found = mortal(kind, boundaries=boundaries, instants=instants, seed=seed, every=5)
     assert found["problems"] == []
     assert in_order(EXPECTED, found["steps"])
     assert found["killed"] == boundaries * len(found["steps"]) + instants
