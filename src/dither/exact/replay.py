@@ -1,7 +1,7 @@
-"""A recorded stream in place of the entropy door, for tests only.
+"""A recorded stream in place of the entropy door, for tests and the auditor.
 
 With the same key the same draws come out, which is what "run the whole path on two neighbouring
-tables with the same randomness" needs. Nothing in the package imports this file (a test reads the
+tables with the same randomness" needs. Only the auditor imports this file (a test reads the
 imports), and it has no public name: whoever can import it can run Python beside the data anyway.
 """
 
