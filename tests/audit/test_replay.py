@@ -342,6 +342,17 @@ def test_no_loss_is_claimed_where_two_noises_give_one_output() -> None:
     assert verdict.epsilon == 0
 
 
+def test_rounded_outputs_are_judged_with_what_rounding_hides_taken_off() -> None:
+    def rounded(data: Any, noise: Any) -> Any:
+        return round(total(data) + noise.laplace(10))
+
+    verdict = replay(rounded, 1, examples=60)
+    assert verdict.outcome == NOT_FOUND
+    assert 0.7 < verdict.epsilon <= 1
+    assert any("rounded" in note for note in verdict.evidence["not concluded"])
+    assert replay(rounded, Fraction(1, 2), examples=60).outcome == VIOLATES
+
+
 def test_unseen_randomness_is_said() -> None:
     verdict = replay(lambda data, noise: random.random() + len(data), 1, examples=5)
     assert verdict.outcome == NOT_FOUND

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from dither.audit.adapters import Tape
 from dither.audit.adapters.tape import ADDITIVE, GAUSSIAN, UNSEEN
-from dither.audit.losses import Move, delta_at, largest
+from dither.audit.losses import delta_at, largest
 from dither.audit.observed import NO_END, Seen, Side
 from dither.audit.shifts import Group, Match, Point, Reach, cells_of, choices, match, reach
 from dither.audit.steady import Found, first_runs, uncovered
@@ -91,18 +91,16 @@ def _numbers(one: Side, two: Side, claim: tuple[float, float, float], seed: int,
         chosen, gained = _chosen(one, two, sign, seed, result)
         base = reach(one, Point(seed, {}, chosen))
         result.notes += base.hidden
-        pointed = Point(seed, base.noise, chosen)
-        matches = _matched(base, two, pointed, result)
-        signs = _signs(matches)
-        found = list(_looked(one, two, pointed, base, signs, matches, delta))
-        shared = next((each for each in found if each.shared), None)
-        if shared is not None and _one_to_one(one, pointed, base, shared.group):
+        point = Point(seed, base.noise, chosen)
+        found = list(_looked(one, two, point, base, delta, result))
+        shared = next((each for matches in found for each in matches if each.shared), None)
+        if shared is not None and _one_to_one(one, point, base, [shared.group]):
             result.found, result.epsilon = Found("shared noise", shared.shared, math.inf), math.inf
             return
-        kept = [each for each in found if not each.shared]
-        loss, groups = (_pure if delta == 0 else _approximate)(kept, gained, delta)
+        kept = [[each for each in matches if not each.shared] for matches in found]
+        loss, groups = _pure(kept, sign, gained) if delta == 0 else _approximate(kept, delta)
         if loss > max(result.epsilon, beyond):
-            if not all(_one_to_one(one, pointed, base, group) for group in groups):
+            if not _one_to_one(one, point, base, groups):
                 result.notes.append("an output is no one-to-one function of its own noise alone")
                 continue
             result.epsilon = loss
@@ -112,94 +110,93 @@ def _numbers(one: Side, two: Side, claim: tuple[float, float, float], seed: int,
             return  # without choices the two directions are the same search
 
 
-def _matched(at: Reach, two: Side, point: Point, result: Judgement | None) -> list[Match]:
-    """Matches for all groups of one run, all with the same run on D′ to start from."""
-    if not at.groups:
-        return []
-    there, found = reach(two, point), []
-    for group in at.groups:
-        other = match(at, group, two, there, point)
-        if isinstance(other, Match):
-            found.append(other)
-        elif result is not None:
-            result.notes.append(f"output{group.paths[0]}: {other}")
-    return found
-
-
 def _signs(matches: list[Match]) -> dict[tuple[int, int], float]:
     """For each draw the direction in which moving it costs most."""
     pairs = [(cell, move) for each in matches for cell, move in zip(each.group.cells, each.moves, strict=False)]
     return {cell: -1.0 if move.shift < 0 else 1.0 for cell, move in pairs}
 
 
-def _looked(
-    one: Side,
-    two: Side,
-    point: Point,
-    base: Reach,
-    signs: Mapping[tuple[int, int], float],
-    first: list[Match],
-    delta: float,
-) -> Iterator[Match]:
-    """Matches at outputs where noise is far out: there the loss is largest."""
-    yield from first
+def _looked(one: Side, two: Side, point: Point, base: Reach, delta: float, result: Judgement) -> Iterator[list[Match]]:
+    """Matches at one output after the other; where noise is far out the loss is largest."""
+    first, notes = match(base, two, point)
+    result.notes += notes
+    result.notes += [
+        f"output{each.group.paths[0]}: rounded, so its loss is not known exactly" for each in first if each.slack > 0.001
+    ]
+    yield first
+    signs = _signs(first)
     uneven = any(not each.moves or any(abs(move.stretch - 1) > 1e-9 for move in each.moves) for each in first)
     pure_gaussian = delta == 0 and any(draw.kind == GAUSSIAN for draw in base.seen.draws)
     far = uneven or pure_gaussian or len(first) < len(base.groups) or bool(base.hidden)
+    scales = {cell: scale for cell, (_, scale, _) in cells_of(base.seen).items()}
     for times in (_NEAR, _DISTANT) if far else (_NEAR,):
         for flip in (1, -1) if far else (1,):
-            scales = {cell: scale for cell, (_, scale, _) in cells_of(base.seen).items()}
             noise = {cell: flip * signs.get(cell, 1.0) * times * scale for cell, scale in scales.items()}
             at = reach(one, Point(point.seed, noise, point.chosen))
-            yield from _matched(at, two, Point(point.seed, at.noise, point.chosen), None)
+            yield match(at, two, Point(point.seed, at.noise, point.chosen))[0]
 
 
-def _pure(matches: list[Match], gained: float, delta: float) -> tuple[float, list[Group]]:
-    """The sum over groups of the largest loss each, for the direction that has more of it."""
-    totals: list[tuple[float, list[Group]]] = []
-    for sign in (1, -1):
-        best: dict[tuple[str, ...], tuple[float, Group]] = {}
-        for each in matches:
-            value = sign * each.loss - each.slack
-            if value > best.get(each.group.paths, (0.0, each.group))[0]:
-                best[each.group.paths] = (value, each.group)
-        total = math.fsum(value for value, _ in best.values())
-        totals.append((total + gained if sign > 0 or total == 0 else total, [group for _, group in best.values()]))
-    return max(totals, key=lambda total: total[0])
+def _pure(found: list[list[Match]], direction: int, gained: float) -> tuple[float, list[Group]]:
+    """The largest sum of losses at one output, in the direction of the choices if there are any."""
+    best: tuple[float, list[Group]] = (gained, [])
+    for matches in found:
+        for sign in (direction,) if gained else (1, -1):
+            total = gained + math.fsum(sign * each.loss - each.slack for each in matches)
+            if total > best[0]:
+                best = (total, [each.group for each in matches])
+    return best
 
 
-def _approximate(matches: list[Match], gained: float, delta: float) -> tuple[float, list[Group]]:
-    """With delta: the largest epsilon at which more than delta is left over, from how far each draw moves."""
-    moves: dict[tuple[str, ...], tuple[Match, tuple[Move, ...]]] = {}
-    for each in matches:
-        if each.moves:
-            moves.setdefault(each.group.paths, (each, each.moves))
-    every = [move for _, group in moves.values() for move in group if move.size > 1e-9 or abs(move.stretch - 1) > 1e-9]
-    found = largest(lambda level: delta_at(every, level) > delta * (1 + ROUNDING)) if every else 0.0
-    return found, [each.group for each, _ in moves.values()]
+def _approximate(found: list[list[Match]], delta: float) -> tuple[float, list[Group]]:
+    """With delta: the largest epsilon at which more than delta is left over, from how far each draw moves.
+
+    Only groups whose draws move alike at every output that was looked at: a delta is about all outputs together.
+    """
+    alike: dict[tuple[str, ...], Match] = {}
+    for each in (each for matches in reversed(found) for each in matches):
+        known = alike.setdefault(each.group.paths, each)
+        if len(known.moves) != len(each.moves) or any(
+            abs(a.shift / a.scale - b.shift / b.scale) > ROUNDING or abs(a.stretch - b.stretch) > ROUNDING
+            for a, b in zip(known.moves, each.moves, strict=False)
+        ):
+            alike[each.group.paths] = replace(known, moves=())
+    kept = [each for each in alike.values() if each.moves]
+    every = [move for each in kept for move in each.moves if move.size > 1e-9 or abs(move.stretch - 1) > 1e-9]
+    level = largest(lambda level: delta_at(every, level) > delta * (1 + ROUNDING)) if every else 0.0
+    return level, [each.group for each in kept]
 
 
-def _one_to_one(one: Side, point: Point, base: Reach, group: Group) -> bool:
-    """Whether the group's outputs follow their own draws everywhere and no others: |x + noise| and a maximum do not.
+def _one_to_one(one: Side, point: Point, base: Reach, groups: list[Group]) -> bool:
+    """Whether outputs follow their own draws everywhere and no others: |x + noise| and a maximum do not.
 
     What was measured holds near one output; each draw is thrown far to both sides to see whether another one could give it.
+    A draw that no output shows must not decide the scale of one that is shown, either.
     """
     cells = cells_of(base.seen)
-    if any(cell not in cells for cell in group.cells):
+    owner = {cell: group for group in groups for cell in group.cells}
+    if any(cell not in cells for cell in owner):
         return False
     for cell, (_, scale, _) in cells.items():
-        ends = [one.run(point.tape({cell: times * scale})).numbers for times in (-100, -1, 1, 100)]
-        if any(path not in end for end in ends for path in group.paths):
+        ends = [one.run(point.tape({cell: times * scale})) for times in (-100, -1, 1, 100)]
+        if any(path not in end.numbers for end in ends for group in groups for path in group.paths):
             return False
-        column = group.cells.index(cell) if cell in group.cells else None
-        row = 0 if column is None else int(abs(group.slopes[:, column]).argmax())
-        steps = [float(b[group.paths[row]] - a[group.paths[row]]) for a, b in pairwise(ends)]
-        if column is None:
-            if any(end[path] != ends[0][path] for end in ends for path in group.paths):
+        strangers = [group for group in groups if group is not owner.get(cell)]
+        if any(end.numbers[path] != ends[0].numbers[path] for end in ends for group in strangers for path in group.paths):
+            return False
+        if cell in owner:
+            if not _rises(ends, owner[cell], owner[cell].cells.index(cell)):
                 return False
-        elif not any(steps) or any((step > 0) != (group.slopes[row, column] > 0) for step in steps if step):
+        elif any(cells_of(end).get(own, ("", 0.0, 0.0))[1] != cells[own][1] for end in ends for own in owner):
             return False
     return True
+
+
+def _rises(ends: list[Seen], group: Group, column: int) -> bool:
+    """Whether the output that the draw moves most goes one way only."""
+    row = int(abs(group.slopes[:, column]).argmax())
+    values = [end.numbers[group.paths[row]] for end in ends]
+    steps = [float(b - a) for a, b in pairwise(values)]
+    return any(steps) and all((step > 0) == (group.slopes[row, column] > 0) for step in steps if step)
 
 
 def _event(groups: list[Group], loss: float, epsilon: float, delta: float, chosen: bool) -> str:

@@ -160,23 +160,31 @@ class Match:
     shared: str = ""
 
 
-def match(one: Reach, group: Group, two: Side, there: Reach, point: Point) -> Match | str:
-    """The same output of that group on D′, or why there is none to be had. `there` is D′ under the noise of `one`."""
-    other = next((found for found in there.groups if found.paths == group.paths), None)
-    if other is None:
-        return next(iter(there.hidden), "the outputs hang together in another way on D′")
-    rows = _pivots(other.slopes)
+def match(one: Reach, two: Side, point: Point) -> tuple[list[Match], list[str]]:
+    """The same output on D′ for all groups at once, and why there is none to be had of some.
+
+    At once, because what one release shows may decide the scale of the next: scales are compared at equal releases.
+    """
+    there = reach(two, point)
+    known = {group.paths: group for group in there.groups}
+    pairs = [(group, known[group.paths]) for group in one.groups if group.paths in known]
+    why = next(iter(there.hidden), "the outputs hang together in another way on D′")
+    notes = [f"output{group.paths[0]}: {why}" for group in one.groups if group.paths not in known]
     noise, seen = dict(there.noise), there.seen
     for _ in range(3):
-        gaps = _gaps(one.seen, seen, group)
-        step = np.linalg.solve(other.slopes[rows], gaps[rows])
-        if not step.any():
+        moved = False
+        for group, other in pairs:
+            rows = _pivots(other.slopes)
+            step = np.linalg.solve(other.slopes[rows], _gaps(one.seen, seen, group)[rows])
+            moved = moved or bool(step.any())
+            noise.update({cell: noise[cell] + float(move) for cell, move in zip(other.cells, step, strict=True)})
+        if not moved:
             break
-        noise.update({cell: noise[cell] + float(move) for cell, move in zip(other.cells, step, strict=True)})
         seen = two.run(Point(point.seed, noise, point.chosen).tape())
-        if any(path not in seen.numbers for path in group.paths):
-            return "moving the noise on D′ made an output vanish"
-    return _judged(one, group, other, rows, noise, seen)
+        if any(path not in seen.numbers for group, _ in pairs for path in group.paths):
+            return [], [*notes, "moving the noise on D′ made an output vanish"]
+    judged = [_judged(one, group, other, _pivots(other.slopes), noise, seen) for group, other in pairs]
+    return [each for each in judged if isinstance(each, Match)], notes + [each for each in judged if isinstance(each, str)]
 
 
 def _gaps(one: Seen, two: Seen, group: Group) -> NDArray[np.float64]:
