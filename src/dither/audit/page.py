@@ -181,17 +181,20 @@ def _picture(verdict: Verdict) -> str:
 def _proofs(verdicts: list[Verdict]) -> str:
     if not verdicts:
         return ""
-    rows = [
-        (_code(one.target), _claim(one), _found(one), _pair(one), escape(str(one.evidence.get("reached at", ""))))
-        for one in verdicts
-    ]
+    rows = [(_code(one.target), _claim(one), _found(one), _pair(one), _reached(one)) for one in verdicts]
     firsts: dict[str, Verdict] = {}
     for one in verdicts:
         if one.evidence.get("law"):
             firsts.setdefault(one.target.split("(")[0], one)
     pictures = "".join(_picture(one) for one in firsts.values())
-    table = _table(("mechanism", "claim", "proved", "worst pair of exact answers", "at"), rows)
+    table = _table(("mechanism", "claim", "proved", "worst pair of exact answers", "reached"), rows)
     return f"<h3>Prices, proved on the exact laws</h3>{table}<div class=grid>{pictures}</div>"
+
+
+def _reached(verdict: Verdict) -> str:
+    """The output with the worst ratio; with a delta, how much of it is used."""
+    delta = verdict.evidence.get("delta is at most")
+    return escape(str(verdict.evidence.get("reached at", ""))) if delta is None else f"δ = {_number(delta)}"
 
 
 def _pair(verdict: Verdict) -> str:
