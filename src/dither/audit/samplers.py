@@ -23,7 +23,7 @@ from dither.mechanisms.base import Example, Mechanism
 
 NOT_WALKED = (
     "arrays of dice with more than 512 sides, and arrays of Categorical draws: a 64-bit word modulo n",
-    "geometric noise wider than scale 16,384 below its tables, and Gaussian noise of sigma above 128: fair bits, late acceptance",
+    "geometric noise wider than scale 16,384 below its tables, and Gaussian noise above sigma 128: fair bits, late acceptance",
     "NoisyMax and SparseVector as a whole: their noise is walked, their comparisons are not",
 )
 _WIDE = Fraction(1, 1 << 24)  # noise of several digits: changes are followed to this mass
