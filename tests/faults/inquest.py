@@ -42,9 +42,15 @@ class Journal:
 
 
 def settled(where: str) -> None:
-    """Wait until a server has done with the sessions of the dead: it may still be carrying out what they last said."""
+    """Wait until a server has done with the sessions of the dead: it may still be carrying out what they last said.
+
+    They are known by the name that the address gives them.
+    """
     if opening.is_address(where):
-        ask = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'dither'"
+        ask = (
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()"
+        )
         with psycopg.connect(where.partition("#")[0], autocommit=True) as link:
             while link.execute(ask).fetchall() != [(0,)]:
                 time.sleep(0.001)

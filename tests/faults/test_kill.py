@@ -28,11 +28,17 @@ def mortal(tmp_path: Path, request: pytest.FixtureRequest) -> Mortal:
     write(tmp_path, epsilon=10**6)
 
     def run(kind: str, **options: Any) -> dict[str, Any]:
-        where = str(tmp_path / "survey.ledger") if kind == "sqlite" else request.getfixturevalue("postgres_url")
+        where = str(tmp_path / "survey.ledger") if kind == "sqlite" else named(request.getfixturevalue("postgres_url"))
         case = {"folder": str(tmp_path), "where": where, "key": str(tmp_path / "survey.key"), **options}
         return program("mortal.py", json.dumps(case))
 
     return run
+
+
+def named(url: str) -> str:
+    """An address whose sessions can be told from those of other tests."""
+    base, _, schema = url.partition("#")
+    return f"{base}&application_name={schema}#{schema}"
 
 
 def killed(mortal: Mortal, kind: str, boundaries: int, instants: int, least: int, seed: int) -> None:
@@ -64,7 +70,7 @@ def test_a_ledger_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_a_ledger_on_a_server_too(tmp_path: Path, postgres_url: str) -> None:
-    found = program("making.py", str(tmp_path), postgres_url)
+    found = program("making.py", str(tmp_path), named(postgres_url))
     assert found["problems"] == []
     assert found["killed"] >= 20
 
