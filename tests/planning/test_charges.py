@@ -6,14 +6,17 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning.charges import charge, mechanisms
+from dither.planning.noises import Noise, rank_scores
 from dither.planning.plan import Plan
 from dither.privacy.losses import ZCDP
+from dither.query.work import SCALE, Bins
 from planning.hand import ask, planned, query
 
 DELTA = Fraction(1, 10**6)
@@ -49,7 +52,7 @@ def by_hand(plan: Plan) -> tuple[Fraction, Fraction]:
         if isinstance(mechanism, Gaussian):
             rho += mechanism.sensitivity.squares(None) / (2 * mechanism.variance)
         elif isinstance(mechanism, Exponential):
-            rho += noise.times * mechanism.epsilon**2 / 8
+            rho += noise.groups * (noise.steps * mechanism.epsilon) ** 2 / 8
         else:
             moves = mechanism.sensitivity.separate(None)
             rho += mechanism.epsilon**2 / 2 / (moves[0] if moves else 1)
@@ -101,7 +104,7 @@ def test_every_mechanism_has_a_record_it_can_be_told_by(plan: Plan) -> None:
     assert len(records) == len(plan.noises) + (plan.threshold is not None)
     for noise, record in zip(plan.noises, records, strict=False):
         assert record["mechanism"] == type(noise.mechanism).__name__
-        assert record["times"] == noise.times
+        assert (record["groups"], record["steps"]) == (noise.groups, noise.steps)
         if isinstance(noise.mechanism, Geometric):
             assert Fraction(record["epsilon"]) == noise.mechanism.epsilon
         if isinstance(noise.mechanism, Gaussian):
@@ -113,3 +116,49 @@ def test_public_questions_cost_nothing() -> None:
     assert charge([]).rho == 0
     with pytest.raises(TypeError):
         charge([replace(planned(query(ask("n", "count"))), loss=ZCDP(1))])
+
+
+# --- the price of a choice, held against the laws of two neighbouring tables ----------------------------------------------
+
+
+def concentrated(noise: Noise, one: dict[int, int], other: dict[int, int]) -> float:
+    """The largest D_a / a found between the two laws from which a quantile is chosen: no rho below it is a price."""
+    if noise.draft.p is None or not isinstance(noise.draft.measure, Bins):
+        raise TypeError("a quantile is asked")
+    bins, weights = noise.draft.measure.argument.steps + 1, []
+    for histogram in (one, other):
+        scores = rank_scores(histogram, bins, noise.draft.p).astype(float)
+        weight = np.exp(float(noise.mechanism.epsilon) * scores / (2 * float(noise.mechanism.sensitivity)))  # type: ignore[arg-type]
+        weights.append(weight / weight.sum())
+    p, q = weights
+    orders = (1.001, 1.5, 2.0, 4.0, 16.0)
+    return max(float(np.log((a**m * b ** (1 - m)).sum())) / (m - 1) / m for m in orders for a, b in ((p, q), (q, p)))
+
+
+@st.composite
+def replaced(draw: Any) -> tuple[Noise, dict[int, int], dict[int, int]]:
+    """A quantile's noise, and the histograms of a group before and after one person in it is replaced."""
+    which = draw(
+        st.sampled_from([ask("m", "median", "age"), ask("t", "max", "age"), ask("q", "quantile", "age", Fraction(3, 10))])
+    )
+    plan = planned(query(which), Fraction(1, 10), DELTA, neighbours="replace")
+    bins = plan.noises[0].draft.measure.argument.steps  # type: ignore[union-attr]
+    rest = draw(st.lists(st.sampled_from([0, bins // 2, bins]), max_size=4))
+    made = []
+    for mine in draw(st.tuples(st.sampled_from([0, bins // 2, bins]), st.sampled_from([0, bins // 2, bins]))):
+        made.append({b: SCALE * [*rest, mine].count(b) for b in {*rest, mine}})
+    return plan.noises[0], made[0], made[1]
+
+
+@given(replaced())
+def test_the_second_price_of_a_quantile_covers_a_person_replaced_within_a_group(case: Any) -> None:
+    noise, one, other = case
+    assert concentrated(noise, one, other) <= float(noise.loss.zcdp().rho)
+
+
+def test_that_two_separate_draws_would_be_too_cheap_a_price() -> None:
+    """Someone on the right is replaced by someone on the left, two in the middle: one draw moves by two steps."""
+    noise = planned(query(ask("m", "median", "age")), Fraction(1, 10), DELTA, neighbours="replace").noises[0]
+    bins = noise.draft.measure.argument.steps  # type: ignore[union-attr]
+    found = concentrated(noise, {0: SCALE, bins // 2: 2 * SCALE, bins: SCALE}, {0: 2 * SCALE, bins // 2: 2 * SCALE})
+    assert found > float(noise.mechanism.loss().repeat(noise.times).zcdp().rho)

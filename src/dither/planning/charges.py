@@ -27,8 +27,9 @@ def mechanisms(plans: Sequence[Plan]) -> tuple[dict[str, Any], ...]:
     """One record for each noise that will be drawn: its name and its exact parameters, in plain values."""
     found = []
     for plan in plans:
-        found += [{**record(noise.mechanism), "on": noise.draft.words, "times": noise.times} for noise in plan.noises]
-        found += [{**record(plan.threshold), "on": "keys", "times": 1}] if plan.threshold else []
+        for noise in plan.noises:
+            found.append({**record(noise.mechanism), "on": noise.draft.words, "groups": noise.groups, "steps": noise.steps})
+        found += [{**record(plan.threshold), "on": "keys", "groups": 1, "steps": 1}] if plan.threshold else []
     return tuple(found)
 
 

@@ -123,9 +123,10 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 def _noise(draft: Draft, epsilon: Fraction, bounding: Bounding) -> Noise:
     """Geometric noise for sums, the exponential mechanism for quantiles, at this share of epsilon."""
     if isinstance(draft.measure, Bins) and draft.p is not None:
-        times = bounding.max_groups * (2 if bounding.replace else 1)
+        steps = 2 if bounding.replace else 1
         sensitivity = rank_sensitivity(draft.p, bounding.max_rows)
-        return Noise(draft, Exponential(epsilon=epsilon / times, sensitivity=sensitivity), times)
+        each = Exponential(epsilon=epsilon / (bounding.max_groups * steps), sensitivity=sensitivity)
+        return Noise(draft, each, bounding.max_groups, steps)
     norm = bounding.l1(draft.row, draft.cells, draft.signed)
     return _within_range(lambda: Noise(draft, Geometric(epsilon=epsilon, sensitivity=norm)), draft)
 

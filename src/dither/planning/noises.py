@@ -41,15 +41,26 @@ class Draft:
 
 @dataclass(frozen=True)
 class Noise:
-    """A measure and the noise it gets. `times`: in how many groups one unit pays (noise drawn per group, as for quantiles)."""
+    """A measure and the noise it gets.
+
+    Where noise is drawn per group, as for quantiles, one unit pays in `groups` of them, and moves each by up to `steps`
+    sensitivities: by two where it is replaced, because one may leave the group that the other enters. That is dearer than two
+    groups moved by one each: the same epsilon, twice the rho.
+    """
 
     draft: Draft
     mechanism: Geometric | Gaussian | Exponential
-    times: int = 1
+    groups: int = 1
+    steps: int = 1
+
+    @property
+    def times(self) -> int:
+        """In how many groups one unit may be seen: under replacement those it leaves and those it enters."""
+        return self.groups * self.steps
 
     @property
     def loss(self) -> Loss:
-        return self.mechanism.loss().repeat(self.times)
+        return self.mechanism.loss().group(self.steps).repeat(self.groups)
 
     @property
     def gaussian(self) -> bool:
