@@ -63,8 +63,8 @@ def make_ledger(where: Where, key: Where | None = None) -> bool:
             raise refusal from None
 
 
-def ledger_for(catalog: object, where: Where | None, key: Where | None) -> Ledger:
-    """The ledger that was named, made if it is new; or the one beside the catalog file, which must be there."""
+def ledger_for(catalog: object, where: Where | None, key: Where | None, make: bool) -> Ledger:
+    """The ledger that was named, made if it is new and may be; or the one beside the catalog file, which must be there."""
     for name, given in (("ledger", where), ("key", key)):
         if given is not None and (not isinstance(given, (str, PathLike)) or not str(given)):
             raise ArgumentError(
@@ -74,7 +74,8 @@ def ledger_for(catalog: object, where: Where | None, key: Where | None) -> Ledge
     if where == opening.MEMORY:
         return opening.memory()
     if where is not None:
-        make_ledger(where, key)
+        if make:
+            make_ledger(where, key)
         return opening.open(where, key)
     if isinstance(catalog, Catalog):
         raise LedgerError(

@@ -59,20 +59,21 @@ def open(
     key: str | PathLike[str] | None = None,
     analyst: str | None = None,
     progress: Progress | None = None,
+    make: bool = True,
 ) -> Curator:  # the builtin's namesake, as dt.open
     """A curator for a catalog file or a Catalog.
 
-    `ledger`: a path or a postgresql:// address, made if it is new; without it the one beside the catalog file, which must be
-    there (`dither init` makes it). ":memory:" forgets what was spent when the process ends. `key` is the file that signs
-    receipts, beside the ledger unless named; `analyst` is who asks. `progress` is called with a share from 0 to 1 while a
-    question takes longer than two seconds: for the curator's eyes only.
+    `ledger`: a path or a postgresql:// address, made if it is new unless `make` is False; without it the one beside the catalog
+    file, which must be there (`dither init` makes it). ":memory:" forgets what was spent when the process ends. `key` is the
+    file that signs receipts, beside the ledger unless named; `analyst` is who asks. `progress` is called with a share from 0
+    to 1 while a question takes longer than two seconds: for the curator's eyes only.
     """
     declared, current = read_declared(catalog)
     sources, book = open_catalog(declared), None
     try:
         kinds = {name: sources.schema(name) for name in sources.catalog.tables}
         engine = DuckDB(sources.connection, kinds, progress)
-        book = ledger_for(catalog, ledger, key)
+        book = ledger_for(catalog, ledger, key, make)
         return Curator(
             sources.catalog,
             engine,
@@ -240,10 +241,10 @@ class Curator:
             raise ArgumentError(
                 "Name the price or the margin, one of the two.", fix='write epsilon="0.1", or margin=50 for the smallest price.'
             )
+        rows = _rows(found, assume_rows)  # looked at with a price as well: what breaks its rule is refused, not passed over
         try:
             if epsilon is not None:
                 return plan(found, self.catalog, paying.price(self._caps, epsilon, delta))
-            rows = _rows(found, assume_rows)
             wanted = positive(margin if margin is not None else 0, "margin")
             most = self.catalog.budget.epsilon
             return cheapest(lambda e: plan(found, self.catalog, paying.price(self._caps, e, delta)), most, wanted, sure, rows)

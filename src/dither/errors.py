@@ -124,3 +124,16 @@ class LedgerError(DitherError):
     survey.ledger is locked by another process.
       Fix: ask again in a moment.   Charged: nothing.
     """
+
+
+class NoLedgerError(LedgerError):
+    """There is no ledger where one was looked for; one that is there and cannot be used is another matter.
+
+    >>> print(NoLedgerError("survey.ledger"))
+    There is no ledger survey.ledger.
+      Fix: make one with `dither init`, or name the right one; dt.open(…, ledger="…") makes one too.   Charged: nothing.
+    """
+
+    def __init__(self, name: str) -> None:
+        fix = 'make one with `dither init`, or name the right one; dt.open(…, ledger="…") makes one too.'
+        super().__init__(f"There is no ledger {name}.", fix=fix)

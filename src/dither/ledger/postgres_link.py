@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from dither.errors import LedgerError
+from dither.errors import LedgerError, NoLedgerError
 from dither.ledger import postgres_sql as said
 
 Link = psycopg.Connection[tuple[Any, ...]]
@@ -116,8 +116,7 @@ def failure(name: str, error: psycopg.Error) -> LedgerError:
             fix="ask again when the server is back.",
         )
     if state in ("42P01", "3F000"):
-        fix = 'make one with `dither init`, or name the right one; dt.open(…, ledger="…") makes one too.'
-        return LedgerError(f"There is no ledger {name}.", fix=fix)
+        return NoLedgerError(name)
     for start, what, fix in _REASONS:
         if state.startswith(start):
             return LedgerError(f"The ledger {name} {what}", fix=fix)

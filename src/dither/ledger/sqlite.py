@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dither.errors import LedgerError
+from dither.errors import LedgerError, NoLedgerError
 from dither.ledger.files import draft_of, publish
 from dither.ledger.sqlite_errors import told
 from dither.ledger.store import Row
@@ -164,10 +164,7 @@ class SQLite:
 
     def _reopened(self) -> sqlite3.Connection:
         if self._path is None or not self._path.is_file():
-            raise LedgerError(
-                f"There is no ledger {self.name}.",
-                fix='make one with `dither init`, or name the right one; dt.open(…, ledger="…") makes one too.',
-            )
+            raise NoLedgerError(self.name)
         self._file = _file(self._path)
         with told(self.name):
             connection = _connect(self._path.as_uri() + "?mode=rw")
