@@ -153,8 +153,10 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-def test_nothing_in_the_package_imports_replay() -> None:
+def test_nothing_in_the_package_but_the_auditor_imports_replay() -> None:
     for path in SOURCE.rglob("*.py"):
+        if path.relative_to(SOURCE).parts[0] == "audit":
+            continue
         assert "dither.exact.replay" not in imports(path), path
 
 
