@@ -68,16 +68,7 @@ def before(ledger: Ledger, asked: Request) -> int | None:
 
 def declare(ledger: Ledger, declared: Declaration, before: str | None) -> None:
     """Puts a catalog in force, for a session that began when `before` was."""
-    _not_superseded(ledger.store.get("catalog"), declared, before)
-    ledger.register(declared)
-
-
-def _not_superseded(now: str | None, declared: Declaration, before: str | None) -> None:
-    """An old session must not undo what a newer one has declared."""
-    if now not in (before, state.Terms.of(declared).text()):
-        raise LedgerError(
-            "The catalog was changed while this session was open.", fix="open the catalog again; what was spent stays spent."
-        )
+    ledger.register(declared, expected=(before,))
 
 
 def refusal(ledger: Ledger, declared: Declaration, before: str | None, asked: Request) -> str:
@@ -85,9 +76,10 @@ def refusal(ledger: Ledger, declared: Declaration, before: str | None, asked: Re
     found, _ = ledger.store.state()
     analyst = state.sums(found.get(f"analyst:{asked.analyst}"))
     try:
-        _not_superseded(found.get("catalog"), declared, before)
-        terms = admission.in_force(state.Terms.of(declared), asked, asked.charge)
+        mine = state.Terms.of(declared)
+        admission.expected(found.get("catalog"), (before, mine.text()))
         caps = state.caps(found["caps"]) if "caps" in found else Caps.of(declared.epsilon, declared.delta)
+        terms = admission.in_force(mine, caps, asked, asked.charge)
         admission.charged(caps, state.sums(found.get("total")), asked)
         admission.quota(caps, terms.per_analyst, analyst, asked.analyst, asked.charge)
     except DitherError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -39,6 +40,29 @@ def test_a_missing_or_wrong_key_is_told(tmp_path: Path) -> None:
     for name, text in cases.items():
         with pytest.raises(LedgerError, match=text):
             opening.open(tmp_path / "survey.ledger", key=tmp_path / name)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o601])
+def test_a_key_that_others_may_touch_is_refused(tmp_path: Path, mode: int) -> None:
+    opening.create(tmp_path / "survey.ledger").close()
+    key = tmp_path / "survey.ledger.key"
+    key.chmod(mode)
+    with pytest.raises(LedgerError, match="chmod 600"):
+        opening.open(tmp_path / "survey.ledger")
+    key.chmod(0o400)
+    opening.open(tmp_path / "survey.ledger").close()
+
+
+def test_drafts_of_the_dead_are_swept_away_and_nothing_else(tmp_path: Path) -> None:
+    old = [f".survey.ledger.{'0' * 16}", f".survey.ledger.{'1' * 16}-wal", f".survey.ledger.key.{'2' * 16}"]
+    kept = [f".other.ledger.{'0' * 16}", ".survey.ledger.notes", f"survey.ledger.{'0' * 16}", f".survey.ledger.{'3' * 16}"]
+    for name in (*old, *kept):
+        (tmp_path / name).write_text("")
+        if name != kept[-1]:  # which somebody may be writing just now
+            os.utime(tmp_path / name, (0, 0))
+    opening.create(tmp_path / "survey.ledger").close()
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {*kept, "survey.ledger", "survey.ledger.key"}
 
 
 def test_a_ledger_on_a_server_needs_its_key_named() -> None:
@@ -83,6 +107,10 @@ def test_what_is_no_receipt_is_told() -> None:
     ]
     wrong += [found | {"body": body | {"entry": {"number": "3", "hash": ""}}}]
     wrong += [found | {"body": {name: value for name, value in body.items() if name != missing}} for missing in body]
-    for text in [*map(json.dumps, wrong), "", "{", "[" * 100_000]:
+    good = json.dumps(found)
+    again = good.replace('{"body":', '{"body": 1, "body":', 1), good.replace('"analyst":', '"analyst": "eve", "analyst":', 1)
+    assert all(json.loads(text) == found for text in again), "a reader that takes the last one sees nothing wrong"
+    Receipt.from_json(good)
+    for text in [*map(json.dumps, wrong), *again, "", "{", "[" * 100_000]:
         with pytest.raises(LedgerError, match="no receipt"):
             Receipt.from_json(text)

@@ -126,6 +126,33 @@ def test_one_question_may_not_cost_more_than_its_cap(empty: Ledger) -> None:
     asked(empty, 1, "0.1")
 
 
+DEAR = Charge(Fraction(1, 10**6), Fraction(1, 8), RHO_MAX * 9 / 10)  # hardly any epsilon, and most of rho
+
+
+@pytest.mark.parametrize("limit", ["per_analyst", "per_query"])
+def test_a_large_delta_does_not_buy_more_than_the_share(empty: Ledger, limit: str) -> None:
+    """A hundredth is a hundredth of each: of epsilon, of both deltas, of rho. Twin: without the limit it is admitted."""
+    empty.register(declaration(delta="1e-6", **{limit: Fraction(1, 100)}))
+    caps = Caps.of(1, "1e-6")
+    within = [
+        Charge(Fraction(1, 100), caps.delta_sums / 100, caps.rho_max / 10),
+        Charge(Fraction(10), Fraction(1, 8), caps.rho_max / 100, caps.delta_keys / 100),
+    ]
+    beyond = [
+        DEAR,
+        Charge(Fraction(1, 100), caps.delta_sums / 99, caps.rho_max / 99),
+        Charge(Fraction(10), Fraction(1, 8), caps.rho_max / 100, caps.delta_keys / 99),
+    ]
+    for number, charge in enumerate(beyond):
+        with pytest.raises(BudgetError, match=r"quota of|at most ε = 0\.01, δ = 5e-9, or ρ"):
+            empty.reserve(request(number, charge))
+    for number, charge in enumerate(within):
+        asked(empty, number, charge, analyst=f"analyst {number}")
+    assert verify(empty.store).ok
+    empty.register(declaration(delta="1e-6", catalog_hash="c2"))
+    reserved(empty, 1, Charge(DEAR.epsilon, DEAR.delta, caps.rho_max / 2), fresh=True, catalog_hash="c2")
+
+
 def test_an_unknown_analyst_is_refused(empty: Ledger) -> None:
     empty.register(declaration(analysts=("ada", "bob")))
     with pytest.raises(ArgumentError, match="eve is none"):
@@ -163,6 +190,17 @@ def test_a_session_with_an_older_catalog_is_refused(ledger: Ledger, change: dict
 def test_the_budget_is_for_ever(ledger: Ledger, budget: tuple[str, str]) -> None:
     with pytest.raises(LedgerError, match="not the one this ledger was opened with"):
         ledger.register(declaration(*budget, catalog_hash="c2"))
+
+
+def test_a_catalog_follows_the_one_it_was_meant_to_follow(ledger: Ledger) -> None:
+    """In the transaction itself: between looking and writing somebody else may declare."""
+    first = ledger.store.get("catalog")
+    ledger.register(declaration(catalog_hash="c2"), expected=(first,))
+    ledger.register(declaration(catalog_hash="c2"), expected=(first,))  # what is in force already is no change
+    for stale in ((first,), (None,), ()):
+        with pytest.raises(LedgerError, match="was changed while this session was open"):
+            ledger.register(declaration(catalog_hash="c3"), expected=stale)
+    assert kinds(ledger) == ["opened", "catalog", "catalog"]
 
 
 def test_the_unit_of_a_table_with_history_stays(ledger: Ledger) -> None:

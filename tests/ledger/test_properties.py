@@ -27,6 +27,8 @@ PRICES = [
     gaussian(RHO_MAX / 7),
     gaussian(RHO_MAX / 3, Fraction(1, 10**8)),
     Charge(Fraction(1, 5), Fraction(1, 10**7)),  # no rho stated
+    Charge(Fraction(1, 10**6), Fraction(1, 8), RHO_MAX * 3 / 5),  # hardly any epsilon, and most of rho
+    Charge(Fraction(1, 10), Fraction(3, 10**7), RHO_MAX / 5),  # a fifth, and more of delta than half the budget has
 ]
 STEPS = st.tuples(
     st.sampled_from(["commit", "cancel", "crash"]),
@@ -59,10 +61,11 @@ class Model:
         return plain or (concentrated and sum(up(c.slack) for c in charges) <= self.caps.delta_keys)
 
     def fits_quota(self, charges: list[Charge]) -> bool:
-        if self.quota is None or sum(up(c.epsilon) for c in charges) <= self.quota:
+        if self.quota is None:
             return True
-        share = self.caps.rho_max * self.quota / self.caps.epsilon
-        return bool(share) and all(c.rho is not None for c in charges) and sum(up(c.rho) for c in charges) <= share
+        part = self.quota / self.caps.epsilon
+        names = ("epsilon", "delta_sums", "delta_keys", "delta_conversion", "rho_max")
+        return Model(Caps(*(part * getattr(self.caps, name) for name in names)), None).fits(charges)
 
     def expected(self, analyst: str, question: int, fresh: bool) -> str:
         mine = [*self.mine[analyst], PRICES[question]]

@@ -15,7 +15,9 @@ from dither.ledger.ledger import Kept, Ledger, Reservation
 from dither.ledger.store import Store
 from dither.ledger.verify import verify
 from dither.privacy.either import GRID, Sums
-from ledger.asking import KEY, Clock, asked, declaration, pure, request, reserved
+from ledger.asking import IDENTITY, KEY, Clock, asked, declaration, pure, request, reserved
+
+IDENTITY_OF = json.loads(IDENTITY["ledger"])["ledger"]
 
 
 def spent(ledger: Ledger) -> Fraction:
@@ -94,6 +96,16 @@ def test_a_reservation_is_settled_in_its_ledger_and_its_process(ledger: Ledger, 
     monkeypatch.setattr("dither.ledger.reservation.os.getpid", lambda: -1)
     with pytest.raises(LedgerError, match="another process"):
         ledger.commit(held, "42")
+
+
+def test_a_reservation_that_was_made_up_settles_nothing(ledger: Ledger) -> None:
+    held = reserved(ledger, 1, "0.3")
+    forged = Reservation(IDENTITY_OF, held.entry, held.hash, held.request, "0" * 64)
+    for attempt in (lambda: ledger.cancel(forged), lambda: ledger.commit(forged, "42")):
+        with pytest.raises(LedgerError, match="made up"):
+            attempt()
+    assert spent(ledger) == Fraction(3, 10)
+    ledger.commit(held, "42")
 
 
 def test_a_reserved_question_is_not_run_under_its_old_charge(ledger: Ledger) -> None:
@@ -183,6 +195,26 @@ def test_a_clock_that_goes_back_far_is_refused(ledger: Ledger, clock: Clock) -> 
         ledger.reserve(request(2))
     assert spent(ledger) == Fraction(1, 10)
     ledger.commit(held, "42")  # what was paid for is not lost to it
+    assert verify(ledger.store).ok
+
+
+@pytest.mark.parametrize("settle", ["commit", "cancel"])
+def test_the_ledger_does_not_tell_how_long_the_engine_ran(ledger: Ledger, clock: Clock, settle: str) -> None:
+    """How long it ran depends on rows. What is told is when the question was asked, or another one after it."""
+    times = []
+    for seconds in (0.001, 3600):
+        clock.move(seconds=1)
+        held = reserved(ledger, seconds)
+        clock.move(seconds=seconds)
+        ledger.commit(held, "42") if settle == "commit" else ledger.cancel(held)
+        entries = list(ledger.history())[-2:]
+        times.append(entries[1].time == entries[0].time == held.entry.time)
+    assert times == [True, True]
+    held = reserved(ledger, "first")
+    clock.move(seconds=5)
+    second = reserved(ledger, "second")
+    ledger.commit(held, "42")
+    assert list(ledger.history())[-1].time == second.entry.time > held.entry.time
     assert verify(ledger.store).ok
 
 

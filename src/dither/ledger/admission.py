@@ -10,25 +10,18 @@ from dither.ledger.state import History, Terms, shown
 from dither.privacy.either import GRID, Caps, Charge, Sums
 
 
-def in_force(terms: Terms | None, request: Request, charge: Charge) -> Terms:
+def in_force(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Terms:
     """The declaration in force, if the question was planned with it and its analyst and price are among the declared."""
-    if terms is None:
-        raise LedgerError("This ledger has no catalog yet.", fix="open the catalog with it: dt.open(catalog, ledger=…).")
     now = (terms.catalog, terms.snapshot, terms.neighbours)
     if now != (request.catalog_hash, request.snapshot, request.neighbours):
-        raise LedgerError(
-            "The catalog was changed while this session was open.", fix="open the catalog again; what was spent stays spent."
-        )
+        raise _superseded()
     if terms.analysts is not None and request.analyst not in terms.analysts:
         raise ArgumentError(
             f"{request.analyst} is none of the catalog's analysts.",
             fix="name yourself as the curator declared you, or ask the curator to add the name to `analysts`.",
         )
-    if terms.per_query is not None and charge.epsilon > terms.per_query:
-        raise BudgetError(
-            f"One question may cost at most ε = {shown(terms.per_query, up=False)} in this catalog, "
-            f"and this one costs ε = {shown(charge.epsilon, up=True)}."
-        )
+    if terms.per_query is not None and (most := share(caps, terms.per_query)).rule(Sums().plus(charge)) is None:
+        raise BudgetError(f"One question may cost at most {left(most, Sums())} in this catalog, and {cost(charge, caps)}.")
     return terms
 
 
@@ -42,23 +35,24 @@ def charged(caps: Caps, total: Sums, request: Request) -> tuple[Sums, str]:
 
 
 def quota(caps: Caps, per_analyst: Fraction | None, used: Sums, analyst: str, charge: Charge) -> Sums:
-    """One analyst's sums with this question in them, or a refusal. A quota is for fairness: its share of epsilon, or of rho."""
+    """One analyst's sums with this question in them, or a refusal. A quota is for fairness."""
     after = used.plus(charge)
     if per_analyst is None:
         return after
-    share = quota_caps(caps, per_analyst)
-    if share.rule(after) is None:
+    most = share(caps, per_analyst)
+    if most.rule(after) is None:
         raise BudgetError(
             f"The quota of {analyst} does not allow this question: {cost(charge, caps)}; "
-            f"left {left(share, used)} of ε = {shown(per_analyst, up=False)}."
+            f"left {left(most, used)} of ε = {shown(per_analyst, up=False)}."
         )
     return after
 
 
-def quota_caps(caps: Caps, per_analyst: Fraction) -> Caps:
-    """A quota has no delta of its own: the total's counts."""
-    most = Fraction(1)
-    return Caps(per_analyst, most, most, Fraction(0), caps.rho_max * per_analyst / caps.epsilon)
+def share(caps: Caps, epsilon: Fraction) -> Caps:
+    """So much of epsilon, and as much of everything else: whoever has a tenth of epsilon has a tenth of each delta and rho.
+    A share of epsilon alone could be exchanged for all of rho, by a question with little epsilon and a large delta."""
+    part = epsilon / caps.epsilon
+    return Caps(epsilon, part * caps.delta_sums, part * caps.delta_keys, part * caps.delta_conversion, part * caps.rho_max)
 
 
 def cost(charge: Charge, caps: Caps) -> str:
@@ -71,7 +65,7 @@ def cost(charge: Charge, caps: Caps) -> str:
 def left(caps: Caps, sums: Sums) -> str:
     """What is left of each sum. A sum that was exceeded, while the other one admitted questions, has nothing left."""
     parts = [f"ε = {_left(caps.epsilon, sums.epsilon)}"]
-    if caps.delta_sums and caps.delta_sums != 1:
+    if caps.delta_sums:
         parts.append(f"δ = {_left(caps.delta_sums, sums.delta)}")
     if caps.rho_max:
         parts.append(f"or ρ = {'0' if sums.unstated else _left(caps.rho_max, sums.rho)}")
@@ -80,6 +74,18 @@ def left(caps: Caps, sums: Sums) -> str:
 
 def _left(cap: Fraction, used: int) -> str:
     return shown(max(Fraction(0), cap - Fraction(used, GRID)), up=False)
+
+
+def expected(now: str | None, among: tuple[str | None, ...] | None) -> None:
+    """An old session must not undo what a newer one has declared."""
+    if among is not None and now not in among:
+        raise _superseded()
+
+
+def _superseded() -> LedgerError:
+    return LedgerError(
+        "The catalog was changed while this session was open.", fix="open the catalog again; what was spent stays spent."
+    )
 
 
 def unchanged(caps: Caps, history: History | None, declared: Declaration) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dither.errors import ArgumentError
-from dither.ledger.entries import question_digest
+from dither.ledger.entries import Reserved, question_digest, token_of
 from dither.ledger.text import plain, written
 from dither.privacy.either import Charge
 
@@ -65,7 +66,7 @@ class Request:
 
     def __post_init__(self) -> None:
         _texts(self, "question", "plan", "catalog_hash", "snapshot", "unit", "neighbours")
-        analyst_name(self.analyst)
+        object.__setattr__(self, "analyst", analyst_name(self.analyst))
         if not isinstance(self.charge, Charge):
             raise ArgumentError("charge must be a Charge.", fix="state what the release may cost: Charge(epsilon, delta).")
         if self.mechanisms or self.charge != _FREE:  # only what is public anyway, and so needs no noise, has no price
@@ -82,9 +83,17 @@ class Request:
         """Equal for the same question at the same price on the same catalog and snapshot, whoever asks."""
         return question_digest(self.plan, self.catalog_hash, self.snapshot)
 
+    def reserved(self, rule: str, secret: str) -> Reserved:
+        """The entry that charges for it."""
+        names = ("question", "plan", "snapshot", "analyst", "tables", "unit", "neighbours", "digest", "mechanisms", "fresh")
+        same = {name: getattr(self, name) for name in names}
+        return Reserved(**same, catalog=self.catalog_hash, loss=self.charge, rule=rule, token=token_of(secret))
+
 
 def analyst_name(name: Any) -> str:
-    """A name that prints as itself: names are told apart by what is stored, and people by what they see."""
+    """A name that prints as itself: names are told apart by what is stored, and people by what they see. One spelling (NFC)
+    for what looks the same."""
+    name = unicodedata.normalize("NFC", name) if isinstance(name, str) else name
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
         raise ArgumentError(
             f"analyst must be a name of 1 to {LONGEST_NAME} printable characters without spaces around it.",

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import time
+from contextlib import suppress
 from pathlib import Path
+
+STALE = 3600.0  # seconds after which nobody is still writing a draft
 
 
 def draft_of(path: Path) -> Path:
@@ -20,3 +25,12 @@ def publish(draft: Path, path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def sweep(path: Path) -> None:
+    """Drafts of this file that a process left when it was killed: nobody knows them, and one of a key is a key."""
+    left = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}(-wal|-shm|-journal)?")
+    with suppress(OSError), os.scandir(path.parent) as found:
+        for each in found:
+            if left.fullmatch(each.name) and time.time() - each.stat(follow_symlinks=False).st_mtime > STALE:
+                os.unlink(each.path)

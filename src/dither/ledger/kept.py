@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from dither.errors import LedgerError
 from dither.ledger.entries import Committed, Entry, Replayed, Reserved, hash_of, parse
+from dither.ledger.keys import entry_message, signed
 from dither.ledger.receipts import Receipt, stored
 from dither.ledger.state import Identity
 from dither.ledger.store import Row, Store
@@ -21,12 +22,15 @@ class Kept(NamedTuple):
     charged: bool  # whether it counted for this analyst's quota now
 
 
-def stored_answer(store: Store, identity: Identity, row: Row) -> tuple[Entry, Reserved, str, Receipt]:
-    """The reservation, the answer and its receipt, if the signature still holds: an edited answer is never shown."""
+def stored_answer(store: Store, identity: Identity, row: Row, digest: str) -> tuple[Entry, Reserved, str, Receipt]:
+    """The reservation, the answer and its receipt, if the signature still holds and it answers the question with this digest:
+    what a row is found by is not signed, so an edited answer is never shown, nor another question's."""
     committed = parse(row)
     answer = committed.record
-    before = store.entry(answer.reserved) if isinstance(answer, Committed) else None
-    if not isinstance(answer, Committed) or before is None or hash_of(before.body) != before.hash:
+    if not isinstance(answer, Committed) or answer.digest != digest or not 0 < answer.reserved < row.number:
+        raise _damaged(row)
+    before = store.entry(answer.reserved)
+    if before is None or hash_of(before.body) != before.hash:
         raise _damaged(row)
     reserved = parse(before)
     asked = reserved.record
@@ -38,12 +42,14 @@ def stored_answer(store: Store, identity: Identity, row: Row) -> tuple[Entry, Re
     return reserved, asked, answer.payload, receipt
 
 
-def paid_by(row: Row) -> int:
-    """The entry that charged an analyst for the answer that was shown in this row."""
-    found = parse(row).record
-    if not isinstance(found, Replayed):
+def paid_by(row: Row, identity: Identity, committed: int, analyst: str) -> int:
+    """The entry that charged this analyst for this answer, by a signed row that showed it before."""
+    found = parse(row)
+    if not isinstance(found.record, Replayed) or (found.record.committed, found.record.analyst) != (committed, analyst):
         raise _damaged(row)
-    return found.paid
+    if found.hash != row.hash or not signed(identity.public_key, entry_message(row.hash), row.signature):
+        raise _damaged(row)
+    return found.record.paid
 
 
 def _damaged(row: Row) -> LedgerError:

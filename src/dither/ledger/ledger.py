@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from dither.errors import ArgumentError, LedgerError
 from dither.ledger import admission, state
-from dither.ledger.asked import Declaration, Request
+from dither.ledger.asked import Declaration, Request, analyst_name
 from dither.ledger.entries import (
     Cancelled,
     Committed,
@@ -24,17 +25,16 @@ from dither.ledger.entries import (
     Opened,
     Record,
     Replayed,
-    Reserved,
     found_by,
     hash_of,
     parse,
     shown_to,
-    token_of,
 )
 from dither.ledger.kept import Kept, paid_by, stored_answer
 from dither.ledger.keys import Key, entry_message
 from dither.ledger.receipts import Receipt, issue
 from dither.ledger.reservation import Reservation
+from dither.ledger.sealed import BOOKS, Sealed, keys_of
 from dither.ledger.state import Head, History, Identity, Terms
 from dither.ledger.store import Row, Store, Transaction
 from dither.privacy.either import Caps, Charge, Sums
@@ -81,6 +81,7 @@ class Ledger:
         self._identity = Identity.parse(store.get("ledger"), store.name)
         self._seen = Head()
         self._guard = threading.Lock()
+        self._held: weakref.WeakSet[Reservation] = weakref.WeakSet()  # what this object reserved
         if key is not None and key.public != self._identity.public_key:
             raise LedgerError(
                 f"This key is not the one {store.name} was made with.", fix="name the key file that was made with the ledger."
@@ -100,15 +101,17 @@ class Ledger:
 
     # --- writing ------------------------------------------------------------------------------------------------
 
-    def register(self, declaration: Declaration) -> None:
-        """The catalog is in force from here on. The first one fixes the caps for ever; a later one may not change them."""
+    def register(self, declaration: Declaration, expected: tuple[str | None, ...] | None = None) -> None:
+        """The catalog is in force from here on. The first one fixes the caps for ever; a later one may not change them.
+        With `expected` it follows one of these, as their texts stand in the store (None: no catalog), and no other."""
         wanted = Terms.of(declaration).text()
         if self._store.get("catalog") == wanted:
             return
-        with _saying("nothing"), self._store.transaction("head", "caps", "catalog", "history") as inside:
-            head, kept = self._head(inside), inside.get("caps")
+        with _saying("nothing"), self._writing() as (inside, last):
+            head, kept = last, inside.get("caps")
             if inside.get("catalog") == wanted:
                 return
+            admission.expected(inside.get("catalog"), expected)
             time = self._time(head)
             if kept is None:
                 caps = Caps.of(declaration.epsilon, declaration.delta)
@@ -119,35 +122,37 @@ class Ledger:
             terms = Terms.of(declaration)._asdict() | {"text": declaration.text}
             head, _ = self._add(inside, head, time, Declared(**terms))
             inside.put("catalog", wanted)
-            inside.put("head", head.text())
         self._saw(head)
 
     def reserve(self, request: Request) -> Reservation | Kept:
         """Pay for the question, or be shown the answer it had before. A refusal charges nothing."""
         if not request.fresh and (found := self._store.latest(request.digest)) is not None:
             return self._replay(request, found)
-        secret, analyst = secrets.token_hex(32), f"analyst:{request.analyst}"
-        with self._store.transaction("head", "caps", "catalog", "total", "history", analyst) as inside:
-            head = self._head(inside)
+        secret = secrets.token_hex(32)
+        with self._writing(*keys_of(request.analyst)) as (inside, last):
             terms, caps = self._terms(inside, request, request.charge)
             total, rule = admission.charged(caps, state.sums(inside.get("total")), request)
-            used = admission.quota(caps, terms.per_analyst, state.sums(inside.get(analyst)), request.analyst, request.charge)
+            used = admission.quota(caps, terms.per_analyst, inside.used(request.analyst), request.analyst, request.charge)
             before = History.parse(inside.get("history"))
             after = admission.noted(before, terms, request)
-            head, entry = self._add(inside, head, self._time(head), _reserved(request, rule, secret))
-            inside.put("head", head.text())
+            head, entry = self._add(inside, last, self._time(last), request.reserved(rule, secret))
             inside.put("total", state.sums_text(total))
-            inside.put(analyst, state.sums_text(used))
+            inside.use(request.analyst, used)
             if after != before:
                 inside.put("history", after.text())
         self._saw(head)
-        return Reservation(self._identity.ledger, entry, head.hash, request, secret)
+        held = Reservation(self._identity.ledger, entry, head.hash, request, secret)
+        with self._guard:
+            self._held.add(held)
+        return held
 
     def commit(self, reservation: Reservation, payload: str) -> Receipt:
-        """Keep the answer. Once only; if the store fails the answer is not given, and its price stays spent."""
+        """Keep the answer. Once only; if the store fails the answer is not given, and its price stays spent.
+
+        Its time is that of the entry before: how long the engine ran depends on rows, and is nobody's business."""
         if not isinstance(payload, str):
             raise ArgumentError("payload must be a text.", fix="write the answer as text first.")
-        secret = reservation.settle(self._identity.ledger, cancel=False)
+        secret = self._own(reservation).settle(self._identity.ledger, cancel=False)
         record = Committed(reservation.number, reservation.hash, reservation.request.digest, secret, payload)
         receipts: list[Receipt] = []
 
@@ -156,24 +161,20 @@ class Ledger:
             receipts.append(issue(self._signing(), self._identity.ledger, reservation.entry, reservation.hash, *place))
             return receipts[-1].signature
 
-        with _saying(SPENT), self._store.transaction("head") as inside:
-            head = self._head(inside)
-            head, _ = self._add(inside, head, self._time(head, strict=False), record, sign)
-            inside.put("head", head.text())
+        with _saying(SPENT), self._writing() as (inside, last):
+            head, _ = self._add(inside, last, max(last.time, reservation.entry.time), record, sign)
         self._saw(head)
         return receipts[-1]
 
     def cancel(self, reservation: Reservation) -> None:
         """Give the price back, if the engine was never called. Only the object that reserved can."""
-        secret = reservation.settle(self._identity.ledger, cancel=True)
+        secret = self._own(reservation).settle(self._identity.ledger, cancel=True)
         record = Cancelled(reservation.number, reservation.hash, secret)
-        analyst = f"analyst:{reservation.request.analyst}"
-        with _saying(SPENT, UNSURE), self._store.transaction("head", "total", analyst) as inside:
-            head = self._head(inside)
-            head, _ = self._add(inside, head, self._time(head, strict=False), record)
-            inside.put("head", head.text())
-            for key in ("total", analyst):
-                inside.put(key, state.sums_text(state.sums(inside.get(key)).minus(reservation.request.charge)))
+        analyst, charge = reservation.request.analyst, reservation.request.charge
+        with _saying(SPENT, UNSURE), self._writing(*keys_of(analyst)) as (inside, last):
+            head, _ = self._add(inside, last, max(last.time, reservation.entry.time), record)
+            inside.put("total", state.sums_text(state.sums(inside.get("total")).minus(charge)))
+            inside.use(analyst, inside.used(analyst).minus(charge))
         self._saw(head)
 
     # --- reading ------------------------------------------------------------------------------------------------
@@ -187,7 +188,7 @@ class Ledger:
 
     def quota(self, analyst: str) -> Sums:
         """What one analyst used, answers that were shown again included."""
-        return state.sums(self._store.get(f"analyst:{analyst}"))
+        return state.sums(self._store.get(keys_of(analyst_name(analyst))[0]))
 
     def history(self) -> Iterator[Entry]:
         return map(parse, self._store.rows())
@@ -202,33 +203,47 @@ class Ledger:
     # --- steps --------------------------------------------------------------------------------------------------
 
     def _replay(self, request: Request, row: Row) -> Kept:
-        reserved, asked, payload, receipt = stored_answer(self._store, self._identity, row)
-        analyst, charged = f"analyst:{request.analyst}", False
-        with _saying("nothing", SHARED), self._store.transaction("head", "caps", "catalog", analyst) as inside:
-            head = self._head(inside)
+        reserved, asked, payload, receipt = stored_answer(self._store, self._identity, row, request.digest)
+        analyst, charged = request.analyst, False
+        with _saying("nothing", SHARED), self._writing(*keys_of(analyst)) as (inside, last):
             terms, caps = self._terms(inside, request, asked.loss)
-            paid = reserved.number if asked.analyst == request.analyst else None
-            if paid is None and (seen := inside.latest(shown_to(row.number, request.analyst))) is not None:
-                paid = paid_by(seen)
+            paid = reserved.number if asked.analyst == analyst else None
+            if paid is None and (seen := inside.latest(shown_to(row.number, analyst))) is not None:
+                paid = paid_by(seen, self._identity, row.number, analyst)
             if paid is None:
-                paid, charged = head.number + 1, True
-                before = state.sums(inside.get(analyst))
-                used = admission.quota(caps, terms.per_analyst, before, request.analyst, asked.loss)
-                inside.put(analyst, state.sums_text(used))
-            record = Replayed(row.number, row.hash, request.digest, request.analyst, asked.loss, paid)
-            head, _ = self._add(inside, head, self._time(head), record)
-            inside.put("head", head.text())
+                paid, charged = last.number + 1, True
+                inside.use(analyst, admission.quota(caps, terms.per_analyst, inside.used(analyst), analyst, asked.loss))
+            record = Replayed(row.number, row.hash, request.digest, analyst, asked.loss, paid)
+            head, _ = self._add(inside, last, self._time(last), record)
         self._saw(head)
         return Kept(payload, receipt, asked.analyst, reserved.time, charged)
 
-    def _terms(self, inside: Transaction, request: Request, charge: Charge) -> tuple[Terms, Caps]:
+    @contextmanager
+    def _writing(self, *keys: str) -> Iterator[tuple[Sealed, Head]]:
+        """A transaction on sums that the key's holder sealed, and sealed again at its end."""
+        key = self._signing()
+        with self._store.transaction(*BOOKS, *keys) as inside:
+            head = self._head(inside)
+            sealed = Sealed(inside, key.seal, self._identity.ledger)
+            yield sealed, head
+            sealed.close()
+
+    def _own(self, reservation: Reservation) -> Reservation:
+        with self._guard:
+            if reservation in self._held:
+                return reservation
+        raise LedgerError("This reservation is of another ledger, or was made up.", fix="settle it where it was made.")
+
+    def _terms(self, inside: Sealed, request: Request, charge: Charge) -> tuple[Terms, Caps]:
         terms, caps = inside.get("catalog"), inside.get("caps")
-        found = admission.in_force(Terms.parse(terms) if terms and caps else None, request, charge)
-        return found, state.caps(caps or "")
+        if terms is None or caps is None:
+            raise LedgerError("This ledger has no catalog yet.", fix="open the catalog with it: dt.open(catalog, ledger=…).")
+        kept = state.caps(caps)
+        return admission.in_force(Terms.parse(terms), kept, request, charge), kept
 
     def _add(
         self,
-        inside: Transaction,
+        inside: Sealed,
         head: Head,
         time: str,
         record: Record,
@@ -240,7 +255,9 @@ class Ledger:
         hash = hash_of(body)
         signature = sign(entry, hash) if sign else self._signing().sign(entry_message(hash))
         inside.append(Row(entry.number, entry.kind, found_by(record), body, hash, signature))
-        return Head(entry.number, hash, time), entry
+        after = Head(entry.number, hash, time)
+        inside.put("head", after.text())
+        return after, entry
 
     def _signing(self) -> Key:
         if self._key is None:
@@ -262,13 +279,13 @@ class Ledger:
             if head.number > self._seen.number:
                 self._seen = head
 
-    def _time(self, head: Head, *, strict: bool = True) -> str:
-        """Never earlier than the entry before. An answer that was paid for is not lost to a clock: only reserving is strict."""
+    def _time(self, head: Head) -> str:
+        """Never earlier than the entry before."""
         now = self._clock().astimezone(UTC)
         text = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         if text >= head.time:
             return text
-        if strict and datetime.fromisoformat(head.time) - now > BACKWARDS:
+        if datetime.fromisoformat(head.time) - now > BACKWARDS:
             raise LedgerError(
                 f"This machine's clock is behind the ledger's last entry ({head.time}).", fix="set the clock right."
             )
@@ -276,19 +293,3 @@ class Ledger:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise LedgerError("A ledger cannot be copied: two copies could each be spent in full.", fix="open it again.")
-
-
-def _reserved(request: Request, rule: str, secret: str) -> Reserved:
-    same = {
-        name: getattr(request, name) for name in ("question", "plan", "snapshot", "analyst", "tables", "unit", "neighbours")
-    }
-    return Reserved(
-        **same,
-        digest=request.digest,
-        catalog=request.catalog_hash,
-        loss=request.charge,
-        rule=rule,
-        mechanisms=request.mechanisms,
-        fresh=request.fresh,
-        token=token_of(secret),
-    )

@@ -121,7 +121,7 @@ class Postgres:
         # Rows are never changed, so page after page up to a fixed number is the ledger of one moment, and no long
         # snapshot keeps the server from clearing away old versions of `state`.
         end = self.state()[1] if stop is None else stop
-        while found := self._read(self._sql.rows, start, end):
+        while start <= end and (found := self._read(self._sql.rows, start, end)):
             yield from map(Row._make, found)
             start = found[-1][0] + 1
 

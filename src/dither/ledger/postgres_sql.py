@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from psycopg import sql
 
 FORMAT = "dither ledger 1"
@@ -40,6 +42,9 @@ CREATE FUNCTION {{s}}.entries_stay() RETURNS trigger LANGUAGE plpgsql AS
 CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON {{s}}.entries
     FOR EACH STATEMENT EXECUTE FUNCTION {{s}}.entries_stay()
 """
+
+
+_WRITTEN = re.compile(r"([ -\[\]-~]|\\\\|\\[tnr]|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\U00(0[0-9a-f]|10)[0-9a-f]{4})*")
 
 
 class Statements:
@@ -81,4 +86,9 @@ def written(key: str) -> str:
 
 
 def read(key: str) -> str:
-    return key.encode("ascii").decode("unicode_escape")
+    """The key again; a key that no ledger wrote is told from all that one could have written."""
+    if _WRITTEN.fullmatch(key):
+        found = key.encode("ascii").decode("unicode_escape")
+        if written(found) == key:
+            return found
+    return f"foreign key {key!a}"

@@ -14,7 +14,7 @@ from typing import Any
 from dither.errors import LedgerError
 from dither.ledger.entries import Committed, Entry, Reserved
 from dither.ledger.keys import Key, signed
-from dither.ledger.text import canonical, plain, written
+from dither.ledger.text import canonical, parsed, plain, written
 
 FIELDS = {"receipt", "ledger", "question", "catalog", "snapshot", "unit", "neighbours", "analyst", "mechanisms", "loss", "rule"}
 FIELDS |= {"time", "reserved", "entry"}
@@ -37,7 +37,7 @@ class Receipt:
     @classmethod
     def from_json(cls, text: str) -> Receipt:
         try:
-            found = json.loads(text)
+            found = parsed(text)
             body, signature = found["body"], found["signature"]
             right = set(found) == {"body", "signature"} and set(body) == FIELDS and body["receipt"] == 1
             if right and isinstance(signature, str) and all(_place(body[name]) for name in ("reserved", "entry")):

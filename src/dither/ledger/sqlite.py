@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dither.errors import LedgerError, NoLedgerError
-from dither.ledger.files import draft_of, publish
+from dither.ledger.files import draft_of, publish, sweep
 from dither.ledger.sqlite_errors import told
 from dither.ledger.store import Row
 
@@ -44,7 +44,7 @@ PUT = "INSERT INTO state VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = e
 APPEND = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)"
 ENTRY = f"SELECT {FIELDS} FROM entries WHERE number = ?"
 LATEST = f"SELECT {FIELDS} FROM entries WHERE question = ? AND question <> '' ORDER BY number DESC LIMIT 1"
-STATE = "SELECT key, value FROM state UNION ALL SELECT '', (SELECT max(number) FROM entries)"
+STATE = "SELECT 0, key, value FROM state UNION ALL SELECT 1, NULL, (SELECT max(number) FROM entries)"
 ROWS = f"SELECT {FIELDS} FROM entries WHERE number BETWEEN ? AND ? ORDER BY number LIMIT {PAGE}"
 
 _OPEN: weakref.WeakSet[SQLite] = weakref.WeakSet()
@@ -65,6 +65,7 @@ class SQLite:
     def create(cls, path: Path, first: Mapping[str, str] | None = None) -> SQLite:
         """A new file with `first` under its keys. It appears under its name whole, or not at all; never replaces one."""
         path = Path(path)
+        sweep(path)
         draft = draft_of(path)
         try:
             with told(path.name):
@@ -125,14 +126,13 @@ class SQLite:
         return _row(self._read(LATEST, question))
 
     def state(self) -> tuple[dict[str, str], int]:
-        found = dict(self._read(STATE))
-        last = found.pop("")
-        return found, last or 0
+        *found, (_, _, last) = sorted(self._read(STATE), key=lambda row: row[0])
+        return {key: value for _, key, value in found}, last or 0
 
     def rows(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
         # Rows are never changed, so page after page up to a fixed number is the ledger of one moment.
         end = self.state()[1] if stop is None else stop
-        while found := self._read(ROWS, start, end):
+        while start <= end and (found := self._read(ROWS, start, end)):
             yield from map(Row._make, found)
             start = found[-1][0] + 1
 
@@ -231,6 +231,11 @@ def _open(connection: sqlite3.Connection) -> bool:
     return connection.in_transaction
 
 
+def _text(found: bytes) -> str:
+    """What is not UTF-8 was not written by a ledger. It is read all the same, so that verification can tell."""
+    return found.decode("utf-8", "surrogateescape")
+
+
 def _row(found: list[Any]) -> Row | None:
     return Row._make(found[0]) if found else None
 
@@ -239,6 +244,7 @@ def _connect(where: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         where, timeout=WAIT, isolation_level=None, check_same_thread=False, uri=where.startswith("file:")
     )
+    connection.text_factory = _text
     try:
         for pragma in ("synchronous = FULL", "fullfsync = ON", "trusted_schema = OFF"):
             connection.execute(f"PRAGMA {pragma}")

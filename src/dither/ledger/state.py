@@ -8,11 +8,15 @@ and verification adds it up again.
     total         sums for everyone together
     analyst:NAME  sums of one analyst, replays included
     history       the neighbour relation, and the unit of each table that was ever asked about
+    rolls, roll:NN, seal    what finds a change of the above by anyone without the key: see sealed.py
 """
 
 from __future__ import annotations
 
-import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -21,10 +25,29 @@ from typing import Any, NamedTuple
 from dither.errors import LedgerError
 from dither.ledger.asked import Declaration
 from dither.ledger.entries import START
-from dither.ledger.text import canonical, read, written
+from dither.ledger.text import canonical, parsed, read, written
 from dither.privacy.either import Caps, Sums
 
 FORMAT = 1
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Anything may stand in a file that somebody edited; whoever reads it is told, and told the same."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise LedgerError(f"The ledger's {what} cannot be read.", fix="run `dither verify`.") from None
+
+
+def _checked(right: bool) -> None:
+    if not right:
+        raise ValueError
+
+
+def _texts(found: object) -> bool:
+    return isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
 
 
 class Identity(NamedTuple):
@@ -36,10 +59,13 @@ class Identity(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | None, name: str) -> Identity:
-        found = json.loads(text) if text else {}
-        if found.get("format") != FORMAT:
-            raise LedgerError(f"{name} is no ledger this version of dither can read.", fix="name the ledger, or update dither.")
-        return cls(found["ledger"], found["public_key"])
+        try:
+            found = parsed(text)
+            if found["format"] == FORMAT and set(found) == {"format", *cls._fields} and _texts(found | {"format": ""}):
+                return cls(found["ledger"], found["public_key"])
+        except (ValueError, TypeError, KeyError):
+            pass
+        raise LedgerError(f"{name} is no ledger this version of dither can read.", fix="name the ledger, or update dither.")
 
 
 class Head(NamedTuple):
@@ -57,7 +83,13 @@ class Head(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | None) -> Head:
-        return cls(**json.loads(text)) if text else cls()
+        if text is None:
+            return cls()
+        with _reading("head"):
+            found = cls(**parsed(text))
+            _checked(type(found.number) is int and found.number > 0 and isinstance(found.hash, str))
+            _checked(_TIME.fullmatch(found.time) is not None)
+            return found
 
 
 class Terms(NamedTuple):
@@ -84,11 +116,13 @@ class Terms(NamedTuple):
     @classmethod
     @lru_cache(maxsize=16)
     def parse(cls, text: str) -> Terms:
-        found: dict[str, Any] = json.loads(text)
-        for name in ("epsilon", "delta", "per_analyst", "per_query"):
-            found[name] = None if found[name] is None else read(found[name])
-        found["analysts"] = None if found["analysts"] is None else tuple(found["analysts"])
-        return cls(**found)
+        with _reading("catalog"):
+            found: dict[str, Any] = parsed(text)
+            for name in ("epsilon", "delta", "per_analyst", "per_query"):
+                found[name] = None if found[name] is None and name.startswith("per") else read(found[name])
+            found["analysts"] = None if found["analysts"] is None else tuple(found["analysts"])
+            _checked(_texts(found["units"]))
+            return cls(**found)
 
 
 class History(NamedTuple):
@@ -100,7 +134,15 @@ class History(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | None) -> History | None:
-        return cls(**json.loads(text)) if text else None
+        if text is None:
+            return None
+        with _reading("history"):
+            found = cls(**parsed(text))
+            _checked(_texts(found.tables))
+            return found
+
+
+_PARTS = {each.name for each in fields(Sums)}
 
 
 def sums_text(sums: Sums) -> str:
@@ -108,7 +150,12 @@ def sums_text(sums: Sums) -> str:
 
 
 def sums(text: str | None) -> Sums:
-    return Sums(**json.loads(text)) if text else Sums()
+    if text is None:
+        return Sums()
+    with _reading("sums"):
+        found = parsed(text)
+        _checked(set(found) == _PARTS and all(type(value) is int and value >= 0 for value in found.values()))
+        return Sums(**found)
 
 
 def caps_text(caps: Caps) -> str:
@@ -117,7 +164,10 @@ def caps_text(caps: Caps) -> str:
 
 @lru_cache(maxsize=16)
 def caps(text: str) -> Caps:
-    return Caps(**{name: read(value) for name, value in json.loads(text).items()})
+    with _reading("caps"):
+        found = Caps(**{name: read(value) for name, value in parsed(text).items()})
+        _checked(found.epsilon > 0)
+        return found
 
 
 def shown(value: Fraction, *, up: bool) -> str:

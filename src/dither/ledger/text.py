@@ -27,6 +27,23 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
+def parsed(text: Any) -> Any:
+    """JSON in which every name stands once; a ValueError for anything else, however deep."""
+    if not isinstance(text, str):
+        raise ValueError("no text")
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except RecursionError:
+        raise ValueError("too deep") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
 def digest(purpose: str, text: str) -> str:
     """SHA-256 in hex. The purpose keeps a hash made for one thing from passing for another."""
     return hashlib.sha256(f"dither {purpose}\n{text}".encode("ascii")).hexdigest()

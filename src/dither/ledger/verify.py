@@ -7,21 +7,22 @@ that ledger was right then. A head that was noted elsewhere, or any receipt, fin
 
 from __future__ import annotations
 
-import json
+import re
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from dither.errors import LedgerError
+from dither.errors import DitherError, LedgerError
 from dither.ledger.keys import entry_message, signed
 from dither.ledger.receipts import Receipt
 from dither.ledger.store import Row, Store
-from dither.ledger.verify_entries import EntryError, entry, text_of
+from dither.ledger.verify_entries import HEX64, EntryError, entry, loaded, text_of
 from dither.ledger.verify_sums import GRID
 from dither.ledger.verify_walk import Walk
 
 MOST = 100  # problems that are told one by one
 START = "0" * 64
-LOWEST = -(2**62)  # so that a row which was moved below 1 is met as well
+HEAD = re.compile(r"([1-9][0-9]{0,18}):([0-9a-f]{64})", re.ASCII)
+LOWEST = -(2**63)  # so that a row which was moved below 1 is met as well
 
 
 class Report(NamedTuple):
@@ -52,11 +53,12 @@ def _marks(head: str | None, receipt: Receipt | None) -> dict[int, list[tuple[st
     """Hashes that entries must have, by number, each with where that is known from."""
     marks: dict[int, list[tuple[str, str]]] = {}
     if head is not None:
-        number, _, hash = head.strip().partition(":")
-        if not (number.isascii() and number.isdigit() and len(number) < 20):
-            raise LedgerError("A head is written as number:hash.", fix="give it as `dither history` printed it.")
-        if int(number):
-            marks.setdefault(int(number), []).append((hash, "the head"))
+        found = HEAD.fullmatch(head.strip())
+        if found is None:
+            raise LedgerError(
+                "A head is written as number:hash, from number 1 on.", fix="give it as `dither verify` printed it."
+            )
+        marks.setdefault(int(found[1]), []).append((found[2], "the head"))
     for name in ("reserved", "entry") if receipt else ():
         place = receipt.body[name] if receipt else {}
         marks.setdefault(place["number"], []).append((place["hash"], "the receipt"))
@@ -98,6 +100,8 @@ class _Check:
                 self.say(f"entry {row.number} {wrong}.")
         except EntryError as wrong:
             self.say(f"entry {row.number} {wrong}.")
+        except (ValueError, ArithmeticError, TypeError, DitherError):  # numbers, say, that no caps can be made of
+            self.say(f"entry {row.number} cannot be checked.")
         self.last = row
 
     def _placed(self, row: Row, found: dict[str, Any]) -> None:
@@ -133,21 +137,29 @@ class _Check:
         wanted = self.walk.state()
         if self.last.number:
             wanted["head"] = text_of({"number": self.last.number, "hash": self.last.hash, "time": self.time})
-        for key in sorted(set(wanted) | set(self.state)):
-            if key != "ledger" and self.state.get(key) != wanted.get(key):
-                self.say(f"the stored {key} is not what the entries add up to.")
+        for key in sorted(set(wanted) | set(self.state), key=ascii):
+            if key not in ("ledger", "seal") and self.state.get(key) != wanted.get(key):
+                self.say(f"the stored {_named(key)} is not what the entries add up to.")
+        seal = self.state.get("seal", "")
+        if not (isinstance(seal, str) and (HEX64.fullmatch(seal) if self.last.number else not seal)):
+            self.say("the stored sums have no seal.")  # whether it is the right one can be told with the private key only
 
     def _identity(self, public_key: str | None) -> dict[str, str]:
         """Who the ledger says it is."""
         try:
-            found = json.loads(self.state.get("ledger", ""))
+            found = loaded(self.state.get("ledger", ""))
             right = isinstance(found, dict) and set(found) == {"format", "ledger", "public_key"} and found["format"] == 1
         except ValueError:
             found, right = {}, False
         found = found if isinstance(found, dict) else {}
-        if not right or text_of(found) != self.state["ledger"]:
+        if not right or text_of(found) != self.state.get("ledger"):
             self.say("the ledger does not say who it is.")
         identity = {name: str(found.get(name, "")) for name in ("ledger", "public_key")}
         if public_key is not None and identity["public_key"] != public_key:
             self.say("the ledger has another public key than the one that was named.")
         return identity
+
+
+def _named(key: Any) -> str:
+    """A key in a message: whoever put it there chose its characters."""
+    return key if isinstance(key, str) and key.isprintable() and len(key) < 300 else ascii(key)[:300]

@@ -30,6 +30,22 @@ def text_of(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
+def loaded(text: Any) -> Any:
+    """JSON text in which no name stands twice; ValueError for all else."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({name for name, _ in pairs}) < len(pairs):
+            raise ValueError
+        return dict(pairs)
+
+    if not isinstance(text, str):
+        raise ValueError
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except RecursionError:
+        raise ValueError from None
+
+
 def sha256(purpose: str, text: str) -> str:
     return hashlib.sha256(f"dither {purpose}\n".encode() + text.encode("ascii")).hexdigest()
 
@@ -132,7 +148,7 @@ def entry(row: Row) -> dict[str, Any]:
         raise EntryError("is not made of texts")
     try:
         matches = sha256("ledger entry 1", row.body) == row.hash
-        found: dict[str, Any] = json.loads(row.body)
+        found: dict[str, Any] = loaded(row.body)
         canonical = isinstance(found, dict) and text_of(found) == row.body
     except (ValueError, RecursionError):
         raise EntryError("is not readable") from None

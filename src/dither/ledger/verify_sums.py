@@ -51,9 +51,6 @@ def rule(kept: dict[str, Fraction], used: Totals) -> str | None:
     return "zcdp" if concentrated and spent["rho"] <= kept["rho_max"] and spent["slack"] <= kept["delta_keys"] else None
 
 
-def within_quota(kept: dict[str, Fraction], quota: Fraction, used: Totals) -> bool:
-    """One analyst's share of epsilon, or the same share of rho_max."""
-    if Fraction(used["epsilon"], GRID) <= quota:
-        return True
-    share = kept["rho_max"] * quota / kept["epsilon"]
-    return share > 0 and used["unstated"] == 0 and Fraction(used["rho"], GRID) <= share
+def within_share(kept: dict[str, Fraction], epsilon: Fraction, used: Totals) -> bool:
+    """Whether these totals keep either rule when each cap is cut down as epsilon is: for one analyst, or one question."""
+    return rule({name: cap * epsilon / kept["epsilon"] for name, cap in kept.items()}, used) is not None

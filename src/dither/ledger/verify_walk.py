@@ -12,7 +12,7 @@ from typing import Any
 from dither.ledger.keys import signed
 from dither.ledger.store import Row, Store
 from dither.ledger.verify_entries import EntryError, entry, number, sha256, text_of
-from dither.ledger.verify_sums import Totals, added, caps, nothing, rule, within_quota
+from dither.ledger.verify_sums import Totals, added, caps, nothing, rule, within_share
 
 TERMS = ("catalog", "epsilon", "delta", "per_analyst", "per_query", "analysts", "neighbours", "snapshot", "units")
 
@@ -52,6 +52,13 @@ class Walk:
     def state(self) -> dict[str, str]:
         """What must stand beside the entries."""
         found: dict[str, Any] = {f"analyst:{name}": totals for name, totals in self.analysts.items()}
+        rolls: dict[str, dict[str, str]] = {}
+        for name, totals in self.analysts.items():
+            group = int(sha256("ledger group 1", text_of(name))[:8], 16) % 32
+            rolls.setdefault(f"{group:02}", {})[name] = sha256("ledger roll 1", text_of(totals))[:32]
+        found |= {f"roll:{group}": roll for group, roll in rolls.items()}
+        if rolls:
+            found["rolls"] = {group: sha256("ledger roll 1", text_of(roll))[:32] for group, roll in rolls.items()}
         found |= {"total": self.total} if self._charged else {}
         for name, value in (("caps", self._caps), ("catalog", self._terms), ("history", self._history)):
             found |= {name: value} if value is not None else {}
@@ -104,14 +111,15 @@ class Walk:
             yield "was asked with a catalog that was not in force"
         if terms["analysts"] is not None and found["analyst"] not in terms["analysts"]:
             yield "was asked by somebody who is none of the analysts"
-        if terms["per_query"] is not None and number(found["loss"]["epsilon"]) > number(terms["per_query"]):
+        most = number(terms["per_query"]) if terms["per_query"] is not None and self._kept else None
+        if most is not None and not within_share(self._kept, most, added(nothing(), found["loss"])):
             yield "costs more than one question may"
 
     def _quota(self, found: dict[str, Any]) -> Iterator[str]:
         used = added(self.analysts.get(found["analyst"], nothing()), found["loss"])
         self.analysts[found["analyst"]] = used
         quota = self._terms["per_analyst"] if self._terms else None
-        if quota is not None and self._kept and not within_quota(self._kept, number(quota), used):
+        if quota is not None and self._kept and not within_share(self._kept, number(quota), used):
             yield "was not allowed by its analyst's quota"
 
     def _settled(self, row: Row, found: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,186 @@
+"""Whoever can write the database without the key can stop a ledger, and cannot make it allow more: on every store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+
+from dither.errors import DitherError, LedgerError
+from dither.ledger import sealed
+from dither.ledger.entries import shown_to
+from dither.ledger.ledger import Kept, Ledger
+from dither.ledger.opening import memory
+from dither.ledger.postgres import Postgres
+from dither.ledger.sqlite import SQLite
+from dither.ledger.store import Store
+from dither.ledger.verify import verify
+from ledger.asking import KEY, Clock, asked, declaration, request, reserved
+
+CHANGED = "changed by someone without its key"
+
+
+def put(store: Store, key: str, text: str) -> None:
+    with store.transaction() as inside:
+        inside.put(key, text)
+
+
+def execute(store: Store, statement: str) -> None:
+    """As somebody would who has the database and not the key."""
+    if isinstance(store, SQLite):
+        store._connected().execute("DROP TRIGGER IF EXISTS entries_stay")
+        store._connected().execute(statement)
+        return
+    assert isinstance(store, Postgres)
+    schema = f'"{store._address.schema}"'
+    link, _ = store._connected()
+    link.execute(f"ALTER TABLE {schema}.entries DISABLE TRIGGER ALL".encode())
+    for table in ("state", "entries"):
+        statement = statement.replace(f" {table} ", f" {schema}.{table} ")
+    link.execute(statement.encode())
+
+
+def refuses(ledger: Ledger, match: str = CHANGED) -> None:
+    """Every way to write."""
+    attempts: list[Callable[[], object]] = [
+        lambda: ledger.reserve(request("new", "0.01")),
+        lambda: ledger.register(declaration(catalog_hash="c9")),
+    ]
+    for attempt in attempts:
+        with pytest.raises(LedgerError, match=match):
+            attempt()
+
+
+def texts(ledger: Ledger) -> dict[str, str]:
+    return ledger.store.state()[0]
+
+
+@pytest.mark.parametrize("key", [*sealed.BOOKS])
+def test_what_is_taken_away_stops_the_ledger(ledger: Ledger, clock: Clock, key: str) -> None:
+    asked(ledger, 1, "0.9")
+    execute(ledger.store, f"DELETE FROM state WHERE key = '{key}'")
+    refuses(Ledger(ledger.store, KEY, clock))
+    assert not verify(ledger.store).ok
+
+
+@pytest.mark.parametrize("key", [*sealed.BOOKS])
+def test_what_is_put_back_alone_stops_the_ledger(ledger: Ledger, clock: Clock, key: str) -> None:
+    asked(ledger, 1, "0.1")
+    old = texts(ledger)
+    ledger.register(declaration(catalog_hash="c2"))
+    asked(ledger, 2, "0.8", analyst="bob", catalog_hash="c2", tables=("visits",))
+    if old[key] != texts(ledger)[key]:
+        put(ledger.store, key, old[key])
+        refuses(Ledger(ledger.store, KEY, clock))
+    else:
+        assert key == "caps"
+        put(ledger.store, key, old[key].replace('"1"', '"2"'))
+        refuses(Ledger(ledger.store, KEY, clock))
+
+
+def test_a_question_on_its_way_is_not_settled_on_changed_sums(ledger: Ledger) -> None:
+    for settle in (lambda held: ledger.commit(held, "42"), ledger.cancel):
+        held = reserved(ledger, str(settle))
+        kept = texts(ledger)["total"]
+        put(ledger.store, "total", kept.replace('"rho":', '"rho":1'))
+        with pytest.raises(LedgerError, match=CHANGED):
+            settle(held)
+        put(ledger.store, "total", kept)
+    asked(ledger, "all right again")
+
+
+@pytest.mark.parametrize("names", [("analyst:ada",), ("analyst:ada", "roll"), ("analyst:ada", "roll", "rolls")])
+def test_a_quota_is_not_got_back_by_taking_it_away_or_putting_it_back(ledger: Ledger, clock: Clock, names: tuple[str]) -> None:
+    ledger.register(declaration(catalog_hash="c2", per_analyst=Fraction(1, 2)))
+    asked(ledger, 1, "0.2", catalog_hash="c2")
+    old = texts(ledger)
+    asked(ledger, 2, "0.2", catalog_hash="c2")
+    now = texts(ledger)
+    for name in names:
+        key = sealed.keys_of("ada")[1] if name == "roll" else name
+        assert old[key] != now[key]
+        put(ledger.store, key, old[key])
+    with pytest.raises(LedgerError, match=CHANGED):
+        ledger.reserve(request(3, "0.2", catalog_hash="c2"))
+    for name in names:
+        key = sealed.keys_of("ada")[1] if name == "roll" else name
+        execute(ledger.store, f"DELETE FROM state WHERE key = '{key}'")
+    with pytest.raises(LedgerError, match=CHANGED):
+        ledger.reserve(request(3, "0.2", catalog_hash="c2"))
+    assert not verify(ledger.store).ok
+    for key, text in now.items():
+        put(ledger.store, key, text)
+    asked(ledger, 3, "0.1", catalog_hash="c2")
+    assert verify(ledger.store).ok
+
+
+def test_one_ledgers_seal_is_not_anothers(ledger: Ledger) -> None:
+    """The same key for two ledgers: what was sealed in one is not believed in the other."""
+    other = memory()
+    assert other._key is not None
+    assert other._key.seal("a") != KEY.seal("a") != KEY.seal("b")
+    same = Ledger(SQLite.memory({"ledger": texts(ledger)["ledger"].replace("0007", "0008")}), KEY)
+    same.register(declaration())
+    for key, text in texts(ledger).items():
+        if key != "ledger":
+            put(same.store, key, text)
+    refuses(Ledger(same.store, KEY))
+    other.close()
+    same.close()
+
+
+def test_many_analysts_share_rolls_and_none_is_mixed_up(ledger: Ledger) -> None:
+    names = [f"analyst {number}" for number in range(3 * sealed.GROUPS)]
+    for name in names:
+        reserved(ledger, name, "0.001", analyst=name)
+    groups = json.loads(texts(ledger)["rolls"])
+    assert len(groups) > sealed.GROUPS / 2
+    for name in names[:10]:
+        reserved(ledger, f"{name} again", "0.001", analyst=name)
+    assert verify(ledger.store).ok
+
+
+GARBAGE = ["", "{", "[]", "null", "1", '{"number":1}', '{"a":1,"a":1}', "[" * 100_000, '"é"', '{"epsilon":"x"}']
+
+
+@pytest.mark.parametrize("key", ["head", "caps", "catalog", "total", "history", "rolls", "analyst:ada", "seal", "ledger"])
+def test_garbage_is_told_as_what_it_is(ledger: Ledger, clock: Clock, key: str) -> None:
+    """Never an error of Python's: what reads a ledger shows it, whatever stands there."""
+    asked(ledger, 1)
+    for text in GARBAGE:
+        put(ledger.store, key, text)
+        assert not verify(ledger.store).ok
+        attempts: list[Callable[[], object]] = [lambda: Ledger(ledger.store, KEY, clock).reserve(request(2))]
+        if key != "analyst:ada":  # which nobody else needs
+            attempts.append(lambda: Ledger(ledger.store, KEY, clock).register(declaration(catalog_hash="c2")))
+            attempts.append(lambda: Ledger(ledger.store, KEY, clock).reserve(request(1, analyst="bob")))
+        for attempt in attempts:
+            with pytest.raises(LedgerError):
+                attempt()
+        for look in (ledger.standing, ledger.head, lambda: ledger.quota("ada")):
+            try:
+                look()
+            except DitherError:
+                continue
+
+
+# --- what rows are found by is not signed -------------------------------------------------------------------------
+
+
+def test_the_answer_to_another_question_is_not_shown(ledger: Ledger) -> None:
+    asked(ledger, 1, payload="one")
+    asked(ledger, 2, payload="two")
+    execute(ledger.store, f"UPDATE entries SET question = '{request(1).digest}' WHERE number = 6")
+    with pytest.raises(LedgerError, match="Entry 6 of the ledger was changed"):
+        ledger.reserve(request(1))
+
+
+def test_another_analysts_payment_is_not_taken_for_ones_own(ledger: Ledger) -> None:
+    asked(ledger, 1)
+    kept = ledger.reserve(request(1, analyst="bob"))
+    assert isinstance(kept, Kept)
+    execute(ledger.store, f"UPDATE entries SET question = '{shown_to(4, 'eve')}' WHERE number = 5")
+    with pytest.raises(LedgerError, match="Entry 5 of the ledger was changed"):
+        ledger.reserve(request(1, analyst="eve"))
