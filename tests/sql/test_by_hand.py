@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
@@ -23,6 +26,7 @@ from dither.query.nodes import (
     Scan,
     Semi,
     Union,
+    Value,
 )
 from dither.query.resolve import resolve
 from dither.query.work import UNIT
@@ -120,3 +124,58 @@ def test_an_in_with_a_list_of_its_own_is_an_ordinary_one() -> None:
         resolve(asked(Semi(P, Scan("towns", "t"), *more)), CATALOG) for more in (((), False, listed), ((listed,), False))
     )
     assert one.query == two.query
+
+
+STRANGE = [
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    b"x",
+    datetime.time(1),
+    datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC),
+    10**5000,
+    2**63,
+    -(2**63) - 1,
+    Fraction(1, 10**5000),
+    "\udcff",
+    Decimal("1.5"),
+    [1],
+    object(),
+]
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=lambda value: type(value).__name__)
+def test_a_constant_that_is_no_value_is_refused_wherever_it_stands(value: object) -> None:
+    strange = Literal(value)  # type: ignore[arg-type]
+    same = Call("eq", (strange, strange))
+    for query in (
+        asked(Filter(P, same)),
+        asked(Compute(P, (ID, Named("x", strange)))),
+        asked(P, Named("k", same)),
+        asked(Semi(P, V, ((strange, strange),), True)),
+        asked(PerUnit(P, (ID,), (Aggregate("n", "sum", strange),))),
+        replace(PLAIN, aggregates=(Aggregate("n", "sum", strange),)),
+        replace(PLAIN, outputs=(Named("n", same),)),
+        replace(PLAIN, having=same),
+        replace(PLAIN, order=(Order(strange),)),
+        *([] if isinstance(value, (int, str, Fraction)) else [quantile(value)]),
+    ):
+        with pytest.raises(QueryError) as refusal:
+            resolve(query, CATALOG)
+        assert refusal.value.charged == "nothing"
+
+
+def quantile(share: object) -> Query:
+    return replace(PLAIN, aggregates=(Aggregate("n", "quantile", Column("p.age"), share),))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [None, True, 0, 2**63 - 1, -(2**63), 1.5, Fraction(1, 3), "é", datetime.date(2020, 1, 1)])
+def test_that_check_lets_values_pass(value: Value) -> None:
+    assert resolve(asked(Filter(P, Call("eq", (Literal(value), Literal(value))))), CATALOG).by_unit
+
+
+@pytest.mark.parametrize("rows", [-1, 1.5, "7", True, 2**63])
+def test_a_limit_is_a_number_of_rows(rows: int) -> None:
+    for query in (replace(PLAIN, limit=rows), replace(PLAIN, offset=rows)):
+        with pytest.raises(QueryError, match="whole number of rows"):
+            resolve(query, CATALOG)

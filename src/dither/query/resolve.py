@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from dither.errors import QueryError
 from dither.query.catalog import Catalog, Rows
+from dither.query.constants import check_constants
 from dither.query.function import either
 from dither.query.infer import Facts, facts, typed
 from dither.query.legality import (
@@ -74,6 +75,7 @@ def resolve(query: Query, catalog: Catalog, text: str = "") -> Resolved:
 
 
 def _resolve(query: Query, catalog: Catalog) -> Resolved:
+    check_constants(query)
     check_functions(query.aggregates, PRIVATE)
     source = _relation(query.source, catalog)
     if source.protects == PUBLIC:
