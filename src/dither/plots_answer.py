@@ -5,6 +5,7 @@ It takes texts and numbers, not an answer, so that answers can draw themselves.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from os import PathLike
 from typing import Any
@@ -15,6 +16,7 @@ Panel = tuple[str, Sequence[Any], Sequence[float | None]]  # a column: its name,
 
 _BLUE, _GREY = "#0072b2", "#555555"
 _MOST = 60  # rows: more would be a smear
+_SMALL, _LETTERS = 7, 15  # the caption's size in points, and how many letters of a sentence fit into an inch
 
 
 def answer_picture(labels: Sequence[str], panels: Sequence[Panel], note: str, path: str | PathLike[str] | None = None) -> Any:
@@ -23,13 +25,15 @@ def answer_picture(labels: Sequence[str], panels: Sequence[Panel], note: str, pa
     if not drawn:
         raise DitherError("The answer has no noisy number to draw.", fix="print it instead.", charged=_KEPT)
     shown = len(labels[:_MOST])
-    figure, axes = _figure(max(4.5, 4 * len(drawn)), max(2.2, 0.8 + 0.32 * shown), len(drawn))
+    more = f" (the first {_MOST} of {len(labels)} rows)" if len(labels) > _MOST else ""
+    width = max(4.5, 4 * len(drawn))
+    caption = textwrap.wrap(note + more, int(width * _LETTERS))
+    figure, axes = _figure(width, max(2.2, 0.8 + 0.32 * shown) + 0.12 * len(caption), len(drawn))
     for axis, (name, values, margins) in zip(axes, drawn, strict=True):
         _panel(axis, name, values[:_MOST], margins[:_MOST])
     axes[0].set_yticks(range(shown), [label[:40] for label in labels[:_MOST]])
     axes[0].invert_yaxis()
-    more = f" (the first {_MOST} of {len(labels)} rows)" if len(labels) > _MOST else ""
-    figure.supxlabel(note[:160] + more, fontsize=7, color=_GREY)
+    figure.supxlabel("\n".join(caption), fontsize=_SMALL, color=_GREY)
     if path is not None:
         _save(figure, path)
     return figure

@@ -170,6 +170,15 @@ def test_a_quote_reads_nothing_and_charges_nothing(survey: Curator) -> None:
     assert engine.calls == 0
 
 
+@pytest.mark.parametrize("rows", [0, -1, 1.5, "many", True])
+def test_rows_to_assume_are_looked_at_with_a_price_too(survey: Curator, rows: int) -> None:
+    before = survey.budget.spent
+    for call in (survey.ask, survey.quote):
+        with pytest.raises(ArgumentError, match="assume_rows"):
+            call(QUESTION, epsilon="0.1", assume_rows=rows)
+    assert survey.budget.spent == before
+
+
 def test_the_smallest_price_for_a_margin(survey: Curator) -> None:
     careful = with_engine(survey, Broken(AssertionError()))
     quote = careful.quote("SELECT COUNT(*) AS n FROM people", margin=50)
