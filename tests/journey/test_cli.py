@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sqlite3
 from fractions import Fraction
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from dither.cli import books, screen
+from dither.cli import screen
 from journey.hospital import BY_WARD, COUNT, built, run
 
 
@@ -90,6 +91,14 @@ def test_a_quote_is_free_and_says_if_the_budget_cannot_pay(hospital: Path) -> No
     assert dear.exit_code == 3
     assert "refused" in dear.stdout
     assert spent() == Fraction(3, 4)
+
+
+def test_a_quote_says_when_asking_would_be_free(hospital: Path) -> None:
+    assert run("ask", COUNT, "-e", "0.75").exit_code == 0
+    again = run("quote", COUNT, "-e", "0.75")  # the budget would not pay for it, and does not have to
+    assert again.exit_code == 0
+    assert "again: charged nothing" in again.stdout
+    assert "again" not in run("quote", BY_WARD, "-e", "0.1").stdout
 
 
 def test_an_answer_is_on_stdout_and_what_is_said_about_it_is_not(hospital: Path) -> None:
@@ -185,22 +194,6 @@ def test_with_a_delta_both_sums_are_shown(tmp_path: Path, monkeypatch: pytest.Mo
     assert run("verify").exit_code == 0
 
 
-def test_history_lists_every_entry(hospital: Path) -> None:
-    run("ask", COUNT, "-e", "0.1", "--analyst", "ana")
-    run("ask", COUNT, "-e", "0.1", "--analyst", "ben")
-    kinds = ["opened", "catalog", "reserved", "committed", "replayed"]
-    entries = [json.loads(line) for line in run("history", "--format", "json").stdout.splitlines()]
-    assert [entry["what"] for entry in entries] == kinds
-    assert entries[2]["question"] == COUNT
-    assert [entry["analyst"] for entry in entries[2:]] == ["ana", None, "ben"]
-    rows = list(csv.DictReader(io.StringIO(run("history", "--format", "csv", "--last", "2").stdout)))
-    assert [row["what"] for row in rows] == kinds[-2:]
-    assert tuple(rows[0]) == books._COLUMNS
-    table = run("history")
-    assert "ε = 0.1" in table.stdout
-    assert table.stderr.startswith("head 5:")
-
-
 def test_verify_needs_neither_data_nor_key(hospital: Path) -> None:
     run("ask", COUNT, "-e", "0.1", "--receipt", "receipt.json")
     for file in ("patients.parquet", "visits.parquet", "catalog.toml", "catalog.ledger.key"):
@@ -210,6 +203,23 @@ def test_verify_needs_neither_data_nor_key(hospital: Path) -> None:
     assert "nothing wrong" in done.stdout
     assert "ε = 0.1" in done.stdout
     assert "ε = 0.1 of 1 spent" in run("budget").stdout
+
+
+def test_a_verdict_for_programs(hospital: Path) -> None:
+    run("ask", COUNT, "-e", "0.1")
+    run("ask", COUNT, "-e", "0.1", "--analyst", "ben")
+    done = run("verify", "--format", "json")
+    found = json.loads(done.stdout)
+    assert done.exit_code == 0
+    assert (found["ok"], found["problems"], found["answered"], found["shown_again"]) == (True, [], 1, 1)
+    assert (found["spent"]["epsilon"], found["head"].partition(":")[0]) == ("1/10", "5")
+    with sqlite3.connect(hospital / "catalog.ledger") as database:
+        database.execute("UPDATE state SET value = '{}' WHERE key = 'total'")
+    database.close()
+    meddled = run("verify", "--format", "json")
+    assert meddled.exit_code == 1
+    assert not json.loads(meddled.stdout)["ok"]
+    assert json.loads(meddled.stdout)["problems"]
 
 
 def test_an_old_copy_is_found_by_a_receipt_or_a_head_and_not_without(hospital: Path) -> None:

@@ -49,6 +49,14 @@ def test_every_refusal_has_its_exit_code_and_says_what_was_charged(hospital: Pat
         ("suggest", "patients.nothing", "-e", "0.1"): 2,
         ("budget", "--ledger", "nowhere.ledger"): 4,
         ("verify", "--head", "not a head"): 2,
+        ("verify", "--head", "8"): 2,
+        ("verify", "--head", "\u0663:" + "0" * 64): 2,  # a digit, and not one of ours
+        ("ask", COUNT, "-e", "0.1", "--catalog", "."): 2,
+        ("ask", COUNT, "-e", "0.1", "--catalog", ".", "--ledger", "catalog.ledger"): 2,
+        ("budget", "--catalog", "."): 2,
+        ("verify", "--catalog", ".."): 2,
+        ("quote", COUNT, "-e", "0.1", "--ledger", "."): 4,
+        ("quote", COUNT, "-e", "0.1", "--ledger", "catalog.toml"): 4,
         ("verify", "--receipt", "patients.parquet"): 2,
         ("check", "nowhere.toml"): 2,
         ("init", "patients.parquet", "--catalog", "new.toml"): 2,
@@ -100,7 +108,7 @@ def test_an_answer_that_could_not_be_written_is_not_lost(hospital: Path, monkeyp
     with monkeypatch.context() as patched:
         patched.setattr(formats, "_text", full)
         lost = run("ask", COUNT, "-e", "0.1", "--out", "answer.csv")
-    assert lost.exit_code == 2
+    assert lost.exit_code == 4
     assert "ask the same again" in lost.stderr
     again = run("ask", COUNT, "-e", "0.1", "--out", "answer.csv")
     assert "charged nothing" in again.stderr

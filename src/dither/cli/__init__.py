@@ -2,7 +2,8 @@
 
     init, check, suggest      curating.py     declare the data, and make the ledger
     quote, ask                asking.py       what would it cost; the answer
-    budget, history, verify   books.py        what was spent, by whom, and is it true
+    budget, verify            books.py        what was spent, and is it true
+    history                   history.py      who asked what
     audit                     auditing.py     is a promise kept, ours or anyone's
     explain, demo             telling.py      what an epsilon means; the whole story on made-up data
 
@@ -13,14 +14,15 @@ what it uses when it runs, because `dither --help` should not wait for a databas
 
 from __future__ import annotations
 
-from dither.cli import asking, auditing, books, curating, telling
+from dither.cli import asking, auditing, books, curating, history, telling
 from dither.cli.app import app
-from dither.cli.screen import speak_utf8
+from dither.cli.screen import occupy_streams, speak_utf8
 
-__all__ = ["app", "asking", "auditing", "books", "curating", "main", "telling"]
+__all__ = ["app", "asking", "auditing", "books", "curating", "history", "main", "telling"]
 
 
 def main() -> None:
     """Run the command line."""
+    occupy_streams()
     speak_utf8()
     app()

@@ -4,16 +4,15 @@
 1   the question is refused, or problems were found (check, verify)
 2   wrong usage: an unknown option, an argument that breaks its rule, a file that is not there
 3   the budget does not pay for it
-4   the ledger or the engine failed
+4   the ledger or the engine failed, or what was to be shown cannot be written
 130 interrupted (Ctrl-C), 141 nobody reads what is written (a broken pipe)
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +20,7 @@ import typer
 from typer.core import TyperGroup
 
 from dither import __version__
-from dither.cli.screen import complain
+from dither.cli.screen import OutputError, complain, let_go_of_stdout
 from dither.errors import (
     ArgumentError,
     BudgetError,
@@ -41,6 +40,7 @@ _CODES: tuple[tuple[type[DitherError], int], ...] = (
     (BudgetError, 3),
     (LedgerError, 4),
     (EngineError, 4),
+    (OutputError, 4),
     (ArgumentError, 2),
     (QueryError, 1),
     (CatalogError, 1),
@@ -64,23 +64,25 @@ class Commands(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()  # a broken pipe is met here, not by the interpreter on its way out
         except DitherError as error:
-            complain(str(error))
-            raise typer.Exit(next(code for kind, code in _CODES if isinstance(error, kind))) from None
+            raise _refused(error) from None
         except KeyboardInterrupt:
             complain("Interrupted. If a price had been reserved, it stays charged: see `dither budget`.")
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            _let_go_of_stdout()
+            let_go_of_stdout()
             raise typer.Exit(UNREAD) from None
+        except OSError:  # who writes after a charge says so with `formats.kept`, so nothing was charged here
+            lost = OutputError("The output cannot be written.", fix="make room, or send it elsewhere, and try again.")
+            raise _refused(lost) from None
         return result
 
 
-def _let_go_of_stdout() -> None:
-    """What is still buffered goes nowhere, or Python complains about the pipe a second time while it ends."""
-    with suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+def _refused(error: DitherError) -> typer.Exit:
+    """The text on stderr, and the exit code."""
+    if isinstance(error, OutputError):
+        let_go_of_stdout()
+    complain(str(error))
+    return typer.Exit(next(code for kind, code in _CODES if isinstance(error, kind)))
 
 
 app = typer.Typer(
@@ -133,12 +135,18 @@ def there(catalog: Path) -> Path:
             f"There is no catalog {catalog} here.",
             fix="name it with --catalog, or draft one: dither init people.parquet --unit person_id.",
         )
+    return _file(catalog)
+
+
+def _file(catalog: Path) -> Path:
+    if catalog.is_dir():
+        raise ArgumentError(f"{catalog} is a folder, and a catalog is a file.", fix="name it, as in --catalog catalog.toml.")
     return catalog
 
 
 def place(catalog: Path, ledger: str | None) -> str:
     """Where the ledger is: as named, or beside the catalog."""
-    return ledger or str(catalog.with_suffix(".ledger"))
+    return ledger or str(_file(catalog).with_suffix(".ledger"))
 
 
 def existing(catalog: Path, ledger: str | None) -> str:
@@ -148,6 +156,14 @@ def existing(catalog: Path, ledger: str | None) -> str:
     where = place(catalog, ledger)
     opening.find(where).close()
     return where
+
+
+def books_of(where: str, key: Path | None) -> dict[str, Path]:
+    """The files of a ledger that is no server's, and its key."""
+    from dither.ledger import opening
+
+    files = {} if opening.is_address(where) else {"the ledger": Path(where)}
+    return files | ({"the key": opening.key_path(where, key)} if key or files else {})
 
 
 def signing(where: str, key: Path | None) -> Path | None:
@@ -165,10 +181,10 @@ def signing(where: str, key: Path | None) -> Path | None:
 def opened(
     catalog: Path, where: str, key: Path | None, analyst: str | None, progress: Callable[[float], None] | None = None
 ) -> Iterator[Curator]:
-    """A curator for one command, closed with it."""
+    """A curator for one command, closed with it. Only `init` makes a ledger: a misspelt address must not start a budget."""
     from dither import curator
 
-    with curator.open(catalog, where, key=signing(where, key), analyst=analyst, progress=progress) as survey:
+    with curator.open(catalog, where, key=signing(where, key), analyst=analyst, progress=progress, make=False) as survey:
         yield survey
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,14 +23,15 @@ from dither.cli.app import (
     Rows,
     app,
     asked,
+    books_of,
     existing,
     opened,
     place,
     there,
 )
 from dither.cli.formats import Form, Out
-from dither.cli.screen import Watch, notes, say
-from dither.errors import LedgerError
+from dither.cli.screen import Watch, notes, say, tell
+from dither.errors import LedgerError, NoLedgerError
 
 if TYPE_CHECKING:
     from dither.cli.budgets import Quota
@@ -54,18 +56,24 @@ def _quote(
     where = _quoting(place(there(catalog), ledger))
     with opened(catalog, where, key, analyst) as survey:
         found = survey.quote(asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows)
-    typer.echo(str(found))
+    tell(str(found))
     if found.refusal:
         raise typer.Exit(3)
 
 
 def _quoting(where: str) -> str:
     """The ledger if it is there; a quote writes nothing, so before `dither init` it can do without."""
+    from dither import curator
     from dither.ledger import opening
 
-    if opening.is_address(where) or Path(where).exists():
+    try:
+        if where != opening.MEMORY:
+            opening.find(where).close()
         return where
-    say(f"There is no ledger {where} yet: dither init makes it, and then you can ask.")
+    except NoLedgerError:
+        if not opening.is_address(where) and Path(where).exists():
+            raise  # a folder, say
+    say(f"There is no ledger {curator.named(where)} yet: dither init makes it, and then you can ask.")
     return opening.MEMORY
 
 
@@ -94,6 +102,7 @@ def _ask(
     formats.writable(out, receipt)
     formats.drawable(plot)
     where = existing(there(catalog), ledger)
+    formats.apart({"--out": out, "--receipt": receipt, "--plot": plot}, {"the catalog": catalog, **books_of(where, key)})
     with Watch() as progress, opened(catalog, where, key, analyst, progress) as survey:
         answer = survey.ask(
             asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
@@ -108,7 +117,8 @@ def _ask(
         answer.plot(plot)
     say(answer.footer())
     if standing is not None:
-        budgets.show(notes(), *standing)
+        with suppress(OSError):  # the answer is out; what is said of it may get lost
+            budgets.show(notes(), *standing)
 
 
 def _standing(survey: Curator, analyst: str | None) -> tuple[Caps, Sums, Quota | None] | None:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from dither.cli.app import CATALOG, Analyst, Catalog, Delta, Key, Ledger, app, existing, opened, place, signing, there
-from dither.cli.screen import Watch, say
+from dither.cli.formats import kept
+from dither.cli.screen import Watch, say, tell
 from dither.errors import ArgumentError, DitherError
 
 
@@ -68,7 +69,7 @@ def _check(
 
     named = there(file or catalog)
     if problems := curator.check(named):
-        typer.echo(problems)
+        tell(problems)
         raise typer.Exit(1)
     typer.echo(f"{named}: nothing to complain about.")
 
@@ -88,4 +89,5 @@ def _suggest(
     where = existing(there(catalog), ledger)
     with Watch() as progress, opened(catalog, where, key, analyst, progress) as survey:
         proposal = survey.suggest(column, epsilon, delta, by=by)
-    typer.echo(str(proposal))
+    with kept(None):
+        tell(str(proposal))

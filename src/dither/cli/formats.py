@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dither.cli.screen import plain_table, show_table
+from dither.cli.screen import OutputError, harmless_json, harmless_lines, plain_table, say, show_table
 from dither.errors import ArgumentError, DitherError
 
 if TYPE_CHECKING:
@@ -40,6 +40,13 @@ class Listing(StrEnum):
 
     TABLE = "table"
     CSV = "csv"
+    JSON = "json"
+
+
+class Verdict(StrEnum):
+    """How a verdict is written."""
+
+    TABLE = "table"
     JSON = "json"
 
 
@@ -80,16 +87,36 @@ def drawable(plot: Path | None) -> None:
         raise DitherError("Pictures need matplotlib, and it is not installed.", fix="pip install 'dither[plots]'.")
 
 
+def apart(outputs: Mapping[str, Path | None], taken: Mapping[str, Path]) -> None:
+    """Refuses two outputs in one file, however it is spelled, and an output in place of the books."""
+    named = [*taken.items(), *((name, file) for name, file in outputs.items() if file is not None)]
+    for place, (name, file) in enumerate(named):
+        for earlier, other in named[:place]:
+            if name in outputs and _same(file, other):
+                raise ArgumentError(
+                    f"{name} and {earlier} are the same file, {file}.", fix=f"name another file with {name}: one would be lost."
+                )
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
+    except (OSError, RuntimeError):  # a link that leads to itself
+        raise ArgumentError(f"{one} cannot be written.", fix="name a file in a folder that is there.") from None
+
+
 @contextmanager
 def kept(file: Path | None) -> Iterator[None]:
     """A failure to write does not lose an answer: it is in the ledger, and asking again shows it."""
     try:
         yield
+        sys.stdout.flush()  # the rows come before what is said about them
     except BrokenPipeError:
+        say("Nobody reads the answer. It is kept: asking the same again shows it and costs nothing more.")
         raise
     except OSError:
-        raise DitherError(
-            f"{file or 'The output'} cannot be written.",
+        raise OutputError(
+            f"{file or 'The output'} cannot be written. The answer is kept.",
             fix="make room and ask the same again: the kept answer is shown and costs nothing more.",
             charged="what the question cost, once",
         ) from None
@@ -104,13 +131,12 @@ def write_answer(answer: Answer, form: Format, out: Path | None) -> None:
         else:
             _text(plain_table(answer.columns, answer.cells(), right), out)
     elif form is Format.JSON:
-        _text(answer.to_json() + "\n", out)
+        _text(harmless_json(answer.to_json()) + "\n", out)
     elif form is Format.CSV:
         columns = with_margins(answer)
         _text(as_csv([columns, *zip(*columns.values(), strict=True)]), out)
     else:
         _parquet(with_margins(answer), out)
-    sys.stdout.flush()  # the rows come before what is said about them
 
 
 def with_margins(answer: Answer) -> dict[str, list[Any]]:
@@ -154,7 +180,7 @@ def _parquet(columns: Mapping[str, list[Any]], out: Path | None) -> None:
 
 def _text(text: str, out: Path | None) -> None:
     if out is None:
-        sys.stdout.write(text)
+        sys.stdout.write(harmless_lines(text) if sys.stdout.isatty() else text)
     else:
         out.write_text(text, encoding="utf-8")
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 from types import TracebackType
 
@@ -13,6 +16,36 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
+
+from dither.errors import DitherError
+
+
+class OutputError(DitherError):
+    """What was to be shown cannot be written: a full disk, a closed standard output."""
+
+
+def occupy_streams() -> None:
+    """Gives a standard stream that was closed a stand-in, before a ledger's file can be opened in its place.
+
+    What is written to a closed stdout fails, as it should; what is said to a closed stderr goes nowhere.
+    """
+    for number, name, flags in ((0, "stdin", os.O_RDONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
+        if getattr(sys, name) is not None:
+            continue
+        found = os.open(os.devnull, flags)
+        if found != number:
+            os.dup2(found, number)
+            os.close(found)
+        mode = "r" if name == "stdin" else "w"
+        setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+
+
+def let_go_of_stdout() -> None:
+    """What is still buffered goes nowhere, or Python complains about it a second time while it ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def speak_utf8() -> None:
@@ -37,12 +70,19 @@ def notes() -> Console:
 
 def complain(text: str) -> None:
     """An error, on stderr. Lines are kept as they are, so that the caret below a question stays below it."""
-    notes().print(Text("\n".join(map(harmless, text.split("\n"))), style="red"), soft_wrap=True)
+    with suppress(OSError):  # there is nowhere left to complain to
+        notes().print(Text(harmless_lines(text), style="red"), soft_wrap=True)
 
 
 def say(text: str, style: str = "") -> None:
     """A remark, on stderr."""
-    notes().print(Text(text, style=style))
+    with suppress(OSError):
+        notes().print(Text(text, style=style))
+
+
+def tell(text: str) -> None:
+    """Lines of text on stdout; on a terminal without what it would obey."""
+    sys.stdout.write((harmless_lines(text) if sys.stdout.isatty() else text) + "\n")
 
 
 def show_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool], long: str = "") -> None:
@@ -67,6 +107,20 @@ def harmless(text: str) -> str:
     'a\\\\nb \\\\x1b[2J é'
     """
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def harmless_lines(text: str) -> str:
+    """The same, line by line."""
+    return "\n".join(map(harmless, text.split("\n")))
+
+
+def harmless_json(text: str) -> str:
+    """The same for JSON, in its own spelling: it reads as before, whoever looks at it.
+
+    >>> harmless_json('{"a": "\x9b2J é"}')
+    '{"a": "\\\\u009b2J é"}'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def plain_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> str:

@@ -1,0 +1,189 @@
+"""`history`: who asked what, when, at which price, and what came of it. Reads no data and needs no key.
+
+One row for each asking: a reserved question with what became of it, or an answer shown again. `--entries` lists the ledger's
+entries as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dither.cli.app import CATALOG, Catalog, Ledger, app, place
+from dither.cli.formats import Books, Listing, as_csv
+from dither.cli.screen import harmless_json, harmless_lines, out, say, show_table
+
+if TYPE_CHECKING:
+    from dither.ledger.entries import Entry
+    from dither.ledger.store import Store
+
+ENTRIES = ("number", "time", "what", "analyst", "epsilon", "delta", "rule", "about", "question")
+QUESTIONS = ("number", "time", "state", "analyst", "epsilon", "delta", "rule", "question")
+_SCREENFUL = 50
+_EACH = 4  # entries that a question is taken to have, until there turn out to be more
+
+Rowed = dict[str, Any]
+
+
+@app.command("history")
+def _history(
+    form: Books = Listing.TABLE,
+    entries: Annotated[bool, typer.Option("--entries", help="The ledger's entries as they are, several a question.")] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "--last", "-n", min=1, help="Only so many from the end. Default: 50 on a terminal, else all."),
+    ] = None,
+    catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
+) -> None:
+    """List who asked what, when, at which price, and what came of it."""
+    from dither.ledger import opening
+
+    with closing(opening.view(place(catalog, ledger))) as books:
+        last = books.head().number
+        most = limit or (_SCREENFUL if sys.stdout.isatty() else None)
+        if entries:
+            start = max(1, last - most + 1) if most else 1
+            rows, more = _entries(books.store, start), start > 1
+        else:
+            found, more = _questions(books.store, last, most)
+            rows = iter(found)
+        if form is Listing.TABLE:
+            _table(rows, "what" if entries else "state")
+        else:
+            _stream(rows, ENTRIES if entries else QUESTIONS, form)
+        sys.stdout.flush()  # the rows come before what is said about them
+        if more and limit is None:
+            say(f"The last {most} are shown: --limit shows more.", "dim")
+        if form is Listing.TABLE:
+            typer.echo(f"head {books.head()}", err=True)  # in one piece, to be copied
+
+
+# --- one row for each entry -------------------------------------------------------------------------------------
+
+
+def _entries(store: Store, start: int) -> Iterator[Rowed]:
+    from dither.ledger.entries import parse
+
+    return (_entry(parse(row)) for row in store.rows(start))
+
+
+def _entry(entry: Entry) -> Rowed:
+    """What an entry says, under the names of ENTRIES; exact numbers as text."""
+    from dither.ledger.entries import Cancelled, Committed, Replayed, Reserved
+
+    record = entry.record
+    found: Rowed = dict.fromkeys(ENTRIES)
+    found |= {"number": entry.number, "time": entry.time, "what": entry.kind.partition("/")[0]}
+    if isinstance(record, Reserved):
+        found |= {"rule": record.rule, "question": _one_line(record.question)}
+    if isinstance(record, Reserved | Replayed):
+        found |= {"analyst": record.analyst, "epsilon": str(record.loss.epsilon), "delta": str(record.loss.delta)}
+    if isinstance(record, Committed | Cancelled):
+        found["about"] = record.reserved
+    if isinstance(record, Replayed):
+        found["about"] = record.committed
+    return found
+
+
+# --- one row for each asking ------------------------------------------------------------------------------------
+
+
+def _questions(store: Store, last: int, most: int | None) -> tuple[list[Rowed], bool]:
+    """The askings, and whether there are more before them. Looks further back until there are enough."""
+    back = last if most is None else _EACH * most
+    while True:
+        start = max(1, last - back + 1)
+        found = _askings(store, start, last)
+        if start == 1 or (most is not None and len(found) > most):
+            break
+        back *= 2
+    more = most is not None and len(found) > most
+    return (found[-most:] if most else found), more
+
+
+def _askings(store: Store, start: int, last: int) -> list[Rowed]:
+    """What was asked from entry `start` on. A settlement is later than what it settles, so none is missed."""
+    from dither.ledger.entries import Cancelled, Committed, Replayed, Reserved, parse
+
+    found: dict[int, Rowed] = {}
+    for row in store.rows(start, last) if last else ():
+        entry = parse(row)
+        record, place = entry.record, {"number": entry.number, "time": entry.time}
+        if isinstance(record, Reserved):
+            price = {"epsilon": str(record.loss.epsilon), "delta": str(record.loss.delta), "rule": record.rule}
+            found[entry.number] = (
+                place | {"state": "reserved", "analyst": record.analyst} | price | {"question": _one_line(record.question)}
+            )
+        elif isinstance(record, Replayed):
+            free = {"epsilon": "0", "delta": "0", "rule": None}
+            text = _asked(store, record.committed, found)
+            found[entry.number] = place | {"state": "shown again", "analyst": record.analyst} | free | {"question": text}
+        elif isinstance(record, Committed | Cancelled) and record.reserved in found:
+            found[record.reserved]["state"] = "answered" if isinstance(record, Committed) else "cancelled"
+    return list(found.values())
+
+
+def _asked(store: Store, committed: int, found: dict[int, Rowed]) -> str:
+    """The question of an answer, which may stand further back than what is listed."""
+    from dither.ledger.entries import Committed, Reserved, parse
+
+    answer = store.entry(committed)
+    record = parse(answer).record if answer else None
+    if not isinstance(record, Committed):
+        return ""  # verification says what is wrong
+    if record.reserved in found:
+        return str(found[record.reserved]["question"])
+    question = store.entry(record.reserved)
+    asked = parse(question).record if question else None
+    return _one_line(asked.question) if isinstance(asked, Reserved) else ""
+
+
+def _one_line(question: str) -> str:
+    return " ".join(question.split())
+
+
+# --- how they are written ---------------------------------------------------------------------------------------
+
+
+def _stream(rows: Iterable[Rowed], columns: Sequence[str], form: Listing) -> None:
+    """One a line, as they come: a ledger may be long. JSON is one object a line, too."""
+    safe = harmless_lines if sys.stdout.isatty() else str
+    if form is Listing.CSV:
+        sys.stdout.write(as_csv([columns]))
+    for row in rows:
+        if form is Listing.CSV:
+            sys.stdout.write(safe(as_csv([[row[name] for name in columns]])))
+        else:
+            sys.stdout.write(harmless_json(json.dumps(row, ensure_ascii=False)) + "\n")
+
+
+def _table(rows: Iterable[Rowed], state: str) -> None:
+    cells, narrow = [], sys.stdout.isatty() and out().width < 90
+    for row in rows:
+        time = row["time"][:19].replace("T", " ")
+        time = time[5:16] if narrow else time
+        text = row["question"] or (f"of {row['about']}" if row.get("about") else "")
+        cells.append([str(row["number"]), time, row[state], row["analyst"] or "", _price(row, state), row["rule"] or "", text])
+    columns = ("no", "time (UTC)", state, "who", "price", "rule", "question")
+    show_table(columns, cells, (True, *[False] * 6), long="question")
+
+
+def _price(row: Rowed, state: str) -> str:
+    """What was charged, rounded up; a price that was given back is none."""
+    from dither.ledger.state import shown
+
+    if row[state] == "shown again":
+        return "nothing"
+    if row[state] == "cancelled" and row["epsilon"]:
+        return "given back"
+    if row["epsilon"] is None or row[state] == "replayed":
+        return ""
+    slack = f", δ = {shown(Fraction(row['delta']), up=True)}" if row["delta"] != "0" else ""
+    return f"ε = {shown(Fraction(row['epsilon']), up=True)}{slack}"

@@ -1,0 +1,93 @@
+"""`dither history`: one row for each asking and what came of it, or the entries as they are."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from dither import curator
+from dither.cli import history
+from dither.engines.duckdb import DuckDB
+from dither.errors import DitherError
+from journey.hospital import BY_WARD, COUNT, built, run
+
+
+@pytest.fixture
+def hospital(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return built(tmp_path)
+
+
+def rows(*words: str) -> list[dict[str, object]]:
+    done = run("history", "--format", "json", *words)
+    assert done.exit_code == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def fail(*_: object) -> None:
+    raise RuntimeError("the disk is on fire")
+
+
+def test_there_is_one_row_for_each_asking(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("ask", COUNT, "-e", "0.1", "--analyst", "ana")
+    run("ask", COUNT, "-e", "0.1", "--analyst", "ben")
+    with monkeypatch.context() as patched:
+        patched.setattr(DuckDB, "run", fail)
+        assert run("ask", BY_WARD, "-e", "0.25", "--analyst", "eve").exit_code == 4
+    found = rows()
+    assert [row["state"] for row in found] == ["answered", "shown again", "reserved"]
+    assert [row["analyst"] for row in found] == ["ana", "ben", "eve"]
+    assert [row["question"] for row in found] == [COUNT, COUNT, BY_WARD]
+    assert [row["epsilon"] for row in found] == ["1/10", "0", "1/4"]
+    assert [row["rule"] for row in found] == ["sum", None, "sum"]
+    assert tuple(found[0]) == history.QUESTIONS
+    table = run("history")
+    assert [word in table.stdout for word in ("ε = 0.1", "nothing", "ε = 0.25", "committed")] == [True, True, True, False]
+    assert table.stderr.startswith("head 6:")
+
+
+def test_a_cancelled_question_says_that_its_price_was_given_back(hospital: Path) -> None:
+    looks = iter((True, False))  # the files are those that were opened, and then, with the price paid, they are not
+    with curator.open("catalog.toml", "catalog.ledger") as survey:
+        survey.ask(COUNT, "0.1")
+        survey._files = lambda: next(looks)
+        with pytest.raises(DitherError, match="no longer those that were opened"):
+            survey.ask(BY_WARD, "0.1")
+    assert [row["state"] for row in rows()] == ["answered", "cancelled"]
+    assert "given back" in run("history").stdout
+
+
+def test_the_entries_are_listed_as_they_are(hospital: Path) -> None:
+    run("ask", COUNT, "-e", "0.1", "--analyst", "ana")
+    run("ask", COUNT, "-e", "0.1", "--analyst", "ben")
+    kinds = ["opened", "catalog", "reserved", "committed", "replayed"]
+    entries = rows("--entries")
+    assert [entry["what"] for entry in entries] == kinds
+    assert entries[2]["question"] == COUNT
+    assert [entry["analyst"] for entry in entries[2:]] == ["ana", None, "ben"]
+    shown = run("history", "--entries", "--format", "csv", "--last", "2").stdout
+    last = list(csv.DictReader(io.StringIO(shown)))
+    assert [row["what"] for row in last] == kinds[-2:]
+    assert tuple(last[0]) == history.ENTRIES
+    assert "ε = 0.1" in run("history", "--entries").stdout
+
+
+def test_the_last_few_are_the_last_few_of_all(hospital: Path) -> None:
+    asked = [f"SELECT COUNT(*) AS n FROM patients WHERE weight > {kg}" for kg in range(6)]
+    for question in asked:
+        assert run("ask", question, "-e", "0.01").exit_code == 0
+    for analyst in "abcdefgh":  # entries that settle nothing and name what stands far back
+        run("ask", asked[0], "-e", "0.01", "--analyst", analyst)
+    every = rows()
+    assert [row["question"] for row in every] == asked + [asked[0]] * 8
+    for most in range(1, 16):
+        assert rows("--limit", str(most)) == every[-most:]
+
+
+def test_an_empty_ledger_has_no_history(hospital: Path) -> None:
+    assert rows() == []
+    assert rows("--entries", "--limit", "3") == []
