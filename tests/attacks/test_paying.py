@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import shutil
+import sqlite3
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -110,6 +111,38 @@ def test_budgets_per_user_do_not_go_beyond_that_of_the_dataset() -> None:
     with pytest.raises(dt.BudgetError, match="Charged: nothing"):
         survey.ask(COUNT, epsilon="0.5", analyst="cleo", fresh=True)
     assert survey.budget.spent.epsilon == 1
+
+
+@pytest.mark.parametrize("limit", ["per_analyst", "per_query"])
+def test_a_share_of_epsilon_is_not_exchanged_for_all_of_rho(limit: str) -> None:
+    """Hardly any epsilon and a large delta is much rho, which is what the budget runs out of. Twin: without the limit."""
+    held = dt.Table({"u": list(range(30))}, unit="u", max_rows=1)
+    for limits in ({limit: "0.01"}, {}):
+        survey = dt.open(dt.Catalog({"t": held}, dt.Budget(1, "1e-6", **limits)), ledger=":memory:")
+        if limits:
+            assert "0.125" in survey.quote(COUNT, "1e-6", "0.125").refusal
+            with pytest.raises(dt.BudgetError, match="Charged: nothing"):
+                survey.ask(COUNT, "1e-6", "0.125", analyst="mallory")
+            assert survey.ask(COUNT, "0.01", analyst="victim").rows, "a share at the usual delta is the share that was declared"
+        else:
+            survey.ask(COUNT, "1e-6", "0.125", analyst="mallory")
+            assert survey.budget.share > Fraction(9, 10)
+
+
+def test_what_was_spent_is_not_forgotten_because_somebody_deletes_a_sum(tmp_path: Path) -> None:
+    """Somebody who can write the file and has no key: the ledger stops, and does not sign another budget."""
+    with dt.open(people(), ledger=tmp_path / "t.ledger", analyst="ana") as survey:
+        survey.ask(COUNT, epsilon="0.9")
+    for keys in (("total",), ("total", "analyst:ana"), ("total", "analyst:ana", "rolls", "seal")):
+        path = tmp_path / f"{len(keys)}.ledger"
+        for end in ("", ".key"):
+            shutil.copy(tmp_path / f"t.ledger{end}", f"{path}{end}")
+        raw = sqlite3.connect(path)
+        raw.executemany("DELETE FROM state WHERE key = ?", [(key,) for key in keys])
+        raw.commit()
+        raw.close()
+        with dt.open(people(), ledger=path, analyst="ana") as survey, pytest.raises(dt.LedgerError, match="without its key"):
+            survey.ask(COUNT, epsilon="0.9", fresh=True)
 
 
 def test_a_ledger_restored_from_an_old_copy_is_refused(tmp_path: Path) -> None:

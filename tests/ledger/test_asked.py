@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dither.errors import ArgumentError, DitherError
+from dither.errors import ArgumentError, BudgetError, DitherError
 from dither.ledger import opening
 from dither.ledger.ledger import Reservation
 from dither.ledger.verify import verify
@@ -106,4 +106,18 @@ def test_nothing_wrong_ever_reaches_the_entries() -> None:
         with pytest.raises(DitherError):
             ledger.reserve(request(1, Charge(epsilon, Fraction(0))))  # type: ignore[arg-type]
     assert ledger.standing().entries == 2
+    ledger.close()
+
+
+def test_a_name_has_one_spelling() -> None:
+    """Two spellings that look the same are one analyst, with one quota; and one whom the catalog names in either."""
+    composed, apart = "zo\u00eb", "zoe\u0308"
+    assert composed != apart
+    ledger = opening.memory()
+    ledger.register(declaration(per_analyst=Fraction(1, 4), analysts=(apart,)))
+    assert isinstance(ledger.reserve(request(1, "0.2", analyst=composed)), Reservation)
+    with pytest.raises(BudgetError, match="quota"):
+        ledger.reserve(request(2, "0.2", analyst=apart))
+    assert ledger.quota(apart) == ledger.quota(composed) != Sums()
+    assert verify(ledger.store).ok
     ledger.close()

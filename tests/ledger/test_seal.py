@@ -184,3 +184,25 @@ def test_another_analysts_payment_is_not_taken_for_ones_own(ledger: Ledger) -> N
     execute(ledger.store, f"UPDATE entries SET question = '{shown_to(4, 'eve')}' WHERE number = 5")
     with pytest.raises(LedgerError, match="Entry 5 of the ledger was changed"):
         ledger.reserve(request(1, analyst="eve"))
+
+
+# --- what no ledger writes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO state VALUES ('café', 'x')",
+        "INSERT INTO state VALUES ('\\x', 'x')",
+        "INSERT INTO state VALUES ('\\q', 'x')",
+        "INSERT INTO state VALUES ('analyst:\\x61da', 'x')",  # another spelling of a key that is there
+        "INSERT INTO state VALUES ('\\U00110000', 'x')",
+        "INSERT INTO entries VALUES (-9223372036854775808, 'x', '', 'x', 'x', 'x')",
+        "INSERT INTO entries VALUES (9223372036854775807, 'x', '', 'x', 'x', 'x')",
+    ],
+)
+def test_what_somebody_else_put_there_is_told(ledger: Ledger, statement: str) -> None:
+    asked(ledger, 1)
+    assert verify(ledger.store).ok
+    execute(ledger.store, statement)
+    assert verify(ledger.store).problems != ()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Callable
+from functools import lru_cache
 
 from dither.errors import LedgerError
 from dither.ledger import state
@@ -87,12 +88,15 @@ class Sealed:
         return name, json.loads(text or "{}")
 
     def _made(self) -> bytes:
+        """Each text with its length before it, so that no part of one can pass for part of another."""
         try:
-            return self._seal(canonical([self._ledger, *self._held.values()])).encode("ascii")
-        except (TypeError, ValueError):  # no text at all stands there
+            told = [self._ledger, *("-" if text is None else f"{len(text)} {text}" for text in self._held.values())]
+            return self._seal("\n".join(told)).encode("ascii")
+        except (TypeError, ValueError):  # no text at all stands there, or none of ours
             raise _broken() from None
 
 
+@lru_cache(maxsize=256)
 def _group(analyst: str) -> str:
     return f"{int(digest('ledger group 1', canonical(analyst))[:8], 16) % GROUPS:02d}"
 

@@ -40,7 +40,8 @@ CREATE TRIGGER entries_last BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, '
 """
 FIELDS = "number, kind, question, body, hash, signature"
 GET = "SELECT value FROM state WHERE key = ?"
-PUT = "INSERT INTO state VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+SEVERAL = "SELECT key, value FROM state WHERE key IN ({})"
+PUT = "INSERT INTO state VALUES {} ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 APPEND = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)"
 ENTRY = f"SELECT {FIELDS} FROM entries WHERE number = ?"
 LATEST = f"SELECT {FIELDS} FROM entries WHERE question = ? AND question <> '' ORDER BY number DESC LIMIT 1"
@@ -107,7 +108,9 @@ class SQLite:
             with told(self.name):
                 connection.execute("BEGIN IMMEDIATE")
             try:
-                yield _Transaction(connection, self.name)
+                inside = _Transaction(connection, self.name, keys)
+                yield inside
+                inside.flush()
                 with told(self.name, charged="the price of the question, if its entry was still written: see `dither history`"):
                     connection.execute("COMMIT")
             finally:
@@ -194,16 +197,27 @@ class SQLite:
 
 
 class _Transaction:
-    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, name: str, keys: tuple[str, ...]) -> None:
         self._connection = connection
         self._name = name
+        found = self._run(SEVERAL.format(", ".join("?" * len(keys))), *keys)  # nobody else writes, so it stays true
+        self._put: dict[str, str] = {}
+        self._known: dict[str, str | None] = dict.fromkeys(keys) | dict(found)
 
     def get(self, key: str) -> str | None:
-        found = self._run(GET, key)
-        return found[0][0] if found else None
+        if key not in self._known:
+            found = self._run(GET, key)
+            self._known[key] = found[0][0] if found else None
+        return self._known[key]
 
     def put(self, key: str, value: str) -> None:
-        self._run(PUT, key, value)
+        self._known[key] = self._put[key] = value
+
+    def flush(self) -> None:
+        """All texts at once, before the commit: a statement costs more than a text."""
+        if self._put:
+            texts = [part for pair in self._put.items() for part in pair]
+            self._run(PUT.format(", ".join(["(?, ?)"] * len(self._put))), *texts)
 
     def append(self, row: Row) -> None:
         self._run(APPEND, *row)
@@ -257,7 +271,7 @@ def _connect(where: str) -> sqlite3.Connection:
 def _prepare(connection: sqlite3.Connection, first: Mapping[str, str]) -> None:
     connection.execute("PRAGMA journal_mode = WAL").fetchone()
     connection.executescript(SCHEMA)
-    connection.executemany(PUT, first.items())
+    connection.executemany(PUT.format("(?, ?)"), first.items())
     connection.execute("COMMIT")
 
 
