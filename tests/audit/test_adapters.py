@@ -149,7 +149,7 @@ def test_numpy_is_itself_again_afterwards() -> None:
 def test_generators_made_earlier_are_noticed() -> None:
     kept = np.random.default_rng(1)
     verdict = replay(lambda data: len(data) + kept.laplace(), 1, noise="numpy", examples=5)
-    assert "randomness that the adapter does not see" in verdict.event
+    assert "randomness that the adapter does not see" in verdict.open
 
 
 def test_draws_of_unknown_law_are_no_reason_to_accuse() -> None:
@@ -219,7 +219,7 @@ def test_what_opendp_cannot_be_told_is_said() -> None:
     OpenDP().run(lambda data: response(True), [], tape)
     assert [draw.kind for draw in tape.draws] == [UNSEEN]
     verdict = replay(lambda data: response(len(data) > 1), 1.1, data=SMALL, noise="opendp", examples=5)
-    assert verdict.event.startswith("not concluded: draws that cannot be set")
+    assert verdict.open.startswith("draws that cannot be set")
 
 
 def diffprivlib() -> Any:
@@ -261,7 +261,7 @@ def test_what_diffprivlib_cannot_be_told_is_said() -> None:
         noise="diffprivlib",
         examples=5,
     )
-    assert verdict.event == "not concluded: draws that cannot be set: Exponential"
+    assert verdict.open == "draws that cannot be set: Exponential"
 
 
 def test_adapters_have_names() -> None:

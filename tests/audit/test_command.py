@@ -12,13 +12,16 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from dither.audit import command, ours
-from dither.audit.verdicts import NOT_FOUND, PROVED
+from dither.audit.verdicts import NOT_FOUND, PROVED, WALKED
 from dither.cli import app
 
 CODE = '''
 import random
+import sys
+import time
 import numpy as np
 
+ROWS = [([{"seen": 0}], [{"seen": 0}, {"seen": 0}])]
 PAIRS = [([1.0], []), ([1.0, 2.0], [1.0])]
 HOLES = [([1.0], [1.0, float("nan")])]
 SAME = [([1.0], [1.0])]
@@ -56,6 +59,28 @@ def neighbours(dice):
     rows = [dice.random() for _ in range(3)]
     return rows, rows[:-1]
 
+def marks(data):
+    """Writes into the rows it is given: on the second run every row is seen already."""
+    new = sum(1 for row in data if not row["seen"])
+    for row in data:
+        row["seen"] = 1
+    return new + round(np.random.laplace(0, 0.2))
+
+def hangs(data):
+    while True:
+        time.sleep(0.01)
+
+def hangs_at_two(data):
+    while len(data) == 2:
+        time.sleep(0.01)
+    return len(data)
+
+def leaves(data):
+    sys.exit(3)
+
+def odd(data):
+    return {"\\ud800<b>": round(len(data) + random.choice([-1, 1]) * random.expovariate(0.5)), object: object()}
+
 number = 3
 '''
 
@@ -64,6 +89,7 @@ number = 3
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "audited.py").write_text(CODE, encoding="utf-8")
     (tmp_path / "unfinished.py").write_text("def f(:\n", encoding="utf-8")
+    (tmp_path / "quits.py").write_text("raise SystemExit(0)\n", encoding="utf-8")
     (tmp_path / "needy.py").write_text("import there_is_no_such_package\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     yield tmp_path
@@ -115,6 +141,26 @@ def test_code_that_changes_its_data_is_given_a_copy(here: Path) -> None:
     assert run("audited:changes", "-e", "2", "--pairs", "audited:PAIRS", "--time-limit", "0.5").exit_code == 0
 
 
+def test_rows_that_the_code_writes_into_are_copied_too(here: Path) -> None:
+    found = run("audited:marks", "-e", "1", "--pairs", "audited:ROWS", "--time-limit", "0.5")
+    assert any("violates" in line and "(black box" in line for line in found.stdout.splitlines()), found.stdout
+
+
+def test_code_that_hangs_on_one_input_concludes_nothing(here: Path) -> None:
+    found = run("audited:hangs_at_two", "-e", "1", "--pairs", "audited:neighbours", "--time-limit", "0.4")
+    assert found.exit_code == 2, found.output
+    assert found.stdout.count("nothing concluded about ε = 1: runs did not end within the time limit") == 2
+    assert "Nothing could be concluded" in found.stdout
+
+
+def test_outputs_that_cannot_be_written_down_make_no_traceback(here: Path) -> None:
+    words = ("audited:odd", "-e", "1", "--pairs", "audited:PAIRS", "--time-limit", "0.5", "--report", "out.html")
+    found = run(*words)
+    assert found.exit_code == 0, found.output
+    assert "<b>" not in (here / "out.html").read_text(encoding="utf-8")
+    json.loads((here / "out.json").read_text(encoding="utf-8"))
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -136,6 +182,9 @@ def test_code_that_changes_its_data_is_given_a_copy(here: Path) -> None:
         (["audited:kept", "-e", "1", "--report", "out.txt"], "end it in .html"),
         (["audited:kept", "-e", "1", "--report", "no/such/out.html"], "cannot be written"),
         (["audited:fails", "-e", "1"], "raises RuntimeError on both inputs of every pair: never works"),
+        (["audited:leaves", "-e", "1"], "raises SystemExit on both inputs"),
+        (["audited:hangs", "-e", "1", "--time-limit", "0.2"], "did not end within the time limit"),
+        (["quits:f", "-e", "1"], "cannot be imported: SystemExit"),
         (["audited:greedy", "-e", "1"], "may take noise or rng"),
         (["dither", "-e", "1"], "its own prices"),
     ],
@@ -161,6 +210,7 @@ def test_our_own_system_passes_every_method(monkeypatch: pytest.MonkeyPatch) -> 
     assert not found.violations
     assert {(one.method, one.outcome) for one in found.verdicts} == {
         ("exact", PROVED),
+        ("exact", WALKED),
         ("replay", NOT_FOUND),
         ("black box", NOT_FOUND),
     }

@@ -356,7 +356,7 @@ def test_rounded_outputs_are_judged_with_what_rounding_hides_taken_off() -> None
 def test_unseen_randomness_is_said() -> None:
     verdict = replay(lambda data, noise: random.random() + len(data), 1, examples=5)
     assert verdict.outcome == NOT_FOUND
-    assert "randomness that the adapter does not see" in verdict.event
+    assert "randomness that the adapter does not see" in verdict.open
 
 
 def test_a_run_that_waits_for_its_noise_ends() -> None:

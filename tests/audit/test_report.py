@@ -14,7 +14,7 @@ import pytest
 
 from dither.audit import exact, page, svg
 from dither.audit.report import Report, plain, versions
-from dither.audit.verdicts import NOT_FOUND, PROVED, VIOLATES, Verdict
+from dither.audit.verdicts import NOT_FOUND, PROVED, VIOLATES, WALKED, Verdict
 from dither.audit.walk import walk
 from dither.exact.laws import Coin
 from dither.mechanisms import Geometric
@@ -96,6 +96,23 @@ def test_the_summary_says_what_was_shown_and_no_more() -> None:
     assert "Violated: 1 of 2" in report(verdict(), verdict(VIOLATES)).summary()
     mixed = report(verdict(), verdict(PROVED)).summary()
     assert mixed == "No violation found in 2 checks: 1 proved, 1 tried without finding any."
+    many = report(verdict(), verdict(PROVED), verdict(WALKED), verdict(open="why"), verdict(epsilon=1.5)).summary()
+    assert "1 proved, 1 samplers walked, 1 tried without finding any, 1 doubtful, 1 without a conclusion" in many
+    assert report(verdict(open="why")).summary() == "Nothing could be concluded in 1 checks."
+
+
+def test_a_verdict_never_claims_more_than_was_shown() -> None:
+    nothing = verdict(method="replay", confidence=1.0, epsilon=0.0, open="draws of unknown law <b>")
+    assert "nothing concluded about ε = 1: draws of unknown law" in str(nothing)
+    assert "≥" not in str(nothing)
+    assert "100 %" not in str(verdict(method="replay", confidence=1.0))
+    doubtful = verdict(epsilon=1.5, confidence=0.95)
+    assert "more than claimed but not sure enough" in str(doubtful)
+    assert "not sure enough" not in str(verdict(epsilon=0.9, confidence=0.95))
+    text = page.rendered(report(nothing, doubtful))
+    assert "nothing concluded</span>" in text
+    assert "doubtful</span>" in text
+    assert "<b>" not in text
 
 
 def test_the_json_says_the_same(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dither.audit.samplers import Sampler, samplers
-from dither.audit.verdicts import NOT_FOUND, PROVED, VIOLATES
+from dither.audit.verdicts import NOT_FOUND, PROVED, VIOLATES, WALKED
 from dither.audit.walk import Walked, walk
 from dither.exact import entropy
 from dither.exact.digits import Digits
@@ -31,13 +31,27 @@ def test_a_sampler_follows_its_law(sampler: Sampler) -> None:
     assert found.holds, str(found)
     assert sum(found.answered.values()) + found.undecided == 1
     assert found.distance < Fraction(1, 10_000)
-    assert found.verdict().outcome == PROVED
+    assert found.verdict().outcome == WALKED
+    assert "if words between tried ones behave alike" in str(found)
 
 
 def test_tables_are_tried_word_by_word() -> None:
     found = walked(next(one for one in samplers() if one.name == "TwoSided(1), arrays"))
     assert found.tried > Fraction(99, 100)
     assert found.distance < Fraction(1, 2**56)
+    assert found.verdict().evidence["distance without any assumption"] == pytest.approx(float(1 - found.tried))
+
+
+def test_only_a_walk_that_tried_every_word_is_called_proved() -> None:
+    whole = Walked("a", {0: Fraction(1)}, Fraction(0), Fraction(1), Fraction(0), None, 1, 0.1)
+    assert whole.verdict().outcome == PROVED
+    assert "by trying every word" in str(whole)
+    most = Walked("a", {0: Fraction(1)}, Fraction(0), Fraction(65535, 65536), Fraction(0), None, 1, 0.1)
+    assert most.verdict().outcome == WALKED
+    assert "99.9984 %" in str(most.verdict())
+    none = Walked("a", {}, Fraction(1), Fraction(0), Fraction(1), None, 1, 0.1)
+    assert none.verdict().outcome == NOT_FOUND
+    assert "nothing concluded" in str(none.verdict())
 
 
 def copied() -> Table:

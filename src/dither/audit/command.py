@@ -76,7 +76,7 @@ def _runs(asked: Asked, limit: float, progress: Progress) -> tuple[Iterator[Verd
                 "dither states its own prices and makes its own tables.", fix="leave out --epsilon and --pairs."
             )
         return ours.verdicts(limit, asked.seed, progress), ours.NOT_CHECKED
-    target = foreign.Foreign.load(asked.target, *asked.claim(), asked.data, asked.pairs, asked.seed)
+    target = foreign.Foreign.load(asked.target, *asked.claim(), asked.data, asked.pairs, asked.seed, limit)
     return foreign.verdicts(target, limit, progress), foreign.not_checked(target)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,11 +14,12 @@ import numpy as np
 
 from dither.audit import loading
 from dither.audit.blackbox import attack
+from dither.audit.limits import OverdueError, alarm, grace
 from dither.audit.pairs import Records, Source
 from dither.audit.replay import BLIND
 from dither.audit.replay import replay as replayed
 from dither.audit.targets import Target
-from dither.audit.verdicts import VIOLATES, Verdict
+from dither.audit.verdicts import NOT_FOUND, VIOLATES, Verdict
 from dither.errors import ArgumentError
 
 Progress = Callable[[str, float], None]
@@ -29,6 +31,7 @@ BASE = (
     "whether the pairs are all that the claim calls neighbours: add one, remove one or, with --pairs, whatever you gave",
     "run time, memory, logs and files: only what the function returns or raises was compared",
     "the quality of the random numbers that the function draws",
+    "whether runs are independent of each other: a function that remembers its noise looks like one that has none",
 )
 
 
@@ -46,17 +49,24 @@ class Foreign:
     rng: np.random.Generator  # one stream for the whole audit: a new one for each call would repeat its noise
 
     @classmethod
-    def load(cls, name: str, epsilon: Fraction, delta: Fraction, data: str, pairs: str | None, seed: int) -> Foreign:
+    def load(
+        cls, name: str, epsilon: Fraction, delta: Fraction, data: str, pairs: str | None, seed: int, seconds: float = 30.0
+    ) -> Foreign:
         function = loading.function(name)
         given = loading.pairs(pairs, data)
         made = cls(name, function, loading.takes(function), epsilon, delta, given, seed, np.random.default_rng(seed))
         Target(name, function, epsilon, delta)  # refuses a claim that is none
-        made.check()
+        try:
+            with alarm(grace(seconds)):
+                made.check()
+        except OverdueError:
+            fix = "give it more --time-limit, or smaller inputs with --pairs."
+            raise ArgumentError("one run did not end within the time limit.", where=name, fix=fix) from None
         return made
 
     def run(self, data: Any) -> Any:
         """One call with randomness of its own. The data is copied: code may change what it is given."""
-        given = copy.copy(data)
+        given = copy.deepcopy(data)
         if self.takes == "rng":
             return self.function(given, self.rng)
         return self.function(given)
@@ -72,12 +82,12 @@ class Foreign:
         """Something must run: a function that fails on every input keeps every promise."""
         if self.takes == "noise":
             return
-        problems: list[tuple[Exception, Any]] = []
+        problems: list[tuple[BaseException, Any]] = []
         for pair in self.pairs():
             for data in pair:
                 try:
                     self.run(data)
-                except Exception as problem:
+                except (Exception, SystemExit) as problem:
                     problems.append((problem, data))
                 else:
                     return
@@ -109,17 +119,7 @@ def verdicts(target: Foreign, seconds: float, progress: Progress) -> Iterator[Ve
     """Replay first: what it finds is certain. Then the black box, unless the function's noise is the auditor's own."""
     progress("replay on neighbouring inputs", 0.02)
     share = seconds if target.takes == "noise" else seconds / 2
-    found = replayed(
-        target.function,
-        target.epsilon,
-        target.delta,
-        target.source,
-        _ADAPTERS[target.takes],
-        examples=_EXAMPLES,
-        seed=target.seed,
-        seconds=share,
-        name=target.name,
-    )
+    found = _in_time(target, "replay", share, lambda: _replayed(target, share))
     yield found
     if target.takes == "noise":
         return
@@ -127,7 +127,34 @@ def verdicts(target: Foreign, seconds: float, progress: Progress) -> Iterator[Ve
     spent = min(found.seconds, share)
     again = found.outcome == VIOLATES
     outside = Target(target.name, target.run, target.epsilon, target.delta, target.pairs())
-    yield attack(outside, seconds=max(0.5, (seconds - spent) / (4 if again else 1)))
+    rest = max(0.5, (seconds - spent) / (4 if again else 1))
+    yield _in_time(target, "black box", rest, lambda: attack(outside, seconds=rest, wall=True))
+
+
+def _replayed(target: Foreign, seconds: float) -> Verdict:
+    return replayed(
+        target.function,
+        target.epsilon,
+        target.delta,
+        target.source,
+        _ADAPTERS[target.takes],
+        examples=_EXAMPLES,
+        seed=target.seed,
+        seconds=seconds,
+        name=target.name,
+    )
+
+
+def _in_time(target: Foreign, method: str, seconds: float, work: Callable[[], Verdict]) -> Verdict:
+    """The verdict, or that none could be reached because the function did not come back in time."""
+    begun = time.monotonic()
+    try:
+        with alarm(2 * grace(seconds)):
+            return work()
+    except OverdueError:
+        why, spent = "runs did not end within the time limit", time.monotonic() - begun
+        claim = (target.epsilon, target.delta)
+        return Verdict(target.name, method, NOT_FOUND, claim, 0.0, 1.0, None, "", {}, spent, open=why)
 
 
 def not_checked(target: Foreign) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def found(name: str, what: str) -> Any:
                     f"there is no module {module!r} here.", fix=f"run it in the folder of {module}.py."
                 ) from None
             raise ArgumentError(f"{module} needs {problem.name!r}, which is not installed.", fix="install it first.") from None
-        except Exception as problem:
+        except (Exception, SystemExit) as problem:
             raise ArgumentError(f"{module} cannot be imported: {_told(problem)}.", fix="make it importable first.") from None
     for part in path.split("."):
         if not hasattr(here, part):

@@ -14,15 +14,17 @@ from typing import Any
 from dither.audit.report import Report, versions
 from dither.audit.style import STYLE
 from dither.audit.svg import Shape, drawing, histogram
-from dither.audit.verdicts import NOT_FOUND, PROVED, VIOLATES, Verdict
+from dither.audit.verdicts import NOT_FOUND, PROVED, VIOLATES, WALKED, Verdict
 
 _LONGEST = 600
-_MARK = {PROVED: "proved", VIOLATES: "violated", NOT_FOUND: "nothing found"}
+_MARK = {PROVED: "proved", WALKED: "walked", VIOLATES: "violated", NOT_FOUND: "nothing found"}
+_OPEN, _DOUBT = "nothing concluded", "doubtful"
 _HIDDEN = ("samples", "law", "column", "says", "relies on", "counterexample", "cannot see")
 _METHODS = {
     "exact": "Exact. The law of the output is known. The largest log ratio of its probabilities between the two inputs is "
-    "computed over all outputs in rational and interval arithmetic, so the verdict is a proof. Samplers are run on "
-    "chosen random bits, and the probability of each output is counted against the law.",
+    "computed over all outputs in rational and interval arithmetic, so “proved” is a proof for the mechanism's examples. "
+    "“Walked”: a sampler was run on chosen random bits, and the probability of each output is counted against the law. What "
+    "was tried in every value and what is assumed of the values between is stated with it; it is no proof by itself.",
     "replay": "Replay. The whole program runs on neighbouring inputs D and D′ with the same recorded randomness. What it hands "
     "to its noise may differ by no more than it declared and paid for, and everything else that can be observed (errors, "
     "messages, shape, keys, missing values, types, charges) must be equal. One counterexample is a refutation.",
@@ -68,7 +70,7 @@ def _claims(report: Report) -> str:
         return _section("What was claimed, and what was found", _table(("of", "claim", "found", "by", "verdict"), rows))
     groups: dict[tuple[str, str, str], list[Verdict]] = {}
     for verdict in report.verdicts:
-        groups.setdefault((_group(verdict), verdict.method, verdict.outcome), []).append(verdict)
+        groups.setdefault((_group(verdict), verdict.method, _outcome(verdict)), []).append(verdict)
     rows = []
     for (group, method, outcome), found in groups.items():
         rows.append((escape(group), str(len(found)), escape(method), _badge(outcome)))
@@ -89,7 +91,7 @@ def _is_walk(verdict: Verdict) -> bool:
 
 
 def _row(verdict: Verdict) -> tuple[str, ...]:
-    return (escape(verdict.target), _claim(verdict), _found(verdict), escape(verdict.method), _badge(verdict.outcome))
+    return (escape(verdict.target), _claim(verdict), _found(verdict), escape(verdict.method), _badge(_outcome(verdict)))
 
 
 def _claim(verdict: Verdict) -> str:
@@ -102,10 +104,18 @@ def _claim(verdict: Verdict) -> str:
 def _found(verdict: Verdict) -> str:
     if _is_walk(verdict) and verdict.outcome != VIOLATES:
         return f"within {_number(float(verdict.claimed[1]))} of it"
+    if verdict.open:
+        return escape(verdict.open)
     if verdict.outcome == PROVED:
         return f"ε ≤ {_number(verdict.epsilon)}" + (f", δ ≤ {_number(float(verdict.claimed[1]))}" if verdict.claimed[1] else "")
+    if verdict.outcome == NOT_FOUND:
+        return escape(verdict.bound())
     sure = "" if verdict.confidence >= 1 else f" at {100 * verdict.confidence:.6g} %"
     return f"ε ≥ {_number(verdict.epsilon)}{sure}"
+
+
+def _outcome(verdict: Verdict) -> str:
+    return _OPEN if verdict.open else _DOUBT if verdict.doubtful else verdict.outcome
 
 
 def _badge(outcome: str) -> str:
@@ -152,7 +162,7 @@ def _card(verdict: Verdict) -> str:
     words = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts)
     example = verdict.evidence.get("counterexample")
     shown = f"<pre>{escape(_cut(str(example), 4000))}</pre>" if example else ""
-    head = f"<h3>{escape(verdict.target)} {_badge(verdict.outcome)} <small>{escape(verdict.method)}</small></h3>"
+    head = f"<h3>{escape(verdict.target)} {_badge(_outcome(verdict))} <small>{escape(verdict.method)}</small></h3>"
     return f'<article class="{kind}">{head}<dl>{words}</dl>{shown}{_picture(verdict)}</article>'
 
 
@@ -207,11 +217,22 @@ def _walks(verdicts: list[Verdict]) -> str:
     rows = []
     for one in verdicts:
         tried = float(one.evidence["decided by trying every word"])
-        rows.append((_code(one.target), _number(float(one.claimed[1])), f"{100 * tried:.4g} %", f"{one.evidence['runs']:,}"))
+        known = _number(float(one.evidence["distance without any assumption"]))
+        share = f"{math.floor(1e6 * tried) / 1e4:.6g} %"
+        rows.append((_code(one.target), _number(float(one.claimed[1])), share, known, f"{one.evidence['runs']:,}"))
     relied = escape(str(verdicts[0].evidence["relies on"]))
-    table = _table(("sampler", "distance to its law at most", "by trying every first word", "runs"), rows)
-    note = f"<p>Distance is total variation: how far the probability of any event can be off. It relies on this: {relied}.</p>"
-    return f"<h3>Samplers, walked along the random bits they read</h3>{note}{table}"
+    heads = (
+        "sampler",
+        "distance to its law at most",
+        "mass whose words were all tried",
+        "distance without the assumption",
+        "runs",
+    )
+    note = f"<p>Distance is total variation: how far the probability of any event can be off. It assumes this: {relied}. "
+    note += (
+        "The last distance takes only what was tried in every value; 1 means that it says nothing without the assumption.</p>"
+    )
+    return f"<h3>Samplers, walked along the random bits they read</h3>{note}{_table(heads, rows)}"
 
 
 def _open_ends(report: Report) -> str:

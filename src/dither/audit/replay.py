@@ -29,12 +29,17 @@ from dither.audit.verdicts import NOT_FOUND, VIOLATES, Verdict
 from dither.errors import ArgumentError
 from dither.exact.numbers import rational
 
+OVER = "the time was over before the pair had been compared"
 PATIENCE = 400  # trials to make a counterexample smaller
 BLIND = (
     "Replay sees only the datasets it tried, and of the noise only what the adapter records. It takes draws for exact real or "
     "whole numbers: the low bits of floating-point noise, bad generators and run time are not seen. Outputs that hide their "
     "draws, or decisions in which noise takes part, are the black box's business."
 )
+
+
+class _LateError(BaseException):
+    """Time is over. Not an Exception, because those of the audited code are outputs."""
 
 
 @dataclass
@@ -46,6 +51,7 @@ class _Session:
     claim: tuple[Fraction, Fraction]
     seed: int
     until: float
+    seconds: float = 0.0
     tried: int = 0
     clear: int = 0  # pairs about which everything could be said
     largest: float = 0.0
@@ -57,10 +63,21 @@ class _Session:
         return time.monotonic() > self.until
 
     def judge(self, make: Callable[[], tuple[Any, Any]], beyond: float = 0.0) -> Judgement:
-        one, two = (Side(self.function, self.adapter, lambda place=place: make()[place]) for place in (0, 1))  # type: ignore[misc]
-        return judge(one, two, float(self.claim[0]), float(self.claim[1]), self.seed, beyond)
+        one, two = (Side(self._in_time, self.adapter, lambda place=place: make()[place]) for place in (0, 1))  # type: ignore[misc]
+        try:
+            return judge(one, two, float(self.claim[0]), float(self.claim[1]), self.seed, beyond)
+        except _LateError:
+            return Judgement(notes=[OVER])
+
+    def _in_time(self, *args: Any, **kwargs: Any) -> Any:
+        """A pair takes a hundred runs or more, and slow code must not take all of them. The first pair has as long again."""
+        if time.monotonic() > self.until + (0 if self.tried else self.seconds):
+            raise _LateError
+        return self.function(*args, **kwargs)
 
     def learn(self, result: Judgement, make: Callable[[], tuple[Any, Any]]) -> None:
+        if OVER in result.notes:
+            return
         self.tried += 1
         self.clear += not result.notes
         self.moved = max(self.moved, result.moved)
@@ -101,7 +118,7 @@ def replay(
     claim = (rational(epsilon, "epsilon"), rational(delta, "delta"))
     _check(function, noise, claim, examples)
     adapter = NAMED[noise] if isinstance(noise, str) else noise
-    session = _Session(function, adapter, claim, seed, started + seconds)
+    session = _Session(function, adapter, claim, seed, started + seconds, seconds)
     if _is_strategy(data):
         result = _by_hypothesis(session, data, examples)
     else:
@@ -141,8 +158,8 @@ Result = tuple[Found, tuple[Any, Any]] | None
 
 def _by_search(session: _Session, made: Source, examples: int) -> Result:
     dice = random.Random(session.seed)
-    for _ in range(examples):
-        if session.tried and session.late():
+    for turn in range(examples):
+        if (session.tried or turn) and session.late():
             return None
         pair = made.pair(dice)
         result = session.judge(lambda pair=pair: made.built(pair), session.largest)  # type: ignore[misc]
@@ -204,6 +221,12 @@ def _by_hypothesis(session: _Session, strategy: Any, examples: int) -> Result:
     return None if found is None else (found, pair)
 
 
+def _why(session: _Session) -> str:
+    if not session.tried:
+        return OVER
+    return session.notes.most_common(1)[0][0] if session.notes else "no pair could be compared"
+
+
 def _verdict(session: _Session, name: str, result: Result, seconds: float, data: Any) -> Verdict:
     evidence: dict[str, Any] = {
         "pairs tried": session.tried,
@@ -217,8 +240,10 @@ def _verdict(session: _Session, name: str, result: Result, seconds: float, data:
         "cannot see": BLIND,
     }
     if result is None:
-        event = "" if session.clear or not session.notes else f"not concluded: {session.notes.most_common(1)[0][0]}"
-        return Verdict(name, "replay", NOT_FOUND, session.claim, session.largest, 1.0, session.at, event, evidence, seconds)
+        why = "" if session.clear or session.largest else _why(session)
+        return Verdict(
+            name, "replay", NOT_FOUND, session.claim, session.largest, 1.0, session.at, "", evidence, seconds, open=why
+        )
     found, pair = result
     evidence["kind"] = found.kind
     return Verdict(

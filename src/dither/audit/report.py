@@ -16,7 +16,7 @@ from importlib import metadata
 from typing import Any
 
 import dither
-from dither.audit.verdicts import PROVED, VIOLATES, Verdict
+from dither.audit.verdicts import PROVED, VIOLATES, WALKED, Verdict
 
 _PACKAGES = ("numpy", "python-flint", "cryptography", "duckdb", "sqlglot", "pyarrow")
 _OPTIONAL = ("opendp", "diffprivlib")
@@ -49,10 +49,21 @@ class Report:
             return "Nothing was checked."
         if self.violations:
             return f"Violated: {len(self.violations)} of {len(self.verdicts)} checks found more than was claimed."
-        proved = sum(verdict.outcome == PROVED for verdict in self.verdicts)
-        rest = len(self.verdicts) - proved
-        parts = [f"{proved} proved"] * bool(proved) + [f"{rest} tried without finding any"] * bool(rest)
+        parts = [f"{count} {words}" for words, count in self._counts().items() if count]
+        if all(verdict.open for verdict in self.verdicts):
+            return f"Nothing could be concluded in {len(self.verdicts)} checks."
         return f"No violation found in {len(self.verdicts)} checks: {', '.join(parts)}."
+
+    def _counts(self) -> dict[str, int]:
+        every = self.verdicts
+        left = [verdict for verdict in every if verdict.outcome not in (PROVED, WALKED)]
+        return {
+            "proved": sum(verdict.outcome == PROVED for verdict in every),
+            "samplers walked": sum(verdict.outcome == WALKED for verdict in every),
+            "tried without finding any": sum(not verdict.open and not verdict.doubtful for verdict in left),
+            "doubtful": sum(verdict.doubtful for verdict in left),
+            "without a conclusion": sum(bool(verdict.open) for verdict in left),
+        }
 
     def to_json(self) -> str:
         found = {
@@ -95,6 +106,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "confidence": verdict.confidence,
         "pair": None if verdict.pair is None else [repr(side) for side in verdict.pair],
         "event": verdict.event,
+        "nothing concluded": verdict.open or None,
         "advantage": verdict.advantage,
         "seconds": verdict.seconds,
         "evidence": verdict.evidence,

@@ -23,6 +23,7 @@ from dither.mechanisms.base import Example, Mechanism
 
 NOT_WALKED = (
     "arrays of dice with more than 512 sides, and arrays of Categorical draws: a 64-bit word modulo n",
+    "arrays of geometric noise above scale 40 as a whole: of these the tables of the digits are walked, and single draws at 41",
     "geometric noise wider than scale 16,384 below its tables, and Gaussian noise above sigma 128: fair bits, late acceptance",
     "NoisyMax and SparseVector as a whole: their noise is walked, their comparisons are not",
 )

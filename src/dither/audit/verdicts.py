@@ -1,4 +1,4 @@
-"""What an audit says, in one of three words: proved, violates, no violation found.
+"""What an audit says: proved, walked (a sampler), violates, or no violation found.
 
 A verdict carries what is needed to check it: the claim, the method, the pair of neighbouring inputs, the event that
 tells them apart, the counts behind the figure and the error allowed for the whole audit.
@@ -15,6 +15,7 @@ from typing import Any
 PROVED = "proved"
 VIOLATES = "violates"
 NOT_FOUND = "no violation found"
+WALKED = "walked"  # a sampler agrees with its law wherever it was tried, which rests on what lies between behaving alike
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Verdict:
     >>> one = (Fraction(1), Fraction(0))
     >>> print(Verdict("counts", "black box", NOT_FOUND, one, 0.93, 0.95, None, "", {}, 1.2, None))
     counts: no violation found of ε = 1, lower bound ε ≥ 0.93 at 95 % (black box, 1.2 s)
+    >>> print(Verdict("counts", "replay", NOT_FOUND, one, 0.0, 1.0, None, "", {}, 1.2, None, "draws of unknown law"))
+    counts: nothing concluded about ε = 1: draws of unknown law (replay, 1.2 s)
     """
 
     target: str
@@ -49,10 +52,13 @@ class Verdict:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     advantage: float | None = None
+    open: str = ""  # why nothing could be concluded, if so
 
     def __str__(self) -> str:
         how = f"({self.method}, {self.seconds:.2g} s)"
         claim = _claim(*self.claimed)
+        if self.outcome == WALKED:
+            return f"{self.target}: {self.event} {how}"
         if self.outcome == PROVED:
             return f"{self.target}: proved up to ε = {_short(self.epsilon)}, claimed {claim} {how}"
         if self.outcome == VIOLATES:
@@ -60,8 +66,21 @@ class Verdict:
             where = f"; D = {_brief(self.pair[0])}, D′ = {_brief(self.pair[1])}" if self.pair is not None else ""
             what = f"; event: {self.event}" if self.event else ""
             return f"{self.target}: violates {claim}: true ε ≥ {_short(self.epsilon)}{certain}{what}{where} {how}"
-        bound = f"lower bound ε ≥ {_short(self.epsilon)} at {_percent(self.confidence)}"
-        return f"{self.target}: no violation found of {claim}, {bound} {how}"
+        if self.open:
+            return f"{self.target}: nothing concluded about {claim}: {self.open} {how}"
+        return f"{self.target}: no violation found of {claim}, {self.bound()} {how}"
+
+    @property
+    def doubtful(self) -> bool:
+        """The lower bound exceeds the claim, but not at the confidence that "violates" takes."""
+        return self.outcome == NOT_FOUND and self.confidence < 1 and self.epsilon > self.claimed[0]
+
+    def bound(self) -> str:
+        """What is known of epsilon when nothing was found: counted with some confidence, or computed on the pairs tried."""
+        if self.confidence >= 1:
+            return f"largest loss on the pairs tried {_short(self.epsilon)}"
+        doubt = ", which is more than claimed but not sure enough to say so: give it more time" if self.doubtful else ""
+        return f"lower bound ε ≥ {_short(self.epsilon)} at {_percent(self.confidence)}{doubt}"
 
 
 def _claim(epsilon: Fraction, delta: Fraction) -> str:

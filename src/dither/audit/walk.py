@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from dither.audit.scripted import TAILS, MoreError, Script, Tail, Words, mixed
-from dither.audit.verdicts import NOT_FOUND, PROVED, VIOLATES, Verdict
+from dither.audit.verdicts import NOT_FOUND, PROVED, VIOLATES, WALKED, Verdict
 from dither.exact import balls, replay
 from dither.exact.law import Integers, Law
 
@@ -198,16 +198,25 @@ class Walked:
         if self.too_much is not None:
             k, mass, most = self.too_much
             return f"{self.name}: gives {k} with probability at least {float(mass):.12g}, and its law says {float(most):.12g}"
-        return (
-            f"{self.name}: follows its law to within {float(self.distance):.2g} "
-            f"({float(self.tried):.4g} of the mass by trying every word, {self.runs:,} runs)"
-        )
+        return f"{self.name}: {self._told()} ({self.runs:,} runs)"
+
+    @property
+    def enumerated(self) -> bool:
+        """Was every word tried? Then nothing is assumed, and the distance is proved."""
+        return self.tried + self.undecided == 1
+
+    def _told(self) -> str:
+        found = f"follows its law to within {float(self.distance):.2g}"
+        if self.enumerated:
+            return f"{found}, by trying every word"
+        return f"{found}, if words between tried ones behave alike; every word was tried for {_floor(self.tried)} of the mass"
 
     def verdict(self) -> Verdict:
         """As (0, distance)-indistinguishable from the law, which is what a total variation distance says."""
         evidence = {
             "undecided": float(self.undecided),
             "decided by trying every word": float(self.tried),
+            "distance without any assumption": min(1.0, float(self.distance + 1 - self.tried - self.undecided)),
             "values": len(self.answered),
             "runs": self.runs,
             "relies on": RELIES_ON,
@@ -215,14 +224,20 @@ class Walked:
         }
         if self.too_much is None:
             claim = (Fraction(0), self.distance)
-            event = "no output more likely than under the stated law"
-            outcome = PROVED if self.distance < _TELLING else NOT_FOUND
-            return Verdict(self.name, "exact", outcome, claim, 0.0, 1.0, None, event, evidence, self.seconds)
+            far = self.distance >= _TELLING
+            outcome = NOT_FOUND if far else PROVED if self.enumerated else WALKED
+            why = f"{float(self.undecided):.2g} of the mass was left undecided" if far else ""
+            return Verdict(self.name, "exact", outcome, claim, 0.0, 1.0, None, self._told(), evidence, self.seconds, open=why)
         k, mass, most = self.too_much
         with balls.working(_BITS):
             ratio = float(balls.ball(mass / most).log().lower()) if most else float("inf")
         none = (Fraction(0), Fraction(0))
         return Verdict(self.name, "exact", VIOLATES, none, ratio, 1.0, None, f"output = {k}", evidence, self.seconds)
+
+
+def _floor(share: Fraction) -> str:
+    """In per cent, never rounded up to all."""
+    return f"{int(share * 10**6) / 10**4:.6g} %"
 
 
 def walk(

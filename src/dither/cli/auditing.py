@@ -16,7 +16,6 @@ from dither.errors import ArgumentError, DitherError
 
 if TYPE_CHECKING:
     from dither.audit.report import Report
-    from dither.audit.verdicts import Verdict
 
 _FEW = 12
 
@@ -53,6 +52,8 @@ def _audit(
         say(f"The report is in {report}, and for programs in {beside}.")
     if found.violations:
         raise typer.Exit(1)
+    if all(verdict.open for verdict in found.verdicts):
+        raise typer.Exit(2)
 
 
 def _page(report: Path | None) -> None:
@@ -64,23 +65,19 @@ def _page(report: Path | None) -> None:
 
 def _show(report: Report) -> None:
     """Every verdict if they are few; of many, what is no proof."""
+    from dither.audit.verdicts import PROVED, WALKED
+
     many = len(report.verdicts) > _FEW
     for verdict in report.verdicts:
-        if not many or not _proved(verdict):
-            typer.echo(verdict.evidence.get("says") or str(verdict))
+        if not many or verdict.outcome not in (PROVED, WALKED):
+            typer.echo(str(verdict))
     if many:
-        proved = [verdict for verdict in report.verdicts if _proved(verdict)]
-        walked = sum("runs" in verdict.evidence for verdict in proved)
-        typer.echo(f"proved: {len(proved) - walked} prices on exact laws, {walked} samplers against their laws")
+        outcomes = [verdict.outcome for verdict in report.verdicts]
+        typer.echo(f"proved: {outcomes.count(PROVED)} prices on exact laws")
+        typer.echo(f"walked: {outcomes.count(WALKED)} samplers agree with their laws; the page says what that assumes")
     for words, measured in report.extra.items():
         typer.echo(f"{words}: {measured}")
     typer.echo(report.summary())
-
-
-def _proved(verdict: Verdict) -> bool:
-    from dither.audit.verdicts import PROVED
-
-    return verdict.outcome == PROVED
 
 
 class _Steps:
