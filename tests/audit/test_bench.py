@@ -16,8 +16,8 @@ from dither.audit.bench import CASES, Case
 from dither.audit.bench.anchors import ANCHORS
 from dither.audit.bench.case import patterns
 from dither.audit.bench.score import Row, flags, score, summary, table
-from dither.audit.blackbox import sampled
 from dither.audit.outputs import Raised
+from dither.audit.runs import sampled
 
 NAMED = {case.name: case for case in CASES}
 RIGHT = [case for case in CASES if not case.broken]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -140,6 +142,42 @@ def test_the_membership_advantage_is_a_lower_bound() -> None:
 def many_columns(rng: np.random.Generator, data: Any, size: int) -> Any:
     """Outputs that have nothing to do with the data, and a great many ways to be fooled by chance."""
     return rng.normal(size=(size, 12))
+
+
+@pytest.mark.parametrize("left", [5000, 20_000])
+def test_a_budget_that_runs_out_meanwhile_makes_no_false_alarm(left: int) -> None:
+    """With D before D′, only D′ would meet the end of it."""
+    budget, dice = [left], random.Random(4)
+
+    def noisy(data: list[int]) -> int:
+        budget[0] -= 1
+        if budget[0] < 0:
+            raise RuntimeError("the budget is spent")
+        return len(data) + round(2 * (dice.expovariate(1) - dice.expovariate(1)))
+
+    audited = Target("count", noisy, Fraction(1), pairs=(([0], [0, 1]),))
+    assert attack(audited, strict=1e-9, seconds=0.5).outcome == NOT_FOUND
+
+
+def test_whose_turn_it_is_does_not_show() -> None:
+    runs, dice = count(), random.Random(5)
+
+    def numbered(data: list[int]) -> tuple[int, int]:
+        return len(data) + round(2 * (dice.expovariate(1) - dice.expovariate(1))), next(runs)
+
+    audited = Target("numbered", numbered, Fraction(1), pairs=(([0], [0, 1]),))
+    assert attack(audited, strict=1e-9, seconds=0.5).outcome == NOT_FOUND
+
+
+def test_a_place_in_memory_is_no_output() -> None:
+    kept: list[object] = []
+
+    def thing(data: list[int]) -> object:
+        kept[:] = [object() for _ in data]
+        return object()
+
+    audited = Target("thing", thing, Fraction(1), pairs=(([0], [0, 1]),))
+    assert attack(audited, seconds=0.3).outcome == NOT_FOUND
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -24,7 +24,8 @@ import numpy as np
 from dither.audit.confidence import bounds
 from dither.audit.events import Candidate, Sample, conjunctions, simple
 from dither.audit.learn import COUNTED, learnt
-from dither.audit.outputs import Key, Outputs, Raised, collect, join, keys_for, phrase
+from dither.audit.outputs import Key, Outputs, collect, join, keys_for, phrase
+from dither.audit.runs import BatchError, in_turns, sampled
 from dither.audit.targets import Target
 from dither.audit.verdicts import NOT_FOUND, VIOLATES, Verdict
 from dither.errors import ArgumentError
@@ -71,6 +72,20 @@ class _Search:
         self.drawn += size
         return outputs
 
+    def both(self, place: int, size: int) -> tuple[Outputs, Outputs]:
+        """Outputs of both sides of a pair. Drawn one by one they take turns, so that code which changes with time (a
+        budget that runs out, a counter) changes for both alike.
+        """
+        one, two = self.target.pairs[place]
+        if self.target.batch is not None and not self.alone:
+            return self.draw(one, size), self.draw(two, size)
+        begin = self.clock()
+        first, second = in_turns(self.target, (one, two), size)
+        outputs = collect(first), collect(second)
+        self.rate = (self.clock() - begin) / (2 * size)
+        self.drawn += 2 * size
+        return outputs
+
 
 def attack(
     target: Target,
@@ -80,8 +95,9 @@ def attack(
     seconds: float = 3.0,
     most: int = 4_000_000,
     tighten: bool = False,
+    wall: bool = False,
 ) -> Verdict:
-    """Look for a violation of the target's claim for about `seconds` of processor time.
+    """Look for a violation of the target's claim for about `seconds` of processor time, or with `wall` of anyone's clock.
 
     `error` bounds the chance that the lower bound is wrong, `strict` the chance that a true claim is said to be violated.
     `most` is the largest number of outputs of one look. With `tighten` the search goes on after a violation, for a
@@ -92,7 +108,7 @@ def attack(
     'violates'
     """
     _check(target, error, strict)
-    clock = _clock()
+    clock = _clock(1 if wall else 10)
     search = _Search(target, error, strict, seconds, clock)
     _first_sample(search)
     for look, size in enumerate(_sizes(most)):
@@ -115,34 +131,14 @@ def _check(target: Target, error: float, strict: float) -> None:
         raise ArgumentError(what, fix="use the defaults, 0.001 and 0.05.")
 
 
-def _clock() -> Callable[[], float]:
-    """Processor time, or a tenth of the time on the wall where the code waits for something else."""
+def _clock(patience: float) -> Callable[[], float]:
+    """Processor time, or the time on the wall divided by `patience` where the code waits for something else."""
     cpu, wall = time.process_time(), time.perf_counter()
-    return lambda: max(time.process_time() - cpu, (time.perf_counter() - wall) / 10)
+    return lambda: max(time.process_time() - cpu, (time.perf_counter() - wall) / patience)
 
 
 def _sizes(most: int) -> list[int]:
     return [min(most, 4000 * 4**look) for look in range(_LOOKS)]
-
-
-class BatchError(Exception):
-    """A batch raised: which of its runs did is not known."""
-
-
-def sampled(target: Target, data: Any, size: int, alone: bool = True) -> Any:
-    """Outputs on `data`, errors among them where they are drawn one by one."""
-    if target.batch is not None and not alone:
-        try:
-            return target.batch(data, size)
-        except Exception as problem:
-            raise BatchError from problem
-    found: list[Any] = []
-    for _ in range(size):
-        try:
-            found.append(target.run(data))
-        except Exception as problem:
-            found.append(Raised(type(problem).__name__))
-    return found
 
 
 def _first_sample(search: _Search) -> None:
@@ -152,10 +148,12 @@ def _first_sample(search: _Search) -> None:
         search.draw(pairs[0][0], 2)  # the first call may load something
         if search.rate * 20 < search.deadline / 20:
             search.draw(pairs[0][0], 20)
-        fits = int(search.deadline / 16 / max(search.rate, 1e-9) / (2 * len(pairs)))
+        # Slow code is compared on fewer pairs: on all of them there would be no time left to count anything.
+        kept = max(1, min(len(pairs), int(search.deadline / 4 / max(search.rate, 1e-9) / 40)))
+        fits = int(search.deadline / 16 / max(search.rate, 1e-9) / (2 * kept))
         size = max(20, min(_FIRST, fits))
-        for place, pair in enumerate(pairs):
-            search.pools[place] = [[search.draw(data, size)] for data in pair]
+        for place in range(kept):
+            search.pools[place] = [[outputs] for outputs in search.both(place, size)]
     except BatchError:
         search.alone = True
         _first_sample(search)
@@ -224,9 +222,8 @@ def _count(search: _Search, chosen: dict[int, list[Candidate]], size: int) -> No
 
 def _counts(search: _Search, place: int, events: list[Candidate], size: int) -> list[list[int]]:
     counts, begin = [[0, 0] for _ in events], search.clock()
-    for side, data in enumerate(search.target.pairs[place]):
-        for start in range(0, size, _CHUNK):
-            outputs = search.draw(data, min(_CHUNK, size - start))
+    for start in range(0, size, _CHUNK):
+        for side, outputs in enumerate(search.both(place, min(_CHUNK, size - start))):
             for count, event in zip(counts, events, strict=True):
                 count[side] += int(event.mask(outputs).sum())
             if start == 0:

@@ -20,6 +20,7 @@ import numpy as np
 
 from dither.audit.adapters import Adapter, Draw, Tape
 from dither.audit.adapters.tape import TooManyDrawsError
+from dither.audit.outputs import placeless
 
 _MOST = 400  # values of an output that are looked at one by one
 _TEXT = 400
@@ -55,8 +56,8 @@ class Side:
                 facts, found = read(self.adapter.run(self.function, self.data(), tape))
             except TooManyDrawsError as error:
                 facts, found = {"outcome": NO_END, "message": str(error)}, {}
-            except Exception as error:
-                facts, found = {"outcome": f"raises {type(error).__name__}", "message": str(error)[:_TEXT]}, {}
+            except (Exception, SystemExit) as error:
+                facts, found = {"outcome": f"raises {type(error).__name__}", "message": placeless(str(error))[:_TEXT]}, {}
         facts["warnings"] = "; ".join(sorted({f"{one.category.__name__}: {one.message}"[:_TEXT] for one in heard}))
         return Seen(facts, found, tuple(tape.draws))
 
@@ -88,7 +89,7 @@ def _walk(value: Any, path: str, found: dict[str, Fraction], holes: list[str], w
         if value is None:
             holes.append(f"{path or 'output'} is None")
         else:
-            words.append(f"{path or 'output'} = {str(value)[:_TEXT]}")
+            words.append(f"{path or 'output'} = {placeless(str(value))[:_TEXT]}")
         return name
     number = _exactly(value)
     if number is None:

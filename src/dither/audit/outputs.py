@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import numbers
+import re
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -61,9 +62,9 @@ def _read(output: Any) -> tuple[str, list[float]]:
     if isinstance(output, Raised):
         return f"raises {output.error}", []
     if isinstance(output, Mapping):
-        keys = sorted(output, key=repr)
-        shown = ", ".join(str(key) for key in keys[:8]) + (f" and {len(keys) - 8} more" if len(keys) > 8 else "")
-        return f"keys {shown or 'none'}", [_number(output[key]) for key in keys]
+        keys = sorted(output, key=shown)
+        names = ", ".join(_text(key) for key in keys[:8]) + (f" and {len(keys) - 8} more" if len(keys) > 8 else "")
+        return f"keys {names or 'none'}", [_number(output[key]) for key in keys]
     if isinstance(output, AbstractSet):
         return f"{len(output)} values", sorted(_number(value) for value in output)
     if isinstance(output, np.ndarray):
@@ -95,8 +96,32 @@ def _number(value: Any) -> float:
             return float(value)
         except OverflowError:
             return math.inf if value > 0 else -math.inf
-    name = hashlib.blake2b(repr(value).encode(), digest_size=6).digest()
+    name = hashlib.blake2b(shown(value).encode(), digest_size=6).digest()
     return float(int.from_bytes(name, "big"))
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def placeless(text: str) -> str:
+    """Without places in memory, which chance decides and no data; and fit to be written down."""
+    return _ADDRESS.sub("", text).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def shown(value: Any) -> str:
+    """As Python shows it, but for the place in memory; by its type where it cannot be shown.
+
+    >>> shown(object())
+    '<object object>'
+    """
+    try:
+        return placeless(repr(value))
+    except Exception:
+        return f"a {type(value).__name__}"
+
+
+def _text(key: Any) -> str:
+    return shown(key)[1:-1] if isinstance(key, str) else shown(key)
 
 
 class Outputs:
