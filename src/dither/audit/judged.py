@@ -53,8 +53,8 @@ def judge(one: Side, two: Side, epsilon: float, delta: float, seed: int, beyond:
         return result
     _frozen(one, two, runs.one[0], result, seed)
     if runs.one[0].facts != runs.two[0].facts:
-        names = [name for name, text in runs.one[0].facts.items() if runs.two[0].facts.get(name) != text]
-        result.notes.append(f"noise takes part in deciding: {', '.join(names)}")
+        differ = [name for name, text in runs.one[0].facts.items() if runs.two[0].facts.get(name) != text]
+        result.notes.append(f"noise takes part in deciding: {', '.join(differ)}")
     _numbers(one, two, (epsilon, delta, beyond), seed, result)
     return result
 

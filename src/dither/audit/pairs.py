@@ -103,7 +103,7 @@ class Records:
         if how == "moved" and dice.random() < 0.5:
             return Pair((*both, extra), None, None, 0, order, how)
         sides = (other, extra) if dice.random() < 0.5 else (extra, other)
-        return Pair(both, *sides, dice.randint(0, len(both)), order, how)
+        return Pair(both, sides[0], sides[1], dice.randint(0, len(both)), order, how)
 
     def _unit(self, dice: random.Random, place: int, poison: bool) -> Unit:
         size = dice.randint(1, 3) if self.unit else 1
@@ -139,12 +139,11 @@ class Records:
             yield replace(pair, order=0)
         for side in ("one", "two"):
             unit = getattr(pair, side)
-            for fewer in _fewer(unit or ()):
-                yield replace(pair, **{side: fewer})
+            yield from (_with(pair, side, fewer) for fewer in _fewer(unit or ()))
         for i, unit in enumerate(both):
             yield from (replace(pair, both=(*both[:i], new, *both[i + 1 :])) for new in self._plainer(unit))
         for side in ("one", "two"):
-            yield from (replace(pair, **{side: new}) for new in self._plainer(getattr(pair, side) or ()))
+            yield from (_with(pair, side, new) for new in self._plainer(getattr(pair, side) or ()))
 
     def _plainer(self, unit: Unit) -> Iterator[Unit]:
         for i, record in enumerate(unit[:4]):
@@ -155,6 +154,10 @@ class Records:
                         break  # what comes after is less plain
                     new = {**record, name: value} if name else value
                     yield (*unit[:i], new, *unit[i + 1 :])
+
+
+def _with(pair: Pair, side: str, unit: Unit) -> Pair:
+    return replace(pair, one=unit) if side == "one" else replace(pair, two=unit)
 
 
 def _fewer(unit: Unit) -> Iterator[Unit]:
