@@ -1,6 +1,7 @@
 # Two commands are enough on a machine that has only Python, pip, git and make:
 #   make demo    a virtual environment, the package in it, and the main job on made-up data
 #   make test    the same plus what the tests need, then every check there is
+# make extras adds what pictures, pandas, Polars and a ledger on PostgreSQL need.
 # make audit replays 100,000 generated pairs of neighbouring tables through our own path (PAIRS=...).
 
 PYTHON ?= python3
@@ -9,10 +10,12 @@ BIN    := $(VENV)/bin
 JOBS   ?= 2
 PAIRS  ?= 100000
 
-.PHONY: demo test test-long check bench audit clean
+.PHONY: demo extras test test-long check bench audit clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/dither demo
+
+extras: $(VENV)/.installed-extras
 
 test: check
 	$(BIN)/python -m pytest -n $(JOBS) -m "not long"
@@ -42,9 +45,13 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
+$(VENV)/.installed-extras: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[plots,pandas,polars,postgres]'
+	@touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,plots,pandas,polars,postgres]'
-	@touch $@ $(VENV)/.installed
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-extras
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis build dist

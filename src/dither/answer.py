@@ -13,7 +13,7 @@ from importlib import import_module
 from os import PathLike
 from typing import Any
 
-from dither.errors import DitherError
+from dither.errors import DitherError, extra
 from dither.exact.numbers import Number, between
 from dither.ledger.receipts import Receipt
 from dither.planning.computed import computed, foretold
@@ -235,16 +235,17 @@ class Answer:
         return _library("polars").DataFrame(self.to_dict(), strict=False)
 
     def to_arrow(self) -> Any:
-        return _library("pyarrow").table(self.to_dict())
+        return import_module("pyarrow").table(self.to_dict())
 
 
 def _library(name: str) -> Any:
+    """A library that an extra of the same name brings."""
     try:
         return import_module(name)
     except ImportError:
         raise DitherError(
             f"{name} is not installed, and it is needed for this form of the answer.",
-            fix=f"install {name}, or take to_dict().",
+            fix=f"{extra(name)} Or take to_arrow() or to_dict().",
             charged="nothing more: the answer is kept",
         ) from None
 

@@ -26,6 +26,15 @@ class DitherError(Exception):
         return "\n".join([*lines, f"{last}Charged: {self.charged}."])
 
 
+def extra(name: str) -> str:
+    """How to get an optional part, for a fix: in a clone, and where the package is installed.
+
+    >>> extra("plots")
+    "pip install -e '.[plots]' in the clone, or pip install 'dither[plots]'."
+    """
+    return f"pip install -e '.[{name}]' in the clone, or pip install 'dither[{name}]'."
+
+
 class ArgumentError(DitherError, ValueError):
     """An argument breaks its rule; the text names the argument, the rule and the value."""
 

@@ -1,4 +1,4 @@
-"""Pictures, for people who would rather look. Needs matplotlib: `pip install 'dither[plots]'`.
+"""Pictures, for people who would rather look. Needs matplotlib: the extra `plots`.
 
 Everything drawn here describes; nothing drawn here decides. Floats are fine. The colours are told apart by colour-blind
 readers too (Okabe and Ito), and no two lines of a panel differ by colour alone.
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import ArgumentError, DitherError
+from dither.errors import ArgumentError, DitherError, extra
 from dither.exact import balls
 from dither.exact.numbers import Number, positive, show
 from dither.mechanisms.laplace import Laplace
@@ -31,7 +31,7 @@ def _figure(width: float, height: float, rows: int, columns: int) -> tuple[Any, 
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise DitherError("Pictures need matplotlib, and it is not installed.", fix="pip install 'dither[plots]'.") from None
+        raise DitherError("Pictures need matplotlib, and it is not installed.", fix=extra("plots")) from None
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns)

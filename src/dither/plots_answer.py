@@ -1,4 +1,4 @@
-"""An answer as a picture: every noisy number with its margin as an error bar. Needs matplotlib: `pip install 'dither[plots]'`.
+"""An answer as a picture: every noisy number with its margin as an error bar. Needs matplotlib: the extra `plots`.
 
 It takes texts and numbers, not an answer, so that answers can draw themselves.
 """
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-from dither.errors import DitherError
+from dither.errors import DitherError, extra
 
 Panel = tuple[str, Sequence[Any], Sequence[float | None]]  # a column: its name, its values, its margins
 
@@ -57,9 +57,7 @@ def _figure(width: float, height: float, columns: int) -> tuple[Any, Any]:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise DitherError(
-            "Pictures need matplotlib, and it is not installed.", fix="pip install 'dither[plots]'.", charged=_KEPT
-        ) from None
+        raise DitherError("Pictures need matplotlib, and it is not installed.", fix=extra("plots"), charged=_KEPT) from None
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(1, columns, sharey=True, squeeze=False)[0]

@@ -97,7 +97,9 @@ def test_where_nothing_can_be_written_nothing_is_asked(hospital: Path, monkeypat
         assert "cannot be written" in done.stderr
     assert run("ask", COUNT, "-e", "0.1", "--plot", "picture.doc").exit_code == 2
     monkeypatch.setattr(formats, "find_spec", lambda name: None)
-    assert "matplotlib" in run("ask", COUNT, "-e", "0.1", "--plot", "picture.png").stderr
+    told = run("ask", COUNT, "-e", "0.1", "--plot", "picture.png").stderr
+    assert "matplotlib" in told
+    assert "pip install -e '.[plots]'" in told
     assert spent() == 0
 
 

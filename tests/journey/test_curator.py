@@ -113,7 +113,7 @@ def test_a_missing_library_is_named(survey: Curator, monkeypatch: pytest.MonkeyP
         raise ImportError(name)
 
     monkeypatch.setattr("dither.answer.import_module", missing)
-    with pytest.raises(DitherError, match="polars is not installed"):
+    with pytest.raises(DitherError, match=r"polars is not installed.*\n.*'\.\[polars\]' in the clone"):
         survey.ask(QUESTION, epsilon=1).to_polars()
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dither.cli.screen import OutputError, harmless_json, harmless_lines, plain_table, say, show_table
-from dither.errors import ArgumentError, DitherError
+from dither.errors import ArgumentError, DitherError, extra
 
 if TYPE_CHECKING:
     from dither.answer import Answer
@@ -84,7 +84,7 @@ def drawable(plot: Path | None) -> None:
     if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ArgumentError(f"{plot} is no name of a picture.", fix="end it in .png, .svg or .pdf.")
     if plot is not None and find_spec("matplotlib") is None:
-        raise DitherError("Pictures need matplotlib, and it is not installed.", fix="pip install 'dither[plots]'.")
+        raise DitherError("Pictures need matplotlib, and it is not installed.", fix=extra("plots"))
 
 
 def apart(outputs: Mapping[str, Path | None], taken: Mapping[str, Path]) -> None:

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dither.errors import LedgerError
+from dither.errors import LedgerError, extra
 from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger
 from dither.ledger.sqlite import SQLite
@@ -82,7 +82,5 @@ def _postgres() -> type[Postgres]:
     try:
         from dither.ledger.postgres import Postgres
     except ImportError:
-        raise LedgerError(
-            "A ledger on PostgreSQL needs the driver, which is not installed.", fix='install "dither[postgres]".'
-        ) from None
+        raise LedgerError("A ledger on PostgreSQL needs the driver, which is not installed.", fix=extra("postgres")) from None
     return Postgres
