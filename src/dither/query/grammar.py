@@ -16,6 +16,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dither.errors import QueryError
+from dither.query.gaps import check_counts, check_gaps
 
 LONGEST = 50_000  # letters
 DEEPEST = 120  # levels of nesting, so that no later walk over the tree runs out of stack
@@ -66,6 +67,8 @@ _REASONS: dict[TokenType, tuple[str, str]] = {
     TokenType.DIV: ("DIV is not supported.", "write FLOOR(x / y)."),
     TokenType.CARET: ("^ means different things in different databases.", "write POWER(x, y)."),
     TokenType.DSTAR: ("** is not supported.", "write POWER(x, y)."),
+    TokenType.FARROW: ("=> compares nothing.", "write >= for at least."),
+    TokenType.DAMP: ("&& is not supported.", "write AND."),
 }
 
 
@@ -126,6 +129,7 @@ def _check_tokens(text: str, found: list[Token]) -> None:
             if before is TokenType.ALIAS or (before in _NAMING and token.token_type not in _REASONS):
                 raise _reserved(text, token)
             _refuse(text, token)
+    check_gaps(text, found)
 
 
 def _reserved(text: str, token: Token) -> QueryError:
@@ -175,6 +179,7 @@ def _parsed(text: str, found: list[Token], into: type[exp.Expr]) -> exp.Expr:
         raise QueryError("Exactly one statement is answered at a time.", fix="ask one SELECT.")
     _check_depth(text, trees[0])
     _check_heard(text, found, trees[0])
+    check_counts(text, found, trees[0])
     return trees[0]
 
 

@@ -147,8 +147,18 @@ def column(node: exp.Column, scope: Scope) -> Column:
         scope,
         node,
         f"There is no usable column {name} {scope.place}; columns that the catalog does not declare cannot be used.",
-        similar(name, (field.column for field in scope.fields)),
+        _meant(node, scope),
     )
+
+
+def _meant(node: exp.Column, scope: Scope) -> str:
+    """What to write for a column that is not there: a name that is near, or the text that double quotes made a name of."""
+    name, quoted = spelled(scope, node.this)
+    near = similar(name, (field.column for field in scope.fields))
+    if not quoted or node.args.get("table") is not None:
+        return near
+    escaped = name.replace("'", "''")
+    return f"if a text is meant, write it in single quotes: '{escaped[:40]}'; if a column, {near}"
 
 
 def table(node: exp.Expr, scope: Scope, catalog: Catalog) -> tuple[str, Table]:

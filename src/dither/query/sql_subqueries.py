@@ -134,6 +134,9 @@ def group(node: exp.Select, scope: Scope, per_unit: bool) -> Grouping:
         return grouping
     only(scope, clause, "expressions", "GROUP BY")
     for item in clause.expressions:
+        if isinstance(item, exp.Tuple):
+            what = "GROUP BY takes columns, and this is a list in parentheses."
+            raise refuse(scope, item, what, "leave the parentheses out.")
         name, value = _key(item, node, scope)
         read = expression(value, scope.at("in GROUP BY"))
         given = next((alias for alias, each in _aliases(node, scope) if each == value and alias), "")

@@ -1,0 +1,70 @@
+"""A question that was cut off, or that lost a word, is refused where the gap is and never charged."""
+
+from __future__ import annotations
+
+import pytest
+
+import dither as dt
+from dither.errors import QueryError
+from dither.query import fluent
+from dither.query.grammar import Narrow
+from dither.query.sql import parse
+from sql.survey import CATALOG
+from sql.test_golden import cases
+
+WELL = [question for _, question, _ in cases("sql_to_nodes.txt")]
+ENDS = {"R_PAREN", "VAR", "IDENTIFIER", "NUMBER", "STRING", "NULL", "TRUE", "FALSE", "DESC", "ASC", "END", "SEMICOLON", "TIME"}
+
+
+def tokens(question: str) -> list[tuple[str, int]]:
+    """(type, place behind it) of each token."""
+    return [(token.token_type.name, token.end + 1) for token in Narrow().tokenize(question)]
+
+
+def refused(question: str) -> bool:
+    try:
+        parse(question, CATALOG)
+    except QueryError as error:
+        return error.charged == "nothing"
+    return False
+
+
+def test_a_question_cut_off_behind_any_word_that_cannot_end_it_is_refused() -> None:
+    tried = [question[:end] for question in WELL for kind, end in tokens(question) if kind not in ENDS]
+    assert len(tried) > 1000
+    assert [cut for cut in tried if not refused(cut)] == []
+
+
+def test_that_those_cuts_can_be_answered() -> None:
+    tried = [question[:end] for question in WELL for kind, end in tokens(question) if kind in ENDS]
+    assert any(not refused(cut) for cut in tried)
+
+
+def test_two_commas_in_a_row_and_a_comma_at_an_end_are_refused() -> None:
+    broken = [
+        f"{question[:end]} , {question[end:]}"
+        for question in WELL
+        for (kind, end), (after, _) in zip(tokens(question), [*tokens(question)[1:], ("", 0)], strict=True)
+        if kind in ("COMMA", "L_PAREN", "SELECT", "GROUP_BY", "ORDER_BY")
+        or after in ("", "COMMA", "R_PAREN", "FROM", "WHERE", "GROUP_BY", "HAVING", "ORDER_BY", "LIMIT", "UNION", "JOIN")
+    ]
+    assert len(broken) > 1000
+    assert [question for question in broken if not refused(question)] == []
+
+
+@pytest.mark.parametrize("piece", ["age IN (1, 2,)", "age > 3 AND", "age BETWEEN 1 2", "(age > 3", "age =< 3"])
+def test_pieces_of_a_chain_are_held_to_the_same(piece: str) -> None:
+    with pytest.raises(QueryError):
+        fluent.table(CATALOG, "people").where(piece)
+
+
+def test_nothing_is_charged_for_half_a_question() -> None:
+    people = dt.Table({"id": [1], "age": [2]}, unit="id", columns={"age": dt.between(0, 9)})
+    with dt.open(dt.Catalog({"people": people}, dt.Budget(1)), ledger=":memory:") as survey:
+        before = survey.budget.remaining
+        for half in ("SELECT COUNT(*) FROM people GROUP BY", "SELECT COUNT(*), FROM people", "SELECT COUNT(*) FROM people,"):
+            with pytest.raises(QueryError):
+                survey.ask(half, epsilon="0.1")
+        assert survey.budget.remaining == before
+        survey.ask("SELECT COUNT(*) FROM people", epsilon="0.1")
+        assert survey.budget.remaining != before
