@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -191,7 +192,7 @@ CORRECT: list[tuple[Any, dict[str, Any]]] = [
     (best, {"data": "answers"}),
 ]
 BROKEN: list[tuple[Any, dict[str, Any], str]] = [
-    (sum_without_clamp, {}, "loss"),
+    (sum_without_clamp, {"data": replace(source("numbers"), poisoned=False)}, "loss"),
     (sum_with_nan, {}, "holes"),
     (sum_with_half_noise, {}, "loss"),
     (mean_by_exact_count, {}, "loss"),
@@ -351,6 +352,38 @@ def test_rounded_outputs_are_judged_with_what_rounding_hides_taken_off() -> None
     assert 0.7 < verdict.epsilon <= 1
     assert any("rounded" in note for note in verdict.evidence["not concluded"])
     assert replay(rounded, Fraction(1, 2), examples=60).outcome == VIOLATES
+
+
+def test_noise_that_is_not_seen_and_seldom_does_anything_is_no_accusation() -> None:
+    """Tells the truth but once in 300 times: epsilon is 5.7. A few dozen runs on each side never see the lie."""
+    for seed in range(5):
+        dice = random.Random(seed)
+
+        def response(data: list[float], noise: object, dice: random.Random = dice) -> bool:
+            return (len(data) > 0) != (dice.random() < 1 / 300)
+
+        assert replay(response, 6, data=[([], [1.0])], examples=3, seed=seed).outcome == NOT_FOUND
+
+
+def test_an_answer_that_never_lies_is_one() -> None:
+    assert replay(lambda data, noise: len(data) > 0, 6, data=[([], [1.0])], examples=3).outcome == VIOLATES
+
+
+def test_every_poison_is_tried_soon() -> None:
+    def clamped(data: list[float], noise: Any) -> float:
+        return noise.laplace(1, at=float(np.clip(np.array(data, dtype=float), 0, 1).sum()))
+
+    found = replay(clamped, 1, examples=22)
+    assert found.outcome == VIOLATES
+    assert "nan" in found.event
+
+
+def test_whole_noise_that_is_not_seen_concludes_nothing() -> None:
+    """Two runs agree by chance now and then, which is no reason to say that everything could be told."""
+    dice = random.Random(3)
+    verdict = replay(lambda data, noise: len(data) + dice.choice((0, 1)), 1, examples=40)
+    assert verdict.outcome == NOT_FOUND
+    assert "does not see" in verdict.open
 
 
 def test_unseen_randomness_is_said() -> None:

@@ -14,6 +14,7 @@ from dither.audit.observed import NO_END, Seen, Side
 from dither.audit.shifts import Group, Match, Point, Reach, cells_of, choices, match, reach
 from dither.audit.steady import Found, first_runs, uncovered
 
+HIDDEN = "two runs with the same noise differ: there is randomness that the adapter does not see"
 ROUNDING = 1e-6  # of epsilon: losses are computed in floating point
 # Scales away from zero at which densities are compared; crooked, so that an output that is whole there was rounded.
 _NEAR, _DISTANT = 2.236067977, 1001.234567
@@ -42,7 +43,7 @@ def judge(one: Side, two: Side, epsilon: float, delta: float, seed: int, beyond:
         return result
     for side, seen in ((one, runs.one[0]), (two, runs.two[0])):
         if side.run(Tape(seed)).all != seen.all:
-            result.notes.append("two runs with the same noise differ: there is randomness that the adapter does not see")
+            result.notes.append(HIDDEN)
             return result
     result.found = uncovered(one, two, runs, seed, (epsilon, delta))
     if result.found is not None:

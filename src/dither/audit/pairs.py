@@ -105,6 +105,15 @@ class Records:
         sides = (other, extra) if dice.random() < 0.5 else (extra, other)
         return Pair(both, sides[0], sides[1], dice.randint(0, len(both)), order, how)
 
+    def corners(self, dice: random.Random) -> Iterator[Pair]:
+        """One ordinary unit, and beside it on one side a unit with each poison in turn."""
+        for name, column in self.columns.items() if self.poisoned else ():
+            for value in column.poison:
+                record = self._record(dice, 1, False)
+                extra = ({**record, name: value} if name else value,)
+                other = self._unit(dice, 1, False) if self.neighbours == REPLACE else None
+                yield Pair((self._unit(dice, 0, False),), extra, other, 1, 0, "poison")
+
     def _unit(self, dice: random.Random, place: int, poison: bool) -> Unit:
         size = dice.randint(1, 3) if self.unit else 1
         return tuple(self._record(dice, place, poison) for _ in range(size))
