@@ -1,4 +1,4 @@
-"""docs/queries.md lists every function, aggregate and type that SQL may name, and the fluent steps; its examples are answered."""
+"""docs/queries.md lists every function, aggregate and type of the SQL, and the fluent steps; its examples are answered."""
 
 from __future__ import annotations
 
