@@ -162,3 +162,11 @@ def test_that_two_separate_draws_would_be_too_cheap_a_price() -> None:
     bins = noise.draft.measure.argument.steps  # type: ignore[union-attr]
     found = concentrated(noise, {0: SCALE, bins // 2: 2 * SCALE, bins: SCALE}, {0: 2 * SCALE, bins // 2: 2 * SCALE})
     assert found > float(noise.mechanism.loss().repeat(noise.times).zcdp().rho)
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), DELTA])
+def test_who_counts_people_pays_for_one_each_however_many_rows_they_may_have(delta: Fraction) -> None:
+    many, one = (planned(query(ask("c", "count_units")), 1, delta, max_rows=rows) for rows in (20, 1))
+    assert many.noises[0].mechanism == one.noises[0].mechanism
+    rows = planned(query(ask("n", "count")), 1, delta, max_rows=20)
+    assert rows.noises[0].scale > 19 * one.noises[0].scale  # the twin: rows are counted as often as they may be there

@@ -17,7 +17,7 @@ Under replace neighbours one unit leaves (v) and another enters (w), and the cel
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dither.mechanisms import L1, L2, PerCoordinate
@@ -37,6 +37,10 @@ class Bounding:
     max_groups: int
     groups: int | None
     replace: bool
+
+    def worth(self, rows: int) -> Bounding:
+        """The same for a measure to which a unit gives that many rows' worth: who counts people counts each of them once."""
+        return replace(self, max_rows=rows)
 
     @property
     def touched(self) -> int:

@@ -124,15 +124,15 @@ def _noise(draft: Draft, epsilon: Fraction, bounding: Bounding) -> Noise:
     """Geometric noise for sums, the exponential mechanism for quantiles, at this share of epsilon."""
     if isinstance(draft.measure, Bins) and draft.p is not None:
         steps = 2 if bounding.replace else 1
-        sensitivity = rank_sensitivity(draft.p, bounding.max_rows)
+        sensitivity = rank_sensitivity(draft.p, draft.worth)
         each = Exponential(epsilon=epsilon / (bounding.max_groups * steps), sensitivity=sensitivity)
         return Noise(draft, each, bounding.max_groups, steps)
-    norm = bounding.l1(draft.row, draft.cells, draft.signed)
+    norm = bounding.worth(draft.worth).l1(draft.row, draft.cells, draft.signed)
     return _within_range(lambda: Noise(draft, Geometric(epsilon=epsilon, sensitivity=norm)), draft)
 
 
 def _smooth(draft: Draft, rho: Fraction, bounding: Bounding) -> Noise:
-    norm = bounding.l2(draft.row, draft.cells, draft.signed)
+    norm = bounding.worth(draft.worth).l2(draft.row, draft.cells, draft.signed)
     return _within_range(lambda: Noise(draft, Gaussian(rho=rho, sensitivity=norm)), draft)
 
 

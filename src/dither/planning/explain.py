@@ -68,6 +68,7 @@ def _groups(plan: Plan) -> str:
 
 def _noise(noise: Noise, plan: Plan) -> str:
     draft, who = noise.draft, "person" if plan.work.by_unit else "row"
+    bounding = plan.bounding.worth(draft.worth)
     if isinstance(draft.measure, Bins):
         mechanism = noise.mechanism
         if not isinstance(mechanism, Exponential):
@@ -78,12 +79,12 @@ def _noise(noise: Noise, plan: Plan) -> str:
             f"ε = {show(mechanism.epsilon)} in each group"
         )
     if isinstance(noise.mechanism, Gaussian):
-        moved = _rounded(float(plan.bounding.squares(draft.row, draft.cells, draft.signed)) ** 0.5)
+        moved = _rounded(float(bounding.squares(draft.row, draft.cells, draft.signed)) ** 0.5)
         return (
             f"Gaussian, standard deviation {_rounded(noise.scale)}, on {draft.words}: one {who} changes them by "
             f"at most {moved} (root of the sum of squares), ρ = {_rounded(float(noise.mechanism.rho or 0))}"
         )
-    moved = show(Fraction(plan.bounding.total(draft.row, draft.cells, draft.signed)))
+    moved = show(Fraction(bounding.total(draft.row, draft.cells, draft.signed)))
     return (
         f"geometric, scale {_rounded(noise.scale)}, on {draft.words}: one {who} changes them by at most {moved} in all, "
         f"ε = {show(noise.mechanism.epsilon)}"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning.grids import NARROW, fits
 from dither.privacy.losses import Loss
-from dither.query.work import SCALE, Bins, Measure, Sums
+from dither.query.work import SCALE, Bins, Distinct, Measure, Sums
 
 Noisy = NDArray[np.float64]
 
@@ -37,6 +37,11 @@ class Draft:
     @property
     def cells(self) -> int:
         return len(self.measure.cells) if isinstance(self.measure, Sums) else 1
+
+    @property
+    def worth(self) -> int:
+        """How many rows' worth the engine lets one unit give to this measure in one group."""
+        return self.measure.max_values if isinstance(self.measure, Distinct) else self.measure.max_rows
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def moves(before: Seen, after: Seen) -> Iterator[Moved]:
 
 def _sums(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Moved]:
     steps = [abs(y - x) for a, b in pairs if a != b for x, y in zip(_cells(a), _cells(b), strict=True)]
-    draft, norm, bounding = noise.draft, noise.mechanism.sensitivity, plan.bounding
+    draft, norm, bounding = noise.draft, noise.mechanism.sensitivity, plan.bounding.worth(noise.draft.worth)
     if isinstance(norm, Fraction):
         raise TypeError("sums have a norm")
     total, squares = sum(steps), sum(step * step for step in steps)
@@ -93,7 +93,7 @@ def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Moved]:
     bins, different = draft.measure.argument.steps + 1, [(a, b) for a, b in pairs if a != b]
     for a, b in different:
         weights = sum(abs(a.get(bin, 0) - b.get(bin, 0)) for bin in a.keys() | b.keys())
-        yield Moved(f"{draft.words}: weights", weights, times * plan.bounding.max_rows * SCALE)
+        yield Moved(f"{draft.words}: weights", weights, times * draft.worth * SCALE)
         first, second = (_scores(tuple(sorted(histogram.items())), bins, draft.p) for histogram in (a, b))
         farthest = int(np.abs(first - second).max())
         yield Moved(f"{draft.words}: scores", farthest, times * priced)
