@@ -145,6 +145,10 @@ def test_what_a_process_reserved_is_settled_by_nobody_else(
     assert verify(survey.ledger.store).open == 1
     wanted = SimpleNamespace(digest=dead.record.digest, analyst=dead.record.analyst, charge=dead.record.loss)
     forged = Reservation(survey.ledger._identity.ledger, dead, dead.hash, wanted, "0" * 64)  # type: ignore[arg-type]
+    with pytest.raises(dt.LedgerError, match="made up"):
+        survey.ledger.commit(forged, "42") if settle == "commit" else survey.ledger.cancel(forged)
+    assert verify(survey.ledger.store).open == 1
+    survey.ledger._held.add(forged)  # as who runs the curator's Python could; then verification tells
     survey.ledger.commit(forged, "42") if settle == "commit" else survey.ledger.cancel(forged)
     assert verify(survey.ledger.store).problems
     survey.ledger.close()

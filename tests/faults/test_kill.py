@@ -14,8 +14,8 @@ from faults.steps import EXPECTED, in_order
 from journey.paid import people, write
 
 # (store, how often through all boundaries, random instants): how many deaths that must be at least.
-SHORT = {("sqlite", 2, 30): 120, ("postgres", 1, 50): 85}
-LONG = {("sqlite", 2, 60): 150, ("postgres", 3, 60): 150}
+SHORT = {("sqlite", 2, 40): 120, ("postgres", 1, 50): 85}
+LONG = {("sqlite", 2, 70): 150, ("postgres", 3, 60): 150}
 LONG_SEEDS = tuple(range(1, 8))
 
 Mortal = Callable[..., dict[str, Any]]
