@@ -201,8 +201,9 @@ def _load(name: str) -> object:
                 found: object = getattr(__import__(home, fromlist=[name]), name)
             globals()[name] = found
             return found
+    near = f"Did you mean {name}_? " if f"{name}_" in __all__ else ""  # sum_, min_, max_: the bare words are Python's own
     raise AttributeError(
-        f"dither has no public name {name!r}. dir(dither) lists those it has; "
+        f"dither has no public name {name!r}. {near}dir(dither) lists those it has; "
         "a module of dither is imported by its own name, as in: import dither.plots",
         name=name,
         obj=sys.modules[__name__],  # with this, Python itself adds the name that was probably meant

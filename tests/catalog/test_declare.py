@@ -18,6 +18,7 @@ from dither.engines.sources import open_catalog
 from dither.errors import CatalogError
 from dither.query import declare as dt
 from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit
+from dither.query.catalog_text import catalog_json
 
 
 def test_the_design_example() -> None:
@@ -120,3 +121,12 @@ def test_python_catalogs_report_all_problems_at_once() -> None:
     with pytest.raises(CatalogError) as caught:
         Catalog({"t": Table("x"), "u": Table("y", unit="a", max_groups=0)}, Budget(0, 2))
     assert len(caught.value.problems) == 4
+
+
+def test_whether_a_kind_was_said_or_implied_is_no_part_of_the_declaration() -> None:
+    said, implied = dt.column(kind="int", values=(1, 2)), dt.values(1, 2)
+    assert (said.implied, implied.implied) == (False, True)
+    assert said == implied
+    catalogs = [Catalog({"t": Table("t.parquet", unit="row", columns={"x": each})}, Budget(1)) for each in (said, implied)]
+    assert catalog_json(catalogs[0]) == catalog_json(catalogs[1])
+    assert "implied" not in catalog_json(catalogs[0])

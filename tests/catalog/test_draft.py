@@ -65,6 +65,30 @@ def test_a_lazy_frame_is_not_computed_for_its_schema() -> None:
         open_catalog(catalog)
 
 
+def test_a_draft_of_a_csv_says_how_its_numbers_become_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,age\n1,2\n", encoding="utf-8")
+    pq.write_table(pa.table({"id": [1], "age": [2]}), tmp_path / "b.parquet")
+    of_csv, of_parquet = (draft([str(tmp_path / name)], "id", schema) for name in ("a.csv", "b.parquet"))
+    assert 'between without kind = "int" reads numbers with' in of_csv
+    shown = 'age = { kind = "int", between = [0, 120] }'
+    assert shown in of_csv
+    assert "A CSV" not in of_parquet
+    filled = of_csv.replace("age = {} ", shown).replace("#   age", "# age")
+    assert parse(filled).tables["a"].columns["age"].kind == "int"
+
+
+def test_quoted_dates_are_answered_with_unquoted_ones(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "born": pa.array([1], pa.date32())}), tmp_path / "people.parquet")
+    head = '[budget]\nepsilon = 1\n[tables.people]\nsource = "people.parquet"\nunit = "id"\nmax_rows = 1\n'
+    for written in ('between = ["1900-01-01", "2030-12-31"]', 'values = ["1900-01-01"]'):
+        (tmp_path / "survey.toml").write_text(f"{head}[tables.people.columns]\nborn = {{ {written} }}\n", encoding="utf-8")
+        ((line, _, fix),) = check(tmp_path / "survey.toml", schema)
+        assert line == 8
+        assert "ates without quotes" in fix or "Dates are written without quotes" in fix
+    with pytest.raises(CatalogError, match=r"datetime\.date\(1900, 1, 1\)"):
+        dt.between("1900-01-01", "2030-12-31")
+
+
 def test_drafts_by_row_and_tables_without_the_unit(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x,y\n", encoding="utf-8")
     (tmp_path / "b.csv").write_text("z\n", encoding="utf-8")
@@ -109,7 +133,12 @@ CHANGES = [
     ("age = { between = [0, 120] }", "tags = {}", 8, "a type that questions cannot use"),
     ("between = [0, 120]", "kind = 'text'", 8, "declared as text and stored as real"),
     ("between = [0, 120]", "values = ['a']", 8, "declared as text and stored as real"),
-    ('["n"]', "[1]", None, ""),  # text can be read as a whole number
+    ('["n"]', "[1]", 9, "is stored as text, and its values are not"),
+    ('["n"]', '[1], kind = "int"', None, ""),  # text can be read as a whole number, if that is said
+    ('{ values = ["n"] }', "{ between = [0, 9] }", 9, "is stored as text, and its bounds are not"),
+    ('{ values = ["n"] }', "{ between = [1900-01-01, 2030-12-31] }", 9, "does not read as date would be NULL"),
+    ('{ values = ["n"] }', "{ between = [0, 9], kind = 'real' }", None, ""),
+    ("cost = { between = [0, 9] }", "cost = { values = [1, 2] }", None, ""),  # a CSV is text throughout
     ('unit = "person_id"', 'unit = "person"', 5, "people has no column person"),
     ('unit = "person_id"', 'unit = "age"', 5, "cannot tell people apart"),
     ("max_rows = 1\n", "max_rows = 1\nkey = 'nobody'\n", 7, "people has no column nobody"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import dither as dt
@@ -56,6 +58,38 @@ def test_two_commas_in_a_row_and_a_comma_at_an_end_are_refused() -> None:
 def test_pieces_of_a_chain_are_held_to_the_same(piece: str) -> None:
     with pytest.raises(QueryError):
         fluent.table(CATALOG, "people").where(piece)
+
+
+def test_a_csv_column_that_nobody_called_whole_says_how_it_becomes_so(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("id,age\n1,2\n2,3\n", encoding="utf-8")
+
+    def keyed(age: str) -> None:
+        columns = {"id": dt.column(kind="int"), "age": dt.between(0, 9, kind=age or None)}
+        people = dt.Table(tmp_path / "people.csv", unit="id", columns=columns)
+        with dt.open(dt.Catalog({"people": people}, dt.Budget(1)), ledger=":memory:") as survey:
+            survey.quote("SELECT age, COUNT(*) FROM people GROUP BY age", epsilon="0.1")
+
+    with pytest.raises(QueryError, match=r'declare kind = "int" for people\.age in the catalog'):
+        keyed("")
+    keyed("int")
+
+
+def test_a_closed_session_says_so_to_every_question() -> None:
+    people = dt.Table({"id": [1], "age": [2]}, unit="id", columns={"age": dt.between(0, 9)})
+    survey = dt.open(dt.Catalog({"people": people}, dt.Budget(1)), ledger=":memory:")
+    survey.close()
+    question = "SELECT COUNT(*) FROM people"
+    asks = [
+        lambda: survey.ask(question, epsilon="0.1"),
+        lambda: survey.quote(question, epsilon="0.1"),
+        lambda: survey.suggest("people.age", epsilon="0.1"),
+        lambda: survey.budget.remaining,
+    ]
+    for ask in asks:
+        with pytest.raises(dt.DitherError, match="was closed") as refusal:
+            ask()
+        assert refusal.value.fix == "open the catalog again."
+        assert refusal.value.charged == "nothing"
 
 
 def test_nothing_is_charged_for_half_a_question() -> None:

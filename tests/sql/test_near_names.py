@@ -37,6 +37,20 @@ def test_fluent_names_that_are_nearly_right() -> None:
             _ = asked.agg(c=fluent.count()).query
 
 
+@pytest.mark.parametrize("name", ["sum", "min", "max"])
+def test_names_that_python_has_already_end_in_an_underscore(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"Did you mean {name}_"):
+        getattr(dt, name)
+
+
+def test_an_aggregate_without_a_name_is_told_so() -> None:
+    people = fluent.table(CATALOG, "people")
+    with pytest.raises(QueryError, match="agg was given an aggregate without a name"):
+        people.agg(fluent.count())
+    with pytest.raises(QueryError, match="per_unit was given an aggregate without a name"):
+        people.per_unit(fluent.count())  # type: ignore[arg-type]
+
+
 def test_names_in_a_catalog_that_are_nearly_right() -> None:
     people = dt.Table({"id": [1], "age": [2]}, unit="id", columns={"age": dt.between(0, 9)})
 

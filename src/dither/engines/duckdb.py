@@ -71,6 +71,8 @@ class DuckDB:
             planned = self._statements(work, b"")
             with self._busy:
                 parsed = [self._connection.extract_statements(statement.text) for statement in planned]
+        except duckdb.ConnectionException:
+            raise DitherError("This session was closed.", fix="open the catalog again.") from None
         except (duckdb.Error, RuntimeError, TypeError, ValueError, OverflowError, LookupError) as error:
             if isinstance(error, DitherError):
                 raise

@@ -20,10 +20,9 @@ from duckdb import Error as DuckDBError
 
 from dither.engines.duckdb_text import identifier, literal
 from dither.errors import CatalogError
-from dither.query.check import UNSUPPORTED
+from dither.query.check import CSV, UNSUPPORTED
 
 _PARQUET = (".parquet", ".pq")
-_CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _DATABASE = (".duckdb", ".db", ".ddb")
 _KINDS = (
     (re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$"), "int"),
@@ -76,11 +75,11 @@ def _place(connection: DuckDBPyConnection, source: str) -> Placed:
         return _parquet(connection, _files(os.path.join(file, "**", "*.parquet"), "the folder has no .parquet file in it"))
     if lower.endswith(_PARQUET):
         return _parquet(connection, _files(file))
-    if lower.endswith(_CSV):
+    if lower.endswith(CSV):
         return _csv(_files(file))
     if not os.path.splitext(file)[1]:
         _files(file)  # a name without an ending is more likely a file that is not there
-    known = ", ".join((*_PARQUET, *_CSV, *(f"{ending}#table" for ending in _DATABASE)))
+    known = ", ".join((*_PARQUET, *CSV, *(f"{ending}#table" for ending in _DATABASE)))
     raise _SourceError("the kind of file is not known by its ending", f"name a file that ends in one of {known}.")
 
 

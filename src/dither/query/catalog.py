@@ -34,6 +34,7 @@ class ColumnFacts:
     step: Fraction | None = None
     values: tuple[Key, ...] | None = None
     nullable: bool = True
+    implied: bool = field(default=False, compare=False, repr=False)  # the kind was not said: it is that of values or bounds
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def _plain(value: Any) -> Any:
         parts = {name: getattr(value, name) for name in value.__dataclass_fields__}
         return {name: _plain(held) for name, held in parts.items() if held is not None or name not in _LATER}
     if hasattr(value, "__dataclass_fields__"):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+        return {name: _plain(getattr(value, name)) for name, part in value.__dataclass_fields__.items() if part.compare}
     if isinstance(value, dict):
         return {name: _plain(held) for name, held in value.items()}
     if isinstance(value, tuple):

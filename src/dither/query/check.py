@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -19,6 +20,7 @@ from dither.query.faults import Fault, listed, nearest
 Schema = Mapping[str, str]  # column -> kind, or UNSUPPORTED
 ReadSchema = Callable[[Any], Schema]
 UNSUPPORTED = "unsupported"
+CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")  # everything in them is text, so that bounds or values say what it is
 
 # What a stored kind can be read as. What does not cast is NULL, row by row.
 READ_AS: dict[str, tuple[str, ...]] = {
@@ -78,6 +80,7 @@ def schema_faults(tables: Mapping[str, Table], schemas: Mapping[str, Schema]) ->
         found += _twins(name, schema)
         for column, facts in table.columns.items():
             found += _column((*path, "columns", column), facts, schema)
+            found += _typed_text((*path, "columns", column), facts, schema) if _has_types(table.source) else []
         for part, named in (("unit", table.unit.column if table.unit else None), ("key", table.key)):
             found += _identifying((*path, part), table, named, schema) if named is not None else []
         found += _reference(name, tables, schemas)
@@ -123,11 +126,38 @@ def _column(path: tuple[str, ...], facts: ColumnFacts, schema: Schema) -> Iterat
     kind = kind_read(facts, stored)
     if kind not in READ_AS[stored]:
         what = f"{name} is declared as {kind} and stored as {stored}."
-        yield Fault(path, what, f"declare it as {' or '.join(READ_AS[stored])}, or store it as {kind}.")
+        quotes = " Dates are written without quotes." if stored in ("date", "timestamp") and facts.values else ""
+        yield Fault(path, what, f"declare it as {' or '.join(READ_AS[stored])}, or store it as {kind}.{quotes}")
     elif kind == "date" and facts.kind is None and facts.low is not None:
         yield Fault((*path, "between"), f"{name} holds dates.", "write dates: between = [1900-01-01, 2030-12-31].")
     else:
         yield from column_faults(path, replace(facts, kind=kind))
+
+
+def is_csv(source: object) -> bool:
+    """Whether a source is a CSV file, by its ending."""
+    return isinstance(source, (str, PathLike)) and str(source).lower().endswith(CSV)
+
+
+def _has_types(source: object) -> bool:
+    """Parquet and DuckDB files; a frame may well be a CSV that was read as text throughout."""
+    return isinstance(source, (str, PathLike)) and not is_csv(source)
+
+
+def _typed_text(path: tuple[str, ...], facts: ColumnFacts, schema: Schema) -> Iterator[Fault]:
+    """Text in a source that has types: numbers or dates about it are more likely a mistake, after which all would be NULL."""
+    if schema.get(path[3]) != "text" or not facts.implied or (facts.low is None and facts.values is None):
+        return
+    kind = kind_read(facts, "text")
+    if kind == "text":
+        return
+    part = "values" if facts.values is not None else "between"
+    first = next((value for value in facts.values or () if value is not None), None)
+    text = f'write text, as in values = ["{first}"]' if part == "values" else "declare values = [...] instead"
+    said = f'kind = "{kind}"' if kind != "real" else 'kind = "int" or kind = "real"'
+    what = f"{path[1]}.{path[3]} is stored as text, and its {part} are not: what does not read as {kind} would be NULL."
+    what = what.replace("between are", "bounds are")
+    yield Fault((*path, part), what, f"{text}; or say {said} as well, if all of that text is meant so.")
 
 
 def _identifying(path: tuple[str, ...], table: Table, column: str, schema: Schema) -> Iterator[Fault]:

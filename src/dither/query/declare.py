@@ -8,6 +8,7 @@ The reader of catalog files goes through `read_column` too, so that both ways me
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -20,6 +21,7 @@ from dither.query.faults import Fault, Path, listed, nearest
 from dither.query.written import Number, number
 
 _EPOCH = datetime.date(1970, 1, 1)
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?.*")
 _PARTS = ("kind", "between", "step", "values", "null")
 
 
@@ -93,7 +95,7 @@ def read_column(path: Path, written: Any) -> tuple[ColumnFacts | None, list[Faul
     counts = [value for value in public or () if isinstance(value, int)]
     if low is None and kind == "int" and len(set(counts)) > 1:
         low, high = Fraction(min(counts)), Fraction(max(counts))  # the values imply the bounds
-    facts = ColumnFacts(kind, low, high, step, public, nullable)
+    facts = ColumnFacts(kind, low, high, step, public, nullable, implied=written.get("kind") is None)
     return facts, unknown + column_faults(path, facts)
 
 
@@ -118,7 +120,10 @@ def _read_between(written: Mapping[str, Any], wrong: Any) -> tuple[Fraction | No
         return days(pair[0]), days(pair[1]), "date"
     low, high = number(pair[0]), number(pair[1])
     if low is None or high is None:
-        wrong("between", "the bounds must be two finite numbers or two dates.", "write between = [0, 120].")
+        quoted = any(isinstance(end, str) and _DATE.fullmatch(end) for end in pair)
+        dates = "write dates without quotes: between = [1900-01-01, 2030-12-31]; in Python, datetime.date(1900, 1, 1)."
+        fix = dates if quoted else "write between = [0, 120]."
+        wrong("between", "the bounds must be two finite numbers or two dates.", fix)
     return low, high, None
 
 

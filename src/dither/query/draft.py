@@ -12,7 +12,7 @@ from os import PathLike
 
 from dither.errors import CatalogError
 from dither.query.catalog_text import key, quoted
-from dither.query.check import UNSUPPORTED, ReadSchema, Schema
+from dither.query.check import UNSUPPORTED, ReadSchema, Schema, is_csv
 from dither.query.faults import listed, nearest
 
 _HEAD = """\
@@ -28,10 +28,14 @@ epsilon = 1.0            # what may be learnt in all, by everyone together, for 
 # analysts = ["ana"]     # who may ask; leave it out to let anyone ask
 """
 
+_CSV_HEAD = """\
+# A CSV holds text until you say what it is, as in one of these. Mind that between without kind = "int" reads numbers with
+# fractions, which nobody can group by:
+#   age = { kind = "int", between = [0, 120] }     price = { kind = "real" }     born = { kind = "date" }"""
 _HINTS = {
     "int": "whole number. To add it up: { between = [low, high] }; to group by it: { values = [1, 2, 3] }",
     "real": "number. To add it up: { between = [low, high] }, perhaps with a step = 0.01",
-    "text": 'text. To group by it: { values = ["a", "b"] }; if it holds numbers or dates: { kind = "int" | "real" | "date" }',
+    "text": 'text. To group by it: { values = ["a", "b"] }; if it holds numbers or dates: { kind = "int" }, "real" or "date"',
     "bool": "true or false",
     "date": "date. Perhaps { between = [1900-01-01, 2030-12-31] }",
     "timestamp": "date and time",
@@ -98,7 +102,7 @@ def _table(name: str, source: str, schema: Schema, unit: str) -> str:
             '# unit = { column = "COLUMN", references = "TABLE.COLUMN" }   # and max_rows, max_groups',
             "# public = true           # nobody's data: its rows may be shown to anyone",
         ]
-    lines += [f"[tables.{name}.columns]"]
+    lines += [f"[tables.{name}.columns]", *([_CSV_HEAD] if is_csv(source) else [])]
     lines += [_column(column, kind) for column, kind in schema.items() if column != unit]
     return "\n".join(lines) + "\n"
 

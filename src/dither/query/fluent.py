@@ -9,6 +9,7 @@ carets of refusals point into it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -107,8 +108,9 @@ class Asking:
             after.tree.set("group", group)
         return after
 
-    def agg(self, **aggregates: Asked | str) -> Asking:
+    def agg(self, *unnamed: object, **aggregates: Asked | str) -> Asking:
         """What is asked of each group: agg(n=count(), age=mean("age")), or as text: agg(share="SUM(x) / COUNT(*)")."""
+        _named(unnamed, "agg")
         if not aggregates:
             raise QueryError("agg asks for nothing.", fix='write agg(n=dt.count(), age=dt.mean("age")).')
         return self._agg(aggregates)
@@ -127,6 +129,7 @@ class Asking:
 
     def per_unit(self, *keys: str, **aggregates: Asked | str) -> Asking:
         """Aggregate inside each unit first: one row for each person (and key), which further steps then ask about."""
+        _named([key for key in keys if isinstance(key, Asked)], "per_unit")
         unit = self._unit()
         if unit is None or any(self.tree.args.get(part) for part in ("expressions", "group")):
             raise QueryError("per_unit needs a table with a unit column, and comes before group_by and agg.", fix="move it up.")
@@ -219,6 +222,13 @@ def table(catalog: Catalog, name: str, alias: str | None = None) -> Asking:
     """The beginning of a question about one table."""
     start = exp.Select(from_=exp.From(this=_table(name, alias)))
     return Asking(catalog, f'table("{name}")', start, name)
+
+
+def _named(unnamed: Sequence[object], step: str) -> None:
+    """Refuse aggregates without a name: the answer's columns are called by it."""
+    if unnamed:
+        what = f"{step} was given an aggregate without a name, and the answer needs one."
+        raise QueryError(what, fix=f'write {step}(n=dt.count(), age=dt.mean("age")).')
 
 
 def _table(name: str, alias: str | None) -> exp.Table:

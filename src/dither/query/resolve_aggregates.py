@@ -40,19 +40,25 @@ def keys(named: tuple[Named, ...], source: Shape) -> tuple[Named, ...]:
                 span=key.expression.span,
                 fix="group by something many people share; to aggregate per person, do it in a subquery.",
             )
-        check_key(known, key.expression)
+        check_key(known, key.expression, _origin(key.expression, source))
     return tuple(Named(key.name, typed(key.expression, source.scope)) for key in named)
 
 
-def check_key(known: Facts, expression: Expression) -> None:
-    """A key is a whole number, a text, a bool or a date."""
+def _origin(expression: Expression, source: Shape) -> tuple[str, str] | None:
+    """The table and column that an expression is, if it is one and no more."""
+    return source.columns[expression.name].origin if isinstance(expression, Column) else None
+
+
+def check_key(known: Facts, expression: Expression, origin: tuple[str, str] | None = None) -> None:
+    """A key is a whole number, a text, a bool or a date. `origin`: the column of the catalog that it is."""
     if known.kind == "null":
         raise QueryError("A bare NULL cannot be grouped by.", span=expression.span, fix="group by a column.")
     if known.kind == "real" and not known.whole:
         raise QueryError(
             f"{short(expression)} is a number with a fraction, so hardly two rows would share a group.",
             span=expression.span,
-            fix=f"write BUCKET({short(expression)}, 10) or FLOOR({short(expression)}).",
+            fix=f"write BUCKET({short(expression)}, 10) or FLOOR({short(expression)})"
+            + (f'; if all are whole, declare kind = "int" for {".".join(origin)} in the catalog.' if origin else "."),
         )
     if known.kind == "timestamp":
         raise QueryError(
@@ -77,7 +83,7 @@ def _aggregate(asked: Aggregate, source: Shape) -> Aggregate:
     if asked.function == "count_distinct":
         if isinstance(inner, Column) and source.columns[inner.name].unit:
             return replace(asked, function="count_units", argument=None)
-        check_key(known, inner)
+        check_key(known, inner, _origin(inner, source))
     elif asked.function != "count":
         _check_number(asked, inner, known, source)
     return replace(asked, argument=typed(inner, source.scope))
