@@ -138,11 +138,14 @@ class LedgerError(DitherError):
 class NoLedgerError(LedgerError):
     """There is no ledger where one was looked for; one that is there and cannot be used is another matter.
 
-    >>> print(NoLedgerError("survey.ledger"))
+    >>> print(NoLedgerError("survey.ledger"))  # doctest: +ELLIPSIS
     There is no ledger survey.ledger.
-      Fix: make one with `dither init`, or name the right one; dt.open(…, ledger="…") makes one too.   Charged: nothing.
+      Fix: name the right one. If it was lost, restore a copy: ...   Charged: nothing.
     """
 
     def __init__(self, name: str) -> None:
-        fix = 'make one with `dither init`, or name the right one; dt.open(…, ledger="…") makes one too.'
+        fix = (
+            "name the right one. If it was lost, restore a copy: a new ledger is a second budget for the same people. "
+            'The first one is made by `dither init`, or by dt.open(…, ledger="…").'
+        )
         super().__init__(f"There is no ledger {name}.", fix=fix)

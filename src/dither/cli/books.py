@@ -79,7 +79,7 @@ def _verify(
             fix=f"give it as `dither verify` printed it, as in 8:{'d9dfd342' * 8}.",
         )
     held = _receipt(receipt) if receipt is not None else None
-    with closing(opening.find(place(catalog, ledger))) as store, notes().status("checking every entry"):
+    with closing(opening.readable(place(catalog, ledger))) as store, notes().status("checking every entry"):
         name, report = store.name, verify(store, head, held, public_key)
         smooth = not report.problems and _has_rho(store)
     if form is Verdict.JSON:

@@ -272,6 +272,13 @@ class Ledger:
                 f"The ledger {self.name} was replaced by an older copy.",
                 fix="put the newest one back; `dither verify --receipt` tells which one has an answer.",
             )
+        if not seen.number and head.number:  # once: what this process writes it knows
+            last = inside.entry(head.number)
+            if last is None or last.hash != head.hash or inside.entry(head.number + 1) is not None:
+                raise LedgerError(
+                    f"The entries of {self.name} do not end where its head says they do: some were cut off or added.",
+                    fix="`dither verify` tells where; restore the newest whole copy, and write nothing to this one.",
+                )
         return head
 
     def _saw(self, head: Head) -> None:

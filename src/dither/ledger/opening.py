@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import shutil
+import tempfile
+import weakref
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,8 +47,36 @@ def open(where: Where, key: Where | None = None) -> Ledger:
 
 
 def view(where: Where) -> Ledger:
-    """A ledger to be read: nothing can be reserved without its key."""
-    return Ledger(find(where), None)
+    """A ledger to be read: nothing can be reserved without its key, and nobody needs to be able to write its file."""
+    return Ledger(readable(where), None)
+
+
+def readable(where: Where) -> Store:
+    """The store, to be read. SQLite writes beside a file even to read it, so where that is not allowed a copy is read."""
+    path = Path(where)
+    if is_address(where) or where == MEMORY or not path.is_file():
+        return find(where)
+    if os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK):
+        return find(where)
+    return _copied(path)
+
+
+def _copied(path: Path) -> Store:
+    """The ledger's files in a folder of their own, which goes away with the store."""
+    folder = Path(tempfile.mkdtemp(prefix="dither-"))
+    try:
+        for ending in ("", "-wal"):
+            if Path(f"{path}{ending}").is_file():
+                shutil.copyfile(f"{path}{ending}", folder / f"{path.name}{ending}")
+        store = SQLite.open(folder / path.name)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise LedgerError(f"The ledger {path.name} cannot be read.", fix="give this user read access to the file.") from None
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
+    return store
 
 
 def memory() -> Ledger:
