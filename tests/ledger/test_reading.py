@@ -42,8 +42,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody who may only read")
 def test_who_may_only_read_can_verify(folder: Path) -> None:
     for place in (folder, *folder.parents):  # pytest's own folders are closed to others
-        if place.stat().st_mode & 0o005 != 0o005:
-            place.chmod(0o755)
+        if "pytest-of-" not in str(place):
+            break
+        place.chmod(0o755)
     (folder / "survey.ledger").chmod(0o644)
     before = sorted(os.listdir(folder))
     done = subprocess.run(
