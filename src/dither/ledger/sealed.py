@@ -31,6 +31,16 @@ def keys_of(analyst: str) -> tuple[str, str]:
     return f"analyst:{analyst}", f"roll:{_group(analyst)}"
 
 
+def ends_at(inside: Transaction, head: state.Head, name: str) -> None:
+    """The entries themselves are not under the seal: those that were cut off, or added, are found by where they end."""
+    last = inside.entry(head.number) if head.number else None
+    if head.number and (last is None or last.hash != head.hash or inside.entry(head.number + 1) is not None):
+        raise LedgerError(
+            f"The entries of {name} do not end where its head says they do: some were cut off or added.",
+            fix="`dither verify` tells where; restore the newest whole copy, and write nothing to this one.",
+        )
+
+
 class Sealed:
     """A transaction of the ledger: what it reads was sealed, and what it leaves is sealed again by `close`."""
 
