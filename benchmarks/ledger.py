@@ -80,10 +80,14 @@ class Bulk:
     def latest(self, question: str) -> None:
         return None
 
+    def entry(self, number: int) -> Row | None:
+        found = self._link.execute("SELECT * FROM entries WHERE number = ?", (number,)).fetchone()
+        return next((row for row in self._rows if row.number == number), Row(*found) if found else None)
+
     def flush(self) -> None:
         self._link.execute("BEGIN")
         self._link.executemany(APPEND, self._rows)
-        self._link.executemany(PUT, self._state.items())
+        self._link.executemany(PUT.format("(?, ?)"), self._state.items())
         self._link.execute("COMMIT")
         self._rows.clear()
 
