@@ -122,7 +122,7 @@ class Raw:
             self._link.execute("BEGIN IMMEDIATE")
             row = (self._number, "committed/1", secrets.token_hex(32), secrets.token_hex(size // 2), "0" * 64, "0" * 128)
             self._link.execute(APPEND, row)
-            self._link.execute(PUT, ("head", secrets.token_hex(80)))
+            self._link.execute(PUT.format("(?, ?)"), ("head", secrets.token_hex(80)))
             self._link.execute("COMMIT")
 
     def close(self) -> None:
