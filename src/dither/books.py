@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 
 from dither.engines.sources import schema
-from dither.errors import ArgumentError, CatalogError, LedgerError
+from dither.errors import ArgumentError, CatalogError, LedgerError, NoLedgerError
 from dither.exact.numbers import show
 from dither.ledger import admission, opening, state
 from dither.ledger.ledger import Declaration, Ledger
@@ -113,6 +114,18 @@ def acceptable(ledger: Ledger, declared: Declaration) -> str | None:
     return found.get("catalog")
 
 
+def held_to(catalog: Where, where: Where) -> str:
+    """What the ledger would refuse of a catalog file: a promise that was made. Empty if nothing, or if there is no ledger."""
+    try:
+        with closing(opening.view(where)) as ledger:
+            acceptable(ledger, declaration(read_declared(catalog)[0]))
+    except NoLedgerError:
+        return ""
+    except LedgerError as error:
+        return str(error)
+    return ""
+
+
 def _unit(catalog: Catalog, table: Table) -> str:
     """Who is protected in a table, through all it refers to: a change anywhere on the way is a change of the unit."""
     if table.public:
@@ -159,7 +172,7 @@ def check(catalog: Where) -> str:
 # --- how the budget stands --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Standing:
     """What there is for everyone together and what was spent, by both ways of adding up.
 
@@ -210,6 +223,9 @@ class Standing:
             return f"left {_few(self.left)}"
         used, most = self.rho
         return f"left ρ = {_rounded(most - used)} of {_rounded(most)}"
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         if not self.caps.rho_max:

@@ -22,6 +22,7 @@ from dither.books import (
     check,
     declaration,
     draft,
+    held_to,
     ledger_for,
     make_ledger,
     named,
@@ -49,7 +50,7 @@ from dither.query.resolve import Resolved
 from dither.query.work import Group, Work
 from dither.questions import Question, resolved, text, told
 
-__all__ = ["Curator", "Standing", "beside", "check", "draft", "make_ledger", "named", "open"]
+__all__ = ["Curator", "Standing", "beside", "check", "draft", "held_to", "make_ledger", "named", "open"]
 
 
 def open(
@@ -217,6 +218,9 @@ class Curator:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
     def _left(self, asked: Request, paid: Reservation | Kept) -> str:
         """What is left when the question was paid. A replay counts in the quota of whoever sees the answer first."""

@@ -119,11 +119,11 @@ class BudgetError(DitherError):
 
     >>> print(BudgetError("The budget does not allow this question: left ε = 0.1."))
     The budget does not allow this question: left ε = 0.1.
-      Fix: ask at a lower price, or ask the curator for another budget.   Charged: nothing.
+      Fix: ask at a lower price if something is left; a question that was answered before is free.   Charged: nothing.
     """
 
     def __init__(self, what: str) -> None:
-        super().__init__(what, fix="ask at a lower price, or ask the curator for another budget.")
+        super().__init__(what, fix="ask at a lower price if something is left; a question that was answered before is free.")
 
 
 class LedgerError(DitherError):

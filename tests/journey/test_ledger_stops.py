@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import dither as dt
-from dither.curator import Curator
+from dither.curator import Curator, held_to
 from dither.ledger.ledger import Reservation
 from dither.ledger.opening import memory
 from dither.ledger.verify import verify
@@ -158,3 +158,15 @@ def test_an_answer_that_cannot_be_kept_is_not_given(folder: Path, monkeypatch: p
     with pytest.raises(dt.LedgerError, match=r"disk is full(.|\n)*Charged: ε = 0\.1"):
         survey.ask(COUNT, epsilon="0.1")
     assert survey.budget.spent.epsilon == Fraction(1, 10)
+
+
+def test_check_tells_what_the_ledger_would_refuse(folder: Path) -> None:
+    catalog, where = folder / "survey.toml", folder / "survey.ledger"
+    assert held_to(catalog, where) == ""  # there is none yet
+    with opened(folder) as survey:
+        survey.ask(COUNT, epsilon="0.1")
+    assert held_to(catalog, where) == ""
+    write(folder, unit="household")
+    assert "unit of people was" in held_to(catalog, where)
+    write(folder, epsilon=2)
+    assert "not the one this ledger was opened with" in held_to(catalog, where)

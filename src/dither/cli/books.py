@@ -61,7 +61,7 @@ def _standing(books: Opened, catalog: Path) -> tuple[Caps, Sums]:
 def _verify(
     head: Annotated[str | None, typer.Option(help="A head kept elsewhere, number:hash: the ledger must still have it.")] = None,
     receipt: Annotated[Path | None, typer.Option(help="A receipt file: the ledger must still have its entries.")] = None,
-    public_key: Annotated[str | None, typer.Option(help="The curator's public key, as you know it from elsewhere.")] = None,
+    public_key: Annotated[str | None, typer.Option(help="The curator's public key, as you know it (-f json shows it).")] = None,
     form: Annotated[Verdict, typer.Option("--format", "-f", help="How to write it.")] = Verdict.TABLE,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
@@ -82,8 +82,9 @@ def _verify(
     with closing(opening.readable(place(catalog, ledger))) as store, notes().status("checking every entry"):
         name, report = store.name, verify(store, head, held, public_key)
         smooth = not report.problems and _has_rho(store)
+        signed = {} if report.problems else {"public_key": json.loads(store.get("ledger") or "{}").get("public_key")}
     if form is Verdict.JSON:
-        typer.echo(harmless_json(json.dumps(_as_json(name, report), indent=2, ensure_ascii=False)))
+        typer.echo(harmless_json(json.dumps(_as_json(name, report) | signed, indent=2, ensure_ascii=False)))
     elif report.problems:
         many = "1 problem" if len(report.problems) == 1 else f"{len(report.problems)} problems"
         told = [f"{name}: {many} in {report.entries:,} entries.", *(f"  {each}" for each in report.problems)]

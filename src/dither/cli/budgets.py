@@ -37,6 +37,8 @@ class Part:
 
     def words(self) -> str:
         spent, total, left = shown(self.spent, up=True), shown(self.total, up=False), shown(self.left, up=False)
+        if self.spent > self.total:  # nothing is overdrawn: a question needs only one of the sums
+            return f"{self.sign} = {spent}, above {total}: this sum admits no more, the other one may"
         return f"{self.sign} = {spent} of {total} spent, {left} left"
 
     def plain(self) -> dict[str, str]:

@@ -63,12 +63,13 @@ def _draft(data: list[str], unit: str | None, out: Path) -> None:
 def _check(
     file: Annotated[Path | None, typer.Argument(help="The catalog file, if not by --catalog.")] = None,
     catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
 ) -> None:
-    """Report every problem of a catalog at once, with its line. Reads schemas, never rows."""
+    """Report every problem of a catalog at once, with its line, and what its ledger would refuse. Never reads rows."""
     from dither import curator
 
     named = there(file or catalog)
-    if problems := curator.check(named):
+    if problems := curator.check(named) or curator.held_to(named, place(named, ledger)):
         tell(problems)
         raise typer.Exit(1)
     typer.echo(f"{named}: nothing to complain about.")
