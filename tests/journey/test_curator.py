@@ -23,7 +23,8 @@ from dither.planning.finish import release
 from dither.query.catalog import Budget, Catalog, Table
 from dither.query.declare import between, column, values
 from dither.query.fluent import count, mean
-from dither.query.work import Bins, Group, Work
+from dither.query.work import Bins, Group
+from journey.paid import Broken
 
 QUESTION = "SELECT region, COUNT(*) AS n, AVG(age) AS age FROM people GROUP BY region"
 
@@ -55,25 +56,6 @@ def catalog(frame: Any, epsilon: Any = 10, delta: Any = 0, **more: Any) -> Catal
 @pytest.fixture(scope="module")
 def survey() -> Curator:
     return open_curator(catalog(people(), 1000), ledger=":memory:")
-
-
-class Broken:
-    """An engine that must not be called, or fails when it is, with a message that quotes a value."""
-
-    name = "broken"
-
-    def __init__(self, error: BaseException) -> None:
-        self.error, self.calls = error, 0
-
-    def schema(self, table: str) -> dict[str, str]:
-        raise self.error
-
-    def prepare(self, work: Work) -> None:
-        """Nothing is wrong with the question itself."""
-
-    def run(self, work: Work, secret: bytes) -> list[Group]:
-        self.calls += 1
-        raise self.error
 
 
 def with_engine(survey: Curator, engine: Engine, epsilon: Any = 10) -> Curator:
