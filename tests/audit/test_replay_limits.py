@@ -30,7 +30,6 @@ from dither.audit.replay import replay
 from dither.audit.verdicts import NOT_FOUND, VIOLATES
 from dither.errors import ArgumentError
 
-
 # --- what must not be claimed ----------------------------------------------------------------------------------------
 
 
