@@ -265,12 +265,12 @@ def main() -> None:
         folder = Path(name)
         path = folder / f"{options.rows}.parquet"
         generate(path, options.rows)
+        if options.only in (None, "memory"):
+            memory(path)  # first: a child starts with the peak of its parent
         if options.only in (None, "ratios"):
             ratios(path, options.repeats)
         if options.only in (None, "path"):
             whole_path(path, options.repeats)
-        if options.only in (None, "memory"):
-            memory(path)
         if options.only in (None, "slope"):
             slope(folder, [1, 5, 20, 100] if options.full else [1, 5, 20], max(1, options.repeats // 2))
 
