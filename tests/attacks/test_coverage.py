@@ -85,13 +85,14 @@ def test_every_margin_holds_as_often_as_it_says(epsilon: float, delta: str, conf
         assert coverage(seen, name, truth, confidence) >= confidence - error(confidence), name
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(20, "0"), (20, "1e-3")])
-def test_that_every_margin_was_stated(epsilon: float, delta: str) -> None:
-    """A margin that is not stated is never wrong: with enough to pay there is one for every number."""
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, "0"), (20, "0"), (20, "1e-3")])
+def test_that_nearly_every_margin_was_stated(epsilon: float, delta: str) -> None:
+    """A margin that is not stated is never wrong, so the test above is only worth what was stated."""
     answer = repeated(ALL, epsilon, delta).answer
     assert answer is not None
     for name, column in answer.margins(0.95).items():
-        assert sum(margin is None for margin in column) < TIMES / 100, name
+        least = 5 if (name, epsilon) == ("far", 1) else 100  # a share's count, at the lowest price, is the noisiest
+        assert sum(margin is None for margin in column) < TIMES / least, name
 
 
 def test_that_gaussian_noise_was_among_them() -> None:
