@@ -163,37 +163,6 @@ def test_a_picture_of_the_answer(hospital: Path) -> None:
 # --- the books --------------------------------------------------------------------------------------------------
 
 
-def test_a_quota_is_shown_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    built(tmp_path, "epsilon = 1.0\nper_analyst = 0.25")
-    assert run("ask", COUNT, "-e", "0.2", "--analyst", "ana").exit_code == 0
-    refused = run("ask", BY_WARD, "-e", "0.2", "--analyst", "ana")
-    assert refused.exit_code == 3
-    assert "quota of ana" in refused.stderr
-    assert run("ask", BY_WARD, "-e", "0.2", "--analyst", "ben").exit_code == 0
-    assert "ana's quota" in run("budget", "--analyst", "ana").stdout
-    found = json.loads(run("budget", "--analyst", "ana", "--format", "json").stdout)
-    assert found["analyst"]["epsilon"] == {"total": "1/4", "spent": "1/5", "left": "1/20"}
-
-
-def test_with_a_delta_both_sums_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    built(tmp_path, "epsilon = 1.0\ndelta = 1e-6")
-    assert run("ask", BY_WARD, "-e", "0.1").exit_code == 0
-    shown = run("budget").stdout
-    assert "or by ρ" in shown
-    assert "by ε" in shown
-    assert "ε = 0.1 of 1" in shown
-    parts = list(csv.DictReader(io.StringIO(run("budget", "--format", "csv").stdout)))
-    assert [(part["rule"], part["part"]) for part in parts] == [
-        ("sum", "ε"),
-        ("sum", "δ"),
-        ("zcdp", "ρ"),
-        ("zcdp", "δ of keys"),
-    ]
-    assert run("verify").exit_code == 0
-
-
 def test_verify_needs_neither_data_nor_key(hospital: Path) -> None:
     run("ask", COUNT, "-e", "0.1", "--receipt", "receipt.json")
     for file in ("patients.parquet", "visits.parquet", "catalog.toml", "catalog.ledger.key"):

@@ -124,9 +124,11 @@ def _ask(
 def _standing(survey: Curator, analyst: str | None) -> tuple[Caps, Sums, Quota | None] | None:
     """For the bar below the answer. If the ledger cannot say it now, the answer, which is paid for, is shown without."""
     from dither.cli import budgets
+    from dither.paying import ANYONE
 
     try:
         found = survey.ledger.standing()
-        return found.caps, found.sums, budgets.quota(survey.ledger, analyst)
+        who = ANYONE if analyst is None else analyst
+        return found.caps, found.sums, budgets.quota(survey.ledger, found.caps, survey.catalog.budget, who)
     except LedgerError:
         return None

@@ -22,9 +22,11 @@ from dither.errors import ArgumentError, LedgerError
 if TYPE_CHECKING:
     from dither.ledger.ledger import Ledger as Opened
     from dither.ledger.receipts import Receipt
+    from dither.ledger.state import Terms
     from dither.ledger.store import Store
     from dither.ledger.verify import Report
     from dither.privacy.either import Caps, Sums
+    from dither.query.catalog import Budget
 
 
 @app.command("budget")
@@ -34,27 +36,30 @@ def _budget(form: Books = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Led
     from dither.ledger import opening
 
     with closing(opening.view(place(catalog, ledger))) as books:
-        head, quota = books.head(), budgets.quota(books, analyst)
-        caps, sums = _standing(books, catalog)
+        head, (caps, sums, declared) = books.head(), _standing(books, catalog)
+        quota = budgets.quota(books, caps, declared, analyst)
     if form is Listing.JSON:
         typer.echo(json.dumps(budgets.as_json(caps, sums, head, quota), indent=2))  # ASCII: a name is only shown
     elif form is Listing.CSV:
-        rows = [(line.name, part.sign, *part.plain().values()) for line in budgets.lines(caps, sums) for part in line.parts]
-        sys.stdout.write(as_csv([("rule", "part", "total", "spent", "left"), *rows]))
+        sys.stdout.write(as_csv([budgets.COLUMNS, *budgets.as_rows(caps, sums, quota)]))
     else:
         budgets.show(out(), caps, sums, quota)
+    if analyst is not None and quota is None:
+        sys.stdout.flush()
+        say(f"This catalog has no quotas: {harmless(analyst)} may use all that is left.", "dim")
 
 
-def _standing(books: Opened, catalog: Path) -> tuple[Caps, Sums]:
+def _standing(books: Opened, catalog: Path) -> tuple[Caps, Sums, Terms | Budget]:
     """What the ledger says; before its first catalog, what the catalog file declares."""
+    from dither.ledger.state import Terms
     from dither.privacy.either import Caps, Sums
     from dither.query.catalog_file import read
 
     if books.head().number:
         found = books.standing()
-        return found.caps, found.sums
+        return found.caps, found.sums, Terms.parse(books.store.get("catalog") or "")
     declared = read(there(catalog)).budget
-    return Caps.of(declared.epsilon, declared.delta), Sums()
+    return Caps.of(declared.epsilon, declared.delta), Sums(), declared
 
 
 @app.command("verify")

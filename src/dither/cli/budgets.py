@@ -1,6 +1,7 @@
 """What was spent and what is left, as bars, as a table and as JSON.
 
-With a delta there are two sums, and a question is admitted while one of them holds; each has its bar.
+With a delta there are two sums, and a question is admitted while one of them holds; each has its bar. An analyst's quota is
+a share of everything, held to the same rule: it has the same sums and the same bars.
 """
 
 from __future__ import annotations
@@ -14,9 +15,17 @@ from rich.table import Table
 from rich.text import Text
 
 from dither.cli.screen import bar, harmless
+from dither.errors import ArgumentError
+from dither.ledger.admission import share
+from dither.ledger.asked import analyst_name
 from dither.ledger.ledger import Ledger
 from dither.ledger.state import Head, Terms, shown
 from dither.privacy.either import GRID, Caps, Sums
+from dither.query.catalog import Budget
+
+COLUMNS = ("rule", "part", "total", "spent", "left", "analyst")
+_NAMES = {"ε": "epsilon", "δ": "delta", "ρ": "rho", "δ of keys": "delta_of_keys"}
+_NAME = 20  # letters of an analyst's name beside a bar
 
 
 @dataclass(frozen=True)
@@ -50,12 +59,8 @@ class Quota:
     """What one analyst may use, and used."""
 
     analyst: str
-    most: Fraction
+    caps: Caps
     used: Sums
-
-    @property
-    def part(self) -> Part:
-        return Part("ε", Fraction(self.used.epsilon, GRID), self.most)
 
 
 @dataclass(frozen=True)
@@ -70,11 +75,16 @@ class Line:
         return max(self.parts, key=lambda part: part.share)
 
 
-def quota(ledger: Ledger, analyst: str | None) -> Quota | None:
-    """Of one analyst, where the catalog in force has quotas."""
-    text = ledger.store.get("catalog")
-    most = Terms.parse(text).per_analyst if text else None
-    return None if analyst is None or most is None else Quota(analyst, most, ledger.quota(analyst))
+def quota(ledger: Ledger, caps: Caps, declared: Terms | Budget, analyst: str | None) -> Quota | None:
+    """Of one analyst, where the catalog has quotas. A name that may not ask is refused, as it would be for asking."""
+    if analyst is None:
+        return None
+    name = analyst_name(analyst)
+    if declared.analysts is not None and name not in declared.analysts:
+        raise ArgumentError(f"{name} is none of the catalog's analysts.", fix="name one whom the curator declared.")
+    if declared.per_analyst is None:
+        return None
+    return Quota(name, share(caps, declared.per_analyst), ledger.quota(name))
 
 
 def lines(caps: Caps, sums: Sums) -> tuple[Line, ...]:
@@ -91,10 +101,10 @@ def lines(caps: Caps, sums: Sums) -> tuple[Line, ...]:
 
 def show(console: Console, caps: Caps, sums: Sums, quota: Quota | None = None) -> None:
     """Bars, one below the other, as wide as the window allows."""
-    names = ("budget",) if not caps.rho_max else ("by ε", "or by ρ")
-    found = list(zip(names, lines(caps, sums), strict=False))
+    found = _labelled("budget", "", lines(caps, sums))
     if quota is not None:
-        found.append((f"{harmless(quota.analyst)}'s quota", Line("quota", (quota.part,))))
+        name = f"{_short(harmless(quota.analyst))}'s quota"
+        found += _labelled(name, f"{name} ", lines(quota.caps, quota.used))
     rows = [
         (label, line.fullest, "; ".join(p.words() for p in line.parts if p.spent or p is line.parts[0]))
         for label, line in found
@@ -107,14 +117,32 @@ def show(console: Console, caps: Caps, sums: Sums, quota: Quota | None = None) -
     console.print(grid)
 
 
+def _labelled(alone: str, before: str, found: tuple[Line, ...]) -> list[tuple[str, Line]]:
+    """One sum has a name of its own; of two that are an either-or each says what it adds up."""
+    if not any(part.sign == "δ" for part in found[0].parts):
+        return [(alone, found[0])]
+    return list(zip((f"{before}by ε", "or by ρ"), found, strict=False))
+
+
+def _short(name: str) -> str:
+    """A name may have 200 letters, and a bar is beside it."""
+    return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
+
+
+def as_rows(caps: Caps, sums: Sums, quota: Quota | None = None) -> list[tuple[str, ...]]:
+    """Every sum under COLUMNS, exact: those of everyone together, and with its name those of an analyst's quota."""
+    kept = [("", lines(caps, sums)), *([(quota.analyst, lines(quota.caps, quota.used))] if quota is not None else [])]
+    return [(line.name, part.sign, *part.plain().values(), who) for who, found in kept for line in found for part in line.parts]
+
+
 def as_json(caps: Caps, sums: Sums, head: Head, quota: Quota | None = None) -> dict[str, Any]:
-    """Exact numbers as text, for programs."""
-    names = {"ε": "epsilon", "δ": "delta", "ρ": "rho", "δ of keys": "delta_of_keys"}
-    found: dict[str, Any] = {
-        "rules": {line.name: {names[p.sign]: p.plain() for p in line.parts} for line in lines(caps, sums)},
-        "entries": head.number,
-        "head": str(head),
-    }
+    """Exact numbers as text, for programs. A quota has the same rules as the total; its epsilon stands alone as well."""
+    found: dict[str, Any] = {"rules": _rules(lines(caps, sums)), "entries": head.number, "head": str(head)}
     if quota is not None:
-        found["analyst"] = {"name": quota.analyst, "epsilon": quota.part.plain()}
+        rules = _rules(lines(quota.caps, quota.used))
+        found["analyst"] = {"name": quota.analyst, "epsilon": rules["sum"]["epsilon"], "rules": rules}
     return found
+
+
+def _rules(found: tuple[Line, ...]) -> dict[str, dict[str, dict[str, str]]]:
+    return {line.name: {_NAMES[part.sign]: part.plain() for part in line.parts} for line in found}
