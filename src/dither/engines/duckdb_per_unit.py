@@ -17,7 +17,8 @@ def per_unit(node: PerUnit, source: Printed) -> Printed:
     aggregates = [_aggregate(frame, aggregate) for aggregate in node.aggregates]
     columns = [*keys, *aggregates]
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
-    tail = f" GROUP BY {', '.join(key.text for key in keys)}" if keys else " HAVING count(*) > 0"
+    # By their places: a key that is a constant, such as 7, would itself be read as a place.
+    tail = f" GROUP BY {', '.join(str(place) for place, _ in enumerate(keys, 1))}" if keys else " HAVING count(*) > 0"
     names = [*(key.name for key in node.keys), *(aggregate.name for aggregate in node.aggregates)]
     return named(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
 
