@@ -66,9 +66,13 @@ class Quote:
 
     def __str__(self) -> str:
         told = explain(self.plan, self.confidence, self.assumed_rows)
-        if self.again is not None:
-            return f"{told}\nasked now      it is the answer of entry {self.again} again: charged nothing"
-        return f"{told}\nasked now      it would be refused: {self.refusal}" if self.refusal else told
+        if self.refusal:
+            return f"{told}\nasked now      it would be refused: {self.refusal}"
+        return (
+            told
+            if self.again is None
+            else f"{told}\nasked now      it is the answer of entry {self.again} again: charged nothing"
+        )
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ class Curator:
         planned = self._plan(found, question, epsilon, delta, margin, sure, assume_rows)
         asked = self._request([planned], found.tables, told(question), "answer", analyst, False)
         again = paying.before(self.ledger, asked)
-        refusal = "" if again else paying.refusal(self.ledger, self._declaration, self._before, asked)
+        refusal = paying.refusal(self.ledger, self._declaration, self._before, asked, again)
         return Quote(planned, sure, _rows(found, assume_rows), refusal, again)
 
     def suggest(

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from dither.errors import ArgumentError, DitherError, LedgerError
+from dither.errors import ArgumentError, BudgetError, DitherError, LedgerError
 from dither.exact.numbers import Number, between, not_negative, positive
 from dither.ledger import admission, state
+from dither.ledger.entries import Committed, Reserved, parse, shown_to
 from dither.ledger.ledger import Declaration, Kept, Ledger, Receipt, Request, Reservation
 from dither.planning.canonical import canonical
 from dither.planning.charges import charge, mechanisms
@@ -44,6 +45,8 @@ def request(
     fresh: bool,
 ) -> Request:
     """What the ledger is told of plans that are run together. It sees the question, the catalog and the price: no rows."""
+    if analyst is None and declared.analysts is not None and ANYONE not in declared.analysts:
+        raise ArgumentError("It is not said who asks, and this catalog names who may.", fix='name yourself: analyst="ada".')
     units = dict.fromkeys(f"one value of {plan.unit}" if plan.work.by_unit else "one row" for plan in plans)
     return Request(
         question=text,
@@ -71,8 +74,12 @@ def declare(ledger: Ledger, declared: Declaration, before: str | None) -> None:
     ledger.register(declared, expected=(before,))
 
 
-def refusal(ledger: Ledger, declared: Declaration, before: str | None, asked: Request) -> str:
-    """Why the ledger would refuse to be charged for this now, by the very rules it goes by; empty if it would not."""
+def refusal(ledger: Ledger, declared: Declaration, before: str | None, asked: Request, again: int | None = None) -> str:
+    """Why the ledger would refuse to be charged for this now, by the very rules it goes by; empty if it would not.
+
+    `again` is the entry of an answer that would be given again: that costs no more than the quota of whoever has not seen it.
+    A name that may not ask is an ArgumentError here as it is for asking: another price would not help.
+    """
     found, _ = ledger.store.state()
     analyst = state.sums(found.get(f"analyst:{asked.analyst}"))
     try:
@@ -80,11 +87,24 @@ def refusal(ledger: Ledger, declared: Declaration, before: str | None, asked: Re
         admission.expected(found.get("catalog"), (before, mine.text()))
         caps = state.caps(found["caps"]) if "caps" in found else Caps.of(declared.epsilon, declared.delta)
         terms = admission.in_force(mine, caps, asked, asked.charge)
-        admission.charged(caps, state.sums(found.get("total")), asked)
-        admission.quota(caps, terms.per_analyst, analyst, asked.analyst, asked.charge)
-    except DitherError as error:
+        if again is None:
+            admission.charged(caps, state.sums(found.get("total")), asked)
+        if again is None or not _saw(ledger, again, asked.analyst):
+            admission.quota(caps, terms.per_analyst, analyst, asked.analyst, asked.charge)
+    except (BudgetError, LedgerError) as error:
         return error.what
     return ""
+
+
+def _saw(ledger: Ledger, answer: int, analyst: str) -> bool:
+    """Whether this analyst was given the answer of this entry before: asked for it, or shown it again."""
+    if ledger.store.latest(shown_to(answer, analyst)) is not None:
+        return True
+    row = ledger.store.entry(answer)
+    record = parse(row).record if row else None
+    asked = ledger.store.entry(record.reserved) if isinstance(record, Committed) else None
+    reserved = parse(asked).record if asked else None
+    return isinstance(reserved, Reserved) and reserved.analyst == analyst
 
 
 def reserve(ledger: Ledger, asked: Request, unchanged: Callable[[], None], declare: Callable[[], None]) -> Reservation | Kept:

@@ -85,9 +85,28 @@ def test_wrong_options_are_told_apart_from_refusals(hospital: Path) -> None:
 def test_only_declared_analysts_may_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     built(tmp_path, 'epsilon = 1.0\nanalysts = ["ana"]')
-    assert run("ask", COUNT, "-e", "0.1", "--analyst", "eve").exit_code == 2
-    assert run("ask", COUNT, "-e", "0.1").exit_code == 2
-    assert run("ask", COUNT, "-e", "0.1", "--analyst", "ana").exit_code == 0
+    for _ in range(2):  # before it was answered, and after: an old answer is not for everyone either
+        for command in ("ask", "quote"):
+            stranger, nobody = run(command, COUNT, "-e", "0.1", "--analyst", "eve"), run(command, COUNT, "-e", "0.1")
+            assert (stranger.exit_code, stranger.stdout, nobody.exit_code, nobody.stdout) == (2, "", 2, "")
+            assert "eve is none of the catalog's analysts" in stranger.stderr
+            assert "not said who asks" in nobody.stderr
+        assert run("ask", COUNT, "-e", "0.1", "--analyst", "ana").exit_code == 0
+        assert run("quote", COUNT, "-e", "0.1", "--analyst", "ana").exit_code == 0
+
+
+def test_a_quote_of_an_old_answer_knows_the_quota_it_would_count_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    built(tmp_path, "epsilon = 1.0\nper_analyst = 0.25")
+    assert run("ask", COUNT, "-e", "0.2", "--analyst", "ana").exit_code == 0
+    assert run("ask", BY_WARD, "-e", "0.2", "--analyst", "ben").exit_code == 0
+    for command in ("quote", "ask"):
+        done = run(command, COUNT, "-e", "0.2", "--analyst", "ben")
+        assert (done.exit_code, "quota of ben" in done.output) == (3, True)
+    for analyst in ("ana", "cat", "cat"):  # who asked it; who has enough left; who has seen it and nothing left
+        for command in ("quote", "ask"):
+            done = run(command, COUNT, "-e", "0.2", "--analyst", analyst)
+            assert (done.exit_code, "charged nothing" in done.output) == (0, True)
 
 
 def test_where_nothing_can_be_written_nothing_is_asked(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:
