@@ -36,6 +36,7 @@ from dither.exact import entropy
 from dither.exact.numbers import Number, between, positive, whole
 from dither.ledger.asked import analyst_name
 from dither.ledger.ledger import Kept, Ledger, Request, Reservation
+from dither.paying import ANYONE
 from dither.planning import suggest as proposals
 from dither.planning.finish import release, table
 from dither.planning.plan import Plan, plan
@@ -50,7 +51,7 @@ from dither.query.resolve import Resolved
 from dither.query.work import Group, Work
 from dither.questions import Question, resolved, text, told
 
-__all__ = ["Curator", "Standing", "beside", "check", "draft", "held_to", "make_ledger", "named", "open"]
+__all__ = ["ANYONE", "Curator", "Standing", "beside", "check", "draft", "held_to", "make_ledger", "named", "open"]
 
 
 def open(

@@ -124,7 +124,7 @@ def _ask(
 def _standing(survey: Curator, analyst: str | None) -> tuple[Caps, Sums, Quota | None] | None:
     """For the bar below the answer. If the ledger cannot say it now, the answer, which is paid for, is shown without."""
     from dither.cli import budgets
-    from dither.paying import ANYONE
+    from dither.curator import ANYONE
 
     try:
         found = survey.ledger.standing()
