@@ -72,7 +72,7 @@ class Bulk:
         self.append = self._rows.append
 
     @contextmanager
-    def transaction(self, *keys: str) -> Iterator[Any]:
+    def transaction(self, *keys: str, question: str = "") -> Iterator[Any]:
         yield self
         if len(self._rows) >= 20_000:
             self.flush()

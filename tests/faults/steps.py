@@ -10,11 +10,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import psycopg
-
 from dither.curator import Curator
-from dither.ledger import keys, postgres, sqlite
+from dither.ledger import keys, sqlite
 from dither.ledger.ledger import Ledger
+from dither.ledger.postgres_wire import Said, Wire
 from dither.ledger.reservation import Reservation
 from dither.ledger.sqlite import SQLite
 from dither.planning.finish import release, table
@@ -97,20 +96,17 @@ def watch_making(step: Step) -> None:
     around(sqlite, "publish", step, "the ledger's name")
     connect = sqlite._connect
     sqlite._connect = lambda where: Spoken(connect(where), step)  # type: ignore[assignment,return-value]
-    around(psycopg.Connection, "execute", step, "a statement")
     watch_postgres(step)
 
 
 def watch_postgres(step: Step) -> None:
-    real = postgres.together
+    real = Wire.together
 
-    def together(link: Any, statements: Any, values: Any) -> Any:
-        words = {statement.split()[0].decode() for statement in statements}
-        return _said(
-            next(word for word in ("BEGIN", "COMMIT", "SELECT") if word in words), step, real, link, statements, values
-        )
+    def together(wire: Wire, *said: Said) -> Any:
+        words = [each.statement.split()[0].decode() for each in said]
+        return _said(next((word for word in ("BEGIN", "COMMIT") if word in words), words[0]), step, real, wire, *said)
 
-    postgres.together = together
+    Wire.together = together  # type: ignore[method-assign]
 
 
 class Spoken:

@@ -115,7 +115,7 @@ class Fake:
     def get(self, key: str) -> str | None:
         return self.texts.get(key)
 
-    def transaction(self, *keys: str) -> AbstractContextManager[Transaction]:
+    def transaction(self, *keys: str, question: str = "") -> AbstractContextManager[Transaction]:
         raise NotImplementedError
 
     def close(self) -> None: ...

@@ -35,7 +35,7 @@ def execute(store: Store, statement: str) -> None:
         return
     assert isinstance(store, Postgres)
     schema = f'"{store._address.schema}"'
-    link, _ = store._connected()
+    link = store._connected()[0].link
     link.execute(f"ALTER TABLE {schema}.entries DISABLE TRIGGER ALL".encode())
     for table in ("state", "entries"):
         statement = statement.replace(f" {table} ", f" {schema}.{table} ")

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -78,16 +79,16 @@ class Request:
         object.__setattr__(self, "tables", tuple(plain(list(self.tables), "tables")))
         object.__setattr__(self, "mechanisms", tuple(plain(list(self.mechanisms), "mechanisms")))
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Equal for the same question at the same price on the same catalog and snapshot, whoever asks."""
         return question_digest(self.plan, self.catalog_hash, self.snapshot)
 
-    def reserved(self, rule: str, secret: str) -> Reserved:
-        """The entry that charges for it."""
+    def reserved(self, secret: str) -> Reserved:
+        """The entry that charges for it; which rule admits it is decided when it is written."""
         names = ("question", "plan", "snapshot", "analyst", "tables", "unit", "neighbours", "digest", "mechanisms", "fresh")
         same = {name: getattr(self, name) for name in names}
-        return Reserved(**same, catalog=self.catalog_hash, loss=self.charge, rule=rule, token=token_of(secret))
+        return Reserved(**same, catalog=self.catalog_hash, loss=self.charge, rule="", token=token_of(secret))
 
 
 def analyst_name(name: Any) -> str:

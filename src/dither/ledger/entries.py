@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from dither.errors import DitherError, LedgerError
@@ -27,8 +28,16 @@ from dither.privacy.either import Caps, Charge
 START = "0" * 64  # what the first entry names as the hash before it
 
 
+class _Written:
+    """What all records have: their fields as JSON says them, written once, so that it can be done before others wait."""
+
+    @cached_property
+    def written(self) -> dict[str, Any]:
+        return {name: codec.write(getattr(self, name)) for name, codec in _SHAPES[type(self)].items()}
+
+
 @dataclass(frozen=True)
-class Opened:
+class Opened(_Written):
     KIND: ClassVar[str] = "opened/1"
     ledger: str  # 128 random bits: the ledger's name in receipts
     public_key: str
@@ -36,7 +45,7 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class Declared:
+class Declared(_Written):
     KIND: ClassVar[str] = "catalog/1"
     catalog: str  # its hash
     text: str
@@ -51,7 +60,7 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class Reserved:
+class Reserved(_Written):
     KIND: ClassVar[str] = "reserved/1"
     question: str  # as it was asked
     digest: str  # of the plan, the catalog's hash and the snapshot: what makes two questions the same
@@ -68,9 +77,15 @@ class Reserved:
     fresh: bool
     token: str  # the digest of a secret that only the reserving object has
 
+    def under(self, rule: str) -> Reserved:
+        """The same, admitted by this rule."""
+        made = replace(self, rule=rule)
+        made.__dict__["written"] = {**self.written, "rule": rule}
+        return made
+
 
 @dataclass(frozen=True)
-class Committed:
+class Committed(_Written):
     KIND: ClassVar[str] = "committed/1"
     reserved: int
     reserved_hash: str
@@ -84,7 +99,7 @@ class Committed:
 
 
 @dataclass(frozen=True)
-class Cancelled:
+class Cancelled(_Written):
     KIND: ClassVar[str] = "cancelled/1"
     reserved: int
     reserved_hash: str
@@ -92,7 +107,7 @@ class Cancelled:
 
 
 @dataclass(frozen=True)
-class Replayed:
+class Replayed(_Written):
     KIND: ClassVar[str] = "replayed/1"
     committed: int
     committed_hash: str
@@ -127,7 +142,7 @@ class Entry:
     @property
     def body(self) -> str:
         own = {"kind": self.kind, "number": self.number, "previous": self.previous, "nonce": self.nonce, "time": self.time}
-        return canonical(own | _fields(self.record))
+        return canonical(own | self.record.written)
 
     @property
     def hash(self) -> str:
@@ -227,11 +242,9 @@ _CODECS = {
     "Charge": _rationals(Charge, ("epsilon", "delta", "rho", "slack")),
     "Caps": _rationals(Caps, ("epsilon", "delta_sums", "delta_keys", "delta_conversion", "rho_max")),
 }
-_SHAPES = {kind: {each.name: _CODECS[str(each.type)] for each in fields(kind)} for kind in KINDS.values()}
-
-
-def _fields(record: Record) -> dict[str, Any]:
-    return {name: codec.write(getattr(record, name)) for name, codec in _SHAPES[type(record)].items()}
+_SHAPES: dict[type, dict[str, _Codec]] = {
+    kind: {each.name: _CODECS[str(each.type)] for each in fields(kind)} for kind in KINDS.values()
+}
 
 
 def _record(kind: type[Record], found: dict[str, Any]) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from dither.errors import LedgerError
@@ -9,7 +10,7 @@ from dither.ledger.entries import Committed, Entry, Replayed, Reserved, hash_of,
 from dither.ledger.keys import entry_message, signed
 from dither.ledger.receipts import Receipt, stored
 from dither.ledger.state import Identity
-from dither.ledger.store import Row, Store
+from dither.ledger.store import Row
 
 
 class Kept(NamedTuple):
@@ -22,14 +23,16 @@ class Kept(NamedTuple):
     charged: bool  # whether it counted for this analyst's quota now
 
 
-def stored_answer(store: Store, identity: Identity, row: Row, digest: str) -> tuple[Entry, Reserved, str, Receipt]:
+def stored_answer(
+    entry: Callable[[int], Row | None], identity: Identity, row: Row, digest: str
+) -> tuple[Entry, Reserved, str, Receipt]:
     """The reservation, the answer and its receipt, if the signature still holds and it answers the question with this digest:
     what a row is found by is not signed, so an edited answer is never shown, nor another question's."""
     committed = parse(row)
     answer = committed.record
     if not isinstance(answer, Committed) or answer.digest != digest or not 0 < answer.reserved < row.number:
         raise _damaged(row)
-    before = store.entry(answer.reserved)
+    before = entry(answer.reserved)
     if before is None or hash_of(before.body) != before.hash:
         raise _damaged(row)
     reserved = parse(before)

@@ -25,6 +25,7 @@ from dither.ledger.entries import (
     Opened,
     Record,
     Replayed,
+    Reserved,
     found_by,
     hash_of,
     parse,
@@ -59,12 +60,16 @@ class Standing(NamedTuple):
 
 @contextmanager
 def _saying(charged: str, unsure: str = "") -> Iterator[None]:
-    """What an error of the store means here; `unsure` where the store cannot tell whether it has written."""
     try:
         yield
     except LedgerError as error:
-        says = unsure if unsure and error.charged != "nothing" else charged
-        raise LedgerError(error.what, where=error.where, fix=error.fix, charged=says) from None
+        raise _meaning(error, charged, unsure) from None
+
+
+def _meaning(error: LedgerError, charged: str, unsure: str) -> LedgerError:
+    """What an error of the store means here; `unsure` where the store cannot tell whether it has written."""
+    says = unsure if unsure and error.charged != "nothing" else charged
+    return LedgerError(error.what, where=error.where, fix=error.fix, charged=says)
 
 
 def utc() -> datetime:
@@ -126,21 +131,21 @@ class Ledger:
 
     def reserve(self, request: Request) -> Reservation | Kept:
         """Pay for the question, or be shown the answer it had before. A refusal charges nothing."""
-        if not request.fresh and (found := self._store.latest(request.digest)) is not None:
-            return self._replay(request, found)
         secret = secrets.token_hex(32)
-        with self._writing(*keys_of(request.analyst)) as (inside, last):
-            terms, caps = self._terms(inside, request, request.charge)
-            total, rule = admission.charged(caps, state.sums(inside.get("total")), request)
-            used = admission.quota(caps, terms.per_analyst, inside.used(request.analyst), request.analyst, request.charge)
-            before = History.parse(inside.get("history"))
-            after = admission.noted(before, terms, request)
-            head, entry = self._add(inside, last, self._time(last), request.reserved(rule, secret))
-            inside.put("total", state.sums_text(total))
-            inside.use(request.analyst, used)
-            if after != before:
-                inside.put("history", after.text())
+        record, question = request.reserved(secret), "" if request.fresh else request.digest
+        record.written  # noqa: B018 - now, while nobody waits
+        kept = None
+        try:
+            with self._writing(*keys_of(request.analyst), question=question) as (inside, last):
+                if question and (row := inside.latest(question)) is not None:
+                    kept, head = self._show(inside, last, request, row)
+                else:
+                    head, entry = self._charge(inside, last, request, record)
+        except LedgerError as error:
+            raise _meaning(error, "nothing", SHARED) if kept else error from None
         self._saw(head)
+        if kept:
+            return kept
         held = Reservation(self._identity.ledger, entry, head.hash, request, secret)
         with self._guard:
             self._held.add(held)
@@ -154,6 +159,7 @@ class Ledger:
             raise ArgumentError("payload must be a text.", fix="write the answer as text first.")
         secret = self._own(reservation).settle(self._identity.ledger, cancel=False)
         record = Committed(reservation.number, reservation.hash, reservation.request.digest, secret, payload)
+        record.written  # noqa: B018 - now, while nobody waits
         receipts: list[Receipt] = []
 
         def sign(entry: Entry, hash: str) -> str:
@@ -202,27 +208,40 @@ class Ledger:
 
     # --- steps --------------------------------------------------------------------------------------------------
 
-    def _replay(self, request: Request, row: Row) -> Kept:
-        reserved, asked, payload, receipt = stored_answer(self._store, self._identity, row, request.digest)
+    def _charge(self, inside: Sealed, last: Head, request: Request, record: Reserved) -> tuple[Head, Entry]:
+        """The question is admitted by every rule, and its price is added to what was spent."""
+        terms, caps = self._terms(inside, request, request.charge)
+        total, rule = admission.charged(caps, state.sums(inside.get("total")), request)
+        used = admission.quota(caps, terms.per_analyst, inside.used(request.analyst), request.analyst, request.charge)
+        before = History.parse(inside.get("history"))
+        after = admission.noted(before, terms, request)
+        head, entry = self._add(inside, last, self._time(last), record.under(rule))
+        inside.put("total", state.sums_text(total))
+        inside.use(request.analyst, used)
+        if after != before:
+            inside.put("history", after.text())
+        return head, entry
+
+    def _show(self, inside: Sealed, last: Head, request: Request, row: Row) -> tuple[Kept, Head]:
+        """The answer of this row again; it counts in the quota of whoever had not seen it."""
+        reserved, asked, payload, receipt = stored_answer(inside.entry, self._identity, row, request.digest)
         analyst, charged = request.analyst, False
-        with _saying("nothing", SHARED), self._writing(*keys_of(analyst)) as (inside, last):
-            terms, caps = self._terms(inside, request, asked.loss)
-            paid = reserved.number if asked.analyst == analyst else None
-            if paid is None and (seen := inside.latest(shown_to(row.number, analyst))) is not None:
-                paid = paid_by(seen, self._identity, row.number, analyst)
-            if paid is None:
-                paid, charged = last.number + 1, True
-                inside.use(analyst, admission.quota(caps, terms.per_analyst, inside.used(analyst), analyst, asked.loss))
-            record = Replayed(row.number, row.hash, request.digest, analyst, asked.loss, paid)
-            head, _ = self._add(inside, last, self._time(last), record)
-        self._saw(head)
-        return Kept(payload, receipt, asked.analyst, reserved.time, charged)
+        terms, caps = self._terms(inside, request, asked.loss)
+        paid = reserved.number if asked.analyst == analyst else None
+        if paid is None and (seen := inside.latest(shown_to(row.number, analyst))) is not None:
+            paid = paid_by(seen, self._identity, row.number, analyst)
+        if paid is None:
+            paid, charged = last.number + 1, True
+            inside.use(analyst, admission.quota(caps, terms.per_analyst, inside.used(analyst), analyst, asked.loss))
+        record = Replayed(row.number, row.hash, request.digest, analyst, asked.loss, paid)
+        head, _ = self._add(inside, last, self._time(last), record)
+        return Kept(payload, receipt, asked.analyst, reserved.time, charged), head
 
     @contextmanager
-    def _writing(self, *keys: str) -> Iterator[tuple[Sealed, Head]]:
+    def _writing(self, *keys: str, question: str = "") -> Iterator[tuple[Sealed, Head]]:
         """A transaction on sums that the key's holder sealed, and sealed again at its end."""
         key = self._signing()
-        with self._store.transaction(*BOOKS, *keys) as inside:
+        with self._store.transaction(*BOOKS, *keys, question=question) as inside:
             head = self._head(inside)
             sealed = Sealed(inside, key.seal, self._identity.ledger)
             if not self._seen.number:  # once: what this process writes it knows
@@ -284,7 +303,7 @@ class Ledger:
     def _time(self, head: Head) -> str:
         """Never earlier than the entry before."""
         now = self._clock().astimezone(UTC)
-        text = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        text = now.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
         if text >= head.time:
             return text
         if datetime.fromisoformat(head.time) - now > BACKWARDS:

@@ -13,9 +13,8 @@ standby, in order, so when that last record is there everything before it is: wh
 whatever it was built on. A crash can only take away a tail that nobody was told about. Reads outside a transaction wait in
 the same way before they tell. So many processes share one flush; with the lock held over it they would queue for the disk.
 
-A transaction makes two round trips, plus one for each read not announced: the announced keys come along with the lock, and
-all writes go with the commit, each as one message of several statements. (The driver's pipeline of prepared statements
-was tried on a busy machine: more of the client's time for each ask, asks a second too noisy to tell apart.)
+A transaction makes two round trips, plus one for each read not announced: what was announced comes along with the lock, and
+all writes go with the commit, each as one message of several statements (postgres_wire.py).
 A lost connection is opened again by the next transaction; a transaction is begun again only if its connection turned out
 to be dead before its first statement was done, and never repeated after that.
 """
@@ -33,12 +32,13 @@ import psycopg
 
 from dither.errors import LedgerError
 from dither.ledger import postgres_sql as said
-from dither.ledger.postgres_link import INERROR, Address, Link, failure, is_lost, refused, together, unknown
-from dither.ledger.postgres_work import Work, row_of
+from dither.ledger.postgres_link import Address, failure, is_lost, refused, unknown
+from dither.ledger.postgres_wire import Said, Wire
+from dither.ledger.postgres_work import Work, first, row_of
 from dither.ledger.store import Row
 
 _OPEN: weakref.WeakSet[Postgres] = weakref.WeakSet()
-_PARENTS: list[Link] = []  # connections inherited by a fork: never closed here, the parent still talks on them
+_PARENTS: list[Wire] = []  # connections inherited by a fork: never closed here, the parent still talks on them
 
 
 class Postgres:
@@ -52,7 +52,7 @@ class Postgres:
         self._address = address
         self._sql = said.Statements(address.schema)
         self._lock = threading.RLock()
-        self._link: Link | None = None
+        self._wire: Wire | None = None
         self._inside = False
         self._closed = False
         _OPEN.add(self)
@@ -86,11 +86,11 @@ class Postgres:
         return self._address.name
 
     @contextmanager
-    def transaction(self, *keys: str) -> Iterator[Work]:
+    def transaction(self, *keys: str, question: str = "") -> Iterator[Work]:
         with self._lock:
             if self._inside:
                 raise LedgerError(f"{self.name} is in a transaction already.", fix="end it first.")
-            work = self._begun(keys)
+            work = self._begun(keys, question)
             self._inside = True
             try:
                 yield work
@@ -107,10 +107,10 @@ class Postgres:
         return found[0][0] if found else None
 
     def entry(self, number: int) -> Row | None:
-        return row_of(self._read(self._sql.entry, number))
+        return first(self._read(self._sql.entry, number))
 
     def latest(self, question: str) -> Row | None:
-        return row_of(self._read(self._sql.latest, question))
+        return first(self._read(self._sql.latest, question))
 
     def state(self) -> tuple[dict[str, str], int]:
         found = {said.read(key): value for key, value in self._read(self._sql.state)}
@@ -122,8 +122,9 @@ class Postgres:
         # snapshot keeps the server from clearing away old versions of `state`.
         end = self.state()[1] if stop is None else stop
         while start <= end and (found := self._read(self._sql.rows, start, end)):
-            yield from map(Row._make, found)
-            start = found[-1][0] + 1
+            for each in map(row_of, found):
+                yield each
+                start = each.number + 1
 
     def close(self) -> None:
         with self._lock:
@@ -133,31 +134,35 @@ class Postgres:
     def _make(self, first: Mapping[str, str]) -> None:
         schema = self._address.schema
         with self._lock:
-            link, _ = self._connected()
+            wire, _ = self._connected()
+
+            def say(statement: bytes, *values: str) -> list[Any]:
+                return wire.together(Said(statement, values))[0].rows
+
             try:
-                with link.transaction():
-                    link.execute(said.ALONE, [schema])
-                    if link.execute(said.HAS_TABLE, [f'"{schema}".state']).fetchone() == (True,):
+                with wire.link.transaction():
+                    say(said.ALONE, schema)
+                    if say(said.HAS_TABLE, f'"{schema}".state') == [("t",)]:
                         fix = "open it, or name another schema after #."
                         raise LedgerError(f"There is a ledger {self.name} already.", fix=fix)
-                    if link.execute(said.HAS_SCHEMA, [schema]).fetchone() == (False,):
-                        link.execute(self._sql.schema)
+                    if say(said.HAS_SCHEMA, schema) == [("f",)]:
+                        say(self._sql.schema)
                     for statement in self._sql.tables:
-                        link.execute(statement)
+                        say(statement)
                     if first:
-                        link.execute(self._sql.put(len(first)), _pairs(first))
+                        wire.together(_put(self._sql.put, first))
             except psycopg.Error as error:
                 raise failure(self.name, error) from None
 
-    def _begun(self, keys: tuple[str, ...]) -> Work:
+    def _begun(self, keys: tuple[str, ...], question: str) -> Work:
+        lock = [Said(said.BEGIN), Said(said.UNWAITED), Said(self._sql.lock)]
+        reads = [Said(self._sql.several, ([said.written(key) for key in keys],))]
+        if question:
+            reads.append(Said(self._sql.latest, (question,)))
         while True:
-            link, fresh = self._connected()
+            wire, fresh = self._connected()
             try:
-                found = together(
-                    link, [said.BEGIN, said.UNWAITED, self._sql.lock, self._sql.several], [[said.written(key) for key in keys]]
-                )[-1].rows
-                values = {said.read(key): value for key, value in found}
-                return Work(self.name, self._sql, link, {key: values.get(key) for key in keys})
+                found = wire.together(*lock, *reads)[len(lock) :]
             except psycopg.Error as error:
                 self._roll_back()
                 if fresh or not is_lost(error):
@@ -165,18 +170,21 @@ class Postgres:
             except BaseException:
                 self._drop()
                 raise
+            else:
+                values = {said.read(key): value for key, value in found[0].rows}
+                asked = {question: first(found[1].rows)} if question else {}
+                return Work(self.name, self._sql, wire, {key: values.get(key) for key in keys}, asked)
 
     def _finish(self, work: Work) -> None:
-        link = work.link()
+        wire = work.wire()
         work.closed = True
-        statements, values = [self._sql.append] * len(work.rows), [value for row in work.rows for value in row]
+        writes = [Said(self._sql.append, tuple(row)) for row in work.rows]
         if work.states:
-            statements.append(self._sql.put(len(work.states)))
-            values += _pairs(work.states)
+            writes.append(_put(self._sql.put, work.states))
         try:
-            done = together(link, [*statements, said.COMMIT, said.SETTLE], values)
+            done = wire.together(*writes, Said(said.COMMIT), Said(said.SETTLE))
         except psycopg.Error as error:
-            if refused(error) and link.info.transaction_status == INERROR:  # so it was refused before the commit
+            if refused(error) and wire.failed:  # so it was refused before the commit
                 raise failure(self.name, error) from None
             self._drop()
             raise unknown(self.name) from None
@@ -187,10 +195,10 @@ class Postgres:
             raise LedgerError(f"The ledger {self.name} took back what was written.", fix="ask again.")
 
     def _roll_back(self) -> None:
-        if self._link is None:
+        if self._wire is None:
             return
         try:
-            self._link.execute(b"ROLLBACK")
+            self._wire.together(Said(said.ROLLBACK))
         except psycopg.Error:
             self._drop()
         except BaseException:
@@ -200,11 +208,11 @@ class Postgres:
     def _read(self, statement: bytes, *values: Any) -> list[Any]:
         with self._lock:
             while True:
-                link, fresh = self._connected()
+                wire, fresh = self._connected()
                 try:
-                    found, settled = together(link, [statement, said.SETTLED], values)
-                    if settled.rows == [(False,)]:
-                        link.execute(said.SETTLE)
+                    found, settled = wire.together(Said(statement, values), Said(said.SETTLED))
+                    if settled.rows == [("f",)]:
+                        wire.together(Said(said.SETTLE))
                     return found.rows
                 except psycopg.Error as error:
                     if fresh or not is_lost(error):
@@ -214,28 +222,28 @@ class Postgres:
                     self._drop()
                     raise
 
-    def _connected(self) -> tuple[Link, bool]:
+    def _connected(self) -> tuple[Wire, bool]:
         """The connection, and whether it is a new one: an old one may have died unnoticed."""
         if self._closed:
             raise LedgerError(f"The ledger {self.name} was closed.", fix="open the catalog again.")
-        if self._link is not None and not self._link.closed:
-            return self._link, False
+        if self._wire is not None and not self._wire.closed:
+            return self._wire, False
         self._drop()
-        self._link = self._address.connect()
-        return self._link, True
+        self._wire = self._address.connect()
+        return self._wire, True
 
     def _drop(self) -> None:
-        if self._link is not None:
-            link, self._link = self._link, None
-            link.close()
+        if self._wire is not None:
+            wire, self._wire = self._wire, None
+            wire.close()
 
     def _forked(self) -> None:
         """In a child process: the lock may be held by a thread that does not exist here, the connection is the parent's."""
         self._lock = threading.RLock()
         self._inside = False
-        if self._link is not None:
-            _PARENTS.append(self._link)
-            self._link = None
+        if self._wire is not None:
+            _PARENTS.append(self._wire)
+            self._wire = None
 
     def __repr__(self) -> str:
         return f"Postgres({self.name!r})"
@@ -244,8 +252,8 @@ class Postgres:
         raise LedgerError("A ledger cannot be copied: its connection is one process's.", fix="open it by its address there.")
 
 
-def _pairs(states: Mapping[str, str]) -> list[str]:
-    return [text for key, value in states.items() for text in (said.written(key), value)]
+def _put(statement: bytes, states: Mapping[str, str]) -> Said:
+    return Said(statement, ([said.written(key) for key in states], list(states.values())))
 
 
 def _forked() -> None:

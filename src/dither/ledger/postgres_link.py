@@ -7,19 +7,14 @@ database and schema: the driver's own messages may repeat parts of the address, 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from dither.errors import LedgerError, NoLedgerError
 from dither.ledger import postgres_sql as said
-
-Link = psycopg.Connection[tuple[Any, ...]]
-INERROR = psycopg.pq.TransactionStatus.INERROR
-TUPLES = psycopg.pq.ExecStatus.TUPLES_OK
+from dither.ledger.postgres_wire import Wire
 
 SCHEMA = "dither"
 # A vanished machine is noticed within two minutes instead of hours; what the address itself says goes first.
@@ -56,12 +51,12 @@ class Address:
         host = str(found.get("host") or found.get("hostaddr") or "localhost")
         port = f":{found['port']}" if found.get("port") else ""
         database = str(found.get("dbname") or found.get("user") or "")
-        options = {**PATIENCE, "application_name": "dither", **found}
+        options = {**PATIENCE, "application_name": "dither", **found, "client_encoding": "UTF8"}
         return cls(f"postgresql://{host}{port}/{database}#{schema}", schema, options)
 
-    def connect(self) -> Link:
+    def connect(self) -> Wire:
         try:
-            link = psycopg.connect(**self.options, autocommit=True, prepare_threshold=0)  # type: ignore[arg-type]
+            link = psycopg.connect(**self.options, autocommit=True)  # type: ignore[arg-type]
             try:
                 link.execute(said.SESSION)
             except BaseException:
@@ -70,24 +65,7 @@ class Address:
         except psycopg.Error:
             fix = "see that the server runs, and that psql opens the same address with the same password."
             raise LedgerError(f"The ledger {self.name} cannot be reached.", fix=fix) from None
-        return link
-
-
-class Result(NamedTuple):
-    status: str  # the server's word for what it did: "COMMIT", "INSERT 0 1"
-    rows: list[Any]
-
-
-def together(link: Link, statements: Sequence[bytes], values: Sequence[Any]) -> list[Result]:
-    """Several statements in one message, done in order up to the first that fails; the driver quotes the values."""
-    cursor = psycopg.ClientCursor(link)
-    cursor.execute(b"; ".join(statements), values)
-    found = []
-    while (result := cursor.pgresult) is not None:
-        found.append(Result(cursor.statusmessage or "", cursor.fetchall() if result.status == TUPLES else []))
-        if not cursor.nextset():
-            break
-    return found
+        return Wire(link)
 
 
 def refused(error: psycopg.Error) -> bool:

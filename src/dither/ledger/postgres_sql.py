@@ -12,6 +12,7 @@ FIELDS = "number, kind, question, body, hash, signature"
 
 BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 COMMIT = b"COMMIT"
+ROLLBACK = b"ROLLBACK"
 UNWAITED = b"SET LOCAL synchronous_commit = off"
 # One record in the log, so that the commit of this statement has something to wait for.
 SETTLE = b"SELECT pg_logical_emit_message(true, 'dither', '')"
@@ -25,9 +26,9 @@ SESSION = (
     b" set_config('idle_in_transaction_session_timeout', '60s', false)"
 )
 # Two who create at once wait here for each other; the server's own error would depend on who was how far.
-ALONE = b"SELECT pg_advisory_xact_lock(hashtextextended('dither ledger ' || %s, 0))"
-HAS_TABLE = b"SELECT to_regclass(%s) IS NOT NULL"
-HAS_SCHEMA = b"SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %s)"
+ALONE = b"SELECT pg_advisory_xact_lock(hashtextextended('dither ledger ' || $1::text, 0))"
+HAS_TABLE = b"SELECT to_regclass($1) IS NOT NULL"
+HAS_SCHEMA = b"SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)"
 
 # The row under the empty key is never changed: it is what every transaction locks, and it tells a ledger from other tables.
 # Half of each page of `state` stays free, so that a changed text finds room beside the old one and no index is touched.
@@ -57,23 +58,21 @@ class Statements:
         self.schema = made("CREATE SCHEMA {s}")
         self.tables = [made(part) for part in TABLES.split(";\n")]
         self.lock = made("SELECT value FROM {s}.state WHERE key = '' FOR UPDATE")
-        self.several = made("SELECT key, value FROM {s}.state WHERE key = ANY(%s)")
-        self.get = made("SELECT value FROM {s}.state WHERE key = %s")
-        self.append = made(f"INSERT INTO {{s}}.entries ({FIELDS}) VALUES (%s, %s, %s, %s, %s, %s)")
-        self._put = made("INSERT INTO {s}.state VALUES ")
-        self.entry = made(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number = %s")
+        self.several = made("SELECT key, value FROM {s}.state WHERE key = ANY($1)")
+        self.get = made("SELECT value FROM {s}.state WHERE key = $1")
+        self.append = made(f"INSERT INTO {{s}}.entries ({FIELDS}) VALUES ($1, $2, $3, $4, $5, $6)")
+        self.put = made(
+            "INSERT INTO {s}.state SELECT * FROM unnest($1::text[], $2::text[])"
+            " ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value"
+        )
+        self.entry = made(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number = $1")
         self.latest = made(
-            f"SELECT {FIELDS} FROM {{s}}.entries WHERE question = %s AND question <> '' ORDER BY number DESC LIMIT 1"
+            f"SELECT {FIELDS} FROM {{s}}.entries WHERE question = $1 AND question <> '' ORDER BY number DESC LIMIT 1"
         )
         self.state = made(
             "SELECT key, value FROM {s}.state WHERE key <> '' UNION ALL SELECT '', (SELECT max(number) FROM {s}.entries)::text"
         )
-        self.rows = made(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number BETWEEN %s AND %s ORDER BY number LIMIT {PAGE}")
-
-    def put(self, count: int) -> bytes:
-        """So many keys with their values."""
-        values = b", ".join([b"(%s, %s)"] * count)
-        return self._put + values + b" ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value"
+        self.rows = made(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number BETWEEN $1 AND $2 ORDER BY number LIMIT {PAGE}")
 
 
 def written(key: str) -> str:

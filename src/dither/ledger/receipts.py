@@ -14,7 +14,7 @@ from typing import Any
 from dither.errors import LedgerError
 from dither.ledger.entries import Committed, Entry, Reserved
 from dither.ledger.keys import Key, signed
-from dither.ledger.text import canonical, parsed, plain, written
+from dither.ledger.text import canonical, parsed, plain
 
 FIELDS = {"receipt", "ledger", "question", "catalog", "snapshot", "unit", "neighbours", "analyst", "mechanisms", "loss", "rule"}
 FIELDS |= {"time", "reserved", "entry"}
@@ -62,8 +62,6 @@ def facts(ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: s
     asked = reserved.record
     if not isinstance(asked, Reserved):
         raise LedgerError(f"Entry {reserved.number} is no reservation.", fix="run `dither verify`.")
-    rho = None if asked.loss.rho is None else written(asked.loss.rho)
-    loss = {name: written(getattr(asked.loss, name)) for name in ("epsilon", "delta", "slack")} | {"rho": rho}
     return {
         "receipt": 1,
         "ledger": ledger,
@@ -73,8 +71,8 @@ def facts(ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: s
         "unit": asked.unit,
         "neighbours": asked.neighbours,
         "analyst": asked.analyst,
-        "mechanisms": plain(asked.mechanisms, "mechanisms"),
-        "loss": loss,
+        "mechanisms": asked.written["mechanisms"],
+        "loss": asked.written["loss"],
         "rule": asked.rule,
         "time": reserved.time,
         "reserved": {"number": reserved.number, "hash": reserved_hash},

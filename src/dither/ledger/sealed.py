@@ -26,6 +26,7 @@ BOOKS = (*HELD, "seal")
 GROUPS = 32
 
 
+@lru_cache(maxsize=256)
 def keys_of(analyst: str) -> tuple[str, str]:
     """Where an analyst's sums stand, and the roll of the analyst's group."""
     return f"analyst:{analyst}", f"roll:{_group(analyst)}"
@@ -85,6 +86,9 @@ class Sealed:
 
     def latest(self, question: str) -> Row | None:
         return self._inside.latest(question)
+
+    def entry(self, number: int) -> Row | None:
+        return self._inside.entry(number)
 
     def close(self) -> None:
         if self._changed:

@@ -99,7 +99,7 @@ class SQLite:
         return self._path.name if self._path else ":memory:"
 
     @contextmanager
-    def transaction(self, *keys: str) -> Iterator[_Transaction]:
+    def transaction(self, *keys: str, question: str = "") -> Iterator[_Transaction]:
         with self._lock:
             connection = self._connected()
             self._same_file()

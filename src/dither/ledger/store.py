@@ -45,10 +45,11 @@ class Store(Protocol):
     def name(self) -> str:
         """For messages: a file's path, or a database without its password."""
 
-    def transaction(self, *keys: str) -> AbstractContextManager[Transaction]:
+    def transaction(self, *keys: str, question: str = "") -> AbstractContextManager[Transaction]:
         """One after the other, across threads and processes: the first statement takes the one write lock.
 
-        `keys` are what the caller is going to get: a store behind a network reads them together with the lock.
+        `keys` are what the caller is going to get, and `question` is what it wants the latest row of: a store behind a network
+        reads them together with the lock.
         Transactions do not nest.
         """
 

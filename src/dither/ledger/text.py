@@ -14,6 +14,7 @@ from typing import Any
 
 from dither.errors import ArgumentError
 
+_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode
 _RATIONAL = re.compile(r"(0|[1-9][0-9]*)(/[1-9][0-9]*)?", re.ASCII)
 _DIGITS = 1000  # of a numerator or denominator; nothing meant is longer, and longer ones cost time to read
 _TOO_LONG = 10**_DIGITS
@@ -24,7 +25,7 @@ def canonical(value: Any) -> str:
     >>> canonical({"b": [1, None], "a": "ε"})
     '{"a":"\\\\u03b5","b":[1,null]}'
     """
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return _encode(value)
 
 
 def parsed(text: Any) -> Any:

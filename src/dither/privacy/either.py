@@ -17,9 +17,9 @@ References: Rogers, Roth, Ullman and Vadhan, NIPS 2016; Feldman and Zrnic, NeurI
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from dither.errors import ArgumentError
 from dither.exact.numbers import Number, between, positive
@@ -55,6 +55,12 @@ class Charge:
         if self.rho is not None:
             object.__setattr__(self, "rho", between(self.rho, "rho", 0, MOST * MOST))
 
+    @cached_property
+    def parts(self) -> tuple[int, int, int, int, int]:
+        """What it adds to each of the sums, rounded up."""
+        rho, unstated = (_NONE, 1) if self.rho is None else (self.rho, 0)
+        return up(self.epsilon), up(self.delta), up(rho), up(self.slack), unstated
+
     @classmethod
     def of(cls, stated: Pure | Approx, concentrated: ZCDP | None) -> Charge:
         """The charge of a release whose loss is known both ways; both must be losses of the same draws."""
@@ -88,14 +94,8 @@ class Sums:
         return self._moved(charge, -1)
 
     def _moved(self, charge: Charge, sign: int) -> Sums:
-        return replace(
-            self,
-            epsilon=self.epsilon + sign * up(charge.epsilon),
-            delta=self.delta + sign * up(charge.delta),
-            rho=self.rho + sign * up(charge.rho or _NONE),
-            slack=self.slack + sign * up(charge.slack),
-            unstated=self.unstated + sign * (charge.rho is None),
-        )
+        now = (self.epsilon, self.delta, self.rho, self.slack, self.unstated)
+        return Sums(*(have + sign * more for have, more in zip(now, charge.parts, strict=True)))
 
 
 @dataclass(frozen=True)
