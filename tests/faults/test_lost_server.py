@@ -80,10 +80,12 @@ def test_a_wire_cut_after_any_message_of_an_ask(
     way: str, stride: int, survey: Curator, wire: Wire, direct: Postgres, postgres_url: str
 ) -> None:
     met = cut_anywhere(survey, wire, direct, postgres_url, way, stride)
-    # A connection that is lost before its transaction has the lock is opened again, so that the ask is answered. What is cut
-    # on its way to the server is not done; what is cut on the way back is.
-    done = way == "told"
-    assert met == {("answered", 1, True), ("perhaps", int(done), False), ("charged", 1, done)}
+    # A connection that is lost before its transaction has the lock is opened again, so that the ask is answered. Cut on the
+    # way there, the word to commit had reached the server or not; cut on the way back it had.
+    done = {True} if way == "told" else {True, False}
+    assert met == {("answered", 1, True)} | {("perhaps", int(was), False) for was in done} | {
+        ("charged", 1, was) for was in done
+    }
 
 
 @pytest.mark.parametrize("way", ["asked", "told"])
@@ -106,7 +108,7 @@ def test_a_wire_cut_while_a_price_is_given_back(
         if whole:
             break
         left += 1
-    assert met == {("nothing", 0), ("perhaps", int(way == "asked"))}
+    assert met == {("nothing", 0), ("perhaps", 0)} | ({("perhaps", 1)} if way == "asked" else set())
 
 
 @pytest.mark.parametrize(("step", "told"), [("reserve", "nothing"), ("cancel", "charged"), ("commit", "charged")])
