@@ -5,7 +5,9 @@
     max_rows     a noisy histogram of rows per person in powers of two; the smallest power that covers 95 % of people
     max_groups   the same for the number of different values of a column per person
 
-Every one is an ordinary plan with an ordinary price; reading a bound off a noisy histogram is post-processing.
+Every one is an ordinary plan with an ordinary price; reading a bound off a noisy histogram is post-processing. So is how
+many rows there are about: if 1 % of them is less than the ranks may be off by, a bound may lie anywhere outside the data, and
+the proposal says so, and what price would do.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
 from dither.errors import DitherError, QueryError
+from dither.exact.numbers import show
 from dither.planning.choose import Price
 from dither.planning.finish import Noisy, Table, table
 from dither.planning.plan import Plan, plan
@@ -33,6 +37,7 @@ from dither.query.resolve import Resolved
 _FAR = 32
 _TAIL = Fraction(1, 100)
 _COVERED = 0.95
+_SPARE, _MUCH = 1.25, 10.0  # on top of the price that would just do; and where nobody can tell what would
 POWER = "CLAMP(FLOOR(LN(c + 0.5) / 0.6931471805599453), 0, 20)"  # floor(log2 c), on the safe side of rounding
 
 
@@ -48,6 +53,17 @@ class Proposal:
     max_groups: int | None
     rank: float
     price: str
+    rows: int = 0  # how many rows' worth there are about; 0 if noise hides even that
+    epsilon: Fraction = Fraction(0)  # what was asked to be spent
+
+    @property
+    def enough(self) -> Fraction | None:
+        """The epsilon that would do, or None if the price did: a rank's error falls as its epsilon rises."""
+        tail = float(_TAIL) * self.rows
+        if self.rank <= tail:
+            return None
+        more = _SPARE * self.rank / tail if tail else _MUCH
+        return Fraction(Context(prec=2, rounding=ROUND_CEILING).create_decimal_from_float(float(self.epsilon) * more))
 
     @property
     def toml(self) -> str:
@@ -60,11 +76,24 @@ class Proposal:
         )
 
     def __str__(self) -> str:
-        share = f"about {2 * float(100 * _TAIL):g} % of values would be clipped"
-        notes = [f"# proposed privately, charged {self.price}: {share} (ranks within {self.rank:.0f} rows, 95 % confidence)"]
+        notes = [f"# proposed privately, charged {self.price}: {self._worth()}"]
         if self.max_rows:
             notes.append(f"# max_rows covers about {100 * _COVERED:g} % of people; heavier ones are scaled down, not dropped")
         return "\n".join([*notes, self.toml])
+
+    def _worth(self) -> str:
+        """How much the bounds can be relied on."""
+        off = f"ranks within {self.rank:.0f} rows, 95 % confidence"
+        if self.enough is None:
+            return f"about {2 * float(100 * _TAIL):g} % of values would be clipped ({off})"
+        if not self.rows:
+            known = "noise hides even how many rows there are"
+        else:
+            known = f"{float(100 * _TAIL):g} % of about {self.rows} rows is {float(_TAIL) * self.rows:.0f}"
+        return (
+            f"TOO NOISY, the bounds may lie far outside the data or deep inside it\n"
+            f"# {off}, and {known}; ε = {show(self.enough)} {'is worth a try' if not self.rows else 'or more would do'}"
+        )
 
 
 def questions(catalog: Catalog, column: str, by: str | None) -> tuple[str, str, list[Asking]]:
@@ -73,19 +102,28 @@ def questions(catalog: Catalog, column: str, by: str | None) -> tuple[str, str, 
     if name not in catalog.tables or field not in catalog.tables[name].columns:
         named = column if isinstance(column, str) else f"A {type(column).__name__}"
         known = [f"{table}.{each}" for table, facts in catalog.tables.items() for each in facts.columns]
-        fix = f'{nearest(named, known)}write "table.column", as in "people.income".'
-        raise DitherError(f"{named} is no column of this catalog.", fix=fix)
+        alone = [each for each in known if each.partition(".")[2] == named]
+        near = f"did you mean {alone[0]}? " if alone else nearest(named, known)
+        raise DitherError(f"{named} is no column of this catalog.", fix=f'{near}write "table.column", as in "people.income".')
+    if by is not None and (not isinstance(by, str) or by not in catalog.tables[name].columns):
+        near = nearest(by, catalog.tables[name].columns) if isinstance(by, str) else ""
+        raise DitherError(
+            f"{by} is no column of {name} that could be grouped by.", fix=f"{near}name a declared column of {name}."
+        )
     start = fluent.table(catalog, name)
-    written = '"' + field.replace('"', '""') + '"'
-    asked = [start.agg(n=fluent.count(written))]
-    if catalog.tables[name].unit is not None:
-        counts = ["COUNT(*)"] + ([f"COUNT(DISTINCT {by})"] if by else [])
-        asked += [start.per_unit(c=each).group_by(k=POWER).agg(n=fluent.count()) for each in counts]
-    return name, field, asked
+    values = start.agg(n=fluent.count(_quoted(field)))
+    if catalog.tables[name].unit is None:
+        return name, field, [values, values]  # the second is asked as it stands: how many there are
+    counts = ["COUNT(*)"] + ([f"COUNT(DISTINCT {_quoted(by)})"] if by else [])
+    return name, field, [values, *(start.per_unit(c=each).group_by(k=POWER).agg(n=fluent.count()) for each in counts)]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def plans(bounds: Resolved, column: str, counts: Sequence[Resolved], catalog: Catalog, price: Price) -> tuple[Plan, ...]:
-    """One plan for the bounds and one for each histogram. `bounds` asks for COUNT(column) over all rows of the table."""
+    """One plan for the bounds and one for each count. `bounds` asks for COUNT(column) over all rows of the table."""
     (counted,) = bounds.query.aggregates
     x = counted.argument
     if x is None:
@@ -134,12 +172,25 @@ def read(name: str, column: str, made: Sequence[Plan], released: Sequence[Noisy]
     low, high = (float(value) for value in found[0].rows[0])  # type: ignore[arg-type]
     half = 1 / 32
     least, most = sorted((_back(low - half), _back(high + half)))
-    noises = [5 * one.noises[0].scale for one in made[1:]]
-    counts = [covering(each, noise) for each, noise in zip(found[1:], noises, strict=True)] + [None, None]
+    least_shown = [5 * one.noises[0].scale if one.noises else 0.0 for one in made[1:]]
+    histograms = [(each, noise) for each, noise in zip(found[1:], least_shown, strict=True) if len(each.columns) == 2]
+    counts = [covering(each, noise) for each, noise in histograms] + [None, None]
     reading = made[0].reading("high")
     rank = reading.rank(made[0].noises, Fraction(19, 20)) if isinstance(reading, Quantile) else 0.0
     bottom, top = _outward(least, most, whole)
-    return Proposal(name, column, bottom, top, counts[0], counts[1], rank, price)
+    rows = _rows(found[1], least_shown[0], made[0].bounding.max_rows)
+    spent = sum((one.price.epsilon for one in made), Fraction(0))
+    return Proposal(name, column, bottom, top, counts[0], counts[1], rank, price, rows, spent)
+
+
+def _rows(counted: Table, least: float, max_rows: int) -> int:
+    """How many rows' worth there are about. What is below `least` may be noise alone."""
+    if len(counted.columns) == 1:
+        many = float(counted.rows[0][0])  # type: ignore[arg-type]
+        return round(many) if many >= least else 0
+    held = [min((3 * 2.0**power - 1) / 2, max_rows) for power in range(len(counted.rows))]  # half way through a class
+    people = [float(row[1]) for row in counted.rows]  # type: ignore[arg-type]
+    return round(sum(rows * many for rows, many in zip(held, people, strict=True) if many >= max(least, 0.0)))
 
 
 def _back(place: float) -> float:

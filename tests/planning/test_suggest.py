@@ -1,0 +1,81 @@
+"""A proposal says what it is worth: where 1 % of the rows is less than its ranks may be off by, it is too noisy to use."""
+
+from __future__ import annotations
+
+import tomllib
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dither as dt
+from dither.planning.suggest import Proposal
+
+
+def survey(people: int, unit: str = "id", rows: int = 1, max_rows: int = 1) -> dt.Curator:
+    """Ages from 0 to 89, `rows` of them for each person."""
+    number = np.arange(people * rows)
+    columns = {"age": dt.column(), "region": dt.values(0, 1, 2)}
+    frame = {"id": number % people, "age": number % 90, "region": number % 3}
+    table = dt.Table(frame, unit=unit, max_rows=None if unit == "row" else max_rows, columns=columns)
+    return dt.open(dt.Catalog(tables={"people": table}, budget=dt.Budget(epsilon=1000)), ledger=":memory:")
+
+
+@pytest.mark.parametrize("unit", ["id", "row"])
+def test_a_proposal_that_is_too_noisy_says_so_and_what_would_do(unit: str) -> None:
+    with survey(9000, unit) as curator:
+        noisy = curator.suggest("people.age", epsilon="0.1")
+        assert noisy.rank > 0.01 * 9000  # a bound may be any number below the least value: 1 % of the rows cannot forbid it
+        assert "TOO NOISY" in str(noisy)
+        assert noisy.enough is not None
+        assert f"ε = {float(noisy.enough):g} or more would do" in str(noisy)
+        assert abs(noisy.rows - 9000) < 3000
+        sound = curator.suggest("people.age", epsilon=2 * noisy.enough)
+        assert sound.enough is None
+        assert "TOO NOISY" not in str(sound)
+        assert "about 2 % of values would be clipped" in str(sound)
+        assert curator.budget.spent.epsilon == Fraction("0.1") + 2 * noisy.enough
+
+
+def test_what_would_do_is_near_what_just_does() -> None:
+    for rank, rows, epsilon in ((672.0, 9000, Fraction("0.1")), (90.1, 9000, Fraction(1)), (5e6, 1000, Fraction("1/1000"))):
+        found = Proposal("t", "x", 0, 1, 1, None, rank, "", rows, epsilon).enough
+        assert found is not None
+        just = float(epsilon) * rank / (0.01 * rows)
+        assert 1.2 * just < found < 1.45 * just
+    assert Proposal("t", "x", 0, 1, 1, None, 90.0, "", 9000, Fraction(1)).enough is None
+
+
+@pytest.mark.parametrize("unit", ["id", "row"])
+def test_where_noise_hides_even_how_many_there_are(unit: str) -> None:
+    with survey(10, unit) as curator:
+        found = curator.suggest("people.age", epsilon="0.001")
+    assert "TOO NOISY" in str(found)
+
+
+def test_rows_are_counted_as_far_as_each_person_counts() -> None:
+    with survey(1000, rows=40, max_rows=3) as curator:
+        assert abs(curator.suggest("people.age", epsilon=500).rows - 3000) < 100
+    with survey(1000, rows=3, max_rows=40) as curator:
+        assert abs(curator.suggest("people.age", epsilon=500).rows - 2500) < 100  # two or three rows each: half way
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "0.1", "100"])
+def test_a_proposal_can_be_pasted_whatever_it_says(epsilon: str) -> None:
+    with survey(9000) as curator:
+        found = curator.suggest("people.age", epsilon=epsilon, by="region")
+    pasted = tomllib.loads(str(found))["tables"]["people"]
+    assert pasted["columns"]["age"]["between"] == [found.low, found.high]
+    assert pasted["max_groups"] == found.max_groups
+
+
+def test_names_that_are_nearly_right() -> None:
+    with survey(10) as curator:
+        for wrong in ("age", "people.agee"):
+            with pytest.raises(dt.DitherError, match=r"did you mean people\.age\?(.|\n)*Charged: nothing"):
+                curator.suggest(wrong, epsilon="0.1")
+        with pytest.raises(dt.DitherError, match=r"regoin is no column of people(.|\n)*did you mean region"):
+            curator.suggest("people.age", epsilon="0.1", by="regoin")
+        with pytest.raises(dt.DitherError, match="7 is no column of people"):
+            curator.suggest("people.age", epsilon="0.1", by=7)  # type: ignore[arg-type]
+        assert curator.budget.spent.epsilon == 0
