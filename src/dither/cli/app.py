@@ -20,6 +20,7 @@ import typer
 from typer.core import TyperGroup
 
 from dither import __version__
+from dither.cli import wording
 from dither.cli.screen import OutputError, complain, let_go_of_stdout
 from dither.errors import (
     ArgumentError,
@@ -81,7 +82,7 @@ def _refused(error: DitherError) -> typer.Exit:
     """The text on stderr, and the exit code."""
     if isinstance(error, OutputError):
         let_go_of_stdout()
-    complain(str(error))
+    complain(wording.refusal(error))
     return typer.Exit(next(code for kind, code in _CODES if isinstance(error, kind)))
 
 

@@ -10,7 +10,7 @@ import typer
 from dither.cli.app import CATALOG, Analyst, Catalog, Delta, Key, Ledger, app, existing, opened, place, signing, there
 from dither.cli.formats import kept
 from dither.cli.screen import Watch, say, tell
-from dither.errors import ArgumentError, DitherError
+from dither.errors import ArgumentError, CatalogError, DitherError
 
 
 @app.command("init")
@@ -52,7 +52,10 @@ def _draft(data: list[str], unit: str | None, out: Path) -> None:
         raise ArgumentError(f"{out} is there already.", fix="name another file with --out, or move it away.")
     if out.parent.resolve() != Path.cwd():
         data = [str(Path(source).resolve()) for source in data]  # a catalog's relative sources are relative to its folder
-    text = curator.draft(data, unit)
+    try:
+        text = curator.draft(data, unit)
+    except CatalogError as error:  # there is no catalog yet: it is the data or the unit that was named wrongly
+        raise ArgumentError(error.what, where=error.where, fix=error.fix) from None
     try:
         out.write_text(text, encoding="utf-8")
     except OSError:

@@ -37,7 +37,10 @@ def _demo(
     if folder is not None:
         if folder.exists():
             raise ArgumentError(f"{folder} is there already.", fix="name a new folder.")
-        folder.mkdir(parents=True)
+        try:
+            folder.mkdir(parents=True)
+        except OSError:
+            raise ArgumentError(f"{folder} cannot be made.", fix="name a folder where you may write.") from None
     demo.run(out(), _command, folder)
 
 
