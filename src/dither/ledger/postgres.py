@@ -155,7 +155,7 @@ class Postgres:
                 raise failure(self.name, error) from None
 
     def _begun(self, keys: tuple[str, ...], question: str) -> Work:
-        lock = [Said(said.BEGIN), Said(said.UNWAITED), Said(self._sql.lock)]
+        lock = [Said(said.BEGIN), Said(self._sql.lock)]
         reads = [Said(self._sql.several, ([said.written(key) for key in keys],))]
         if question:
             reads.append(Said(self._sql.latest, (question,)))

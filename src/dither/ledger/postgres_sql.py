@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from psycopg import sql
 
@@ -13,7 +14,6 @@ FIELDS = "number, kind, question, body, hash, signature"
 BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 COMMIT = b"COMMIT"
 ROLLBACK = b"ROLLBACK"
-UNWAITED = b"SET LOCAL synchronous_commit = off"
 # One record in the log, so that the commit of this statement has something to wait for.
 SETTLE = b"SELECT pg_logical_emit_message(true, 'dither', '')"
 # On a standby all that can be read was replayed from a log on disk.
@@ -57,7 +57,8 @@ class Statements:
 
         self.schema = made("CREATE SCHEMA {s}")
         self.tables = [made(part) for part in TABLES.split(";\n")]
-        self.lock = made("SELECT value FROM {s}.state WHERE key = '' FOR UPDATE")
+        # The row is locked first; then, for this transaction only, its commit does not wait.
+        self.lock = made("SELECT set_config('synchronous_commit', 'off', true) FROM {s}.state WHERE key = '' FOR UPDATE")
         self.several = made("SELECT key, value FROM {s}.state WHERE key = ANY($1)")
         self.get = made("SELECT value FROM {s}.state WHERE key = $1")
         self.append = made(f"INSERT INTO {{s}}.entries ({FIELDS}) VALUES ($1, $2, $3, $4, $5, $6)")
@@ -75,6 +76,7 @@ class Statements:
         self.rows = made(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number BETWEEN $1 AND $2 ORDER BY number LIMIT {PAGE}")
 
 
+@lru_cache(maxsize=256)
 def written(key: str) -> str:
     """A key as ASCII, each its own: PostgreSQL's text holds no NUL, and a database may have any encoding.
 
@@ -84,6 +86,7 @@ def written(key: str) -> str:
     return key.encode("unicode_escape").decode("ascii")
 
 
+@lru_cache(maxsize=256)
 def read(key: str) -> str:
     """The key again; a key that no ledger wrote is told from all that one could have written."""
     if _WRITTEN.fullmatch(key):

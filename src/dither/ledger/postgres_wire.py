@@ -115,7 +115,7 @@ def _written(value: Value) -> bytes:
 
 def _read(result: pq.abc.PGresult) -> Result:
     columns = range(result.nfields)
-    rows = [tuple(_text(result.get_value(row, column)) for column in columns) for row in range(result.ntuples)]
+    rows = [tuple([_text(result.get_value(row, column)) for column in columns]) for row in range(result.ntuples)]
     return Result((result.command_status or b"").decode(), rows)
 
 
