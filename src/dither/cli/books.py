@@ -78,14 +78,10 @@ def _verify(
     from dither.ledger import opening
     from dither.ledger.verify import verify
 
-    if head is not None and not re.fullmatch(r"[0-9]{1,18}:[0-9a-f]{64}", head.strip()):
-        raise ArgumentError(
-            "A head is written as number:hash, the hash in 64 digits from 0 to f.",
-            fix=f"give it as `dither verify` printed it, as in 8:{'d9dfd342' * 8}.",
-        )
+    _well_written(head, public_key)
     held = _receipt(receipt) if receipt is not None else None
     with closing(opening.readable(place(catalog, ledger))) as store, notes().status("checking every entry"):
-        name, report = store.name, verify(store, head, held, public_key)
+        name, report = store.name, verify(store, head and head.strip(), held, public_key)
         smooth = not report.problems and _has_rho(store)
         signed = {} if report.problems else {"public_key": json.loads(store.get("ledger") or "{}").get("public_key")}
     if form is Verdict.JSON:
@@ -151,9 +147,27 @@ def _as_json(name: str, report: Report) -> dict[str, Any]:
 def _receipt(file: Path) -> Receipt:
     from dither.ledger.receipts import Receipt
 
+    saved = "name the file that `dither ask --receipt` wrote."
     try:
         return Receipt.from_json(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, LedgerError):
+    except (FileNotFoundError, NotADirectoryError):
+        raise ArgumentError(f"There is no receipt {file} here.", fix=saved) from None
+    except IsADirectoryError:
+        raise ArgumentError(f"{file} is a folder, and a receipt is a file.", fix=saved) from None
+    except OSError:
+        raise ArgumentError(f"{file} cannot be read.", fix="see that you may read it, or ask for a copy.") from None
+    except (UnicodeDecodeError, LedgerError):
+        raise ArgumentError(f"{file} is no receipt of dither, or not a whole one.", fix=saved) from None
+
+
+def _well_written(head: str | None, public_key: str | None) -> None:
+    """Refuses what no ledger could have: a slip of the pen must not read as a ledger that was meddled with."""
+    if head is not None and not re.fullmatch(r"[0-9]{1,18}:[0-9a-f]{64}", head.strip()):
         raise ArgumentError(
-            f"{file} is no receipt that can be read.", fix="name a file that was saved with an answer."
-        ) from None
+            "A head is written as number:hash, the hash in 64 digits from 0 to f.",
+            fix=f"give it as `dither verify` printed it, as in 8:{'d9dfd342' * 8}.",
+        )
+    if public_key is not None and not re.fullmatch(r"[0-9a-f]{64}", public_key):
+        raise ArgumentError(
+            "A public key is written in 64 digits from 0 to f.", fix="give it as `dither verify --format json` printed it."
+        )
