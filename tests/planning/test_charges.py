@@ -57,7 +57,7 @@ def by_hand(plan: Plan) -> tuple[Fraction, Fraction]:
             moves = mechanism.sensitivity.separate(None)
             rho += mechanism.epsilon**2 / 2 / (moves[0] if moves else 1)
     if plan.threshold is not None:
-        rho, slack = rho + plan.threshold.epsilon**2 / 2, plan.threshold.delta
+        rho, slack = rho + plan.threshold.epsilon**2 / (2 * plan.threshold.keys_per_unit), plan.threshold.delta
     return rho, slack
 
 

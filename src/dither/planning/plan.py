@@ -48,7 +48,9 @@ class Plan:
     @property
     def zcdp(self) -> ZCDP:
         """The price stated a second way, from the very objects that draw: rho-zCDP, but for the slack of shown keys."""
-        own = [*(noise.loss for noise in self.noises), *([self.threshold.loss()] if self.threshold else [])]
+        own: list[Loss] = [noise.loss for noise in self.noises]
+        if self.threshold:
+            own.append(self.threshold.curve())  # key by key: a unit's keys add up to less rho than their sum of epsilon has
         return total([loss.zcdp() for loss in own]).zcdp()  # each by its own rho: that of their sum would be larger
 
 
