@@ -28,11 +28,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "books": {"ledger", "engines", "planning", "query", "privacy", "exact"},
     "paying": {"ledger", "planning", "privacy", "exact"},
     "questions": {"query"},
+    "quote": {"planning"},
     "curator": {
         "answer",
         "books",
         "paying",
         "questions",
+        "quote",
         "query",
         "engines",
         "planning",

@@ -14,9 +14,8 @@ from os import PathLike
 from typing import Any
 
 from dither.errors import DitherError, extra
-from dither.exact.numbers import Number, between
+from dither.exact.numbers import Number, between, flag
 from dither.ledger.receipts import Receipt
-from dither.planning.computed import computed, foretold
 from dither.planning.explain import explain, pair, plan_price
 from dither.planning.finish import Noisy, Table, Value, margins, plain, ranks
 from dither.planning.grids import plain as plain_number
@@ -24,55 +23,6 @@ from dither.planning.measures import percent
 from dither.planning.plan import Plan
 from dither.planning.readings import Quantile
 from dither.query.faults import nearest
-
-
-@dataclass(frozen=True)
-class Quote:
-    """What a question would cost, and the margins to expect. Nothing was read and nothing charged."""
-
-    plan: Plan
-    confidence: Fraction
-    assumed_rows: int | None
-    refusal: str = ""  # why the budget would not pay for it now
-    again: int | None = None  # the entry of the answer that asking would give again, for nothing
-
-    @property
-    def price(self) -> str:
-        """What would be charged, in words."""
-        return plan_price(self.plan)
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What would be charged."""
-        return pair(self.plan)[0]
-
-    @property
-    def delta(self) -> Fraction:
-        return pair(self.plan)[1]
-
-    def margins(self) -> dict[str, float | None]:
-        """For each noisy output its predicted margin: None where it depends on rows that nobody assumed, or is a rank.
-
-        That of a variance or a standard deviation is a typical one: it depends on where between the bounds the values lie.
-        """
-        found: dict[str, float | None] = {}
-        for output in self.plan.query.outputs:
-            reading, made = self.plan.reading(plain(output.expression)), computed(self.plan, output.expression)
-            if reading is not None:
-                found[output.name] = reading.predicted(self.plan.noises, self.assumed_rows, self.confidence)
-            elif made is not None:
-                found[output.name] = foretold(self.plan, made, self.assumed_rows, self.confidence)
-        return found
-
-    def __str__(self) -> str:
-        told = explain(self.plan, self.confidence, self.assumed_rows)
-        if self.refusal:
-            return f"{told}\nasked now      it would be refused: {self.refusal}"
-        return (
-            told
-            if self.again is None
-            else f"{told}\nasked now      it is the answer of entry {self.again} again: charged nothing"
-        )
 
 
 @dataclass(frozen=True)
@@ -212,9 +162,19 @@ class Answer:
 
     # --- for programs -------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> dict[str, list[Value]]:
-        """Columns of plain Python values."""
-        return {name: self[name] for name in self.columns}
+    def to_dict(self, *, margins: bool = False) -> dict[str, list[Value]]:
+        """Columns of plain Python values. With `margins` each noisy one is followed by its own, as `n_margin`; a name that is
+        taken gets underscores until it is not. The same columns are in a CSV or Parquet file of the command line."""
+        wide = self.margins() if flag(margins, "margins") else {}
+        found: dict[str, list[Value]] = {}
+        for name in self.columns:
+            found[name] = self[name]
+            if name in wide:
+                label = f"{name}_margin"
+                while label in self.columns or label in found:
+                    label += "_"
+                found[label] = list(wide[name])
+        return found
 
     def to_json(self) -> str:
         """Values, margins, price and receipt. Dates are ISO text, prices exact rationals as text."""
@@ -232,14 +192,17 @@ class Answer:
         }
         return json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
 
-    def to_pandas(self) -> Any:
-        return _library("pandas").DataFrame(self.to_dict(), columns=list(self.columns))
+    def to_pandas(self, *, margins: bool = False) -> Any:
+        """A pandas frame; `margins` as in `to_dict`."""
+        return _library("pandas").DataFrame(self.to_dict(margins=margins))
 
-    def to_polars(self) -> Any:
-        return _library("polars").DataFrame(self.to_dict(), strict=False)
+    def to_polars(self, *, margins: bool = False) -> Any:
+        """A Polars frame; `margins` as in `to_dict`."""
+        return _library("polars").DataFrame(self.to_dict(margins=margins), strict=False)
 
-    def to_arrow(self) -> Any:
-        return import_module("pyarrow").table(self.to_dict())
+    def to_arrow(self, *, margins: bool = False) -> Any:
+        """An Arrow table; `margins` as in `to_dict`."""
+        return import_module("pyarrow").table(self.to_dict(margins=margins))
 
 
 def _library(name: str) -> Any:

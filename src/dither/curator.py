@@ -14,7 +14,7 @@ from fractions import Fraction
 from os import PathLike
 
 from dither import paying
-from dither.answer import Answer, Quote
+from dither.answer import Answer
 from dither.books import (
     Standing,
     acceptable,
@@ -50,6 +50,7 @@ from dither.query.fluent import Asking
 from dither.query.resolve import Resolved
 from dither.query.work import Group, Work
 from dither.questions import Question, resolved, text, told
+from dither.quote import Quote
 
 __all__ = ["ANYONE", "Curator", "Standing", "beside", "check", "draft", "held_to", "make_ledger", "named", "open"]
 

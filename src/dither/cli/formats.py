@@ -133,24 +133,10 @@ def write_answer(answer: Answer, form: Format, out: Path | None) -> None:
     elif form is Format.JSON:
         _text(harmless_json(answer.to_json()) + "\n", out)
     elif form is Format.CSV:
-        columns = with_margins(answer)
+        columns = answer.to_dict(margins=True)
         _text(as_csv([columns, *zip(*columns.values(), strict=True)]), out)
     else:
-        _parquet(with_margins(answer), out)
-
-
-def with_margins(answer: Answer) -> dict[str, list[Any]]:
-    """The columns, each noisy one followed by its margin; a name that is taken gets underscores until it is not."""
-    wide = answer.margins()
-    found: dict[str, list[Any]] = {}
-    for name in answer.columns:
-        found[name] = answer[name]
-        if name in wide:
-            label = f"{name}_margin"
-            while label in answer.columns or label in found:
-                label += "_"
-            found[label] = wide[name]
-    return found
+        _parquet(answer, out)
 
 
 def as_csv(rows: Iterable[Iterable[Any]]) -> str:
@@ -165,12 +151,12 @@ def as_csv(rows: Iterable[Iterable[Any]]) -> str:
     return text.getvalue()
 
 
-def _parquet(columns: Mapping[str, list[Any]], out: Path | None) -> None:
+def _parquet(answer: Answer, out: Path | None) -> None:
     import pyarrow as pa  # type: ignore[import-untyped]
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
     held = pa.BufferOutputStream()
-    pq.write_table(pa.table(dict(columns)), held)
+    pq.write_table(answer.to_arrow(margins=True), held)
     content = held.getvalue().to_pybytes()
     if out is None:
         sys.stdout.buffer.write(content)

@@ -1,0 +1,60 @@
+"""What a question would cost, before it is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dither.planning.computed import computed, foretold
+from dither.planning.explain import explain, pair, plan_price
+from dither.planning.finish import plain
+from dither.planning.plan import Plan
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What a question would cost, and the margins to expect. Nothing was read and nothing charged."""
+
+    plan: Plan
+    confidence: Fraction
+    assumed_rows: int | None
+    refusal: str = ""  # why the budget would not pay for it now
+    again: int | None = None  # the entry of the answer that asking would give again, for nothing
+
+    @property
+    def price(self) -> str:
+        """What would be charged, in words."""
+        return plan_price(self.plan)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What would be charged."""
+        return pair(self.plan)[0]
+
+    @property
+    def delta(self) -> Fraction:
+        return pair(self.plan)[1]
+
+    def margins(self) -> dict[str, float | None]:
+        """For each noisy output its predicted margin: None where it depends on rows that nobody assumed, or is a rank.
+
+        That of a variance or a standard deviation is a typical one: it depends on where between the bounds the values lie.
+        """
+        found: dict[str, float | None] = {}
+        for output in self.plan.query.outputs:
+            reading, made = self.plan.reading(plain(output.expression)), computed(self.plan, output.expression)
+            if reading is not None:
+                found[output.name] = reading.predicted(self.plan.noises, self.assumed_rows, self.confidence)
+            elif made is not None:
+                found[output.name] = foretold(self.plan, made, self.assumed_rows, self.confidence)
+        return found
+
+    def __str__(self) -> str:
+        told = explain(self.plan, self.confidence, self.assumed_rows)
+        if self.refusal:
+            return f"{told}\nasked now      it would be refused: {self.refusal}"
+        return (
+            told
+            if self.again is None
+            else f"{told}\nasked now      it is the answer of entry {self.again} again: charged nothing"
+        )
