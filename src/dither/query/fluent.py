@@ -36,8 +36,7 @@ from dither.query.grammar import read_expression
 from dither.query.names import matching, similar
 from dither.query.nodes import Query
 from dither.query.sql import question
-from dither.query.sql_subqueries import select
-from dither.query.sql_tables import Context
+from dither.query.sql_subqueries import begun
 
 __all__ = [
     "Asked",
@@ -171,7 +170,7 @@ class Asking:
     @property
     def query(self) -> Query:
         """The question as nodes, the same as from SQL."""
-        return question(self.tree, Context(self.text, self.catalog, select))
+        return question(self.tree, begun(self.text, self.catalog))
 
     def __repr__(self) -> str:
         """The question as SQL: short, for people."""

@@ -72,17 +72,20 @@ def check_joins(count: int, span: Span) -> int:
 
 
 def at_most_one(pairs: tuple[Pair, ...], index: int, left: Shape, right: Shape) -> bool:
-    """Whether every row finds at most one partner on the side `index`."""
-    return any(_unique(pair, index, left, right) for pair in pairs)
+    """Whether every row finds at most one partner on the side `index`: by a unique key, or several that are it together."""
+    own = [pair[index] for pair in pairs if _in_own_kind(pair, index, left, right)]
+    side = (left, right)[index]
+    several = bool(side.together) and all(Column(name) in own for name in side.together)
+    return several or any(known(expression, side).unique for expression in own)
 
 
-def _unique(pair: Pair, index: int, left: Shape, right: Shape) -> bool:
-    """Whether at most one row of the side `index` matches: by a unique key, compared in the key's own kind.
+def _in_own_kind(pair: Pair, index: int, left: Shape, right: Shape) -> bool:
+    """Whether the side `index` is compared in its own kind.
 
     Whole numbers against decimal ones are compared as doubles, where 2^62 and 2^62 + 1 are the same number.
     """
-    sides = known(pair[0], left), known(pair[1], right)
-    return sides[index].unique and family([side.facts.kind for side in sides]) == sides[index].facts.kind
+    kinds = known(pair[0], left).facts.kind, known(pair[1], right).facts.kind
+    return family([*kinds]) == kinds[index]
 
 
 def check_scalar(right: Shape, once: bool, span: Span) -> None:
@@ -95,8 +98,8 @@ def check_scalar(right: Shape, once: bool, span: Span) -> None:
         )
 
 
-def check_semi(source: Shape, other: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span, listed: bool) -> None:
-    """Whether IN or EXISTS looks only at public tables or at the unit's own rows."""
+def check_semi(source: Shape, other: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span, listed: str) -> None:
+    """Whether IN or EXISTS looks only at public tables or at the unit's own rows. `listed`: "IN" if the whole list counts."""
     if not other.private:
         return
     if not source.private:
@@ -105,13 +108,25 @@ def check_semi(source: Shape, other: Shape, pairs: tuple[Pair, ...], catalog: Ca
             span=span,
             fix="use IN and EXISTS the other way round: private rows chosen by public ones.",
         )
-    if listed and not pairs and BY_ROW not in (source.protects, other.protects) and source.root == other.root:
-        raise QueryError(
-            "NOT IN looks at the whole list: a NULL in one person's row would decide about everybody.",
-            span=span,
-            fix="equate the unit in the subquery's WHERE, or write NOT EXISTS (SELECT 1 FROM ... WHERE inner = outer).",
-        )
+    if not pairs and BY_ROW not in (source.protects, other.protects) and source.root == other.root:
+        raise _uncorrelated(listed, span)
     check_units(source, other, pairs, catalog, span)
+
+
+def _uncorrelated(listed: str, span: Span) -> QueryError:
+    if not listed:
+        return QueryError(
+            "EXISTS must equate a column of its subquery with a column of the outer question.",
+            span=span,
+            fix="add a condition such as v.person_id = p.person_id to its WHERE.",
+        )
+    where = "Here IN" if listed == "IN" else listed
+    exists = "EXISTS" if listed == "IN" else "NOT EXISTS"
+    return QueryError(
+        f"{where} looks at the whole list: a NULL in one person's row would decide about everybody.",
+        span=span,
+        fix=f"equate the unit in the subquery's WHERE, or write {exists} (SELECT 1 FROM ... WHERE inner = outer).",
+    )
 
 
 def check_units(left: Shape, right: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span) -> None:

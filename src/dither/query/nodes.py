@@ -105,6 +105,9 @@ class Semi:
 
     With `listed` (x, y) and negated: those for which x NOT IN (y of the partners) is true. Then x differs from every such y,
     and none of them is NULL, nor x; or there is no partner.
+
+    With `mark`: all rows of source, each once, with a column of this name that says whether it has a partner, or with `listed`
+    whether x is in the list (NULL where SQL says so). resolve_marks.py makes it of left joins, so no engine ever sees one.
     """
 
     source: Relation
@@ -112,6 +115,7 @@ class Semi:
     equal: tuple[tuple[Expression, Expression], ...]
     negated: bool
     listed: tuple[Expression, Expression] | None = None
+    mark: str | None = None
     span: Span = field(default=None, compare=False)
 
 

@@ -44,6 +44,7 @@ from dither.query.nodes import (
 )
 from dither.query.prune import prune
 from dither.query.resolve_aggregates import PRIVATE, aggregates, check_functions, described, keys, outputs
+from dither.query.resolve_marks import marked
 from dither.query.resolve_per_unit import per_unit
 from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, held, said, scanned, size
 from dither.query.work import UNIT
@@ -165,7 +166,14 @@ def _compute(node: Compute, source: Shape) -> Shape:
     if source.protects == BY_UNIT:
         named.append(Named(UNIT, Column(UNIT)))
     told = said((each.expression for each in node.columns if not isinstance(each.expression, Column)), source)
-    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns, said=told)
+    together = _renamed(source.together, node.columns)
+    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns, said=told, together=together)
+
+
+def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str, ...]:
+    """What no two rows share together, under its new names; nothing if one of them is left out."""
+    names = {each.expression.name: each.name for each in columns if isinstance(each.expression, Column)}
+    return tuple(names[name] for name in together) if all(name in names for name in together) else ()
 
 
 def _both(left: Shape, right: Shape) -> dict[str, object]:
@@ -225,16 +233,21 @@ def _private_joins(node: Relation) -> int:
 
 def _semi(node: Semi, source: Shape, other: Shape, catalog: Catalog) -> Shape:
     span: Span = node.span
+    if node.negated and node.mark is not None:
+        raise QueryError("A mark says whether, and is not negated.", span=span, fix="write NOT around its column.")
     pairs = check_pairs(node.equal, source, other, span)
     listed = check_pairs((node.listed,) if node.listed is not None else (), source, other, span)
-    if not node.negated or unit_pair(listed, source, other):
+    if (not node.negated and node.mark is None) or unit_pair(listed, source, other):
         pairs, listed = (*listed, *pairs), ()  # a unit is never NULL: rows without one are nobody's
-    check_semi(source, other, pairs, catalog, span, bool(listed))
+    check_semi(source, other, pairs, catalog, span, "" if not listed else "NOT IN" if node.negated else "IN")
     if source.private and other.private:
         pairs = _equated(pairs, source, other, UNIT)
-    relation = Semi(source.relation, other.relation, pairs, node.negated, listed[0] if listed else None, span=span)
     tables = tuple(dict.fromkeys((*source.tables, *other.tables)))
-    return replace(source, relation=relation, tables=tables, whole=None, joins=check_joins(source.joins + other.joins, span))
+    shape = replace(source, tables=tables, joins=check_joins(source.joins + other.joins, span))
+    one = listed[0] if listed else None
+    if node.mark is not None:
+        return marked(node.mark, shape, other, pairs, one, span)
+    return replace(shape, relation=Semi(source.relation, other.relation, pairs, node.negated, one, span=span), whole=None)
 
 
 def _union(node: Union, catalog: Catalog) -> Shape:
@@ -260,6 +273,7 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         max_rows=sum(part.max_rows for part in parts),
         max_groups=None if None in groups else sum(count for count in groups if count is not None),
         whole=None,
+        together=(),
         said=tuple(dict.fromkeys(text for part in parts for text in part.said)),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )

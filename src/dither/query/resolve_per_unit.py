@@ -6,6 +6,7 @@ first, q = floor((x - low) / step + 1/2), the whole q are added up, and the sum 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -29,8 +30,7 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
     others = [key for key in node.keys if not _is_unit(key.expression, source)]
     further = [Named(key.name, held(key.expression, source)) for key in others]
     known = {key.name: facts(key.expression, source.scope) for key in further}
-    for key in further:
-        check_key(known[key.name], key.expression)
+    _check_keys(node, known)
     lowered = [_lowered(each, source) for each in node.aggregates]
     inside = tuple(part for parts, _, _ in lowered for part in parts)
     relation: Relation = PerUnit(
@@ -57,6 +57,7 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
         max_groups=1 if alone else source.max_groups,
         whole=None,
         said=said((key.expression for key in others), source),
+        together=(mine[0].name, *known),
     )
 
 
@@ -67,11 +68,25 @@ def _check_parts(node: PerUnit, source: Shape) -> None:
     size([*(key.expression for key in node.keys), *arguments], source, node.span)
 
 
+def _check_keys(node: PerUnit, known: Mapping[str, Facts]) -> None:
+    """What is only compared may be of any kind; what is grouped by may not."""
+    for key in (key for key in node.keys if key.name in known):
+        if not _is_scalar(node):
+            check_key(known[key.name], key.expression)
+        elif known[key.name].kind == "null":
+            what = "This subquery equates something with NULL, which equals nothing."
+            raise QueryError(what, span=key.expression.span or node.span, fix="write IS NULL, or leave it out.")
+
+
+def _is_scalar(node: PerUnit) -> bool:
+    """Whether this is a subquery that stands for a value and equates columns with the outer row (sql_scalars.py)."""
+    return any(key.name.startswith(f"{SCALAR} key") for key in node.keys)
+
+
 def _public(node: PerUnit, source: Shape) -> Shape:
     """Aggregation of a public table: exact, and public again. One row for each value of the keys."""
     known = {key.name: facts(key.expression, source.scope) for key in node.keys}
-    for key in node.keys:
-        check_key(known[key.name], key.expression)
+    _check_keys(node, known)
     lowered = [_lowered(each, source) for each in node.aggregates]
     keys = tuple(Named(key.name, typed(key.expression, source.scope)) for key in node.keys)
     inside = tuple(part for parts, _, _ in lowered for part in parts)
@@ -80,7 +95,7 @@ def _public(node: PerUnit, source: Shape) -> Shape:
     found = {name: Known(each, unique=len(keys) == 1) for name, each in known.items()}
     found |= {each.name: Known(result) for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)}
     relation = Compute(PerUnit(source.relation, keys, inside, span=node.span), tuple(named))
-    return replace(source, relation=relation, columns=found, whole=None)
+    return replace(source, relation=relation, columns=found, whole=None, together=tuple(known))
 
 
 def _is_unit(expression: Expression, source: Shape) -> bool:
@@ -96,8 +111,8 @@ def _origin(expression: Expression, source: Shape) -> Known:
 def _check_unit(node: PerUnit, source: Shape) -> None:
     place = "GROUP BY" if node.aggregates else "SELECT"
     what = "aggregates" if node.aggregates else "looks for distinct rows"
-    scalar = [key.name for key in node.keys] == [f"{SCALAR} key"]
-    if scalar and source.protects == BY_UNIT and not _is_unit(node.keys[0].expression, source):
+    units = [key.name for key in node.keys if _is_unit(key.expression, source)]
+    if _is_scalar(node) and source.protects == BY_UNIT and not units:
         raise QueryError(
             "This subquery would put an exact number about other people into each row.",
             span=node.span,
@@ -110,7 +125,7 @@ def _check_unit(node: PerUnit, source: Shape) -> None:
             fix="ask for it as a question of its own, and write the noisy number here; or take it from a public table.",
         )
     if source.protects == BY_UNIT:
-        if any(_is_unit(key.expression, source) for key in node.keys):
+        if units:
             return
         unit = source.root[1] if source.root else "the unit column"
         raise QueryError(

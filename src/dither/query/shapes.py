@@ -51,6 +51,7 @@ class Shape:
     whole: str | None = None  # the table, if this is still each of its rows once
     said: tuple[str, ...] = ()  # what the answer must say of keys made of loose columns
     joins: int = 0  # how many joins below may multiply one unit's rows
+    together: tuple[str, ...] = ()  # columns in which, taken together, no two rows are equal (none: nothing is known)
 
     @property
     def private(self) -> bool:

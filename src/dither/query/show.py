@@ -101,11 +101,12 @@ def _lines(node: Relation) -> list[str]:
     if isinstance(node, Join):
         return [f"{node.kind} join on {_pairs(node.equal)}", *_under(node.left), *_under(node.right)]
     if isinstance(node, Semi):
-        word = "without" if node.negated else "with"
-        head = f"{word} partner on {_pairs(node.equal)}"
+        marks = f"{node.mark} = " if node.mark is not None else ""
+        head = f"{marks}{'without' if node.negated else 'with'} partner on {_pairs(node.equal)}"
         if node.listed is not None:
             x, y = map(show_expression, node.listed)
-            head = f"{x} not in {y}" + (f" of partners on {_pairs(node.equal)}" if node.equal else "")
+            word = "not in" if node.negated else "in"
+            head = f"{marks}{x} {word} {y}" + (f" of partners on {_pairs(node.equal)}" if node.equal else "")
         return [head, *_under(node.source), *_under(node.other)]
     return ["union", *(line for part in _parts(node) for line in _under(part))]
 

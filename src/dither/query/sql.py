@@ -17,7 +17,7 @@ from dither.query.names import Scope, only, place, refuse
 from dither.query.nodes import Column, Expression, Literal, Named, Order, Query
 from dither.query.sql_aggregates import Grouping, has_aggregate
 from dither.query.sql_expressions import expression
-from dither.query.sql_subqueries import group, output_name, rows, select
+from dither.query.sql_subqueries import begun, group, output_name, rows
 from dither.query.sql_tables import Context, with_ctes
 
 
@@ -25,7 +25,7 @@ def parse(text: str, catalog: Catalog) -> Query:
     """The question that the text asks of the catalog's tables."""
     tree, _ = read(text)
     try:
-        return question(tree, Context(text, catalog, select))
+        return question(tree, begun(text, catalog))
     except RecursionError:
         raise QueryError("The question is nested too deeply.", text=text, fix="ask more simply.") from None
 

@@ -142,7 +142,7 @@ class Grouping:
         def look(part: exp.Expr) -> Expression | None:
             if is_aggregate(part):
                 return self.add(part, wanted if part is node else "")
-            if isinstance(part, exp.Subquery):
+            if isinstance(part, exp.Subquery) or id(part) in here.values:
                 return self._value(part, here)
             if isinstance(part, exp.Column) and aliases:
                 named = self._alias(part, here)
@@ -154,21 +154,26 @@ class Grouping:
 
         return expression(node, here, look)
 
-    def _value(self, part: exp.Subquery, here: Scope) -> Expression:
+    def _value(self, part: exp.Expr, here: Scope) -> Expression:
         """A subquery that stands for a value of a row: above a GROUP BY it must be a key."""
         value = here.values.get(id(part))
         for key in self.keys:
             if same(key.expression, value):
                 return Column(key.name, span=place(here.text, part))
-        raise refuse(
-            here,
-            part,
-            "This subquery is neither grouped by nor inside an aggregate, so it has no single value per group.",
-            "put it inside an aggregate such as AVG((SELECT ...)), or add it to GROUP BY.",
-        )
+        if here.place == "in SELECT":
+            what = "This subquery is neither grouped by nor inside an aggregate, so it has no single value per group."
+            example = "AVG((SELECT ...))" if isinstance(part, exp.Subquery) else "COUNT(*) FILTER (WHERE ...)"
+            fix = f"put it inside an aggregate such as {example}, or add it to GROUP BY."
+        elif self.per_unit:
+            what = f"A subquery cannot stand {here.place} of a subquery that aggregates per person."
+            fix = "put it into WHERE of the question around it: FROM (SELECT ... GROUP BY ...) t WHERE t.n > (SELECT ...)."
+        else:
+            what = f"A subquery cannot stand {here.place}, where tables were read already and only noisy results are left."
+            fix = "read public tables directly and write the number here; what is about people, ask as a question of its own."
+        raise refuse(here, part, what, fix)
 
     def _key(self, part: exp.Expr, here: Scope, aliases: bool) -> Expression | None:
-        if isinstance(part, exp.Column) or not list(part.find_all(exp.Column)):
+        if isinstance(part, exp.Column) or not list(part.find_all(exp.Column, exp.Select)):
             return self._grouped_column(part, here) if isinstance(part, exp.Column) else None
         if aliases and any(not candidates(name, here) for name in _own_columns(part)):
             return None  # it names an output of SELECT, so it cannot be spelled over rows

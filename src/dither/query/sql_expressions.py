@@ -47,14 +47,14 @@ def _unknown(node: exp.Expr, scope: Scope) -> Exception:
         return refuse(
             scope,
             node,
-            "A subquery can stand for a value only in WHERE, in GROUP BY and inside an aggregate.",
-            "join it, or use IN (SELECT ...) or EXISTS (SELECT ...) as a condition of its own in WHERE.",
+            "A subquery can stand for a value only in WHERE, in ON, in GROUP BY and inside an aggregate.",
+            "make it part of another condition, or join it.",
         )
     if isinstance(node, (exp.Exists, exp.In)):
         return refuse(
             scope,
             node,
-            "IN (SELECT ...) and EXISTS can only stand in WHERE, joined to other conditions by AND.",
+            "IN (SELECT ...) and EXISTS can only stand in WHERE, in ON, in GROUP BY and inside an aggregate.",
             "make it a condition of its own in WHERE.",
         )
     if isinstance(node, exp.Star):

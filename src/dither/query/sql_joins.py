@@ -1,4 +1,4 @@
-"""JOIN ... ON and USING: equalities become pairs, one-sided conditions become filters, the rest is refused."""
+"""JOIN ... ON and USING: equalities become pairs, other conditions filters; of outer joins only what filters one side."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from dither.query.faults import nearest
 from dither.query.names import Field, Scope, Source, candidates, matching, only, place, refuse, spelled
 from dither.query.nodes import Column, Expression, Filter, Join
 from dither.query.sql_expressions import expression
-from dither.query.sql_tables import Context, named_table
-
-Pair = tuple[Expression, Expression]
+from dither.query.sql_scalars import with_values
+from dither.query.sql_tables import Context, Pair, named_table
 
 
 def joined_tables(node: exp.Select, context: Context) -> Source:
@@ -82,7 +81,11 @@ def _on(left: Source, right: Source, node: exp.Expr, side: str, context: Context
     both = Scope(context.text, left.fields + right.fields, "in ON")
     pairs: list[Pair] = []
     rest: list[Expression] = []
+    nested: list[exp.Expr] = []
     for part in conjuncts(node.args["on"]):
+        if part.find(exp.Select) is not None:
+            nested.append(_beside_inner(part, side, both))
+            continue
         pair = equality(part, Scope(context.text, left.fields, "in ON"), Scope(context.text, right.fields, "in ON"), both)
         if pair is not None:
             pairs.append(pair)
@@ -105,9 +108,20 @@ def _on(left: Source, right: Source, node: exp.Expr, side: str, context: Context
     if not pairs:
         raise refuse(both, node.args["on"], "A join needs at least one equality between its two sides.", "write ON a.x = b.x.")
     joined = _joined(left, right, tuple(pairs), side, place(context.text, node.args["on"]))
-    for condition in rest:
-        joined = Source(Filter(joined.relation, condition), joined.fields)
-    return joined
+    relation, filled = with_values(joined, nested, both, context)
+    for condition in (*rest, *(expression(part, filled) for part in nested)):
+        relation = Filter(relation, condition)
+    return Source(relation, joined.fields)
+
+
+def _beside_inner(part: exp.Expr, side: str, both: Scope) -> exp.Expr:
+    """A condition with a subquery: it filters what an inner join finds."""
+    if side:
+        what = "A subquery cannot stand in ON of an outer join."
+        raise refuse(
+            both, part, what, "filter the side that may be missing: LEFT JOIN (SELECT ... FROM ... WHERE ...) v ON ..."
+        )
+    return part
 
 
 def conjuncts(node: exp.Expr) -> list[exp.Expr]:

@@ -2,22 +2,24 @@
 
     age > (SELECT AVG(limit) FROM regions)        (SELECT COUNT(*) FROM visits v WHERE v.person_id = p.person_id) > 3
 
-The subquery's rows are aggregated to one row for each value of the column that is equated with the outer row (to one
+The subquery's rows are aggregated to one row for each value of the columns that are equated with the outer row (to one
 row in all if none is), and that row is left-joined to the outer one. Where there is no such row, its aggregates are NULL
 and its counts 0, as SQL has it. Whose rows may be aggregated is judged in resolve_per_unit.py and legality.py.
+
+IN and EXISTS stand for a value, too, wherever they are not a condition of WHERE on their own: see Semi.mark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from dither.query.names import Scope, Source, only, place, refuse
-from dither.query.nodes import Call, Column, Compute, Expression, Join, Literal, Named, PerUnit, Relation
+from dither.query.nodes import Call, Column, Compute, Expression, Join, Literal, Named, PerUnit, Relation, Semi
 from dither.query.sql_aggregates import Grouping, has_aggregate
-from dither.query.sql_joins import Pair
+from dither.query.sql_partners import Partners, is_nested, partners
 from dither.query.sql_tables import Context, check_below
 
 _ONE = "#one"  # no name in a question begins so; resolve_per_unit.py knows a subquery that stands for a value by these two
@@ -25,41 +27,49 @@ _KEY = "#subquery key"
 
 
 @dataclass(frozen=True)
-class Inner:
-    """The rows of a subquery, what names mean in its SELECT, and (outer, inner) expressions that must be equal."""
-
-    source: Source
-    scope: Scope
-    pairs: tuple[Pair, ...]
-    context: Context
-
-
-Reader = Callable[[exp.Select, Scope, Context], Inner]
-
-
-@dataclass(frozen=True)
 class _Scalar:
-    """An aggregation to one row per key, what the key equals outside, and the value over the aggregates' names."""
+    """An aggregation to one row per value of its keys, what these equal outside, and the value over the aggregates' names."""
 
     rows: PerUnit
-    outside: Expression
+    outside: tuple[Expression, ...]
     value: Expression
 
 
-def with_scalars(
-    source: Source, nodes: Sequence[exp.Expr], scope: Scope, context: Context, read: Reader
-) -> tuple[Relation, Scope]:
+def with_values(source: Source, nodes: Sequence[exp.Expr], scope: Scope, context: Context) -> tuple[Relation, Scope]:
     """The source's relation with the subqueries of the nodes joined to it; the scope then says what each stands for."""
+    relation, scope = _with_scalars(source, nodes, scope, context)
+    names: dict[Partners, str] = {}  # the same subquery written twice is looked at once
+    for node in [found for each in nodes for found in _nested(each)]:
+        asked = partners(node, scope, context)
+        if asked not in names:
+            word = "exists" if asked.listed is None else "in"
+            names[asked] = f"#subquery {len(context.scans)}.{word}"  # each names a table, so no two have the same number
+            relation = Semi(relation, asked.rows, asked.pairs, False, asked.listed, names[asked], span=asked.span)
+        value = Column(names[asked], span=asked.span)
+        scope = replace(scope, values={**scope.values, id(node): value})
+    return relation, scope
+
+
+def _nested(node: exp.Expr) -> list[exp.Expr]:
+    """IN and EXISTS with a subquery, those that stand left of IN before it."""
+    if isinstance(node, exp.Subquery):
+        return []
+    if is_nested(node):
+        return [node] if isinstance(node, exp.Exists) else [*_nested(node.this), node]
+    return [found for part in node.iter_expressions() for found in _nested(part)]
+
+
+def _with_scalars(source: Source, nodes: Sequence[exp.Expr], scope: Scope, context: Context) -> tuple[Relation, Scope]:
     subqueries = [found for node in nodes for found in _subqueries(node)]
     if not subqueries:
         return source.relation, scope
     own = Column(f"{_ONE} {len(context.scans)}")
     scalars, numbers = [], []
     for node in subqueries:
-        scalars.append(_read(node, own, scope, context, read))
-        numbers.append(len(context.scans))  # each subquery names a table, so no two here have the same number
+        scalars.append(_read(node, own, scope, context))
+        numbers.append(len(context.scans))
     relation = source.relation
-    if any(scalar.outside is own for scalar in scalars):
+    if any(own in scalar.outside for scalar in scalars):
         named = (*(Named(field.name, Column(field.name)) for field in source.fields), Named(own.name, Literal(1)))
         relation = Compute(relation, named)
     values: dict[_Scalar, Expression] = {}  # the same subquery written twice is joined once
@@ -71,32 +81,25 @@ def with_scalars(
 
 
 def _subqueries(node: exp.Expr) -> list[exp.Subquery]:
-    """Those that stand for a value: not those of IN and EXISTS."""
+    """Those that are one aggregate: not those of IN and EXISTS."""
     if isinstance(node, exp.Subquery):
         return [node]
-    if isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query") is not None):
-        return []
+    if is_nested(node):
+        return [] if isinstance(node, exp.Exists) else _subqueries(node.this)
     return [found for part in node.iter_expressions() for found in _subqueries(part)]
 
 
-def _read(node: exp.Subquery, own: Column, scope: Scope, context: Context, read: Reader) -> _Scalar:
+def _read(node: exp.Subquery, own: Column, scope: Scope, context: Context) -> _Scalar:
     select = _one_aggregate(node, context)
-    found = read(select, scope, context)
-    if len(found.pairs) > 1:
-        raise refuse(
-            context.scope,
-            node,
-            "A subquery that stands for a value may equate one column with the outer question, and this equates more.",
-            "equate the unit only, or join the table and aggregate outside.",
-        )
     item = select.expressions[0].unalias()
-    relation, filled = with_scalars(found.source, [item], found.scope, found.context, read)
-    grouping = Grouping(filled.at("in SELECT"), per_unit=True)
+    found = context.inner(select, [item], scope, context)
+    grouping = Grouping(found.scope.at("in SELECT"), per_unit=True)
     value = grouping.above(item, "in SELECT", False)
-    outside, inside = found.pairs[0] if found.pairs else (own, Literal(1))
-    key = Named(_KEY if found.pairs else _ONE, inside)
-    span = place(context.text, node)
-    return _Scalar(PerUnit(relation, (key,), tuple(grouping.aggregates), span=span), outside, value)
+    pairs = found.pairs or ((own, Literal(1)),)
+    names = [_KEY, *(f"{_KEY} {number}" for number in range(2, len(pairs) + 1))] if found.pairs else [_ONE]
+    keys = tuple(Named(name, inside) for name, (_, inside) in zip(names, pairs, strict=True))
+    rows = PerUnit(found.source.relation, keys, tuple(grouping.aggregates), span=place(context.text, node))
+    return _Scalar(rows, tuple(outside for outside, _ in pairs), value)
 
 
 def _one_aggregate(node: exp.Subquery, context: Context) -> exp.Select:
@@ -122,11 +125,12 @@ def _is_one_value(node: exp.Select) -> bool:
 
 def _joined(relation: Relation, scalar: _Scalar, prefix: str) -> tuple[Relation, Expression]:
     rows, span = scalar.rows, scalar.rows.span
-    key = rows.keys[0].name
+    keys = [f"{prefix}{key.name}" for key in rows.keys]
     names = {each.name: f"{prefix}{each.name}" for each in rows.aggregates}
-    columns = [Named(f"{prefix}{key}", Column(key)), *(Named(new, Column(old)) for old, new in names.items())]
-    pair = scalar.outside, Column(f"{prefix}{key}", span=span)
-    joined = Join(relation, Compute(rows, tuple(columns)), (pair,), "left", span=span)
+    columns = [Named(new, Column(key.name)) for new, key in zip(keys, rows.keys, strict=True)]
+    columns += [Named(new, Column(old)) for old, new in names.items()]
+    pairs = tuple((outside, Column(key, span=span)) for outside, key in zip(scalar.outside, keys, strict=True))
+    joined = Join(relation, Compute(rows, tuple(columns)), pairs, "left", span=span)
     counts = frozenset(each.name for each in rows.aggregates if each.function in ("count", "count_distinct"))
     return joined, _over(scalar.value, names, counts)
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dither.query.catalog import Catalog
 from dither.query.names import Field, Scope, Source, matching, only, place, refuse, spelled
 from dither.query.nodes import Column, Compute, Expression, Filter, Named, PerUnit, Relation, Union
 from dither.query.sql_aggregates import Grouping, has_aggregate
 from dither.query.sql_conditions import inner, kept
 from dither.query.sql_expressions import expression
-from dither.query.sql_scalars import with_scalars
+from dither.query.sql_scalars import with_values
 from dither.query.sql_tables import Context, check_below, with_ctes
+
+
+def begun(text: str, catalog: Catalog) -> Context:
+    """What a whole question is read in."""
+    return Context(text, catalog, select, inner)
 
 
 def select(node: exp.Expr, context: Context, alias: str) -> Source:
@@ -171,7 +177,7 @@ def rows(node: exp.Select, context: Context) -> tuple[Source, Scope]:
     found = kept(node, context.scope, context)
     clauses = [node.args.get(clause) for clause in ("group", "having", "order")]
     parts = [*node.expressions, *(clause for clause in clauses if clause is not None)]
-    relation, scope = with_scalars(found.source, parts, found.scope.at("in SELECT"), context, inner)
+    relation, scope = with_values(found.source, parts, found.scope.at("in SELECT"), context)
     return Source(relation, found.source.fields), scope
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from dither.query.catalog import Catalog
 from dither.query.names import Field, Scope, Source, columns_of, matching, only, place, refuse, spelled, table
-from dither.query.nodes import Column, Compute, Named, Scan
+from dither.query.nodes import Column, Compute, Expression, Named, Scan
 from dither.query.sql_words import ADVICE
 
+Pair = tuple[Expression, Expression]
 MOST_TABLES = 64  # CTEs are written out where they are named, so a short text could name a great many tables
 MOST_READ = 2500  # each CTE is also read where it is written: twice as often for each WITH inside a WITH
 
@@ -23,6 +24,7 @@ class Context:
     text: str
     catalog: Catalog
     subquery: Callable[[exp.Expr, Context, str], Source]  # how a SELECT in FROM, WHERE or WITH is read
+    inner: Callable[[exp.Select, Sequence[exp.Expr], Scope, Context], Inner]  # and one that may name the outer row
     ctes: Mapping[str, tuple[exp.Expr, Context]] = field(default_factory=dict)
     scans: list[str] = field(default_factory=list)
     read: list[str] = field(default_factory=list)  # like scans, but never begun anew
@@ -30,6 +32,15 @@ class Context:
     @property
     def scope(self) -> Scope:
         return Scope(self.text)
+
+
+@dataclass(frozen=True)
+class Inner:
+    """The rows of a subquery, what names mean in its SELECT, and (outer, inner) expressions that must be equal."""
+
+    source: Source
+    scope: Scope
+    pairs: tuple[Pair, ...]
 
 
 def with_ctes(node: exp.Expr, context: Context) -> Context:
