@@ -154,12 +154,17 @@ def _times(factor: int, text: str) -> str:
 
 
 def bounded(cell: Cell, found: Moments, max_rows: int) -> str:
-    """The sum over units of their bounded shares: S if k <= m, else S * m / k cut towards zero, as `//` does in DuckDB."""
+    """A unit's bounded share of the cell: S if k <= m, else S * m / k cut towards zero, as `//` does in DuckDB.
+
+    However many rows there are, it is at most m times what one row reaches, so it is held in a type that is just wide enough.
+    """
     wide = not narrow(reach(cell) * ROWS * max_rows)
     share = combined(cell, found, wide=wide)
     # Every row of a cell without an argument counts alike, so nothing needs to be divided.
     less = f"({cell.constant * max_rows})" if cell.argument is None else f"({share}) * {max_rows} // {found.rows}"
-    return f"COALESCE(sum(CASE WHEN {found.rows} <= {max_rows} THEN {share} ELSE {less} END), 0)"
+    most = reach(cell) * max_rows
+    kind = "INTEGER" if most < 1 << 31 else "BIGINT" if narrow(most) else "HUGEINT"
+    return f"CAST(CASE WHEN {found.rows} <= {max_rows} THEN {share} ELSE {less} END AS {kind})"
 
 
 def from_moments(cell: Cell, rows: int, values: int, linear: int, square: int) -> int:

@@ -1,10 +1,14 @@
 """The rows a statement starts from, and the bounding every statement shares: which groups a unit keeps.
 
 Rows are brought together per unit and group first (b), so whatever comes later works on few rows. `o` are the units with
-more than L groups. Everyone else passes by an anti join; only units in `o` lose groups, by a keyed hash. For small L, `o` has
+more than L groups. Everyone else passes by an anti join; only units in `o` lose groups, by a keyed hash. For small L, `t` has
 the (L+1)-th smallest hash of each, and what is not below it goes: fewer than L groups stay where hashes are equal, never
 more. Else groups are ranked, ties broken by the key itself. The formulation follows from the Work alone and never from the
 data.
+
+Keeping the smallest hashes of every unit takes much time and memory, so a unit first has one bit for each of 62 places, set
+where the first bits of a hash say so. If it has as many bits as groups, all are apart, and the (L+1)-th bit is as good as the
+(L+1)-th hash: the same groups stay. Only where two groups of a unit over the bound fell into one place its hashes are looked at.
 """
 
 from __future__ import annotations
@@ -20,7 +24,8 @@ from dither.query.catalog import Key
 from dither.query.nodes import Column, Expression
 from dither.query.work import UNIT, Work
 
-FEW = 8  # the most groups for which the smallest hashes of every unit are kept in memory at once
+FEW = 8  # the most groups for which the smallest hashes of a unit are kept in memory at once
+_SHIFT, _LAST = 58, 61  # a hash has its place among 62 by its first 6 bits; the last place also has those beyond
 
 
 class Rows:
@@ -112,23 +117,40 @@ def keyed_hash(secret: bytes, purpose: str, columns: Sequence[str]) -> str:
 
 
 def bounded_groups(work: Work, secret: bytes, keys: Sequence[str], columns: Sequence[str], *, repeated: bool) -> str:
-    """CTEs o and r: r has the rows of b whose group its unit keeps. `repeated`: b has several rows per unit and group."""
+    """CTEs up to r, which has the rows of b whose group its unit keeps. `repeated`: b has several rows per unit and group."""
     if not needs_choice(work) or work.max_groups is None:
         return "r AS (SELECT * FROM b)"
-    pairs = f"(SELECT DISTINCT u, {', '.join(keys)} FROM b)" if repeated else "b"
-    over = f"FROM {pairs} GROUP BY u HAVING count(*) > {work.max_groups}"
+    pairs, once = ("p", f"p AS MATERIALIZED (SELECT DISTINCT u, {', '.join(keys)} FROM b), ") if repeated else ("b", "")
     listed = ", ".join(["u", *keys, *columns])
     if work.max_groups <= FEW:
-        beyond = f"min({keyed_hash(secret, 'groups', ['u', *keys])}, {work.max_groups + 1})[{work.max_groups + 1}]"
         own = keyed_hash(secret, "groups", [f"b.{name}" for name in ("u", *keys)])
         return (
-            f"o AS MATERIALIZED (SELECT u, {beyond} AS beyond {over}), "
-            f"r AS (SELECT {listed} FROM b ANTI JOIN o ON b.u = o.u AND {own} >= o.beyond)"
+            f"{once}{_beyond(pairs, keyed_hash(secret, 'groups', ['u', *keys]), work.max_groups)}, "
+            f"r AS (SELECT {listed} FROM b ANTI JOIN t ON b.u = t.u AND {own} >= t.beyond)"
         )
     order = ", ".join([keyed_hash(secret, "groups", ["u", *keys]), *keys])
     place = f"{'dense_rank' if repeated else 'row_number'}() OVER (PARTITION BY u ORDER BY {order})"
     return (
-        f"o AS MATERIALIZED (SELECT u {over}), "
+        f"{once}o AS MATERIALIZED (SELECT u FROM {pairs} GROUP BY u HAVING count(*) > {work.max_groups}), "
         f"r AS (SELECT {listed} FROM b ANTI JOIN o USING (u) UNION ALL "
         f"SELECT {listed} FROM (SELECT *, {place} AS place FROM b SEMI JOIN o USING (u)) WHERE place <= {work.max_groups})"
+    )
+
+
+def _beyond(pairs: str, hashed: str, most: int) -> str:
+    """CTEs o and t: t has, for each unit over the bound, a number no hash of the groups it keeps reaches.
+
+    Places and bits are BIGINT and at most 2^61, so that no arithmetic on them can fail, whatever m is.
+    """
+    place = f"least({hashed} >> {_SHIFT}, {_LAST})"
+    bits = f"bit_or(CAST(1 AS BIGINT) << CAST({place} AS BIGINT)) AS m"
+    apart = "SELECT u, m FROM o WHERE bit_count(m) = c"
+    for _ in range(most):
+        apart = f"SELECT u, m & (m - 1) AS m FROM ({apart})"  # without its lowest bit
+    lowest = f"least(bit_count((m & -m) - 1), {_LAST})"
+    crowded = f"{pairs} SEMI JOIN (SELECT u FROM o WHERE bit_count(m) < c) USING (u)"
+    return (
+        f"o AS MATERIALIZED (SELECT u, {bits}, count(*) AS c FROM {pairs} GROUP BY u HAVING count(*) > {most}), "
+        f"t AS MATERIALIZED (SELECT u, CAST({lowest} AS UBIGINT) << {_SHIFT} AS beyond FROM ({apart}) UNION ALL "
+        f"SELECT u, min({hashed}, {most + 1})[{most + 1}] FROM {crowded} GROUP BY u)"
     )

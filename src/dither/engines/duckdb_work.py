@@ -14,7 +14,7 @@ from dither.engines import duckdb_cells as cells
 from dither.engines.duckdb_basics import settled
 from dither.engines.duckdb_frame import Printed
 from dither.engines.duckdb_relations import Schema, relation
-from dither.engines.duckdb_rows import Rows, bounded_groups, grouped, keyed_hash
+from dither.engines.duckdb_rows import Rows, bounded_groups, grouped, keyed_hash, needs_choice
 from dither.engines.duckdb_text import made
 from dither.query.work import SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 
@@ -98,9 +98,12 @@ def _sums(work: Work, source: Printed, secret: bytes, places: list[int], wide: b
         return Statement(first, _read_rows(len(work.keys), plan, aggregates, rows_counted))
     shares = _Aggregates("s")
     numbers = {place: [shares.name(cells.bounded(c, m, most)) for c, m in pairs] for place, pairs, most in plan}
-    names = [f"a{i}" for i in range(len(aggregates.listed()))]
-    last = grouped(rows.keys, ["count(*) AS units", *shares.listed()], "r")
-    text = f"WITH b AS MATERIALIZED ({first}), {bounded_groups(work, secret, rows.keys, names, repeated=False)} {last}"
+    names = [f"s{i}" for i in range(len(shares.listed()))]
+    bounded = f"SELECT {', '.join([*rows.heads, *shares.listed()])} FROM ({first})"
+    sums = [f"COALESCE(sum({name}), 0)" for name in names]
+    last = grouped(rows.keys, ["count(*) AS units", *sums], "r")
+    stored = "MATERIALIZED" if needs_choice(work) else "NOT MATERIALIZED"  # without a choice it is read only once
+    text = f"WITH b AS {stored} ({bounded}), {bounded_groups(work, secret, rows.keys, names, repeated=False)} {last}"
     places_of = {place: [int(name[1:]) for name in found] for place, found in numbers.items()}
     return Statement(text, _read_units(len(work.keys), places_of))
 
