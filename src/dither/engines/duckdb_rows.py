@@ -8,7 +8,7 @@ data.
 
 Keeping the smallest hashes of every unit takes much time and memory, so a unit first has one bit for each of 62 places, set
 where the first bits of a hash say so. If it has as many bits as groups, all are apart, and the (L+1)-th bit is as good as the
-(L+1)-th hash: the same groups stay. Only where two groups of a unit over the bound fell into one place its hashes are looked at.
+(L+1)-th hash: the same groups stay. Only where two groups of such a unit fell into one place its hashes are looked at.
 """
 
 from __future__ import annotations
