@@ -56,7 +56,7 @@ def _quote(
     where = _quoting(place(there(catalog), ledger))
     with opened(catalog, where, key, analyst) as survey:
         found = survey.quote(asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows)
-    tell(str(found))
+    tell(str(found), hang=15)
     if found.refusal:
         raise typer.Exit(3)
 

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dither.cli.screen import bar, harmless
+from dither.cli.screen import bar, by_words, harmless
 from dither.errors import ArgumentError
 from dither.ledger.admission import share
 from dither.ledger.asked import analyst_name
@@ -26,6 +27,7 @@ from dither.query.catalog import Budget
 COLUMNS = ("rule", "part", "total", "spent", "left", "analyst")
 _NAMES = {"ε": "epsilon", "δ": "delta", "ρ": "rho", "δ of keys": "delta_of_keys"}
 _NAME = 20  # letters of an analyst's name beside a bar
+_BAR, _WORDS = 8, 28  # the least room for a bar, and for the words beside it
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,24 @@ def show(console: Console, caps: Caps, sums: Sums, quota: Quota | None = None) -
         (label, line.fullest, "; ".join(p.words() for p in line.parts if p.spent or p is line.parts[0]))
         for label, line in found
     ]
-    taken = max(len(label) for label, _, _ in rows) + max(len(words) for _, _, words in rows)
-    width = max(8, min(30, console.width - taken - 4))
+    labels, told = max(cell_len(label) for label, _, _ in rows), max(cell_len(words) for _, _, words in rows)
+    if console.width - labels - _BAR - 4 < min(told, _WORDS):
+        _below(console, rows)
+        return
+    width = max(_BAR, min(30, console.width - labels - told - 4))
     grid = Table.grid(padding=(0, 2))
     for label, part, words in rows:
-        grid.add_row(Text(label, style="bold"), bar(part.spent, part.total, width), Text(words))
+        beside = by_words(words, console.width - labels - width - 4)
+        grid.add_row(Text(label, style="bold", no_wrap=True), bar(part.spent, part.total, width), Text(beside))
     console.print(grid)
+
+
+def _below(console: Console, rows: list[tuple[str, Part, str]]) -> None:
+    """In a window without room beside the bars."""
+    for label, part, words in rows:
+        console.print(Text(by_words(label, console.width), style="bold"), soft_wrap=True)
+        console.print(Text("  ") + bar(part.spent, part.total, min(30, max(1, console.width - 2))), soft_wrap=True)
+        console.print(Text(by_words(f"  {words}", console.width, "  ")), soft_wrap=True)
 
 
 def _labelled(alone: str, before: str, found: tuple[Line, ...]) -> list[tuple[str, Line]]:

@@ -5,19 +5,24 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
+from textwrap import wrap
 from types import TracebackType
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from dither.errors import DitherError
+
+_LONG = 30  # a column of questions that is narrower cannot be read
 
 
 class OutputError(DitherError):
@@ -69,35 +74,99 @@ def notes() -> Console:
 
 
 def complain(text: str) -> None:
-    """An error, on stderr. Lines are kept as they are, so that the caret below a question stays below it."""
+    """An error, on stderr. A question and the caret below it are kept as they are, so that one stays below the other."""
     with suppress(OSError):  # there is nowhere left to complain to
-        notes().print(Text(harmless_lines(text), style="red"), soft_wrap=True)
+        console = notes()
+        lines = harmless_lines(text).split("\n")
+        kept = [line if line.startswith("    ") else by_words(line, _room(console), "  ") for line in lines]
+        console.print(Text("\n".join(kept), style="red"), soft_wrap=True)
 
 
 def say(text: str, style: str = "") -> None:
     """A remark, on stderr."""
     with suppress(OSError):
-        notes().print(Text(text, style=style))
+        console = notes()
+        console.print(Text(by_words(text, _room(console)), style=style), soft_wrap=True)
 
 
-def tell(text: str) -> None:
-    """Lines of text on stdout; on a terminal without what it would obey."""
-    sys.stdout.write((harmless_lines(text) if sys.stdout.isatty() else text) + "\n")
+def tell(text: str, hang: int = 0) -> None:
+    """Lines of text on stdout; on a terminal without what it would obey, and broken between words, further in by `hang`."""
+    if sys.stdout.isatty():
+        width = _room(out())
+        text = "\n".join(by_words(line, width, " " * hang) for line in harmless_lines(text).split("\n"))
+    sys.stdout.write(text + "\n")
+
+
+def _room(console: Console) -> int | None:
+    """How wide a line may be: a pipe or a file takes any."""
+    return console.width if console.is_terminal else None
+
+
+def by_words(text: str, width: int | None, hang: str = "") -> str:
+    """One line broken between words, and never inside `ε = 0.1`, `± 3` or `95 %`: half a number is another number.
+
+    >>> print(by_words("charged ε = 0.1; ± at 95 % confidence", 15, "  "))
+    charged
+      ε = 0.1; ± at
+      95 %
+      confidence
+    """
+    if width is None or cell_len(text) <= width:
+        return text
+    bound = re.sub(r" [=±] (?=[-\d?])|(?<=\d) (?=%)", lambda found: found[0].replace(" ", "\u00a0"), text)
+    hang = hang if len(hang) <= width // 4 else "  "
+    lines = wrap(bound, width, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("\u00a0", " ")
 
 
 def show_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool], long: str = "") -> None:
-    """A table on stdout: drawn for a terminal, plain and never cut when piped. Only the `long` column, if one is, is folded."""
+    """A table on stdout: drawn for a terminal, plain and never cut when piped. Only the `long` column, if one is, is folded.
+
+    Where a window is too narrow for it, the rows stand one below the other: half a number is another number.
+    """
     if not sys.stdout.isatty():
         sys.stdout.write(plain_table(columns, cells, right))
         return
     columns, cells = [harmless(name) for name in columns], [[harmless(text) for text in row] for row in cells]
+    console, wide = out(), [max(map(cell_len, (name, *texts))) for name, *texts in zip(columns, *cells, strict=True)]
+    needed = sum(min(width, _LONG) if name == long else width for name, width in zip(columns, wide, strict=True))
+    if needed + 2 * len(columns) <= console.width:  # two cells between columns, and one at either end
+        console.print(_drawn(columns, cells, right, long))
+    elif long:
+        console.print(Text(_stacked(columns, cells, long, console.width)), soft_wrap=True)
+    else:
+        console.print(Text(_records(columns, cells)), soft_wrap=True)
+
+
+def _drawn(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool], long: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for name, end in zip(columns, right, strict=True):
-        stiff = bool(long) and name != long
-        table.add_column(Text(name), justify="right" if end else "left", overflow="fold", no_wrap=stiff)
+        table.add_column(Text(name), justify="right" if end else "left", overflow="fold", no_wrap=name != long)
     for row in cells:
         table.add_row(*(Text(text) for text in row))
-    out().print(table)
+    return table
+
+
+def _stacked(columns: Sequence[str], cells: Sequence[Sequence[str]], long: str, width: int) -> str:
+    """For each row its short cells, broken only between them, and below them the long one."""
+    place, lines = list(columns).index(long), []
+    for row in cells:
+        lines.append("")
+        for text in (text for i, text in enumerate(row) if text and i != place):
+            if lines[-1] and cell_len(lines[-1]) + 2 + cell_len(text) > width:
+                lines.append("    " + text)
+            else:
+                lines[-1] += ("  " if lines[-1] else "") + text
+        if row[place]:
+            lines.append(by_words("    " + row[place], width, "    "))
+    return "\n".join(lines)
+
+
+def _records(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    """Each row as lines of its own, a name and a value on each."""
+    wide = max(map(cell_len, columns))
+    names = [name + " " * (wide - cell_len(name)) for name in columns]
+    return "\n\n".join("\n".join(f"{name}  {text}" for name, text in zip(names, row, strict=True)) for row in cells)
 
 
 def harmless(text: str) -> str:

@@ -1,0 +1,32 @@
+"""A command line on a terminal of a given width, as its user sees it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_STYLES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def seen(folder: Path, width: int, *words: str) -> list[str]:
+    """The lines on the screen, without colours and what stands behind them."""
+    leader, follower = pty.openpty()
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
+    clean |= {"PYTHONPATH": str(ROOT / "src"), "TERM": "xterm", "COLUMNS": str(width), "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-m", "dither.cli", *words]
+    child = subprocess.Popen(command, cwd=folder, env=clean, stdout=follower, stderr=follower)
+    os.close(follower)
+    shown = b""
+    try:
+        while part := os.read(leader, 65536):
+            shown += part
+    except OSError:
+        pass  # how Linux says that the other end is closed
+    child.wait(timeout=60)
+    os.close(leader)
+    return [line.rstrip() for line in _STYLES.sub("", shown.decode("utf-8")).splitlines()]

@@ -1,0 +1,103 @@
+"""Narrow windows: nothing is cut, and nothing is broken inside a number, a price or a name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dither.cli.screen import by_words
+from journey.hospital import COUNT, built, run
+from journey.terminal import seen
+
+WIDE = (
+    "SELECT ward, COUNT(*) AS patients, AVG(weight) AS kilograms, SUM(weight) AS together FROM patients "
+    "WHERE weight > 12.345678 GROUP BY ward"
+)
+ANALYST = "annabel-the-analyst"
+
+
+@pytest.fixture(scope="module")
+def hospital(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("narrow")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        built(folder, "epsilon = 1.0\ndelta = 1e-6\nper_analyst = 0.5")
+        for question, price in ((COUNT, "0.123456"), (WIDE, "0.2"), (WIDE, "0.2")):
+            assert run("ask", question, "-e", price, "--analyst", ANALYST).exit_code == 0
+    return folder
+
+
+def words(lines: list[str]) -> list[str]:
+    return " ".join(lines).split()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+def test_a_history_is_whole_in_any_window(hospital: Path, width: int) -> None:
+    *lines, head = (line for line in seen(hospital, width, "history") if line)
+    assert all(len(line) <= width for line in lines)
+    assert head.startswith("head ")
+    facts = ("answered", ANALYST, "ε = 0.123456", "ε = 0.2", "nothing", "shown again", "sum")
+    for fact in facts:
+        assert any(fact in line for line in lines), fact
+    shown = words(lines)
+    assert all(shown.count(word) >= WIDE.split().count(word) for word in WIDE.split())  # each in one piece
+    assert "12.345678" in shown
+
+
+def test_a_window_with_room_has_a_table(hospital: Path) -> None:
+    wide, narrow = ("\n".join(seen(hospital, width, "history")) for width in (200, 60))
+    assert "time (UTC)" in wide
+    assert "time (UTC)" not in narrow
+
+
+@pytest.mark.parametrize("width", [30, 45, 60, 100])
+def test_an_answer_is_never_cut(hospital: Path, width: int) -> None:
+    plain = seen(hospital, 300, "ask", WIDE, "-e", "0.2", "--analyst", ANALYST)
+    cells = [cell.strip() for line in plain for cell in line.split("  ") if "±" in cell and "at 95" not in cell]
+    assert len(cells) == 12
+    narrow = seen(hospital, width, "ask", WIDE, "-e", "0.2", "--analyst", ANALYST)
+    assert all(any(line.endswith(cell) or f"{cell}  " in line for line in narrow) for cell in cells)
+    assert all(len(line) <= width for line in narrow)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_budget_is_whole_in_any_window(hospital: Path, width: int) -> None:
+    narrow, wide = (seen(hospital, w, "budget", "--analyst", ANALYST) for w in (width, 200))
+    assert all(len(line) <= width for line in narrow)
+    numbers = [word for word in words(wide) if word[0].isdigit()]
+    assert numbers == [word for word in words(narrow) if word[0].isdigit()]
+    assert not any(line.endswith((" =", "ε", "ρ")) and "by" not in line for line in narrow)
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_quotes_and_refusals_are_broken_between_words(hospital: Path, width: int) -> None:
+    for asked in (("quote", WIDE, "-e", "0.2"), ("ask", COUNT, "-e", "7"), ("budget", "--ledger", "nowhere.ledger")):
+        wide, narrow = (seen(hospital, w, *asked, *(("-a", ANALYST) if asked[0] != "budget" else ())) for w in (500, width))
+        assert words(wide) == words(narrow)
+        assert all(len(line) <= width or " " not in line.strip() for line in narrow)
+
+
+def test_that_half_a_number_would_be_found() -> None:
+    text = "it costs ε = 0.123456, δ = 5e-07; 19987 ± 40 at 95 % confidence"
+    for width in range(20, 70):
+        lines = by_words(text, width).splitlines()
+        assert " ".join(lines) == text
+        assert all(len(line) <= width for line in lines)
+        for whole in ("ε = 0.123456", "δ = 5e-07", "19987 ± 40", "95 %"):
+            assert any(whole in line for line in lines)
+    assert by_words(text, None) == text
+
+
+def test_a_caret_stays_below_what_it_points_at(hospital: Path) -> None:
+    question = "SELECT SUM(income) AS a_name_that_makes_the_line_long FROM patients"
+    lines = seen(hospital, 50, "ask", question, "-e", "0.1")
+    shown = next(i for i, line in enumerate(lines) if question in line)
+    assert lines[shown + 1].index("^") == lines[shown].index("income")
+
+
+def test_remarks_in_a_file_are_one_line(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(hospital)
+    monkeypatch.setenv("COLUMNS", "40")
+    told = run("ask", WIDE, "-e", "0.2", "--analyst", ANALYST).stderr.splitlines()
+    assert any(line.startswith("this is the answer") and "not included in ±" in line for line in told)
