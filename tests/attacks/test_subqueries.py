@@ -32,6 +32,18 @@ QUESTIONS = [
     "SELECT COUNT(*) AS n FROM people p WHERE x NOT IN (SELECT z FROM lists)",
     f"SELECT COUNT(*) AS n FROM people p WHERE NOT EXISTS (SELECT 1 {OWN} AND v.y = p.x)",
     "SELECT COUNT(*) AS n, SUM(y) AS s FROM visits v WHERE y > (SELECT AVG(w.y) FROM visits w WHERE w.u = v.u)",
+    # IN and EXISTS inside other conditions, as a key, in ON; several columns equated
+    f"SELECT COUNT(*) AS n, SUM(x) AS s FROM people p WHERE p.x = 1 OR p.x IN (SELECT v.y {OWN})",
+    f"SELECT COUNT(*) AS n FROM people p WHERE NOT (p.x > 0 AND p.x NOT IN (SELECT v.y {OWN}))",
+    f"SELECT COUNT(*) AS n FROM people p WHERE ((p.x + 99) IN (SELECT v.y {OWN})) IS NULL",
+    f"SELECT COUNT(*) AS n, AVG(x) AS x FROM people p WHERE p.x < 3 OR NOT EXISTS (SELECT 1 {OWN} AND v.y > 3)",
+    f"SELECT SUM(CASE WHEN EXISTS (SELECT 1 {OWN} AND v.y = p.x) THEN p.x ELSE 10 END) AS s FROM people p",
+    "SELECT COUNT(*) AS n FROM people p WHERE x > 5 OR u IN (SELECT u FROM visits WHERE y > 3)",
+    "SELECT COUNT(*) AS n FROM people p WHERE x > 5 OR x NOT IN (SELECT z FROM lists)",
+    f"SELECT p.x IN (SELECT v.y {OWN}) AS k, COUNT(*) AS n FROM people p GROUP BY k",
+    f"SELECT COUNT(*) AS n, SUM(x) AS s FROM people p WHERE (SELECT COUNT(*) {OWN} AND v.y = p.x) < 1",
+    "SELECT SUM((SELECT COUNT(*) FROM visits w WHERE w.u = v.u AND w.y = v.y)) AS s FROM visits v",
+    "SELECT COUNT(*) AS n FROM people p JOIN visits v ON v.u = p.u AND (v.y = p.x OR v.y IN (SELECT z FROM lists))",
 ]
 MIXED = [question for question in QUESTIONS if OWN in question and "GROUP BY" not in question]
 Rows = list[tuple[int, int | None]]
@@ -116,3 +128,5 @@ def test_that_the_golden_questions_have_such_subqueries() -> None:
     """test_neighbours.py asks each of them about its neighbours."""
     assert sum("(SELECT COUNT(*) FROM visits" in question for question in GOLDEN) > 4
     assert sum("NOT IN (SELECT" in question for question in GOLDEN) > 6
+    assert sum(" OR EXISTS (SELECT" in question or " OR NOT EXISTS (SELECT" in question for question in GOLDEN) > 1
+    assert sum("CASE WHEN" in question and "IN (SELECT" in question for question in GOLDEN) > 0
