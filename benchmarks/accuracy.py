@@ -82,7 +82,7 @@ def show(ours: Line, peers: list[Line]) -> None:
         for label, (found, spread, theory), (own, _, _) in (("COUNT", line.count, ours.count), ("AVG", line.mean, ours.mean)):
             print(f" {label} {found:#.3g} ± {spread:.2g}, theory {theory:#.3g}", end="")
             print(f", ratio {found / theory:.3f};" if line is ours else f", dither/this {own / found:.3f};", end="")
-        print(f" {line.times} releases")
+        print(f" {line.times} releases", flush=True)
 
 
 def main() -> int:

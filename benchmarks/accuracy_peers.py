@@ -4,8 +4,8 @@ A row may be added or removed, the fifty keys are public, x is between 0 and `hi
 are wanted. COUNT(*) and AVG's denominator differ by the NULLs, so three numbers are released unless noted:
 
   OpenDP           its Context over Polars: dp.len, dp.count and dp.sum in one group_by, split evenly as OpenDP does by
-                   itself (its summary shows scales 3, 3 and 3 * high). dp.mean splits alike, but divides by all rows, with
-                   NULL or without, so sum and count are taken. Needs the Polars version that opendp[polars] asks for.
+                   itself (its summary shows scales 3, 3 and 3 * high). dp.len with dp.mean is split alike, but dp.mean takes
+                   NULL for the middle of the bounds, which is not the mean asked for. Needs the Polars of opendp[polars].
   OpenDP, by hand  its Laplace measurements on the groups' exact numbers: half the price for the count, half for the sum of
                    x - high/2, which moves half as far. It is spared the NULLs: they count as high/2, its denominator is the
                    count of all rows, and it is held against that mean.
@@ -22,6 +22,7 @@ Tumult for Python 3.11 wants numpy below 2 where dither wants 2.1: in one enviro
 from __future__ import annotations
 
 import math
+import os
 import sys
 import tempfile
 import time
@@ -119,7 +120,7 @@ def measure(
     return Line(name, "", times, count, (float(found[1]), float(spread[1]), float(np.mean(theory[1]))))
 
 
-def opendp(task: Task, times: int = 40) -> Line:
+def opendp(task: Task, times: int = 25) -> Line:
     """Three numbers by its Context over Polars."""
     name = "OpenDP"
     if find_spec("opendp") is None:
@@ -183,7 +184,7 @@ def _by_hand_releases(task: Task, centred: np.ndarray) -> Releases:
         yield n - task.n, task.high // 2 + np.array(total(centred.tolist())) / np.maximum(n, 1)
 
 
-def tumult(task: Task, step: int = 20, times: int = 30) -> Line:
+def tumult(task: Task, step: int = 20, times: int = 25) -> Line:
     """A count and an average in one session of epsilon 1, on every `step`-th row."""
     name = "Tumult"
     if find_spec("tmlt") is None or find_spec("tmlt.analytics") is None:
@@ -200,8 +201,8 @@ def _tumult_releases(task: Task, folder: str) -> Releases:
     from pyspark.sql import SparkSession
     from tmlt.analytics import AddOneRow, KeySet, PureDPBudget, QueryBuilder, Session
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # its workers must find tmlt, too
     settings = {
-        "spark.pyspark.python": sys.executable,
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
