@@ -1,7 +1,8 @@
 """A first catalog for given sources, made from their schemas alone: no value is looked at.
 
 The draft is valid as it stands and errs on the side of privacy (one row and one group per person, no bounds); its
-comments tell the curator what to fill in, and from where: from what anyone may know, never from the data.
+comments tell the curator what to fill in, and from where: from what anyone may know, never from the data. Where names of
+columns suggest which table points to which, a comment proposes it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from os import PathLike
 from dither.errors import CatalogError
 from dither.query.catalog_text import key, quoted
 from dither.query.check import UNSUPPORTED, ReadSchema, Schema, is_csv
+from dither.query.draft_references import references
 from dither.query.faults import listed, nearest
 
 _HEAD = """\
@@ -53,8 +55,10 @@ def draft(sources: Sequence[str], unit: str, read_schema: ReadSchema) -> str:
         fix = f"{nearest(unit, columns)}The columns are: {listed(columns)}; or write row if every row is its own person."
         raise CatalogError([(None, f"No table has a column {unit}.", fix)])
     names = _names(sources)
+    found = references(dict(zip(names, schemas, strict=True)), unit) if unit != "row" else {}
     return _HEAD + "".join(
-        _table(name, source, schema, unit) for name, source, schema in zip(names, sources, schemas, strict=True)
+        _table(name, source, schema, unit, found.get(name, []))
+        for name, source, schema in zip(names, sources, schemas, strict=True)
     )
 
 
@@ -85,26 +89,49 @@ def _schemas(sources: list[str], read_schema: ReadSchema) -> list[Schema]:
     return schemas
 
 
-def _table(name: str, source: str, schema: Schema, unit: str) -> str:
+def _table(name: str, source: str, schema: Schema, unit: str, parents: Sequence[tuple[str, str]]) -> str:
     lines = ["", f"[tables.{name}]", f"source = {quoted(str(source))}"]
     if unit == "row":
         lines.append('unit = "row"             # every row is its own person: CHECK that nobody has two')
     elif unit in schema:
-        lines += [
-            f"unit = {quoted(unit)}".ljust(24) + " # who is protected. If it points to a row of another table, write:",
-            f'#                        {{ column = {quoted(unit)}, references = "TABLE.COLUMN" }}',
-            "max_rows = 1             # CHECK: the most rows one person counts for in one group; more rows are averaged down",
-            "max_groups = 1           # CHECK: the most groups one person counts in; a choice is made beyond",
-        ]
+        lines += _owned(unit, parents)
     else:
-        lines += [
-            f"# It has no column {key(unit)}. SAY who is protected, one of:",
-            '# unit = { column = "COLUMN", references = "TABLE.COLUMN" }   # and max_rows, max_groups',
-            "# public = true           # nobody's data: its rows may be shown to anyone",
-        ]
+        lines += _unowned(unit, parents)
     lines += [f"[tables.{name}.columns]", *([_CSV_HEAD] if is_csv(source) else [])]
     lines += [_column(column, kind) for column, kind in schema.items() if column != unit]
     return "\n".join(lines) + "\n"
+
+
+def _owned(unit: str, parents: Sequence[tuple[str, str]]) -> list[str]:
+    """A table that says whose row is whose. `parents` is what its column may point to, by the names of columns."""
+    said = f"unit = {quoted(unit)}".ljust(24)
+    if parents:
+        hint = [f"{said} # who is protected. If it points to a row of {parents[0][1]}, write this line instead:"]
+        hint += [f"# unit = {_pointing(*parent)}" for parent in parents]
+    else:
+        hint = [f"{said} # who is protected. If it points to a row of another table, write:"]
+        hint += [f'#                        {{ column = {quoted(unit)}, references = "TABLE.COLUMN" }}']
+    return [
+        *hint,
+        "max_rows = 1             # CHECK: the most rows one person counts for in one group; more rows are averaged down",
+        "max_groups = 1           # CHECK: the most groups one person counts in; a choice is made beyond",
+    ]
+
+
+def _unowned(unit: str, parents: Sequence[tuple[str, str]]) -> list[str]:
+    """A table that does not say whose row is whose, and is closed until the curator does."""
+    hint = [f"# It has no column {key(unit)}. SAY who is protected, one of:"]
+    if parents:
+        hint += [f"# unit = {_pointing(*parent)}   # if it points to a row of {parent[1]}" for parent in parents]
+        hint += ["# max_rows = 1             # with it: the most rows one person counts for in one group"]
+        hint += ["# max_groups = 1           # and the most groups"]
+    else:
+        hint += ['# unit = { column = "COLUMN", references = "TABLE.COLUMN" }   # and max_rows, max_groups']
+    return [*hint, "# public = true           # nobody's data: its rows may be shown to anyone"]
+
+
+def _pointing(column: str, table: str) -> str:
+    return f"{{ column = {quoted(column)}, references = {quoted(f'{table}.{column}')} }}"
 
 
 def _column(column: str, kind: str) -> str:
