@@ -198,11 +198,11 @@ class Answer:
 
     def to_polars(self, *, margins: bool = False) -> Any:
         """A Polars frame; `margins` as in `to_dict`."""
-        return _library("polars").DataFrame(self.to_dict(margins=margins), strict=False)
+        return _library("polars").DataFrame(_in_64_bits(self.to_dict(margins=margins)), strict=False)
 
     def to_arrow(self, *, margins: bool = False) -> Any:
         """An Arrow table; `margins` as in `to_dict`."""
-        return import_module("pyarrow").table(self.to_dict(margins=margins))
+        return import_module("pyarrow").table(_in_64_bits(self.to_dict(margins=margins)))
 
 
 def _library(name: str) -> Any:
@@ -215,6 +215,18 @@ def _library(name: str) -> Any:
             fix=f"{extra(name)} Or take to_arrow() or to_dict().",
             charged="nothing more: the answer is kept",
         ) from None
+
+
+def _in_64_bits(columns: dict[str, list[Value]]) -> dict[str, list[Any]]:
+    """Columns for libraries whose whole numbers end at 64 bits: a column that has a larger one is of floats."""
+
+    def large(values: list[Value]) -> bool:
+        return any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in values)
+
+    return {
+        name: [float(value) if isinstance(value, int) else value for value in values] if large(values) else values
+        for name, values in columns.items()
+    }
 
 
 def _json(value: Value) -> Any:

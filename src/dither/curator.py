@@ -149,9 +149,10 @@ class Curator:
         if isinstance(paid, Kept):
             (noisy,) = from_text(paid.payload)
             return Answer(planned, noisy, table(planned, noisy), sure, paid.receipt, True, left)
-        groups = self._run(planned.work, paid)  # engines: exact integers, where the data lives
-        noisy = release(planned, groups)  # mechanisms: noise, once
-        receipt = paying.commit(self.ledger, paid, [noisy])  # ledger: kept before it is shown
+        with paying.telling(paid):
+            groups = self._run(planned.work, paid)  # engines: exact integers, where the data lives
+            noisy = release(planned, groups)  # mechanisms: noise, once
+            receipt = paying.commit(self.ledger, paid, [noisy])  # ledger: kept before it is shown
         return Answer(planned, noisy, table(planned, noisy), sure, receipt, False, left)  # post-processing: free
 
     def quote(
@@ -197,8 +198,9 @@ class Curator:
         if isinstance(paid, Kept):
             again = f"nothing, given again from entry {paid.receipt.body['entry']['number']}"
             return proposals.read(name, field, made, from_text(paid.payload), is_whole, again)
-        released = [release(one, self._run(one.work, paid)) for one in made]
-        paying.commit(self.ledger, paid, released)
+        with paying.telling(paid):
+            released = [release(one, self._run(one.work, paid)) for one in made]
+            paying.commit(self.ledger, paid, released)
         return proposals.read(name, field, made, released, is_whole, paying.words(paid.request.charge))
 
     def table(self, name: str, alias: str | None = None) -> Asking:
@@ -227,8 +229,9 @@ class Curator:
     def _left(self, asked: Request, paid: Reservation | Kept) -> str:
         """What is left when the question was paid. A replay counts in the quota of whoever sees the answer first."""
         quota = self.catalog.budget.per_analyst is not None and isinstance(paid, Kept) and paid.charged
+        counts = f"; its price, {paying.words(asked.charge)}, counts in the quota of {asked.analyst}" if quota else ""
         with suppress(LedgerError):  # the price is paid: an answer is not lost to a line about what is left
-            return self.budget.remaining + (f"; its price counts in the quota of {asked.analyst}" if quota else "")
+            return self.budget.remaining + counts
         return ""
 
     # --- the steps ----------------------------------------------------------------------------------------------

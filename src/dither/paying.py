@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 
 from dither.errors import ArgumentError, BudgetError, DitherError, LedgerError
@@ -140,6 +141,15 @@ def commit(ledger: Ledger, held: Reservation, released: Sequence[Noisy]) -> Rece
         return ledger.commit(held, to_text(released))
     except LedgerError as error:
         raise LedgerError(error.what, where=error.where, fix=error.fix, charged=words(held.request.charge)) from None
+
+
+@contextmanager
+def telling(held: Reservation) -> Iterator[None]:
+    """Whoever stops a question that is paid for (Ctrl-C) is told what it cost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(words(held.request.charge)) from None
 
 
 def words(charged: Charge) -> str:

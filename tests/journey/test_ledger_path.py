@@ -120,7 +120,7 @@ def test_a_new_analyst_pays_a_share_of_the_quota_once(folder: Path) -> None:
     assert survey.ask(COUNT, epsilon="0.2").replayed
     seen = survey.ask(COUNT, epsilon="0.2", analyst="ben")
     assert seen.replayed
-    assert "its price counts in the quota of ben" in str(seen)
+    assert "its price, ε = 0.2, counts in the quota of ben" in str(seen)
     assert "quota" not in str(survey.ask(COUNT, epsilon="0.2", analyst="ben"))
     assert survey.budget.spent.epsilon == Fraction(1, 5)
     for analyst in ("ana", "ben"):

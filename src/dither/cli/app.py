@@ -66,8 +66,13 @@ class Commands(TyperGroup):
             sys.stdout.flush()  # a broken pipe is met here, not by the interpreter on its way out
         except DitherError as error:
             raise _refused(error) from None
-        except KeyboardInterrupt:
-            complain("Interrupted. If a price had been reserved, it stays charged: see `dither budget`.")
+        except KeyboardInterrupt as stopped:
+            charged = (
+                f"{stopped}, and it stays charged"
+                if str(stopped)
+                else "nothing; if it was being written, `dither history` shows it"
+            )
+            complain(f"Interrupted.\n  Charged: {charged}.")
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             let_go_of_stdout()

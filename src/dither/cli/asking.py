@@ -96,8 +96,6 @@ def _ask(
     analyst: Analyst = None,
 ) -> None:
     """Answer a question. Its price is charged before any row is read; the same question again is free."""
-    from dither.cli import budgets
-
     form = formats.chosen(form, out)
     formats.writable(out, receipt)
     formats.drawable(plot)
@@ -107,21 +105,30 @@ def _ask(
         answer = survey.ask(
             asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
         )
-        standing = _standing(survey, analyst)
+        left = standing(survey, analyst)
+    charged = "nothing, it was given again" if answer.replayed else answer.price
     if receipt is not None:
-        with formats.kept(receipt):
+        with formats.kept(receipt, charged):
             receipt.write_text(answer.receipt.to_json() + "\n", encoding="utf-8")
-    with formats.kept(out):
+    with formats.kept(out, charged):
         formats.write_answer(answer, form, out)
-    if plot is not None:
-        answer.plot(plot)
     say(answer.footer())
-    if standing is not None:
-        with suppress(OSError):  # the answer is out; what is said of it may get lost
-            budgets.show(notes(), *standing)
+    show_standing(left)
+    if plot is not None:  # the last, because it may fail: what was charged is said by then
+        with formats.kept(plot, charged):
+            answer.plot(plot)
 
 
-def _standing(survey: Curator, analyst: str | None) -> tuple[Caps, Sums, Quota | None] | None:
+def show_standing(left: tuple[Caps, Sums, Quota | None] | None) -> None:
+    """The bars below what was paid for. It is out by then; what is said of it may get lost."""
+    from dither.cli import budgets
+
+    if left is not None:
+        with suppress(OSError):
+            budgets.show(notes(), *left)
+
+
+def standing(survey: Curator, analyst: str | None) -> tuple[Caps, Sums, Quota | None] | None:
     """For the bar below the answer. If the ledger cannot say it now, the answer, which is paid for, is shown without."""
     from dither.cli import budgets
     from dither.curator import ANYONE

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dither.cli.app import CATALOG, Analyst, Catalog, Delta, Key, Ledger, app, existing, opened, place, signing, there
+from dither.cli.asking import show_standing, standing
 from dither.cli.formats import kept
 from dither.cli.screen import Watch, say, tell
 from dither.errors import ArgumentError, CatalogError, DitherError
@@ -93,5 +94,8 @@ def _suggest(
     where = existing(there(catalog), ledger)
     with Watch() as progress, opened(catalog, where, key, analyst, progress) as survey:
         proposal = survey.suggest(column, epsilon, delta, by=by)
-    with kept(None):
+        left = standing(survey, analyst)
+    with kept(None, proposal.price):
         tell(str(proposal))
+    say(f"charged {proposal.price}")
+    show_standing(left)

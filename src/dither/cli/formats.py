@@ -106,20 +106,25 @@ def _same(one: Path, other: Path) -> bool:
 
 
 @contextmanager
-def kept(file: Path | None) -> Iterator[None]:
-    """A failure to write does not lose an answer: it is in the ledger, and asking again shows it."""
+def kept(file: Path | None, charged: str) -> Iterator[None]:
+    """A failure to write does not lose an answer: it is in the ledger, and asking again shows it. `charged` is what it cost."""
+    again = "ask the same again: the kept answer is shown and costs nothing more."
     try:
         yield
         sys.stdout.flush()  # the rows come before what is said about them
     except BrokenPipeError:
-        say("Nobody reads the answer. It is kept: asking the same again shows it and costs nothing more.")
+        say(f"Nobody reads the answer. It is kept: asking the same again shows it and costs nothing more. Charged: {charged}.")
+        raise
+    except DitherError:
         raise
     except OSError:
-        raise OutputError(
-            f"{file or 'The output'} cannot be written. The answer is kept.",
-            fix="make room and ask the same again: the kept answer is shown and costs nothing more.",
-            charged="what the question cost, once",
-        ) from None
+        what = f"{file or 'The output'} cannot be written. The answer is kept."
+        raise OutputError(what, fix=f"make room and {again}", charged=charged) from None
+    except (
+        Exception
+    ):  # a library that writes a form stumbled over a number: who paid for it is told so, and not left with a trace
+        what = "The answer cannot be written in this form. It is kept."
+        raise OutputError(what, fix=f"choose another --format and {again}", charged=charged) from None
 
 
 def write_answer(answer: Answer, form: Format, out: Path | None) -> None:
