@@ -40,6 +40,12 @@ def test_every_question_is_answered_or_refused_cleanly(batch: int) -> None:
         r"\(\(SELECT",
         r"NOT IN \(SELECT [^()]*regions",
         r"NOT IN \(SELECT [^()]*visits",
+        r"OR ([a-z_.]+ )?(NOT )?(IN|EXISTS) \(SELECT [^()]*person_id = p\.person_id",
+        r"\) IS (NOT )?(NULL|TRUE|FALSE)",
+        r"CASE WHEN [^()]* IN \(SELECT",
+        r"^SELECT (NOT )?[^(),]*(IN|EXISTS) \(SELECT [^()]*\) AS k",
+        r"\) FROM visits v WHERE v\.person_id = p\.person_id AND v\.ward = p\.region\)",
+        r"ON v\.person_id = p\.person_id AND \(v\.cost > 10 OR",
     ):
         assert any(re.search(form, question) for question in planned), form
     runs = [outcome(curator, question, run=True) for question in planned[:RUN]]

@@ -20,13 +20,21 @@ TABLES = (
     "visits v JOIN people p ON v.person_id = p.person_id",
     "visits v LEFT JOIN people p USING (person_id)",
     "prescriptions d JOIN visits v ON d.visit_id = v.visit_id",
+    "people p JOIN visits v ON v.person_id = p.person_id AND (v.cost > 10 OR p.region IN (SELECT name FROM regions))",
     "people p JOIN regions r ON p.region = r.name",
     "(SELECT * FROM people WHERE age > 30) p",
     "(SELECT person_id, COUNT(*) AS n, SUM(cost) AS cost FROM visits GROUP BY person_id) t",
     "regions",
     "secrets",
 )
-OWN = ("v.person_id = p.person_id", "v.person_id = p.person_id AND v.cost > 10", "v.ward = p.region", "cost > 10", "active")
+OWN = (
+    "v.person_id = p.person_id",
+    "v.person_id = p.person_id AND v.cost > 10",
+    "v.person_id = p.person_id AND v.ward = p.region",
+    "v.ward = p.region",
+    "cost > 10",
+    "active",
+)
 BROKEN = ("DISTINCT", "LIMIT 1", "OVER ()", ";", "'", "--", "(", ")", "\x00", "é", "UNION ALL", "*")
 
 
@@ -117,15 +125,31 @@ class Maker:
         )
 
     def listed(self) -> str:
-        """IN and NOT IN with a subquery."""
+        """IN and EXISTS with a subquery."""
         left, word = self.pick("region", "age", "ward", "p.region", "person_id", "x"), self.pick("IN", "NOT IN", "NOT IN")
         own = self.pick(OWN[0], OWN[0], *OWN)
         return self.pick(
+            *[
+                f"age {word} (SELECT v.cost FROM visits v WHERE {own})",
+                f"p.region {word} (SELECT v.ward FROM visits v WHERE {own})",
+            ],
             f"{left} {word} (SELECT {self.pick('name', 'area')} FROM regions)",
             f"{left} {word} (SELECT {self.pick('v.ward', 'v.cost', 'v.person_id')} FROM visits v WHERE {own})",
             f"{left} {word} (SELECT name FROM regions r WHERE r.name = p.region)",
             f"person_id {word} (SELECT person_id FROM visits)",
             f"{self.pick('', 'NOT ')}EXISTS (SELECT 1 FROM visits v WHERE {own})",
+            f"{self.pick('', 'NOT ')}EXISTS (SELECT 1 FROM regions WHERE {self.pick('coast', 'name = p.region')})",
+        )
+
+    def inside(self) -> str:
+        """IN or EXISTS as a part of another condition."""
+        one = self.listed()
+        return self.pick(
+            f"(age > 30 OR {one})",
+            f"NOT (active AND {one})",
+            f"CASE WHEN {one} THEN active ELSE age > 30 END",
+            f"({one}) IS {self.pick('NULL', 'NOT NULL', 'TRUE', 'FALSE')}",
+            f"({one}) = ({self.listed()})",
         )
 
     def related(self) -> list[str]:
@@ -133,6 +157,7 @@ class Maker:
         return [
             "person_id IN (SELECT person_id FROM visits WHERE cost > 10)",
             self.listed(),
+            self.inside(),
             f"{self.scalar()} {self.pick('>', '<=', '=')} {self.dice.randint(0, 9)}",
             "active",
         ]
@@ -164,10 +189,10 @@ class Maker:
 
     def parts(self, mutilate: float = 0.35) -> Parts:
         """A question. `mutilate`: how likely it is that some of its words are broken."""
-        if self.dice.random() < 0.1:
+        if self.dice.random() < 0.15:
             return self.per_person()
         chosen = tuple(f"{self.aggregate()} AS a{place}" for place in range(self.dice.choice((1, 1, 2, 3))))
-        key = self.pick(*self.words, *self.keys, self.value(1)) if self.dice.random() < 0.5 else ""
+        key = self.pick(*self.words, *self.keys, self.value(1), self.listed()) if self.dice.random() < 0.5 else ""
         source = self.source()
         where = self.condition() if self.dice.random() < 0.5 else ""
         group = self.pick("1", "k", key) if key else ""
@@ -180,7 +205,7 @@ class Maker:
         """A question about people whose own visits decide."""
         value = f"{self.pick('SUM', 'AVG', 'MAX', 'COUNT')}({self.pick('', 'p.age + ')}{self.scalar()}) AS a0"
         chosen = self.pick("COUNT(*) AS a0", "AVG(age) AS a0", value)
-        kept = self.pick(self.listed(), self.listed(), f"{self.scalar()} > {self.dice.randint(0, 3)}", "TRUE")
+        kept = self.pick(self.listed(), self.inside(), self.inside(), f"{self.scalar()} > {self.dice.randint(0, 3)}", "TRUE")
         return Parts("", (chosen,), "people p", kept)
 
     def question(self) -> str:
@@ -234,7 +259,8 @@ class About(Maker):
         return Parts("", (chosen,), f"(SELECT person, {kept} FROM t GROUP BY person) s", self.pick("", "n > 1"))
 
     def related(self) -> list[str]:
-        return [self.listed(), f"{self.scalar()} {self.pick('>', '<=', '=')} {self.dice.randint(0, 9)}", "active"]
+        compared = f"{self.scalar()} {self.pick('>', '<=', '=')} {self.dice.randint(0, 9)}"
+        return [self.listed(), self.inside(), compared, "active"]
 
     def source(self) -> str:
         return self.pick(
