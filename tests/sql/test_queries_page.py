@@ -81,7 +81,8 @@ def survey(step: str | None) -> dt.Curator:
     numbers, places = np.array([1, 2]), np.array(["north", "south"])
     region, cost = dt.values("north", "south"), dt.between(0, 500, step=step)
     unit = {"column": "person_id", "references": "people.person_id"}
-    people = dt.Table({"person_id": numbers, "region": places}, unit="person_id", columns={"region": region})
+    named = {"person_id": numbers, "region": places, "age": numbers}
+    people = dt.Table(named, unit="person_id", columns={"region": region, "age": dt.between(0, 120)})
     paid = {"person_id": numbers, "region": places, "cost": numbers * 0.5}
     visits = dt.Table(paid, unit=unit, max_rows=20, max_groups=5, columns={"region": region, "cost": cost})
     regions = dt.Table({"name": places, "coast": np.array([True, False])}, public=True, key="name")
@@ -91,7 +92,7 @@ def survey(step: str | None) -> dt.Curator:
 
 def test_subqueries_on_the_page_are_answered_with_the_step_it_asks_for() -> None:
     examples = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.M | re.S)[0].splitlines()
-    assert len(examples) == 4
+    assert len(examples) == 6
     with survey("0.01") as stepped, survey(None) as plain:
         for example in examples:
             stepped.quote(example, epsilon="0.1")
