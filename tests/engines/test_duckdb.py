@@ -144,19 +144,22 @@ def test_try_is_never_used() -> None:
 
 # --- widths -----------------------------------------------------------------------------------------------------
 
+# Seven times as many are just within a type that shares are held in, or just beyond.
+EDGES = [2**31 // 7, 2**31 // 7 + 1, 2**59, 2**60]
+
 
 @pytest.mark.parametrize("by_unit", [True, False])
-@pytest.mark.parametrize("steps", [1, 2**10, 2**10 + 1, 2**20, 2**20 + 1, 2**21, 2**22, 2**23, 2**40, 2**62, 2**80])
+@pytest.mark.parametrize("steps", [1, 2**10, 2**10 + 1, 2**20, 2**20 + 1, 2**21, 2**22, 2**23, *EDGES, 2**40, 2**62, 2**80])
 def test_sums_are_exact_at_every_width(steps: int, by_unit: bool) -> None:
     """A unit far over its bound, at the upper end of the grid: products of sums and bounds need more than 64 bits."""
     q = Quantised(Column("x"), Fraction(0), Fraction(1), steps)
-    cells = (Cell(q, linear=1), Cell(q, constant=steps, linear=-1), Cell(q, constant=7, linear=-3))
+    cells = (Cell(q, linear=1), Cell(q, linear=-1), Cell(q, constant=steps, linear=-1), Cell(q, constant=7, linear=-3))
     cells += (Cell(q, square=1),) if steps < 2**41 else ()
     engine = _engine(pa.table({"u": [1] * 1000 + [2], "x": [1e300] * 1001}))
     source = Compute(Scan("t", "t"), (Named(UNIT, Column("t.u")), Named("x", Column("t.x"))))
     (group,) = engine.run(Work(source, (), None, by_unit, None, (Sums(cells, 7), Bins(q, 7))), b"")
     counted = 8 if by_unit else 1001
-    expected = [steps * counted, 0, (7 - 3 * steps) * counted, steps**2 * counted][: len(cells)]
+    expected = [steps * counted, -steps * counted, 0, (7 - 3 * steps) * counted, steps**2 * counted][: len(cells)]
     assert group.measures == (tuple(expected), {steps: 65536 * counted})
 
 
