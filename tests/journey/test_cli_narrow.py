@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,13 @@ def test_quotes_and_refusals_are_broken_between_words(hospital: Path, width: int
         wide, narrow = (seen(hospital, w, *asked, *(("-a", ANALYST) if asked[0] != "budget" else ())) for w in (500, width))
         assert words(wide) == words(narrow)
         assert all(len(line) <= width or " " not in line.strip() for line in narrow)
+
+
+def test_proposed_bounds_can_be_copied_from_any_window(hospital: Path) -> None:
+    lines = seen(hospital, 40, "suggest", "patients.income", "-e", "0.01", "-a", ANALYST)
+    end = next(i for i, line in enumerate(lines) if line.startswith("income = {"))
+    pasted = tomllib.loads("\n".join(lines[: end + 1]))
+    assert len(pasted["tables"]["patients"]["columns"]["income"]["between"]) == 2
 
 
 def test_that_half_a_number_would_be_found() -> None:

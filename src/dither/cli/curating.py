@@ -74,7 +74,7 @@ def _check(
 
     named = there(file or catalog)
     if problems := curator.check(named) or curator.held_to(named, place(named, ledger)):
-        tell(problems)
+        tell(problems, hang=6)
         raise typer.Exit(1)
     typer.echo(f"{named}: nothing to complain about.")
 

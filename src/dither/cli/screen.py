@@ -89,11 +89,12 @@ def say(text: str, style: str = "") -> None:
         console.print(Text(by_words(text, _room(console)), style=style), soft_wrap=True)
 
 
-def tell(text: str, hang: int = 0) -> None:
-    """Lines of text on stdout; on a terminal without what it would obey, and broken between words, further in by `hang`."""
+def tell(text: str, hang: int | None = None) -> None:
+    """Lines of text on stdout; on a terminal without what it would obey. With `hang` they are broken between words there, the
+    rest so far in; without it they are as they are, to be copied."""
     if sys.stdout.isatty():
-        width = _room(out())
-        text = "\n".join(by_words(line, width, " " * hang) for line in harmless_lines(text).split("\n"))
+        text, width = harmless_lines(text), _room(out()) if hang is not None else None
+        text = "\n".join(by_words(line, width, " " * (hang or 0)) for line in text.split("\n"))
     sys.stdout.write(text + "\n")
 
 
