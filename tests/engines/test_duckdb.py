@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dither.engines import duckdb as engine_file
 from dither.engines.duckdb import DuckDB
-from dither.engines.duckdb_cells import outgrown
+from dither.engines.duckdb_cells import has_narrow_sum, outgrown
 from dither.engines.duckdb_sql import PRINTERS
 from dither.engines.duckdb_text import double_text, identifier, literal
 from dither.errors import ArgumentError, EngineError
@@ -148,6 +148,13 @@ def test_try_is_never_used() -> None:
 EDGES = [2**31 // 7, 2**31 // 7 + 1, 2**59, 2**60]
 
 
+@pytest.fixture(params=[True, False], ids=["64-bit sums", "128-bit sums"])
+def _sums(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With DuckDB's narrow sum, and as if it had none."""
+    monkeypatch.setattr("dither.engines.duckdb_cells.has_narrow_sum", lambda: request.param)
+
+
+@pytest.mark.usefixtures("_sums")
 @pytest.mark.parametrize("by_unit", [True, False])
 @pytest.mark.parametrize("steps", [1, 2**10, 2**10 + 1, 2**20, 2**20 + 1, 2**21, 2**22, 2**23, *EDGES, 2**40, 2**62, 2**80])
 def test_sums_are_exact_at_every_width(steps: int, by_unit: bool) -> None:
@@ -172,6 +179,17 @@ def _plain_x() -> Compute:
     return Compute(Scan("t", "t"), (Named("x", Column("t.x")),))
 
 
+def test_narrow_sums_are_used_only_where_2_to_the_40_rows_fit() -> None:
+    for steps, narrow in ((2**22 - 1, True), (2**22, False)):
+        q = Quantised(Column("x"), Fraction(0), Fraction(1), steps)
+        source = Compute(Scan("t", "t"), (Named(UNIT, Column("t.u")), Named("x", Column("t.x"))))
+        work = Work(source, (), None, True, None, (Sums((Cell(q, linear=1),), 1),))
+        (text,) = _engine(pa.table({"u": [1], "x": [1.0]})).explain(work)
+        assert has_narrow_sum()
+        assert ("sum_no_overflow(" in text) == narrow
+
+
+@pytest.mark.usefixtures("_sums")
 @pytest.mark.parametrize("low", [-(2**40), -5, 0, 3])
 @pytest.mark.parametrize("steps", [0, 7, 2**12, 2**12 + 1, 2**20, 2**20 + 1])
 @pytest.mark.parametrize("by_unit", [True, False])

@@ -7,9 +7,12 @@ integer is wide enough for 2^40 rows, which is proved from the Work before anyth
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+
+import duckdb
 
 from dither.engines.duckdb_frame import Frame
 from dither.engines.duckdb_text import INF, Sql, double, double_text, made, nearest
@@ -207,5 +210,20 @@ def total(q: Sql, name: str, steps: int, power: int, where: str) -> str:
     if q.kind == "real":
         return f"COALESCE(sum({name if power == 1 else f'{name} * {name}'}){where}, 0e0)"
     value = name if power == 1 else f"CAST({name} AS {'BIGINT' if narrow(steps**2) else 'HUGEINT'}) * {name}"
-    text = f"COALESCE(sum({value}){where}, 0)"
-    return f"CAST({text} AS BIGINT)" if narrow(steps**power * ROWS) else text
+    if not narrow(steps**power * ROWS):
+        return f"COALESCE(sum({value}){where}, 0)"
+    # DuckDB adds up in 128 bits. Where 64 will do it has a narrower sum, for what the statistics of a file prove; here the
+    # bounds prove it. For millions of units that saves a tenth of the time and of the memory.
+    adds = f"sum_no_overflow(CAST({value} AS BIGINT))" if has_narrow_sum() else f"sum({value})"
+    return f"CAST(COALESCE({adds}{where}, 0) AS BIGINT)"
+
+
+@functools.cache
+def has_narrow_sum() -> bool:
+    """Whether this DuckDB lets us use its 64-bit sum: it is there, but not documented, so it may go."""
+    try:
+        with duckdb.connect() as connection:
+            numbers = "SELECT sum_no_overflow(CAST(x AS BIGINT)) FROM (VALUES (4611686018427387903), (-7), (NULL)) AS t(x)"
+            return connection.execute(numbers).fetchall() == [(2**62 - 8,)]
+    except duckdb.Error:
+        return False
