@@ -14,7 +14,14 @@ from dither.query.resolve import resolve
 from dither.query.sql import parse
 from sql.survey import CATALOG
 
-CONDITIONS = ["age >= 18", "active", "region IN ('north', 'south') OR age < 3", "NOT (income / 2 > 100.5)", "city LIKE 'B%'"]
+CONDITIONS = [
+    "age >= 18",
+    "active",
+    "region IN ('north', 'south') OR age < 3",
+    "NOT (income / 2 > 100.5)",
+    "city LIKE 'B%'",
+    "active OR person_id IN (SELECT person_id FROM visits)",
+]
 KEYS = ["region", "active", "city", "people.region"]
 NAMED_KEYS = ["BUCKET(age, 10)", "YEAR(born)", "CASE WHEN age > 17 THEN 'adult' ELSE 'child' END"]
 AGGREGATES: list[tuple[dt.Asked | str, str]] = [
