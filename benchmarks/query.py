@@ -57,6 +57,7 @@ def generate(path: Path, millions: int) -> None:
 
 def connect(path: Path) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")  # it would be printed among the figures
     connection.read_parquet(str(path)).create_view("people")
     return connection
 
@@ -152,7 +153,7 @@ def slope(folder: Path, sizes: list[int], repeats: int) -> None:
                 lambda connection=connection, plain=plain: connection.execute(plain).fetchall(),
                 lambda engine=engine, work=work: engine.run(work, b"benchmark"),
             ]
-            times.append(medians(tasks, repeats))
+            times.append(medians(tasks, max(repeats, 10 // millions)))  # short runs need more of them
         theirs, ours = (exponent(sizes, [found[side][1] for found in times]) for side in (0, 1))
         shown = ", ".join(f"{size} M {found[1][0]:.2f} s" for size, found in zip(sizes, times, strict=True))
         print(f"{f'slope, {title}':<44} {ours:.2f} (at most 1.1)   plain DuckDB {theirs:.2f}   {shown}")
@@ -162,15 +163,17 @@ def exponent(sizes: list[int], seconds: list[float]) -> float:
     return statistics.linear_regression([math.log(size) for size in sizes], [math.log(used) for used in seconds]).slope
 
 
-def memory(path: Path) -> None:
-    """Peak resident memory of a process that does nothing else."""
+def memory(path: Path, repeats: int) -> None:
+    """Peak resident memory of processes that do nothing else, turn and turn about: medians."""
     for by_unit, title in (("", "rows"), ("unit", "persons")):
-        peaks = []
-        for side in ("raw", "ours"):
-            command = [sys.executable, __file__, "--child", side + by_unit, str(path)]
-            peaks.append(int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) / 1024)
-        more = peaks[1] - peaks[0]
-        print(f"{f'peak memory, {title}':<44} {peaks[0]:6.0f} MB {peaks[1]:6.0f} MB   {more:+.0f} MB   (at most +200)")
+        peaks: dict[str, list[float]] = {"raw": [], "ours": []}
+        for _ in range(repeats):
+            for side, found in peaks.items():
+                command = [sys.executable, __file__, "--child", side + by_unit, str(path)]
+                found.append(int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) / 1024)
+        theirs, ours = (statistics.median(found) for found in peaks.values())
+        name = f"peak memory, {title}"
+        print(f"{name:<44} {theirs:6.0f} MB {ours:6.0f} MB   {ours - theirs:+.0f} MB   (at most +200)")
 
 
 def child(side: str, path: Path) -> None:
@@ -266,7 +269,7 @@ def main() -> None:
         path = folder / f"{options.rows}.parquet"
         generate(path, options.rows)
         if options.only in (None, "memory"):
-            memory(path)  # first: a child starts with the peak of its parent
+            memory(path, options.repeats)  # first: a child starts with the peak of its parent
         if options.only in (None, "ratios"):
             ratios(path, options.repeats)
         if options.only in (None, "path"):
