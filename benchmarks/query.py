@@ -41,16 +41,17 @@ Task = Callable[[], object]
 # --- data and questions -----------------------------------------------------------------------------------------
 
 
-def generate(path: Path, millions: int) -> None:
-    """One Parquet file. Rows of one person are scattered over it, as they are when they arrive over time."""
+def generate(path: Path, millions: int, *, together: bool = False) -> None:
+    """One Parquet file. Rows of one person are scattered over it, as they are when they arrive over time, or stand together."""
     rows = millions * 1_000_000
+    person, place = ("i // 10", "i % 10") if together else (f"(i * 7919) % {rows // 10}", f"i // {rows // 10}")
     connection = duckdb.connect()
     connection.execute(
         f"""COPY (
             SELECT person,
-                'region ' || lpad(CAST((hash(person) + 17 * (i // {rows // 10} % 3)) % 50 AS VARCHAR), 2, '0') AS region,
+                'region ' || lpad(CAST((hash(person) + 17 * ({place} % 3)) % 50 AS VARCHAR), 2, '0') AS region,
                 CAST(hash(i) % 100 AS INTEGER) AS age, CAST(hash(i + 7) % 20000000 AS DOUBLE) / 100 AS income
-            FROM (SELECT i, (i * 7919) % {rows // 10} AS person FROM range({rows}) t(i))
+            FROM (SELECT i, {person} AS person FROM range({rows}) t(i))
         ) TO '{path}' (FORMAT parquet)"""
     )
 
@@ -141,12 +142,16 @@ def ratios(path: Path, repeats: int) -> None:
 
 def slope(folder: Path, sizes: list[int], repeats: int) -> None:
     """The exponent that fits CPU time = c * rows^exponent over the sizes, beside that of the plain query."""
-    for by_unit, title in ((False, "rows"), (True, "persons")):
+    for by_unit, together, title in (
+        (False, False, "rows"),
+        (True, True, "persons whose rows stand together"),
+        (True, False, "persons whose rows are scattered"),
+    ):
         times: list[list[tuple[float, float]]] = []
         for millions in sizes:
-            path = folder / f"{millions}.parquet"
+            path = folder / f"{millions}{' together' if together else ''}.parquet"
             if not path.exists():
-                generate(path, millions)
+                generate(path, millions, together=together)
             connection, engine = connect(path), opened(path)
             work, plain = private("income", by_unit=by_unit), raw("income", by_unit=by_unit)
             tasks: list[Task] = [
