@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from fractions import Fraction
 from os import PathLike
 
 from dither import paying
@@ -31,26 +30,25 @@ from dither.books import (
 from dither.engines.base import Engine
 from dither.engines.duckdb import DuckDB, Progress
 from dither.engines.sources import open_catalog
-from dither.errors import ArgumentError, DitherError, EngineError, LedgerError, QueryError
+from dither.errors import DitherError, EngineError, LedgerError, QueryError
 from dither.exact import entropy
-from dither.exact.numbers import Number, between, positive, whole
+from dither.exact.numbers import Number
 from dither.ledger.asked import analyst_name
 from dither.ledger.ledger import Kept, Ledger, Request, Reservation
 from dither.paying import ANYONE
 from dither.planning import suggest as proposals
 from dither.planning.finish import release, table
-from dither.planning.plan import Plan, plan
-from dither.planning.search import cheapest
+from dither.planning.plan import Plan
 from dither.planning.stored import from_text
 from dither.planning.suggest import Proposal
 from dither.privacy.either import Caps
 from dither.query import fluent
 from dither.query.catalog import Catalog
 from dither.query.fluent import Asking
-from dither.query.resolve import Resolved
 from dither.query.work import Group, Work
 from dither.questions import Question, resolved, text, told
 from dither.quote import Quote
+from dither.wanted import Wanted, planned_for, sure_of
 
 __all__ = ["ANYONE", "Curator", "Standing", "beside", "check", "draft", "held_to", "make_ledger", "named", "open"]
 
@@ -137,9 +135,10 @@ class Curator:
 
         The same question at the same price is answered the same again, and costs nothing; `fresh` pays for a new answer.
         """
-        sure = _sure(confidence)
+        sure = sure_of(confidence)
         found = resolved(question, self.catalog)  # query: from text to nodes; names, types, legality, who the unit is
-        planned = self._plan(found, question, epsilon, delta, margin, sure, assume_rows)  # planning: noise and price
+        wanted = Wanted(epsilon, delta, margin, sure, assume_rows)
+        planned = planned_for(found, question, self.catalog, self._caps, wanted)  # planning: noise and price
         self._prepare([planned], question)  # engines: what would fail on any rows fails here, uncharged
         asked = self._request([planned], found.tables, told(question), "answer", analyst, fresh)
         paid = paying.reserve(
@@ -167,13 +166,14 @@ class Curator:
         analyst: str | None = None,
     ) -> Quote:
         """The plan, its price, the margins to expect, and whether the budget pays for it. Free: reads no rows."""
-        sure = _sure(confidence)
+        sure = sure_of(confidence)
         found = resolved(question, self.catalog)
-        planned = self._plan(found, question, epsilon, delta, margin, sure, assume_rows)
+        wanted = Wanted(epsilon, delta, margin, sure, assume_rows)
+        planned = planned_for(found, question, self.catalog, self._caps, wanted)
         asked = self._request([planned], found.tables, told(question), "answer", analyst, False)
         again = paying.before(self.ledger, asked)
         refusal = paying.refusal(self.ledger, self._declaration, self._before, asked, again)
-        return Quote(planned, sure, _rows(found, assume_rows), refusal, again)
+        return Quote(planned, sure, wanted.rows(found), refusal, again)
 
     def suggest(
         self,
@@ -236,30 +236,6 @@ class Curator:
 
     # --- the steps ----------------------------------------------------------------------------------------------
 
-    def _plan(
-        self,
-        found: Resolved,
-        question: Question,
-        epsilon: Number | None,
-        delta: Number | None,
-        margin: Number | None,
-        sure: Fraction,
-        assume_rows: int | None,
-    ) -> Plan:
-        if (epsilon is None) == (margin is None):
-            raise ArgumentError(
-                "Name the price or the margin, one of the two.", fix='write epsilon="0.1", or margin=50 for the smallest price.'
-            )
-        rows = _rows(found, assume_rows)  # looked at with a price as well: what breaks its rule is refused, not passed over
-        try:
-            if epsilon is not None:
-                return plan(found, self.catalog, paying.price(self._caps, epsilon, delta))
-            wanted = positive(margin if margin is not None else 0, "margin")
-            most = self.catalog.budget.epsilon
-            return cheapest(lambda e: plan(found, self.catalog, paying.price(self._caps, e, delta)), most, wanted, sure, rows)
-        except QueryError as error:
-            raise error.located(text(question)) from None
-
     def _prepare(self, planned: Sequence[Plan], question: Question) -> None:
         try:
             for one in planned:
@@ -303,14 +279,3 @@ class Curator:
         except Exception:  # whatever an engine raises may quote the data, so nothing of it is kept
             pass
         raise EngineError(paying.words(paid.request.charge))
-
-
-def _sure(confidence: Number) -> Fraction:
-    return between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
-
-
-def _rows(found: Resolved, assumed: int | None) -> int | None:
-    """How many rows a group is taken to have: what the analyst assumes, or what the catalog declares public."""
-    if assumed is not None:
-        return whole(assumed, "assume_rows", least=1)
-    return found.rows.public or found.rows.at_least

@@ -35,6 +35,7 @@ from dither.ledger.kept import Kept, paid_by, stored_answer
 from dither.ledger.keys import Key, entry_message
 from dither.ledger.receipts import Receipt, issue
 from dither.ledger.reservation import Reservation
+from dither.ledger.saying import SHARED, SPENT, UNSURE, meaning, saying
 from dither.ledger.sealed import BOOKS, Sealed, ends_at, keys_of
 from dither.ledger.state import Head, History, Identity, Terms
 from dither.ledger.store import Row, Store, Transaction
@@ -43,9 +44,6 @@ from dither.privacy.either import Caps, Charge, Sums
 __all__ = ["Declaration", "Entry", "Head", "Kept", "Ledger", "Receipt", "Request", "Reservation", "Standing"]
 
 BACKWARDS = timedelta(minutes=5)  # a clock that is set back by more than this is not believed
-SPENT = "the price of the question"
-SHARED = "nothing, except perhaps in the quota of whoever had not seen this answer"
-UNSURE = "the price of the question, unless it was still given back: see `dither history`"
 
 
 class Standing(NamedTuple):
@@ -56,20 +54,6 @@ class Standing(NamedTuple):
     rule: str | None
     entries: int
     head: Head
-
-
-@contextmanager
-def _saying(charged: str, unsure: str = "") -> Iterator[None]:
-    try:
-        yield
-    except LedgerError as error:
-        raise _meaning(error, charged, unsure) from None
-
-
-def _meaning(error: LedgerError, charged: str, unsure: str) -> LedgerError:
-    """What an error of the store means here; `unsure` where the store cannot tell whether it has written."""
-    says = unsure if unsure and error.charged != "nothing" else charged
-    return LedgerError(error.what, where=error.where, fix=error.fix, charged=says)
 
 
 def utc() -> datetime:
@@ -112,7 +96,7 @@ class Ledger:
         wanted = Terms.of(declaration).text()
         if self._store.get("catalog") == wanted:
             return
-        with _saying("nothing"), self._writing() as (inside, last):
+        with saying("nothing"), self._writing() as (inside, last):
             head, kept = last, inside.get("caps")
             if inside.get("catalog") == wanted:
                 return
@@ -142,7 +126,7 @@ class Ledger:
                 else:
                     head, entry = self._charge(inside, last, request, record)
         except LedgerError as error:
-            raise _meaning(error, "nothing", SHARED) if kept else error from None
+            raise meaning(error, "nothing", SHARED) if kept else error from None
         self._saw(head)
         if kept:
             return kept
@@ -167,7 +151,7 @@ class Ledger:
             receipts.append(issue(self._signing(), self._identity.ledger, reservation.entry, reservation.hash, *place))
             return receipts[-1].signature
 
-        with _saying(SPENT), self._writing() as (inside, last):
+        with saying(SPENT), self._writing() as (inside, last):
             head, _ = self._add(inside, last, max(last.time, reservation.entry.time), record, sign)
         self._saw(head)
         return receipts[-1]
@@ -177,7 +161,7 @@ class Ledger:
         secret = self._own(reservation).settle(self._identity.ledger, cancel=True)
         record = Cancelled(reservation.number, reservation.hash, secret)
         analyst, charge = reservation.request.analyst, reservation.request.charge
-        with _saying(SPENT, UNSURE), self._writing(*keys_of(analyst)) as (inside, last):
+        with saying(SPENT, UNSURE), self._writing(*keys_of(analyst)) as (inside, last):
             head, _ = self._add(inside, last, max(last.time, reservation.entry.time), record)
             inside.put("total", state.sums_text(state.sums(inside.get("total")).minus(charge)))
             inside.use(analyst, inside.used(analyst).minus(charge))
