@@ -144,15 +144,15 @@ class Curator:
         paid = paying.reserve(
             self.ledger, asked, self._unchanged, self._declare
         )  # ledger: charged, on the disk; or the answer of before
-        left = self._left(asked, paid)
-        if isinstance(paid, Kept):
-            (noisy,) = from_text(paid.payload)
-            return Answer(planned, noisy, table(planned, noisy), sure, paid.receipt, True, left)
         with paying.telling(paid):
+            left = self._left(asked, paid)
+            if isinstance(paid, Kept):
+                (noisy,) = from_text(paid.payload)
+                return Answer(planned, noisy, table(planned, noisy), sure, paid.receipt, True, left)
             groups = self._run(planned.work, paid)  # engines: exact integers, where the data lives
             noisy = release(planned, groups)  # mechanisms: noise, once
             receipt = paying.commit(self.ledger, paid, [noisy])  # ledger: kept before it is shown
-        return Answer(planned, noisy, table(planned, noisy), sure, receipt, False, left)  # post-processing: free
+            return Answer(planned, noisy, table(planned, noisy), sure, receipt, False, left)  # post-processing: free
 
     def quote(
         self,
@@ -195,13 +195,13 @@ class Curator:
         request = self._request(made, bounds.tables, text, "proposal", analyst, fresh)
         paid = paying.reserve(self.ledger, request, self._unchanged, self._declare)
         is_whole = self.catalog.tables[name].columns[field].kind == "int"
-        if isinstance(paid, Kept):
-            again = f"nothing, given again from entry {paid.receipt.body['entry']['number']}"
-            return proposals.read(name, field, made, from_text(paid.payload), is_whole, again)
         with paying.telling(paid):
+            if isinstance(paid, Kept):
+                again = f"nothing, given again from entry {paid.receipt.body['entry']['number']}"
+                return proposals.read(name, field, made, from_text(paid.payload), is_whole, again)
             released = [release(one, self._run(one.work, paid)) for one in made]
             paying.commit(self.ledger, paid, released)
-        return proposals.read(name, field, made, released, is_whole, paying.words(paid.request.charge))
+            return proposals.read(name, field, made, released, is_whole, paying.words(paid.request.charge))
 
     def table(self, name: str, alias: str | None = None) -> Asking:
         """The beginning of a question in Python: table("people").where("age >= 18").agg(n=dt.count())."""

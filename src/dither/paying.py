@@ -21,6 +21,7 @@ from dither.planning.stored import to_text
 from dither.privacy.either import Caps, Charge
 
 _DIGITS = 10**30  # a delta that nobody wrote is rounded down to this many parts
+GIVEN_AGAIN = "nothing, it was given again; in the quota of who had not seen it, it counts"
 ANYONE = "anyone"  # who asks where nobody says so: all of them share one quota
 
 
@@ -144,12 +145,14 @@ def commit(ledger: Ledger, held: Reservation, released: Sequence[Noisy]) -> Rece
 
 
 @contextmanager
-def telling(held: Reservation) -> Iterator[None]:
+def telling(paid: Reservation | Kept) -> Iterator[None]:
     """Whoever stops a question that is paid for (Ctrl-C) is told what it cost."""
     try:
         yield
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(words(held.request.charge)) from None
+        if isinstance(paid, Kept):
+            raise KeyboardInterrupt(GIVEN_AGAIN) from None
+        raise KeyboardInterrupt(f"{words(paid.request.charge)}, and it stays charged") from None
 
 
 def words(charged: Charge) -> str:

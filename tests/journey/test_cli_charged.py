@@ -60,12 +60,33 @@ def test_who_interrupts_is_told_what_it_cost(
     assert spent() == Fraction(1, 10)
 
 
+@pytest.mark.parametrize(("owner", "step"), [(curator.Curator, "_left"), (curator, "table")])
+def test_who_interrupts_what_is_paid_is_told_so_too(
+    hospital: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, step: str
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, step, stop(KeyboardInterrupt))
+        done = run("ask", COUNT, "-e", "0.1")
+    assert (done.exit_code, done.stdout) == (130, "")
+    assert "Charged: ε = 0.1, and it stays charged." in done.stderr
+    assert spent() == Fraction(1, 10)
+
+
+def test_who_interrupts_the_writing_is_told_that_the_answer_is_kept(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for paid in ("ε = 0.1", "nothing, it was given again"):
+        with monkeypatch.context() as patched:
+            patched.setattr(formats, "write_answer", stop(KeyboardInterrupt))
+            done = run("ask", COUNT, "-e", "0.1")
+        assert f"Charged: {paid}; the answer is kept" in done.stderr
+        assert spent() == Fraction(1, 10)
+
+
 def test_who_interrupts_before_that_is_charged_nothing(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(DuckDB, "prepare", stop(KeyboardInterrupt))
         done = run("ask", COUNT, "-e", "0.1")
     assert done.exit_code == 130
-    assert "Charged: nothing" in done.stderr
+    assert "Charged: nothing, unless `dither history` shows a new entry." in done.stderr
     assert spent() == 0
 
 

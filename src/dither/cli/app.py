@@ -67,11 +67,8 @@ class Commands(TyperGroup):
         except DitherError as error:
             raise _refused(error) from None
         except KeyboardInterrupt as stopped:
-            charged = (
-                f"{stopped}, and it stays charged"
-                if str(stopped)
-                else "nothing; if it was being written, `dither history` shows it"
-            )
+            # Without words of its own it came from where nobody can tell whether a price was being written.
+            charged = str(stopped) or "nothing, unless `dither history` shows a new entry"
             complain(f"Interrupted.\n  Charged: {charged}.")
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:

@@ -117,12 +117,12 @@ def kept(file: Path | None, charged: str) -> Iterator[None]:
         raise
     except DitherError:
         raise
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"{charged}; the answer is kept, and asking the same again shows it") from None
     except OSError:
         what = f"{file or 'The output'} cannot be written. The answer is kept."
         raise OutputError(what, fix=f"make room and {again}", charged=charged) from None
-    except (
-        Exception
-    ):  # a library that writes a form stumbled over a number: who paid for it is told so, and not left with a trace
+    except Exception:  # a library stumbled over a number: who paid for it is told so, and not left with a trace
         what = "The answer cannot be written in this form. It is kept."
         raise OutputError(what, fix=f"choose another --format and {again}", charged=charged) from None
 

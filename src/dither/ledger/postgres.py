@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -37,6 +37,7 @@ from dither.ledger.postgres_wire import Said, Wire
 from dither.ledger.postgres_work import Work, first, row_of
 from dither.ledger.store import Row
 
+RESTORE = "`dither verify` tells what else is; restore the newest whole copy."
 _OPEN: weakref.WeakSet[Postgres] = weakref.WeakSet()
 _PARENTS: list[Wire] = []  # connections inherited by a fork: never closed here, the parent still talks on them
 
@@ -53,7 +54,7 @@ class Postgres:
         self._sql = said.Statements(address.schema)
         self._lock = threading.RLock()
         self._wire: Wire | None = None
-        self._inside = False
+        self._work: Callable[[], Work | None] = lambda: None  # the transaction that is going on
         self._closed = False
         _OPEN.add(self)
 
@@ -88,19 +89,22 @@ class Postgres:
     @contextmanager
     def transaction(self, *keys: str, question: str = "") -> Iterator[Work]:
         with self._lock:
-            if self._inside:
+            before = self._work()
+            if before is not None and not before.closed:
                 raise LedgerError(f"{self.name} is in a transaction already.", fix="end it first.")
-            work = self._begun(keys, question)
-            self._inside = True
-            try:
+            if self._wire is not None and self._wire.busy:  # something was interrupted on its way out
+                self._drop()
+            work: Work | None = None
+            try:  # whatever interrupts this must not leave the lock held
+                work = self._begun(keys, question)
+                self._work = weakref.ref(work)
                 yield work
                 self._finish(work)
             except BaseException:
-                work.closed = True
+                if work is not None:
+                    work.closed = True
                 self._roll_back()
                 raise
-            finally:
-                self._inside = False
 
     def get(self, key: str) -> str | None:
         found = self._read(self._sql.get, said.written(key))
@@ -162,7 +166,12 @@ class Postgres:
         while True:
             wire, fresh = self._connected()
             try:
-                found = wire.together(*lock, *reads)[len(lock) :]
+                _, locked, found, *seen = wire.together(*lock, *reads)
+                if not locked.rows:
+                    raise LedgerError(f"{self.name} is damaged: what its transactions lock is gone.", fix=RESTORE)
+                values = {said.read(key): value for key, value in found.rows}
+                asked = {question: first(seen[0].rows)} if question else {}
+                return Work(self.name, self._sql, wire, {key: values.get(key) for key in keys}, asked)
             except psycopg.Error as error:
                 self._roll_back()
                 if fresh or not is_lost(error):
@@ -170,10 +179,6 @@ class Postgres:
             except BaseException:
                 self._drop()
                 raise
-            else:
-                values = {said.read(key): value for key, value in found[0].rows}
-                asked = {question: first(found[1].rows)} if question else {}
-                return Work(self.name, self._sql, wire, {key: values.get(key) for key in keys}, asked)
 
     def _finish(self, work: Work) -> None:
         wire = work.wire()
@@ -240,7 +245,7 @@ class Postgres:
     def _forked(self) -> None:
         """In a child process: the lock may be held by a thread that does not exist here, the connection is the parent's."""
         self._lock = threading.RLock()
-        self._inside = False
+        self._work = lambda: None
         if self._wire is not None:
             _PARENTS.append(self._wire)
             self._wire = None

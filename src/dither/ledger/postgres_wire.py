@@ -7,6 +7,7 @@ the server does, all of it while others wait for the ledger's lock.
 
 from __future__ import annotations
 
+import hashlib
 import select
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -39,7 +40,7 @@ class Wire:
         self.link = link
         self._server = link.pgconn
         self._names: dict[bytes, bytes] = {}
-        self._named = 0
+        self._tries = 0
 
     @property
     def closed(self) -> bool:
@@ -50,33 +51,55 @@ class Wire:
         """Whether the server is in a transaction that an error has ended."""
         return self.link.info.transaction_status == INERROR
 
+    @property
+    def busy(self) -> bool:
+        """Whether the server is in a transaction."""
+        return not self.closed and self.link.info.transaction_status != pq.TransactionStatus.IDLE
+
     def close(self) -> None:
         self.link.close()
 
     def together(self, *said: Said) -> list[Result]:
         """One message, one answer for each statement; the error of the first that failed, if one did.
 
-        After an error that the server answered with the connection can be used again; after any other it must be closed."""
+        After an error that the server answered with, the connection can be used again. After anything else that stops this it
+        is closed: nobody could tell which answer belongs to which question."""
+        written = [(statement, [_written(value) for value in values]) for statement, values in said]
+        names = dict(self._names)
+        try:
+            asked = self._send(names, written)
+            found = list(self._answers())
+            self._server.exit_pipeline_mode()
+        except BaseException:
+            self.link.close()
+            raise
+        for each in found:
+            if each.status == pq.ExecStatus.FATAL_ERROR:
+                self._tries += 1  # nobody knows how many of the new ones the server has: they get other names
+                raise error_from_result(each)
+        self._names = names
+        return [_read(each) for each, wanted in zip(found, asked, strict=True) if wanted]
+
+    def _send(self, names: dict[bytes, bytes], written: list[tuple[bytes, list[bytes]]]) -> list[bool]:
+        """The whole message; of each answer to come, whether it is one that was asked for."""
+        asked = []
         self._server.enter_pipeline_mode()
-        names, asked = dict(self._names), []
-        for statement, values in said:
+        for statement, values in written:
             if statement not in names:  # just before it is used: BEGIN must come before anything the server has to look up
-                self._named += 1
-                names[statement] = b"dither_%d" % self._named
+                names[statement] = self._name(statement)
                 self._server.send_prepare(names[statement], statement)
                 asked.append(False)
-            self._server.send_query_prepared(names[statement], [_written(value) for value in values])
+            self._server.send_query_prepared(names[statement], values)
             asked.append(True)
         self._server.pipeline_sync()
         while self._server.flush():
             self._wait(sending=True)
-        found = list(self._answers())
-        self._server.exit_pipeline_mode()
-        for each in found:
-            if each.status == pq.ExecStatus.FATAL_ERROR:
-                raise error_from_result(each)
-        self._names = names  # not after an error: nobody knows how many of them the server has, so they get new names
-        return [_read(each) for each, wanted in zip(found, asked, strict=True) if wanted]
+        return asked
+
+    def _name(self, statement: bytes) -> bytes:
+        """By what it says: on a connection that others have used, behind a proxy, their name for something else is no name of
+        ours, and one that is there already is refused."""
+        return f"dither_{hashlib.sha256(statement).hexdigest()[:32]}_{self._tries}".encode()
 
     def _answers(self) -> Iterable[pq.abc.PGresult]:
         while True:
@@ -104,13 +127,17 @@ class Wire:
 
 def _written(value: Value) -> bytes:
     if isinstance(value, (str, int)):
-        text = str(value).encode()
+        text = str(value)
     else:
         parts = (part.replace("\\", "\\\\").replace('"', '\\"') for part in value)
-        text = "{{{}}}".format(",".join(f'"{part}"' for part in parts)).encode()
-    if b"\0" in text:  # the driver would cut the text there
-        raise psycopg.DataError("PostgreSQL's text holds no NUL")
-    return text
+        text = "{{{}}}".format(",".join(f'"{part}"' for part in parts))
+    try:
+        found = text.encode()
+    except UnicodeEncodeError:  # half a character
+        found = b"\0"
+    if b"\0" in found:  # the driver would cut the text there
+        raise psycopg.DataError("this is no text that PostgreSQL holds")
+    return found
 
 
 def _read(result: pq.abc.PGresult) -> Result:

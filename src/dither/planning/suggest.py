@@ -131,7 +131,10 @@ def plans(bounds: Resolved, column: str, counts: Sequence[Resolved], catalog: Ca
     kind = infer(x, bounds.scope).kind
     if kind not in ("int", "real"):
         raise QueryError(f"Bounds are for numbers, and {column} is {kind}.", fix="declare `values` for a column that is a key.")
-    parts = shares(price.epsilon, [8.0, *(1.0 for _ in counts)])
+    # Shares go by the cube root: bounds get twice what each count of persons gets, and eight times what a count of rows gets,
+    # which only tells whether the bounds are good for anything.
+    weight = 8.0 if any(each.query.keys for each in counts) else 512.0
+    parts = shares(price.epsilon, [weight, *(1.0 for _ in counts)])
     deltas = [price.delta * part / price.epsilon for part in parts]
     low, high = (Aggregate(name, "quantile", _placed(x), p) for name, p in (("low", _TAIL), ("high", 1 - _TAIL)))
     asked = replace(bounds.query, aggregates=(low, high), outputs=tuple(Named(name, Column(name)) for name in ("low", "high")))
