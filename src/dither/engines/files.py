@@ -44,6 +44,7 @@ class Placed:
     files: tuple[str, ...] = ()
     copied: bool = False  # read once, on opening
     unproved: bool = False  # its text may be no text
+    collated: bool = False  # its text may have rules of its own for which texts are equal
 
 
 class _SourceError(Exception):
@@ -192,7 +193,7 @@ def _database_table(connection: DuckDBPyConnection, file: str, table: str) -> Pl
         ) from None
     if not found:
         raise _SourceError("the DuckDB file has no such table", "name a table (views are not read), as in file.duckdb#people.")
-    return _placed(sql, types, [path])
+    return replace(_placed(sql, types, [path]), collated=True)
 
 
 def _attached(connection: DuckDBPyConnection, path: str) -> str:

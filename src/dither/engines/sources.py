@@ -148,12 +148,18 @@ def _identifying(catalog: Catalog, name: str) -> frozenset[str]:
 
 def _select(table: Table, source: Placed, exact: frozenset[str]) -> str:
     columns = [
-        f"{(_read_exactly if name in exact else _read_as)(identifier(name), source.types[name], facts.kind or '')}"
+        f"{(_read_exactly if name in exact else _read_as)(_stored(name, source), source.types[name], facts.kind or '')}"
         f" AS {identifier(name)}"
         for name, facts in table.columns.items()
     ]
     listed = ", ".join(columns) or f"CAST(NULL AS BIGINT) AS {identifier(_NOTHING)}"
     return f"SELECT {listed} FROM {source.sql}"
+
+
+def _stored(name: str, source: Placed) -> str:
+    """A column, its texts equal only where they are the same. A table may have been made so that 'a' = 'A' in one column: then
+    groups and joins would go by rules that differ from column to column, and one row could be two, or take another's group."""
+    return f"{identifier(name)} COLLATE C" if source.collated and source.types[name] == "VARCHAR" else identifier(name)
 
 
 def _read_as(column: str, stored: str, kind: str) -> str:
