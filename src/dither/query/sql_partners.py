@@ -43,7 +43,7 @@ def _listed(node: exp.In, scope: Scope, context: Context) -> Partners:
     query, span = node.args["query"], place(scope.text, node)
     select = query.this if isinstance(query, exp.Subquery) and not query.args.get("with_") else query
     if isinstance(select, exp.Select) and select.args.get("distinct"):
-        raise refuse(scope, query, "DISTINCT is not needed in the subquery of IN.", "leave DISTINCT out.")
+        query = select = _with_repeats(select, scope)
     if isinstance(select, exp.Select) and _plain(select):
         item = select.expressions[0].unalias()
         found = context.inner(select, [item], scope, context)
@@ -53,6 +53,14 @@ def _listed(node: exp.In, scope: Scope, context: Context) -> Partners:
     if len(other.fields) != 1:
         raise refuse(scope, node, "The subquery of IN must have just one column.", "select one column.")
     return Partners(other.relation, (), (expression(node.this, scope), Column(other.fields[0].name)), span)
+
+
+def _with_repeats(select: exp.Select, scope: Scope) -> exp.Select:
+    """The SELECT without its DISTINCT: IN and EXISTS ask whether there is such a row, and not how many."""
+    only(scope, select.args["distinct"], "", "DISTINCT")
+    select = select.copy()
+    select.set("distinct", None)
+    return select
 
 
 def _plain(select: exp.Select) -> bool:
@@ -66,6 +74,8 @@ def _existing(node: exp.Expr, scope: Scope, context: Context) -> Partners:
     select = node.this.this if isinstance(node.this, exp.Subquery) else node.this
     if not isinstance(select, exp.Select):
         raise refuse(scope, node, "EXISTS needs a plain SELECT.", "write EXISTS (SELECT 1 FROM ... WHERE ...).")
+    if select.args.get("distinct"):
+        select = _with_repeats(select, scope)
     only(scope, select, "expressions from_ joins where with_", "EXISTS")
     if any(has_aggregate(item) for item in select.expressions):
         raise refuse(scope, node, "EXISTS over an aggregate is always true.", "write EXISTS (SELECT 1 FROM ... WHERE ...).")
