@@ -237,3 +237,27 @@ def test_an_answer_that_cannot_say_its_margin_is_written_all_the_same(hospital: 
     done = run("ask", "SELECT MEDIAN(weight) AS kg FROM patients", "-e", "0.5", "--format", "csv")
     assert done.exit_code == 0
     assert len(done.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--epsilon", ("-e", "0.01", "--epsilon", "0.001")),
+        ("--margin", ("--margin", "50", "-m", "60")),
+        ("--delta", ("-e", "0.1", "--delta", "0", "--delta=0")),
+        ("--analyst", ("-e", "0.1", "-a", "ana", "-aben")),
+        ("--ledger", ("-e", "0.1", "-l", "catalog.ledger", "--ledger", "catalog.ledger")),
+        ("--catalog", ("-e", "0.1", "-c", "catalog.toml", "-c", "catalog.toml")),
+        ("--key", ("-e", "0.1", "--key", "a", "--key", "b")),
+    ],
+)
+def test_an_option_that_is_given_twice_is_wrong_usage(hospital: Path, option: str, words: tuple[str, ...]) -> None:
+    done = run("ask", COUNT, *words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{option} is given more than once.")
+    assert spent() == 0
+
+
+def test_what_only_looks_given_twice_is_not_refused(hospital: Path) -> None:
+    assert run("ask", COUNT, "--fresh", "--fresh", "-e", "0.1", "--analyst", "--epsilon").exit_code == 0
+    assert run("ask", "-e", "0.1", "--", COUNT).exit_code == 0

@@ -64,6 +64,31 @@ def test_a_receipt_that_was_edited_is_a_problem_and_no_slip(hospital: Path) -> N
     assert "was edited" in done.stdout
 
 
+def test_every_receipt_that_is_named_is_checked_and_told_by_its_file(hospital: Path) -> None:
+    whole = (hospital / "receipt.json").read_text(encoding="utf-8")
+    (hospital / "edited.json").write_text(whole.replace("1/10", "1/20"), encoding="utf-8")
+    assert run("ask", COUNT, "-e", "0.2", "--receipt", "later.json").exit_code == 0
+    for named in (("edited.json", "receipt.json"), ("receipt.json", "edited.json"), ("later.json", "edited.json")):
+        done = run("verify", *(word for file in named for word in ("--receipt", file)))
+        assert done.exit_code == 1
+        assert "the receipt edited.json is not signed with the ledger's key, or was edited" in done.stdout
+        assert "receipt receipt.json" not in done.stdout
+    sound = run("verify", "--receipt", "later.json", "--receipt", "receipt.json")
+    assert sound.exit_code == 0
+    assert all(f"{file}: the ledger has its entries" in sound.stdout for file in ("later.json", "receipt.json"))
+    assert wrong("--receipt", "nowhere.json", "--receipt", "receipt.json").startswith("There is no receipt nowhere.json")
+
+
+def test_an_old_copy_is_found_by_any_of_the_receipts(hospital: Path) -> None:
+    old = (hospital / "catalog.ledger").read_bytes()
+    assert run("ask", COUNT, "-e", "0.2", "--receipt", "later.json").exit_code == 0
+    (hospital / "catalog.ledger").write_bytes(old)
+    done = run("verify", "--receipt", "later.json", "--receipt", "receipt.json")
+    assert done.exit_code == 1
+    assert "which the receipt later.json names, is not there" in done.stdout
+    assert run("verify", "--receipt", "receipt.json").exit_code == 0
+
+
 @pytest.mark.parametrize(
     "head", ["", "8", "8:", ":", "8:xyz", "-1:" + "0" * 64, "8:" + "0" * 63, "8:" + "A" * 64, "8 :" + "0" * 64]
 )

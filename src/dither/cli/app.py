@@ -60,6 +60,12 @@ class Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=_ORDER.index)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            _given_once(command, command.context_class(command, info_name=name, parent=ctx), rest)
+        return name, command, rest
+
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
@@ -78,6 +84,15 @@ class Commands(TyperGroup):
             lost = OutputError("The output cannot be written.", fix="make room, or send it elsewhere, and try again.")
             raise _refused(lost) from None
         return result
+
+
+def _given_once(command: Any, ctx: Any, words: list[str]) -> None:
+    """Refuses two values for an option that has one: which price was meant is not ours to choose."""
+    *_, given = command.make_parser(ctx).parse_args(args=list(words))
+    valued = [one for one in given if one.param_type_name == "option" and not (one.is_flag or one.multiple or one.count)]
+    for one in valued:
+        if valued.count(one) > 1:
+            raise ArgumentError(f"{one.opts[0]} is given more than once.", fix="give it once: only one value can hold.")
 
 
 def _refused(error: DitherError) -> typer.Exit:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -65,7 +66,9 @@ def _standing(books: Opened, catalog: Path) -> tuple[Caps, Sums, Terms | Budget]
 @app.command("verify")
 def _verify(
     head: Annotated[str | None, typer.Option(help="A head kept elsewhere, number:hash: the ledger must still have it.")] = None,
-    receipt: Annotated[Path | None, typer.Option(help="A receipt file: the ledger must still have its entries.")] = None,
+    receipt: Annotated[
+        list[Path] | None, typer.Option(help="A receipt file: the ledger must still have its entries. May be given again.")
+    ] = None,
     public_key: Annotated[str | None, typer.Option(help="The curator's public key, as you know it (-f json shows it).")] = None,
     form: Annotated[Verdict, typer.Option("--format", "-f", help="How to write it.")] = Verdict.TABLE,
     catalog: Catalog = CATALOG,
@@ -79,7 +82,7 @@ def _verify(
     from dither.ledger.verify import verify
 
     _well_written(head, public_key)
-    held = _receipt(receipt) if receipt is not None else None
+    held = {f"the receipt {file}": _receipt(file) for file in receipt or ()}
     with closing(opening.readable(place(catalog, ledger))) as store, notes().status("checking every entry"):
         name, report = store.name, verify(store, head and head.strip(), held, public_key)
         smooth = not report.problems and _has_rho(store)
@@ -91,10 +94,10 @@ def _verify(
         told = [f"{name}: {many} in {report.entries:,} entries.", *(f"  {each}" for each in report.problems)]
         typer.echo("\n".join(map(harmless, told)))  # who meddled with a ledger may have left something for the terminal
     else:
-        typer.echo(_verdict(harmless(name), report, smooth))
+        typer.echo(_verdict(harmless(name), report, smooth, receipt or ()))
     if report.problems:
         raise typer.Exit(1)
-    if head is None and receipt is None:
+    if head is None and not held:
         say(
             "Keep the head elsewhere. An old copy in this one's place is found with --head or --receipt, and by nothing else.",
             "dim",
@@ -109,7 +112,7 @@ def _has_rho(store: Store) -> bool:
     return bool(text and state.caps(text).rho_max)
 
 
-def _verdict(name: str, report: Report, smooth: bool) -> str:
+def _verdict(name: str, report: Report, smooth: bool, receipts: Sequence[Path]) -> str:
     from dither.ledger.state import shown
 
     count = {kind.partition("/")[0]: number for kind, number in report.kinds.items()}
@@ -122,6 +125,7 @@ def _verdict(name: str, report: Report, smooth: bool) -> str:
         f"  cancelled  {count.get('cancelled', 0):,} before any row was read",
         f"  open       {report.open:,} charged without an answer so far",
         f"  spent      {spent or 'nothing'}",
+        *(f"  receipt    {harmless(str(file))}: the ledger has its entries" for file in dict.fromkeys(receipts)),
         f"  head       {report.head}",
     ]
     return "\n".join(lines)

@@ -8,6 +8,7 @@ that ledger was right then. A head that was noted elsewhere, or any receipt, fin
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -40,16 +41,25 @@ class Report(NamedTuple):
         return not self.problems
 
 
-def verify(store: Store, head: str | None = None, receipt: Receipt | None = None, public_key: str | None = None) -> Report:
-    """Walk the whole ledger. `head` ("number:hash"), `receipt` and `public_key` come from elsewhere and are compared."""
+def verify(
+    store: Store,
+    head: str | None = None,
+    receipt: Receipt | Mapping[str, Receipt] | None = None,
+    public_key: str | None = None,
+) -> Report:
+    """Walk the whole ledger. `head` ("number:hash"), `receipt` and `public_key` come from elsewhere and are compared.
+
+    Several receipts come with the names that they are told apart by, such as their files'.
+    """
     state, last = store.state()
-    check = _Check(store, state, _marks(head, receipt), public_key)
+    receipts = {"the receipt": receipt} if isinstance(receipt, Receipt) else receipt or {}
+    check = _Check(store, state, _marks(head, receipts), public_key)
     for row in store.rows(LOWEST, last):
         check.row(row)
-    return check.end(receipt)
+    return check.end(receipts)
 
 
-def _marks(head: str | None, receipt: Receipt | None) -> dict[int, list[tuple[str, str]]]:
+def _marks(head: str | None, receipts: Mapping[str, Receipt]) -> dict[int, list[tuple[str, str]]]:
     """Hashes that entries must have, by number, each with where that is known from."""
     marks: dict[int, list[tuple[str, str]]] = {}
     if head is not None:
@@ -59,9 +69,9 @@ def _marks(head: str | None, receipt: Receipt | None) -> dict[int, list[tuple[st
                 "A head is written as number:hash, from number 1 on.", fix="give it as `dither verify` printed it."
             )
         marks.setdefault(int(found[1]), []).append((found[2], "the head"))
-    for name in ("reserved", "entry") if receipt else ():
-        place = receipt.body[name] if receipt else {}
-        marks.setdefault(place["number"], []).append((place["hash"], "the receipt"))
+    for source, receipt in receipts.items():
+        for place in (receipt.body["reserved"], receipt.body["entry"]):
+            marks.setdefault(place["number"], []).append((place["hash"], source))
     return marks
 
 
@@ -114,23 +124,23 @@ class _Check:
         if found["kind"] != "committed/1" and not signed(self.identity["public_key"], entry_message(row.hash), row.signature):
             self.say(f"entry {row.number} is not signed with the ledger's key.")
 
-    def end(self, receipt: Receipt | None) -> Report:
+    def end(self, receipts: Mapping[str, Receipt]) -> Report:
         for number, marks in sorted(self.marks.items()):
             for _, source in marks:
                 self.say(f"entry {number}, which {source} names, is not there: an older copy was put in this ledger's place.")
-        if receipt is not None:
-            self._receipt(receipt)
+        for source, receipt in receipts.items():
+            self._receipt(source, receipt)
         self._state()
         more = [f"and {self.untold} more problems."] if self.untold else []
         spent = {part: Fraction(units, GRID) for part, units in self.walk.total.items() if part != "unstated"}
         head = f"{self.last.number}:{self.last.hash}"
         return Report((*self.problems, *more), self.last.number, head, self.kinds, len(self.walk.pending), spent)
 
-    def _receipt(self, receipt: Receipt) -> None:
+    def _receipt(self, source: str, receipt: Receipt) -> None:
         if receipt.body["ledger"] != self.identity["ledger"]:
-            self.say("the receipt is of another ledger.")
+            self.say(f"{source} is of another ledger.")
         if not receipt.verify(self.identity["public_key"]):
-            self.say("the receipt is not signed with the ledger's key, or was edited.")
+            self.say(f"{source} is not signed with the ledger's key, or was edited.")
 
     def _state(self) -> None:
         """What is kept beside the entries must be what they add up to."""
