@@ -83,8 +83,19 @@ def walk(text: str, folder: Path) -> list[str]:
     return wrong
 
 
+def left(folder: Path, ignored: str) -> list[str]:
+    """What git would take of a folder that ignores this."""
+    (folder / ".gitignore").write_text(ignored, encoding="utf-8")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    for words in (("init", "-q"), ("ls-files", "--others", "--exclude-standard")):
+        done = subprocess.run(["git", *words], cwd=folder, env=clean, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.splitlines()
+
+
 def test_the_tour_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\n".join(walk(README, tmp_path)) == ""
+    assert left(tmp_path / "tour", (ROOT / ".gitignore").read_text(encoding="utf-8")) == [".gitignore"]
+    assert "catalog.ledger.key" in left(tmp_path / "tour", "")  # the twin: nothing else hides it
     monkeypatch.chdir(tmp_path / "tour")  # the Python of the tour goes on with the shell's ledger
     done = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
     assert done.attempted > 25

@@ -38,6 +38,7 @@ def _init(
     if curator.make_ledger(where, signing(where, key)):
         lies = f"is {key}" if key else "lies beside it"
         say(f"The ledger is {curator.named(where)}, and its key {lies}. Keep both: what was spent stays spent.")
+        say("The key signs in your name: keep it to yourself, and never commit it to a repository.")
     else:
         say(f"The ledger {curator.named(where)} is there already, and what was spent stays spent.")
 
