@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,7 +12,7 @@ from dither.planning.finish import plain
 from dither.planning.plan import Plan
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Quote:
     """What a question would cost, and the margins to expect. Nothing was read and nothing charged."""
 
@@ -48,6 +49,12 @@ class Quote:
             elif made is not None:
                 found[output.name] = foretold(self.plan, made, self.assumed_rows, self.confidence)
         return found
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         told = explain(self.plan, self.confidence, self.assumed_rows)
