@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
+from dither.errors import QueryError
+from dither.planning.canonical import canonical
+from dither.planning.choose import Price
+from dither.planning.explain import explain
+from dither.planning.plan import Plan, plan
+from dither.query.resolve import resolve
 from dither.query.sql import parse
 from sql.survey import CATALOG
 
@@ -23,3 +31,46 @@ from sql.survey import CATALOG
 def test_distinct_in_a_list_changes_nothing(asked: str) -> None:
     plain, distinct = (f"SELECT COUNT(*) FROM people p WHERE {asked.format(word)}" for word in ("", "DISTINCT "))
     assert parse(distinct, CATALOG) == parse(plain, CATALOG)
+
+
+MINE = "FROM visits v WHERE v.person_id = p.person_id"
+ASKED = {
+    f"SELECT COUNT(*) FILTER (WHERE EXISTS (SELECT 1 {MINE})) AS n FROM people p": "COUNT(*) FILTER (WHERE EXISTS (SELECT ",
+    f"SELECT COUNT(*) FILTER (WHERE EXISTS (SELECT 2 {MINE})) AS n FROM people p": "on rows where EXISTS (SELECT ...): one",
+    f"SELECT MIN(age) FILTER (WHERE EXISTS (SELECT 1 {MINE})) AS n FROM people p": "(SELECT ...)), as the 1 % quantile,",
+    f"SELECT SUM((SELECT SUM(cost) {MINE})) AS n FROM people p": "(SELECT SUM(cost) ...) is clipped to [0, 20000]",
+    f"SELECT SUM((SELECT COUNT(*) {MINE}) * p.age) AS n FROM people p": "((SELECT COUNT(...) ...) * p.age) is clipped to",
+    f"SELECT EXISTS (SELECT 1 {MINE}) AS seen, COUNT(*) FROM people p GROUP BY seen": "2 public values of seen, empty",
+    f"SELECT EXISTS (SELECT 1 {MINE}), COUNT(*) FROM people p GROUP BY 1": "2 public values of EXISTS (SELECT ...), empty",
+    f"SELECT (SELECT COUNT(*) {MINE}) AS w, COUNT(*) FROM people p GROUP BY w": "(SELECT COUNT(...) ...) is held to [0, 20]",
+}
+
+
+def planned(text: str) -> Plan:
+    return plan(resolve(parse(text, CATALOG), CATALOG, text), CATALOG, Price(Fraction(1, 2), Fraction(1, 10**7)))
+
+
+@pytest.mark.parametrize("text", ASKED)
+def test_no_inner_name_reaches_the_reader(text: str) -> None:
+    made = planned(text)
+    shown = explain(made, Fraction(19, 20))
+    assert ASKED[text] in shown
+    assert not any("#" in told for told in (shown, *made.clipped, *(output.name for output in made.query.outputs)))
+
+
+def test_a_plan_is_told_in_the_same_words_however_it_was_written() -> None:
+    one = f"SELECT COUNT(*) FILTER (WHERE EXISTS (SELECT 1 {MINE})) AS n FROM people p"
+    two = (
+        "select count(*) filter (where exists (select v.ward from visits v where p.person_id = v.person_id)) as n from people p"
+    )
+    other = f"SELECT COUNT(*) FILTER (WHERE EXISTS (SELECT 1 {MINE} AND v.cost > 3)) AS n FROM people p"
+    assert canonical([planned(one)]) == canonical([planned(two)])
+    assert canonical([planned(one)]) != canonical([planned(other)])  # though both are EXISTS (SELECT ...) to the reader
+
+
+def test_a_key_is_called_by_the_name_it_was_given() -> None:
+    with pytest.raises(
+        QueryError, match=r"^w is a number with a fraction(.|\n)*BUCKET\(\(SELECT AVG\(cost\) \.\.\.\), 10\) AS w "
+    ):
+        planned(f"SELECT (SELECT AVG(cost) {MINE}) AS w, COUNT(*) FROM people p GROUP BY w")
+    planned(f"SELECT BUCKET((SELECT AVG(cost) {MINE}), 10) AS w, COUNT(*) FROM people p GROUP BY w")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from dither.exact.numbers import show
@@ -15,7 +16,7 @@ from dither.planning.noises import Noise
 from dither.planning.plan import Plan
 from dither.planning.readings import Linear, Quantile, Ratio
 from dither.planning.spreads import Reading, Spread
-from dither.query.nodes import Aggregate, Expression
+from dither.query.nodes import Aggregate, Call, Expression, Literal
 from dither.query.work import Bins
 
 _WIDTH = 14
@@ -68,27 +69,37 @@ def _groups(plan: Plan) -> str:
 
 def _noise(noise: Noise, plan: Plan) -> str:
     draft, who = noise.draft, "person" if plan.work.by_unit else "row"
+    words = _on(draft.words, plan)
     bounding = plan.bounding.worth(draft.worth)
     if isinstance(draft.measure, Bins):
         mechanism = noise.mechanism
         if not isinstance(mechanism, Exponential):
             raise TypeError("quantiles are chosen by the exponential mechanism")
         return (
-            f"exponential mechanism over {draft.measure.argument.steps + 1} candidates for {draft.words}, in steps of "
+            f"exponential mechanism over {draft.measure.argument.steps + 1} candidates for {words}, in steps of "
             f"{plain_number(draft.measure.argument.step)}, "
             f"ε = {show(mechanism.epsilon)} in each group"
         )
     if isinstance(noise.mechanism, Gaussian):
         moved = _rounded(float(bounding.squares(draft.row, draft.cells, draft.signed)) ** 0.5)
         return (
-            f"Gaussian, standard deviation {_rounded(noise.scale)}, on {draft.words}: one {who} changes them by "
+            f"Gaussian, standard deviation {_rounded(noise.scale)}, on {words}: one {who} changes them by "
             f"at most {moved} (root of the sum of squares), ρ = {_rounded(float(noise.mechanism.rho or 0))}"
         )
     moved = show(Fraction(bounding.total(draft.row, draft.cells, draft.signed)))
     return (
-        f"geometric, scale {_rounded(noise.scale)}, on {draft.words}: one {who} changes them by at most {moved} in all, "
+        f"geometric, scale {_rounded(noise.scale)}, on {words}: one {who} changes them by at most {moved} in all, "
         f"ε = {show(noise.mechanism.epsilon)}"
     )
+
+
+def _on(words: str, plan: Plan) -> str:
+    """What the noise is on, a count with FILTER told as one. The plan keeps the other words: they are in its digest."""
+    for asked in plan.query.aggregates:
+        kept = filtered(asked)
+        if kept is not None and asked.argument is not None and kept[0].argument is None:
+            words = words.replace(f"rows where {describe(asked.argument)} is not NULL", f"rows where {describe(kept[1])}")
+    return words
 
 
 def outputs(plan: Plan, confidence: Fraction, rows: int | None) -> list[tuple[str, str]]:
@@ -134,18 +145,32 @@ def predicted(plan: Plan, reading: Reading, confidence: Fraction, rows: int | No
 
 def title(asked: Aggregate) -> str:
     """The aggregate as people write it, saying so where it is only nearly that."""
+    kept = filtered(asked)
+    where = "" if kept is None else f" FILTER (WHERE {describe(kept[1])})"
+    asked = asked if kept is None else kept[0]
     inside = "*" if asked.argument is None else describe(asked.argument)
     if asked.function == "count_units":
         return "COUNT(DISTINCT unit)"
     if asked.function == "count_distinct":
-        return f"COUNT(DISTINCT {inside})"
+        return f"COUNT(DISTINCT {inside}){where}"
     if asked.function == "quantile":
         p = asked.parameter or Fraction(1, 2)
-        return f"QUANTILE({inside}, {float(p):g})" + (f", as the {percent(held(p))} quantile," if held(p) != p else "")
-    told = f"{asked.function.upper()}({inside})"
+        nearly = f", as the {percent(held(p))} quantile," if held(p) != p else ""
+        return f"QUANTILE({inside}, {float(p):g}){where}{nearly}"
+    told = f"{asked.function.upper()}({inside}){where}"
     if asked.function in ("min", "max"):
         return f"{told}, as the {percent(EXTREME[asked.function])} quantile,"
     return told
+
+
+def filtered(asked: Aggregate) -> tuple[Aggregate, Expression] | None:
+    """The aggregate and the condition of its FILTER, if it has one: sql_aggregates.py makes CASE of it."""
+    x = asked.argument
+    if not isinstance(x, Call) or x.name != "case" or len(x.arguments) != 3 or x.arguments[2] != Literal(None):
+        return None
+    condition, inner, _ = x.arguments
+    every = asked.function == "count" and inner == Literal(1)
+    return replace(asked, argument=None if every else inner), condition
 
 
 def _rounded(value: float) -> str:

@@ -26,6 +26,7 @@ from dither.planning.noises import Draft
 from dither.query.facts import Facts
 from dither.query.infer import facts as infer
 from dither.query.nodes import Aggregate, Call, Expression, Literal
+from dither.query.wording import is_subquery, worded
 from dither.query.work import Bins, Cell, Distinct, Quantised, Sums
 
 EXTREME = {"min": Fraction(1, 100), "max": Fraction(99, 100), "median": Fraction(1, 2)}
@@ -268,6 +269,8 @@ def describe(x: Expression) -> str:
     """A short plain text of an expression, for people."""
     if isinstance(x, Literal):
         return "NULL" if x.value is None else str(x.value)
+    if is_subquery(x):
+        return worded(x)
     if isinstance(x, Call):
         if x.name in _INFIX and len(x.arguments) == 2:
             return f"({describe(x.arguments[0])} {_INFIX[x.name]} {describe(x.arguments[1])})"

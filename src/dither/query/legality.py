@@ -13,7 +13,8 @@ from dither.query.catalog import Catalog
 from dither.query.function import family
 from dither.query.infer import facts, typed
 from dither.query.nodes import Column, Expression, Span
-from dither.query.shapes import BY_ROW, PUBLIC, SCALAR, Known, Shape, size
+from dither.query.shapes import BY_ROW, PUBLIC, Known, Shape, size
+from dither.query.wording import SCALAR
 
 Pair = tuple[Expression, Expression]
 MOST_JOINS = 3  # each may square the rows of one person, and how long that takes is seen from outside

@@ -10,7 +10,8 @@ from dither.query.function import family
 from dither.query.functions import columns
 from dither.query.infer import Facts, facts, typed
 from dither.query.nodes import Aggregate, Column, Expression, Named, Order, Query
-from dither.query.shapes import BY_UNIT, SCALAR, Shape
+from dither.query.shapes import BY_UNIT, Shape
+from dither.query.wording import is_subquery, worded
 
 _COUNTS = ("count", "count_distinct", "count_units")
 _NUMBERS = ("sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop", "median", "quantile", "min", "max", "clipped")
@@ -40,7 +41,7 @@ def keys(named: tuple[Named, ...], source: Shape) -> tuple[Named, ...]:
                 span=key.expression.span,
                 fix="group by something many people share; to aggregate per person, do it in a subquery.",
             )
-        check_key(known, key.expression, _origin(key.expression, source))
+        check_key(known, key.expression, _origin(key.expression, source), _given(key))
     return tuple(Named(key.name, typed(key.expression, source.scope)) for key in named)
 
 
@@ -49,22 +50,29 @@ def _origin(expression: Expression, source: Shape) -> tuple[str, str] | None:
     return source.columns[expression.name].origin if isinstance(expression, Column) else None
 
 
-def check_key(known: Facts, expression: Expression, origin: tuple[str, str] | None = None) -> None:
+def _given(key: Named) -> str:
+    """The name that the question gave a key which is no column, if it gave one."""
+    plain = isinstance(key.expression, Column) and not is_subquery(key.expression)
+    return "" if plain or key.name.startswith("key_") or key.name == short(key.expression) else key.name
+
+
+def check_key(known: Facts, expression: Expression, origin: tuple[str, str] | None = None, given: str = "") -> None:
     """A key is a whole number, a text, a bool or a date. `origin`: the column of the catalog that it is."""
+    what, named = given or short(expression), f" AS {given}" if given else ""
     if known.kind == "null":
         raise QueryError("A bare NULL cannot be grouped by.", span=expression.span, fix="group by a column.")
     if known.kind == "real" and not known.whole:
         raise QueryError(
-            f"{short(expression)} is a number with a fraction, so hardly two rows would share a group.",
+            f"{what} is a number with a fraction, so hardly two rows would share a group.",
             span=expression.span,
-            fix=f"write BUCKET({short(expression)}, 10) or FLOOR({short(expression)})"
+            fix=f"write BUCKET({short(expression)}, 10){named} or FLOOR({short(expression)}){named}"
             + (f'; if all are whole, declare kind = "int" for {".".join(origin)} in the catalog.' if origin else "."),
         )
     if known.kind == "timestamp":
         raise QueryError(
-            f"{short(expression)} is a point in time, so hardly two rows would share a group.",
+            f"{what} is a point in time, so hardly two rows would share a group.",
             span=expression.span,
-            fix=f"write DATE_TRUNC('day', {short(expression)}).",
+            fix=f"write DATE_TRUNC('day', {short(expression)}){named}.",
         )
 
 
@@ -132,8 +140,8 @@ def described(kind: str) -> str:
 
 def short(expression: Expression) -> str:
     """A column by its own name, anything longer as three dots."""
-    if isinstance(expression, Column) and expression.name.startswith(SCALAR):
-        return "(SELECT ...)"
+    if is_subquery(expression):
+        return worded(expression)
     return expression.name.rsplit(".", 1)[-1] if isinstance(expression, Column) else "..."
 
 

@@ -14,7 +14,8 @@ from dither.errors import QueryError
 from dither.query.infer import Facts, facts, typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation
 from dither.query.resolve_aggregates import PER_UNIT, check_functions, check_key, described, short
-from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, SCALAR, Known, Shape, check_names, constant, held, said, size
+from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, constant, held, said, size
+from dither.query.wording import SCALAR
 from dither.query.work import UNIT
 
 _LOOSE = ("count", "count_distinct", "sum")  # their bounds count max_rows rows, and a unit may have more
@@ -28,7 +29,8 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
     _check_unit(node, source)
     mine = [key for key in node.keys if _is_unit(key.expression, source)]
     others = [key for key in node.keys if not _is_unit(key.expression, source)]
-    further = [Named(key.name, held(key.expression, source)) for key in others]
+    compared = _is_scalar(node)  # what is only compared drops nobody, so it is compared as it is
+    further = [Named(key.name, key.expression if compared else held(key.expression, source)) for key in others]
     known = {key.name: facts(key.expression, source.scope) for key in further}
     _check_keys(node, known)
     lowered = [_lowered(each, source) for each in node.aggregates]
@@ -43,7 +45,9 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
     named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, lowered, strict=True)]
     relation = Compute(relation, (*named, Named(UNIT, Column(UNIT))))
     found = {key.name: replace(_origin(key.expression, source), unique=not further) for key in mine}
-    found |= {key.name: Known(known[key.name], origin=_origin(key.expression, source).origin) for key in further}
+    found |= {
+        key.name: Known(known[key.name], origin=_origin(key.expression, source).origin, loose=compared) for key in further
+    }
     found |= {
         each.name: Known(result, loose=each.function in _LOOSE)
         for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)

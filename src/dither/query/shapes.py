@@ -13,11 +13,11 @@ from dither.query.functions import columns as columns_in
 from dither.query.infer import Facts, declared
 from dither.query.names import columns_of
 from dither.query.nodes import Call, Column, Compute, Expression, Join, Literal, Named, Relation, Scan, Span
+from dither.query.wording import SCALAR, is_subquery, worded
 from dither.query.work import UNIT
 
 PUBLIC, BY_ROW, BY_UNIT = "public", "by row", "by unit"
 MOST_SIZE = 20_000  # engines write computed columns out where they are used, so a short text could become very long
-SCALAR = "#subquery"  # what sql_scalars.py names begins with this, or with "#one"; nothing here takes such a name
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def said(expressions: Iterable[Expression], shape: Shape) -> tuple[str, ...]:
     for name in names:
         low, high = shape.columns[name].facts.low, shape.columns[name].facts.high
         if low is not None and high is not None:
-            word = name.rsplit(".", 1)[-1]
+            word = worded(Column(name)) if is_subquery(Column(name)) else name.rsplit(".", 1)[-1]
             found.append(f"{word} is held to [{_plain(low)}, {_plain(high)}], so {_plain(high)} means {_plain(high)} or more")
     return tuple(dict.fromkeys((*shape.said, *found)))
 

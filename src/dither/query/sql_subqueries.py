@@ -12,6 +12,7 @@ from dither.query.sql_conditions import inner, kept
 from dither.query.sql_expressions import expression
 from dither.query.sql_scalars import with_values
 from dither.query.sql_tables import Context, check_below, with_ctes
+from dither.query.wording import is_subquery, worded
 
 
 def begun(text: str, catalog: Catalog) -> Context:
@@ -146,7 +147,9 @@ def group(node: exp.Select, scope: Scope, per_unit: bool) -> Grouping:
         name, value = _key(item, node, scope)
         read = expression(value, scope.at("in GROUP BY"))
         given = next((alias for alias, each in _aliases(node, scope) if each == value and alias), "")
-        grouping.add_key(_plain_name(read) or name or given or f"key_{len(grouping.keys) + 1}", read)
+        natural = "" if is_subquery(read) else _plain_name(read)
+        other = worded(read) if is_subquery(read) else f"key_{len(grouping.keys) + 1}"
+        grouping.add_key(natural or name or given or other, read)
     return grouping
 
 
