@@ -13,13 +13,14 @@ from dither.engines.sources import schema
 from dither.errors import ArgumentError, CatalogError, LedgerError, NoLedgerError
 from dither.exact.numbers import show
 from dither.ledger import admission, opening, state
+from dither.ledger.asked import analyst_name
 from dither.ledger.ledger import Declaration, Ledger
 from dither.planning.choose import Price
 from dither.privacy.either import GRID, Caps, Sums
 from dither.query import catalog_file
 from dither.query import check as checking
 from dither.query import draft as drafting
-from dither.query.catalog import Catalog, Table
+from dither.query.catalog import Budget, Catalog, Table
 from dither.query.catalog_text import catalog_hash, catalog_json
 
 Where = str | PathLike[str]
@@ -174,7 +175,7 @@ def check(catalog: Where) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Standing:
-    """What there is for everyone together and what was spent, by both ways of adding up.
+    """What there is, for everyone together or for one analyst, and what was spent, by both ways of adding up.
 
     A question is admitted while either holds: plain sums of epsilon and delta, or in catalogs with a delta the sum of rho.
     """
@@ -188,8 +189,11 @@ class Standing:
     def of(cls, ledger: Ledger, caps: Caps) -> Standing:
         """As the ledger has it; before the first question its caps are the catalog's."""
         found, _ = ledger.store.state()
-        kept, sums = state.caps(found["caps"]) if "caps" in found else caps, state.sums(found.get("total"))
-        return cls(Price(kept.epsilon, kept.delta), kept, sums, kept.rule(sums))
+        return cls.under(state.caps(found["caps"]) if "caps" in found else caps, state.sums(found.get("total")))
+
+    @classmethod
+    def under(cls, caps: Caps, sums: Sums) -> Standing:
+        return cls(Price(caps.epsilon, caps.delta), caps, sums, caps.rule(sums))
 
     @property
     def spent(self) -> Price:
@@ -238,6 +242,16 @@ class Standing:
             f"δ = {_rounded(self.spent.delta)} of {show(self.caps.delta_sums)}; by zCDP ρ = {_rounded(used)} of "
             f"{_rounded(most)}{slack}; {ways[self.rule]}; {100 * float(self.share):.3g} % used"
         )
+
+
+def quota(ledger: Ledger, caps: Caps, declared: state.Terms | Budget, analyst: str) -> Standing | None:
+    """Of one analyst; None where there are no quotas. A name that may not ask is refused, as it would be for asking."""
+    name = analyst_name(analyst)
+    if declared.analysts is not None and name not in declared.analysts:
+        raise ArgumentError(f"{name} is none of the catalog's analysts.", fix="name one whom the curator declared.")
+    if declared.per_analyst is None:
+        return None
+    return Standing.under(admission.share(caps, declared.per_analyst), ledger.quota(name))
 
 
 _NONE, _ONE = Fraction(0), Fraction(1)

@@ -25,6 +25,7 @@ from dither.books import (
     ledger_for,
     make_ledger,
     named,
+    quota,
     read_declared,
 )
 from dither.engines.base import Engine
@@ -50,7 +51,7 @@ from dither.questions import Question, resolved, text, told
 from dither.quote import Quote
 from dither.wanted import Wanted, planned_for, sure_of
 
-__all__ = ["ANYONE", "Curator", "Standing", "beside", "check", "draft", "held_to", "make_ledger", "named", "open"]
+__all__ = ["ANYONE", "Curator", "Standing", "beside", "check", "draft", "held_to", "make_ledger", "named", "open", "quota"]
 
 
 def open(
@@ -211,6 +212,12 @@ class Curator:
     def budget(self) -> Standing:
         """Total, spent and left, for everyone together."""
         return Standing.of(self.ledger, self._caps)
+
+    def quota(self, analyst: str | None = None) -> Standing:
+        """The same for one analyst, this session's unless named. In a catalog without quotas it is the budget."""
+        who = self._analyst if analyst is None else analyst
+        budget = self.budget
+        return quota(self.ledger, budget.caps, self.catalog.budget, ANYONE if who is None else who) or budget
 
     def close(self) -> None:
         """Lets go of the data and the ledger. `with dt.open(…) as survey:` does it at the end."""

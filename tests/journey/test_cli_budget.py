@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import dither as dt
 from dither.ledger.admission import share
 from dither.privacy.either import Caps
 from journey.hospital import BY_WARD, COUNT, built, run
@@ -28,6 +29,33 @@ def test_a_quota_is_shown_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "ana's quota" in run("budget", "--analyst", "ana").stdout
     found = json.loads(run("budget", "--analyst", "ana", "--format", "json").stdout)
     assert found["analyst"]["epsilon"] == {"total": "1/4", "spent": "1/5", "left": "1/20"}
+
+
+def test_python_sees_the_quota_that_the_shell_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    built(tmp_path, 'epsilon = 1.0\nper_analyst = 0.25\nanalysts = ["ana", "ben", "eve"]')
+    with dt.open("catalog.toml", analyst="ana") as survey:
+        assert str(survey.quota("ben")) == "total ε = 0.25; spent ε = 0; left ε = 0.25"  # before the first question
+        survey.ask(COUNT, "0.2")
+        survey.ask(COUNT, "0.2", analyst="ben")  # free to the total, not to his quota
+        for found in (survey.quota(), survey.quota("ana"), survey.quota("ben")):
+            assert (found.total.epsilon, found.spent.epsilon, found.left.epsilon) == tuple(
+                map(Fraction, ("1/4", "1/5", "1/20"))
+            )
+        assert survey.quota("eve").spent.epsilon == 0
+        assert survey.budget.spent.epsilon == Fraction("1/5")
+        with pytest.raises(dt.ArgumentError, match="zoe is none of the catalog's analysts"):
+            survey.quota("zoe")
+    shown = json.loads(run("budget", "--analyst", "ben", "--format", "json").stdout)["analyst"]["epsilon"]
+    assert shown == {"total": "1/4", "spent": "1/5", "left": "1/20"}
+
+
+def test_without_quotas_there_is_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    built(tmp_path)
+    with dt.open("catalog.toml") as survey:
+        survey.ask(COUNT, "0.2", analyst="ana")
+        assert survey.quota("ben") == survey.quota() == survey.budget
 
 
 def test_with_a_delta_both_sums_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,6 @@ from rich.table import Table
 from rich.text import Text
 
 from dither.cli.screen import bar, by_words, harmless
-from dither.errors import ArgumentError
-from dither.ledger.admission import share
 from dither.ledger.asked import analyst_name
 from dither.ledger.ledger import Ledger
 from dither.ledger.state import Head, Terms, shown
@@ -78,15 +76,13 @@ class Line:
 
 
 def quota(ledger: Ledger, caps: Caps, declared: Terms | Budget, analyst: str | None) -> Quota | None:
-    """Of one analyst, where the catalog has quotas. A name that may not ask is refused, as it would be for asking."""
+    """Of one analyst, where one is named and the catalog has quotas: what `Curator.quota` says."""
     if analyst is None:
         return None
-    name = analyst_name(analyst)
-    if declared.analysts is not None and name not in declared.analysts:
-        raise ArgumentError(f"{name} is none of the catalog's analysts.", fix="name one whom the curator declared.")
-    if declared.per_analyst is None:
-        return None
-    return Quota(name, share(caps, declared.per_analyst), ledger.quota(name))
+    from dither import curator  # which is slow to import, and a budget without an analyst needs none of it
+
+    found = curator.quota(ledger, caps, declared, analyst)
+    return None if found is None else Quota(analyst_name(analyst), found.caps, found.sums)
 
 
 def lines(caps: Caps, sums: Sums) -> tuple[Line, ...]:
