@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,27 @@ def test_there_is_one_row_for_each_asking(hospital: Path, monkeypatch: pytest.Mo
     table = run("history")
     assert [word in table.stdout for word in ("ε = 0.1", "nothing", "ε = 0.25", "committed")] == [True, True, True, False]
     assert table.stderr.startswith("head 6:")
+
+
+def test_what_a_quota_paid_for_an_answer_shown_again_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    built(tmp_path, "epsilon = 1.0\nper_analyst = 0.5")
+    for analyst in ("ana", "ben", "ben", "ana"):  # ben's quota pays once, and ana has paid
+        assert run("ask", COUNT, "-e", "0.1", "--analyst", analyst).exit_code == 0
+    assert [row["quota_epsilon"] for row in rows()] == ["1/10", "1/10", "0", "0"]
+    assert [row["epsilon"] for row in rows()] == ["1/10", "0", "0", "0"]
+    shown = [line for line in run("history").stdout.splitlines() if "shown again" in line]
+    assert ["nothing; ε = 0.1 of the quota" in line for line in shown] == [True, False, False]
+    for analyst in ("ana", "ben"):  # the list agrees with what the ledger says was used
+        used = json.loads(run("budget", "--analyst", analyst, "--format", "json").stdout)["analyst"]["epsilon"]["spent"]
+        assert Fraction(used) == sum(Fraction(str(row["quota_epsilon"])) for row in rows() if row["analyst"] == analyst)
+
+
+def test_without_quotas_none_is_told(hospital: Path) -> None:
+    for analyst in ("ana", "ben"):
+        assert run("ask", COUNT, "-e", "0.1", "--analyst", analyst).exit_code == 0
+    assert [row["quota_epsilon"] for row in rows()] == [None, None]
+    assert "quota" not in run("history").stdout
 
 
 def test_a_cancelled_question_says_that_its_price_was_given_back(hospital: Path) -> None:

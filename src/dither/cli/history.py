@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dither.ledger.store import Store
 
 ENTRIES = ("number", "time", "what", "analyst", "epsilon", "delta", "rule", "about", "question")
-QUESTIONS = ("number", "time", "state", "analyst", "epsilon", "delta", "rule", "question")
+QUESTIONS = ("number", "time", "state", "analyst", "epsilon", "delta", "rule", "question", "quota_epsilon")
 _SCREENFUL = 50
 _EACH = 4  # entries that a question is taken to have, until there turn out to be more
 
@@ -113,21 +113,36 @@ def _askings(store: Store, start: int, last: int) -> list[Rowed]:
     from dither.ledger.entries import Cancelled, Committed, Replayed, Reserved, parse
 
     found: dict[int, Rowed] = {}
+    quotas = _has_quotas(store)
     for row in store.rows(start, last) if last else ():
         entry = parse(row)
         record, place = entry.record, {"number": entry.number, "time": entry.time}
         if isinstance(record, Reserved):
             price = {"epsilon": str(record.loss.epsilon), "delta": str(record.loss.delta), "rule": record.rule}
-            found[entry.number] = (
-                place | {"state": "reserved", "analyst": record.analyst} | price | {"question": _one_line(record.question)}
-            )
+            asked = {"question": _one_line(record.question), "quota_epsilon": price["epsilon"] if quotas else None}
+            found[entry.number] = place | {"state": "reserved", "analyst": record.analyst} | price | asked
         elif isinstance(record, Replayed):
             free = {"epsilon": "0", "delta": "0", "rule": None}
-            text = _asked(store, record.committed, found)
-            found[entry.number] = place | {"state": "shown again", "analyst": record.analyst} | free | {"question": text}
+            paid = str(record.loss.epsilon) if record.paid == entry.number else "0"  # or at an earlier entry, once
+            shown = {"question": _asked(store, record.committed, found), "quota_epsilon": paid if quotas else None}
+            found[entry.number] = place | {"state": "shown again", "analyst": record.analyst} | free | shown
         elif isinstance(record, Committed | Cancelled) and record.reserved in found:
-            found[record.reserved]["state"] = "answered" if isinstance(record, Committed) else "cancelled"
+            _settle(found[record.reserved], isinstance(record, Committed))
     return list(found.values())
+
+
+def _has_quotas(store: Store) -> bool:
+    """Whether analysts have quotas now: where they have none, what each one used is nobody's concern."""
+    from dither.ledger.state import Terms
+
+    text = store.get("catalog")
+    return bool(text and Terms.parse(text).per_analyst is not None)
+
+
+def _settle(row: Rowed, answered: bool) -> None:
+    row["state"] = "answered" if answered else "cancelled"
+    if not answered and row["quota_epsilon"] is not None:
+        row["quota_epsilon"] = "0"
 
 
 def _asked(store: Store, committed: int, found: dict[int, Rowed]) -> str:
@@ -180,7 +195,8 @@ def _price(row: Rowed, state: str) -> str:
     from dither.ledger.state import shown
 
     if row[state] == "shown again":
-        return "nothing"
+        quota = row["quota_epsilon"]
+        return "nothing" if quota in (None, "0") else f"nothing; ε = {shown(Fraction(quota), up=True)} of the quota"
     if row[state] == "cancelled" and row["epsilon"]:
         return "given back"
     if row["epsilon"] is None or row[state] == "replayed":
