@@ -74,3 +74,19 @@ def test_a_key_is_called_by_the_name_it_was_given() -> None:
     ):
         planned(f"SELECT (SELECT AVG(cost) {MINE}) AS w, COUNT(*) FROM people p GROUP BY w")
     planned(f"SELECT BUCKET((SELECT AVG(cost) {MINE}), 10) AS w, COUNT(*) FROM people p GROUP BY w")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) FROM people a WHERE age NOT IN (SELECT age FROM people b WHERE b.person_id = a.person_id)",
+        "SELECT COUNT(*) FROM visits v WHERE cost > 3 OR EXISTS (SELECT 1 FROM prescriptions d WHERE d.visit_id = v.visit_id)",
+        f"SELECT COUNT(*) FROM people p WHERE (SELECT MAX(v.cost) {MINE}) > p.age",
+        f"SELECT COUNT(*) FROM people p WHERE (SELECT MIN(v.cost) {MINE}) <= p.age",
+        f"SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 {MINE})",
+        f"SELECT COUNT(*) FROM people p WHERE (SELECT MAX(ward) {MINE}) = 'a'",
+        f"SELECT COUNT(*) FROM people p WHERE p.region IN (SELECT v.region {MINE})",
+    ],
+)
+def test_what_refusals_advise_is_answered(text: str) -> None:
+    planned(text)

@@ -99,8 +99,10 @@ def check_scalar(right: Shape, once: bool, span: Span) -> None:
         )
 
 
-def check_semi(source: Shape, other: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span, listed: str) -> None:
-    """Whether IN or EXISTS looks only at public tables or at the unit's own rows. `listed`: "IN" if the whole list counts."""
+def check_semi(
+    source: Shape, other: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span, listed: Pair | None, negated: bool
+) -> None:
+    """Whether IN or EXISTS looks only at public tables or at the unit's own rows. `listed`: of IN if the whole list counts."""
     if not other.private:
         return
     if not source.private:
@@ -110,24 +112,35 @@ def check_semi(source: Shape, other: Shape, pairs: tuple[Pair, ...], catalog: Ca
             fix="use IN and EXISTS the other way round: private rows chosen by public ones.",
         )
     if not pairs and BY_ROW not in (source.protects, other.protects) and source.root == other.root:
-        raise _uncorrelated(listed, span)
+        equal = equality(source, other, catalog)
+        if listed is None:
+            what = "EXISTS must equate a column of its subquery with a column of the outer question."
+            raise QueryError(what, span=span, fix=f"add a condition to its WHERE: {equal}.")
+        word = "NOT IN" if negated else "Here IN"
+        raise QueryError(
+            f"{word} looks at the whole list: a NULL in one person's row would decide about everybody.",
+            span=span,
+            fix=_list_fix(listed, equal, _along_edge(listed, source, other, catalog), negated),
+        )
     check_units(source, other, pairs, catalog, span)
 
 
-def _uncorrelated(listed: str, span: Span) -> QueryError:
-    if not listed:
-        return QueryError(
-            "EXISTS must equate a column of its subquery with a column of the outer question.",
-            span=span,
-            fix="add a condition such as v.person_id = p.person_id to its WHERE.",
-        )
-    where = "Here IN" if listed == "IN" else listed
-    exists = "EXISTS" if listed == "IN" else "NOT EXISTS"
-    return QueryError(
-        f"{where} looks at the whole list: a NULL in one person's row would decide about everybody.",
-        span=span,
-        fix=f"equate the unit in the subquery's WHERE, or write {exists} (SELECT 1 FROM ... WHERE inner = outer).",
-    )
+def _list_fix(listed: Pair, equal: str, edge: bool, negated: bool) -> str:
+    x, y = listed
+    if edge and isinstance(x, Column) and isinstance(y, Column):
+        return f"write {'NOT ' if negated else ''}EXISTS (SELECT 1 FROM ... WHERE {y.name} = {x.name})."
+    return f"list what belongs to the same person: add WHERE {equal} to the subquery; values of others cannot be looked up."
+
+
+def equality(left: Shape, right: Shape, catalog: Catalog) -> str:
+    """What to write so that rows of the two are one person's: "v.person_id = p.person_id", in the question's names."""
+    for a, b in ((a, b) for a in left.columns for b in right.columns):
+        pair = Column(a), Column(b)
+        if _same_unit(pair, left, right) or _along_edge(pair, left, right, catalog):
+            if a.split(".")[0] != b.split(".")[0]:
+                return f"{b} = {a}"
+            return f"b.{b.split('.', 1)[-1]} = a.{a.split('.', 1)[-1]} (a being the outer table's name, b the inner one's)"
+    return f"the unit ({left.root[1] if left.root else 'its column'}) of both sides equal"
 
 
 def check_units(left: Shape, right: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span) -> None:
@@ -143,7 +156,7 @@ def check_units(left: Shape, right: Shape, pairs: tuple[Pair, ...], catalog: Cat
         raise QueryError(
             f"{names} do not protect the same units, as far as the catalog says.",
             span=span,
-            fix='declare where the unit comes from: unit = { column = "person_id", references = "people.person_id" }.',
+            fix=_reference(left, right, catalog),
         )
     if not any(_same_unit(pair, left, right) or _along_edge(pair, left, right, catalog) for pair in pairs):
         column = left.root[1] if left.root else "the unit"
@@ -152,6 +165,15 @@ def check_units(left: Shape, right: Shape, pairs: tuple[Pair, ...], catalog: Cat
             span=span,
             fix=f"equate the unit of both sides ({column}), or join along the reference that the catalog declares.",
         )
+
+
+def _reference(left: Shape, right: Shape, catalog: Catalog) -> str:
+    """How to declare that the units of one side are those of the other."""
+    way = f"declare where the unit of {right.tables[0]} or {left.tables[0]} comes from"
+    unit = catalog.tables[right.tables[0]].unit
+    if unit is None or left.root is None:
+        return f"{way}, with `references` in its unit."
+    return f'{way}, such as unit = {{ column = "{unit.column}", references = "{".".join(left.root)}" }}.'
 
 
 def unit_pair(pairs: tuple[Pair, ...], left: Shape, right: Shape) -> Pair | None:

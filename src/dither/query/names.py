@@ -17,6 +17,7 @@ from dither.errors import QueryError
 from dither.query.catalog import Catalog, Table
 from dither.query.grammar import written
 from dither.query.nodes import Column, Expression, Relation
+from dither.query.sql_outer import instead
 
 T = TypeVar("T")
 
@@ -40,6 +41,7 @@ class Scope:
     place: str = "here"  # for "an aggregate cannot stand in WHERE"
     outer: tuple[Field, ...] = ()  # of the row that a subquery is read for: named only where sql_conditions.py says so
     values: Mapping[int, Expression] = field(default_factory=dict, compare=False)  # what subqueries stand for, by id
+    alone: frozenset[int] = field(default=frozenset(), compare=False)  # those of them that have nothing to do with the row
 
     def at(self, place: str) -> Scope:
         return replace(self, place=place)
@@ -137,7 +139,7 @@ def column(node: exp.Column, scope: Scope) -> Column:
             scope,
             node,
             f"{name} belongs to the outer question, and a subquery may only equate it with a column of its own.",
-            "make the equality a condition of its own in the subquery's WHERE, joined to others by AND.",
+            instead(node),
         )
     alias = node.args.get("table")
     known = sorted({field.alias for field in (*scope.fields, *scope.outer)})

@@ -239,12 +239,12 @@ def _semi(node: Semi, source: Shape, other: Shape, catalog: Catalog) -> Shape:
     listed = check_pairs((node.listed,) if node.listed is not None else (), source, other, span)
     if (not node.negated and node.mark is None) or unit_pair(listed, source, other):
         pairs, listed = (*listed, *pairs), ()  # a unit is never NULL: rows without one are nobody's
-    check_semi(source, other, pairs, catalog, span, "" if not listed else "NOT IN" if node.negated else "IN")
+    one = listed[0] if listed else None
+    check_semi(source, other, pairs, catalog, span, one, node.negated)
     if source.private and other.private:
         pairs = _equated(pairs, source, other, UNIT)
     tables = tuple(dict.fromkeys((*source.tables, *other.tables)))
     shape = replace(source, tables=tables, joins=check_joins(source.joins + other.joins, span))
-    one = listed[0] if listed else None
     if node.mark is not None:
         return marked(node.mark, shape, other, pairs, one, span)
     return replace(shape, relation=Semi(source.relation, other.relation, pairs, node.negated, one, span=span), whole=None)

@@ -160,7 +160,10 @@ class Grouping:
         for key in self.keys:
             if same(key.expression, value):
                 return Column(key.name, span=place(here.text, part))
-        if here.place == "in SELECT":
+        if here.place == "in SELECT" and id(part) in here.alone:
+            what = "This subquery has nothing to do with the rows that are aggregated here, so it is a question of its own."
+            fix = "ask it as one, with its own price, and compute with both answers; write the number itself if it is public."
+        elif here.place == "in SELECT":
             what = "This subquery is neither grouped by nor inside an aggregate, so it has no single value per group."
             example = "AVG((SELECT ...))" if isinstance(part, exp.Subquery) else "COUNT(*) FILTER (WHERE ...)"
             fix = f"put it inside an aggregate such as {example}, or add it to GROUP BY."

@@ -77,7 +77,8 @@ def _with_scalars(source: Source, nodes: Sequence[exp.Expr], scope: Scope, conte
         if scalar not in values:
             relation, values[scalar] = _joined(relation, scalar, f"#subquery {number}.")
     found = {id(node): values[scalar] for node, scalar in zip(subqueries, scalars, strict=True)}
-    return relation, replace(scope, values={**scope.values, **found})
+    alone = {id(node) for node, scalar in zip(subqueries, scalars, strict=True) if own in scalar.outside}
+    return relation, replace(scope, values={**scope.values, **found}, alone=scope.alone | alone)
 
 
 def _subqueries(node: exp.Expr) -> list[exp.Subquery]:
