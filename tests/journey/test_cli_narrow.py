@@ -6,8 +6,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dither.cli.screen import by_words
+from dither.cli.screen import around, by_words
 from journey.hospital import COUNT, built, run
 from journey.terminal import seen
 
@@ -35,9 +37,9 @@ def words(lines: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
 def test_a_history_is_whole_in_any_window(hospital: Path, width: int) -> None:
-    *lines, head = (line for line in seen(hospital, width, "history") if line)
-    assert all(len(line) <= width for line in lines)
-    assert head.startswith("head ")
+    shown = [line for line in seen(hospital, width, "history") if line]
+    lines = shown[: next(i for i, line in enumerate(shown) if line.startswith("head "))]
+    assert all(len(line) <= width for line in shown)
     facts = ("answered", ANALYST, "ε = 0.123456", "ε = 0.2", "nothing", "shown again", "sum")
     for fact in facts:
         assert any(fact in line for line in lines), fact
@@ -97,11 +99,36 @@ def test_that_half_a_number_would_be_found() -> None:
     assert by_words(text, None) == text
 
 
-def test_a_caret_stays_below_what_it_points_at(hospital: Path) -> None:
-    question = "SELECT SUM(income) AS a_name_that_makes_the_line_long FROM patients"
-    lines = seen(hospital, 50, "ask", question, "-e", "0.1")
-    shown = next(i for i, line in enumerate(lines) if question in line)
-    assert lines[shown + 1].index("^") == lines[shown].index("income")
+@pytest.mark.parametrize("width", [30, 50, 60, 200])
+def test_a_caret_stays_below_what_it_points_at(hospital: Path, width: int) -> None:
+    question = "SELECT ward, COUNT(*) AS patients, SUM(income) AS a_name_that_makes_the_line_long FROM patients GROUP BY ward"
+    lines = seen(hospital, width, "ask", question, "-e", "0.1")
+    assert all(len(line) <= width for line in lines)
+    place = next(i for i, line in enumerate(lines) if "^" in line)
+    start = lines[place].index("^")
+    assert lines[place - 1][start : len(lines[place])] == "income"
+    assert (lines[place - 1].strip() == question) == (width == 200)
+
+
+@given(st.text("abc ", min_size=1, max_size=200), st.data(), st.integers(16, 120))
+def test_a_line_is_cut_around_its_caret(text: str, data: st.DataObject, width: int) -> None:
+    start = data.draw(st.integers(0, len(text) - 1))
+    end = data.draw(st.integers(start + 1, len(text)))
+    line, caret = around("    " + text, "    " + " " * start + "^" * (end - start), width)
+    assert max(len(line), len(caret)) <= max(width, 4)
+    pointed = line[caret.index("^") : len(caret)]
+    assert pointed
+    assert text[start:end].startswith(pointed)  # what is below the caret stands there in the question, too
+    assert pointed == text[start:end] or len(pointed) == width - 6
+    assert line.strip("…").replace("…", "")[4:].strip() in text
+
+
+def test_a_head_is_whole_where_it_has_room(hospital: Path) -> None:
+    (whole,) = (line for line in seen(hospital, 100, "history") if line.startswith("head "))
+    assert len(whole.partition(":")[2]) == 64
+    (short,) = (line for line in seen(hospital, 60, "history") if line.startswith("head "))
+    assert whole.startswith(short.partition("…")[0])
+    assert "dither verify" in short
 
 
 def test_remarks_in_a_file_are_one_line(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:

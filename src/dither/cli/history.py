@@ -17,7 +17,7 @@ import typer
 
 from dither.cli.app import CATALOG, Catalog, Ledger, app, place
 from dither.cli.formats import Books, Listing, as_csv
-from dither.cli.screen import harmless_json, harmless_lines, out, say, show_table
+from dither.cli.screen import harmless_json, harmless_lines, out, say, say_head, show_table
 
 if TYPE_CHECKING:
     from dither.ledger.entries import Entry
@@ -62,7 +62,7 @@ def _history(
         if more and limit is None:
             say(f"The last {most} are shown: --limit shows more.", "dim")
         if form is Listing.TABLE:
-            typer.echo(f"head {books.head()}", err=True)  # in one piece, to be copied
+            say_head(str(books.head()))
 
 
 # --- one row for each entry -------------------------------------------------------------------------------------

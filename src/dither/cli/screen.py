@@ -23,6 +23,8 @@ from rich.text import Text
 from dither.errors import DitherError
 
 _LONG = 30  # a column of questions that is narrower cannot be read
+_INDENT, _NARROWEST = 4, 16  # of a question in an error; a window without room for anything around a caret
+_CARET = re.compile(r" {4,}\^+")
 
 
 class OutputError(DitherError):
@@ -74,12 +76,35 @@ def notes() -> Console:
 
 
 def complain(text: str) -> None:
-    """An error, on stderr. A question and the caret below it are kept as they are, so that one stays below the other."""
+    """An error, on stderr. A question is cut around the caret below it, so that one stays below the other."""
     with suppress(OSError):  # there is nowhere left to complain to
         console = notes()
-        lines = harmless_lines(text).split("\n")
-        kept = [line if line.startswith("    ") else by_words(line, _room(console), "  ") for line in lines]
+        lines, width = harmless_lines(text).split("\n"), _room(console)
+        kept: list[str] = []
+        for above, line in zip(["", *lines], lines, strict=False):
+            if kept and _CARET.fullmatch(line):
+                kept[-1:] = around(above, line, width)
+            else:
+                kept.append(by_words(line, width, "      " if line.startswith("    ") else "  "))
         console.print(Text("\n".join(kept), style="red"), soft_wrap=True)
+
+
+def around(line: str, caret: str, width: int | None) -> tuple[str, str]:
+    """A line and the caret below it, cut to the width of a window with what the caret points at in the middle.
+
+    >>> print(*around("    SELECT a, b, SUM(income) FROM people", "                     ^^^^^^", 24), sep="\\n")
+        …, SUM(income) FROM…
+               ^^^^^^
+    """
+    if width is None or width < _NARROWEST or cell_len(line) <= width:
+        return line, caret
+    text, room = line[_INDENT:], width - _INDENT
+    start = caret.index("^") - _INDENT
+    span = min(len(caret) - _INDENT - start, room - 2)  # a … has room at either end
+    left = max(0, min(start - (room - span) // 2, len(text) - room))
+    shown = ("…" if left else text[:1]) + text[left + 1 : left + room - 1]
+    shown += "…" if left + room < len(text) else text[left + room - 1 : left + room]
+    return " " * _INDENT + shown, " " * (_INDENT + start - left) + "^" * span
 
 
 def say(text: str, style: str = "") -> None:
@@ -101,6 +126,13 @@ def tell(text: str, hang: int | None = None) -> None:
 def _room(console: Console) -> int | None:
     """How wide a line may be: a pipe or a file takes any."""
     return console.width if console.is_terminal else None
+
+
+def say_head(head: str) -> None:
+    """Where the chain ends, on stderr: in one piece, to be copied; without room for that as much as tells it apart."""
+    room = _room(notes())
+    whole = room is None or len(head) + 5 <= room
+    say(f"head {head}" if whole else f"head {head.partition(':')[0]}:{head.partition(':')[2][:8]}…; dither verify has it whole")
 
 
 def by_words(text: str, width: int | None, hang: str = "") -> str:
