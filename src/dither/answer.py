@@ -193,16 +193,24 @@ class Answer:
         return json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
 
     def to_pandas(self, *, margins: bool = False) -> Any:
-        """A pandas frame; `margins` as in `to_dict`."""
-        return _library("pandas").DataFrame(self.to_dict(margins=margins))
+        """A pandas frame; `margins` as in `to_dict`, NaN where there is none."""
+        found = self.to_dict(margins=margins)
+        return _library("pandas").DataFrame(found).astype(dict.fromkeys(self._margin_columns(found), "float64"))
 
     def to_polars(self, *, margins: bool = False) -> Any:
         """A Polars frame; `margins` as in `to_dict`."""
-        return _library("polars").DataFrame(_in_64_bits(self.to_dict(margins=margins)), strict=False)
+        found, polars = _in_64_bits(self.to_dict(margins=margins)), _library("polars")
+        floats = dict.fromkeys(self._margin_columns(found), polars.Float64)
+        return polars.DataFrame(found, strict=False, schema_overrides=floats)
 
     def to_arrow(self, *, margins: bool = False) -> Any:
         """An Arrow table; `margins` as in `to_dict`."""
-        return import_module("pyarrow").table(_in_64_bits(self.to_dict(margins=margins)))
+        found, arrow = _in_64_bits(self.to_dict(margins=margins)), import_module("pyarrow")
+        return arrow.table(found | {name: arrow.array(found[name], arrow.float64()) for name in self._margin_columns(found)})
+
+    def _margin_columns(self, found: dict[str, list[Any]]) -> list[str]:
+        """Which are numbers even if there is none among them: a library would guess otherwise."""
+        return [name for name in found if name not in self.columns]
 
 
 def _library(name: str) -> Any:

@@ -48,6 +48,18 @@ def test_frames_have_the_columns_of_the_files(hospital: Path) -> None:
     assert written["kg_margin"] == [None] * 4  # a quantile's margin is a rank
 
 
+def test_margins_are_floats_even_where_there_is_none(hospital: Path) -> None:
+    with dt.open("catalog.toml") as survey:
+        answer = survey.ask(QUESTION, epsilon="0.5")
+    labels = ("n_margin_", "n_margin_margin", "kg_margin")
+    frame = answer.to_pandas(margins=True)
+    assert [str(frame[name].dtype) for name in labels] == ["float64"] * 3
+    assert frame["kg_margin"].isna().all()
+    assert [str(answer.to_polars(margins=True)[name].dtype) for name in labels] == ["Float64"] * 3
+    assert [str(answer.to_arrow(margins=True)[name].type) for name in labels] == ["double"] * 3
+    assert answer.to_arrow(margins=True)["kg_margin"].null_count == 4
+
+
 def test_without_margins_there_are_the_columns_that_were_asked_for(hospital: Path) -> None:
     with dt.open("catalog.toml") as survey:
         answer = survey.ask(QUESTION, epsilon="0.5")
