@@ -84,6 +84,8 @@ def test_a_key_is_called_by_the_name_it_was_given() -> None:
         f"SELECT COUNT(*) FROM people p WHERE (SELECT MAX(v.cost) {MINE}) > p.age",
         f"SELECT COUNT(*) FROM people p WHERE (SELECT MIN(v.cost) {MINE}) <= p.age",
         f"SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 {MINE})",
+        f"SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 {MINE} AND v.cost = p.age)",
+        "SELECT COUNT(*) FROM people WHERE age > (SELECT MAX(area) FROM (SELECT area FROM regions UNION ALL SELECT 3 FROM towns))",
         f"SELECT COUNT(*) FROM people p WHERE (SELECT MAX(ward) {MINE}) = 'a'",
         f"SELECT COUNT(*) FROM people p WHERE p.region IN (SELECT v.region {MINE})",
     ],

@@ -48,6 +48,11 @@ _ALLOWED = frozenset(TokenType[word] for word in _WORDS.split())
 _VOLATILE = frozenset(TokenType[word] for word in _MOMENTS.split())
 _PARAMETERS = frozenset({TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.DOLLAR})
 _NAMING = frozenset({TokenType.FROM, TokenType.JOIN})  # what follows them is a name
+_FOLLOWED = {  # where something else follows, these words were meant as names
+    **dict.fromkeys((TokenType.ANY, TokenType.SOME), TokenType.L_PAREN),
+    **dict.fromkeys((TokenType.SEMI, TokenType.ANTI), TokenType.JOIN),
+}
+_SOME = "for = write x IN (SELECT y ...); for > compare with (SELECT MIN(y) ...), for < with (SELECT MAX(y) ...)."
 _REASONS: dict[TokenType, tuple[str, str]] = {
     TokenType.OVER: (
         "A window function looks across the rows of many people.",
@@ -62,6 +67,10 @@ _REASONS: dict[TokenType, tuple[str, str]] = {
     TokenType.FULL: ("FULL JOIN keeps rows that belong to nobody.", "use LEFT JOIN from the table that has the unit."),
     TokenType.INTERSECT: ("INTERSECT compares the rows of different people.", "use EXISTS with the unit column equated."),
     TokenType.EXCEPT: ("EXCEPT compares the rows of different people.", "use NOT EXISTS with the unit column equated."),
+    TokenType.SEMI: ("SEMI JOIN is not supported.", "write WHERE x IN (SELECT x FROM ...), or WHERE EXISTS (SELECT ...)."),
+    TokenType.ANTI: ("ANTI JOIN is not supported.", "write WHERE x NOT IN (SELECT x FROM ...), or NOT EXISTS (SELECT ...)."),
+    TokenType.ANY: ("ANY is not supported.", _SOME),
+    TokenType.SOME: ("SOME is not supported.", _SOME),
     TokenType.ILIKE: ("ILIKE is not supported.", "write LOWER(x) LIKE 'pattern'."),
     TokenType.RECURSIVE: ("Recursive queries are not supported.", "leave RECURSIVE out."),
     TokenType.DIV: ("DIV is not supported.", "write FLOOR(x / y)."),
@@ -128,7 +137,7 @@ def _check_tokens(text: str, found: list[Token]) -> None:
             before = found[index - 1].token_type if index else None
             if before is TokenType.ALIAS or (before in _NAMING and token.token_type not in _REASONS):
                 raise _reserved(text, token)
-            _refuse(text, token)
+            _refuse(text, token, after)
     check_gaps(text, found)
 
 
@@ -145,7 +154,9 @@ def _wordy(token: Token) -> bool:
     return token.token_type is not TokenType.STRING and token.text[:1].isidentifier()
 
 
-def _refuse(text: str, token: Token) -> None:
+def _refuse(text: str, token: Token, after: Token | None) -> None:
+    usual = _FOLLOWED.get(token.token_type)
+    is_name = usual is not None and (after is None or after.token_type is not usual)
     if token.token_type in _PARAMETERS:
         reason = ("Parameters are not supported.", "write the value itself into the question.")
     elif token.token_type in _VOLATILE:
@@ -156,7 +167,7 @@ def _refuse(text: str, token: Token) -> None:
     else:
         shown = token.text.upper()[:20]
         quoted = token.text.isidentifier()
-        reason = _REASONS.get(token.token_type) or (
+        reason = (None if is_name else _REASONS.get(token.token_type)) or (
             f"{shown} is not part of the SQL that dither answers.",
             f'leave it out; if it is a name, write "{token.text}" in double quotes.' if quoted else "leave it out.",
         )

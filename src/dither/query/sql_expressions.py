@@ -57,6 +57,9 @@ def _unknown(node: exp.Expr, scope: Scope) -> Exception:
             "IN (SELECT ...) and EXISTS can only stand in WHERE, in ON, in GROUP BY and inside an aggregate.",
             "make it a condition of its own in WHERE.",
         )
+    if isinstance(node, exp.All):
+        fix = "for > compare with (SELECT MAX(y) ...), for < with (SELECT MIN(y) ...); for <> write x NOT IN (SELECT y ...)."
+        return refuse(scope, node, "A comparison with ALL is not supported.", fix)
     if isinstance(node, exp.Star):
         return refuse(scope, node, "* cannot stand here.", "name the columns.")
     word = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()

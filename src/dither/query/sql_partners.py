@@ -34,6 +34,9 @@ def partners(node: exp.Expr, scope: Scope, context: Context) -> Partners:
     """The rows that IN or EXISTS looks at; `scope` tells what names, and subqueries left of IN, mean outside."""
     if isinstance(node, exp.In):
         only(scope, node, "this query", "IN")
+        if isinstance(node.this, exp.Tuple):
+            what = f"IN (SELECT ...) looks for one value, and these are {len(node.this.expressions)}."
+            raise refuse(scope, node, what, "write EXISTS (SELECT 1 FROM ... WHERE ...), with each equality joined by AND.")
         return _listed(node, scope, context)
     only(scope, node, "this", "EXISTS")
     return _existing(node, scope, context)

@@ -24,6 +24,7 @@ from dither.query.sql_tables import Context, check_below
 
 _ONE = "#one"  # no name in a question begins so; resolve_per_unit.py knows a subquery that stands for a value by these two
 _KEY = "#subquery key"
+_LONGEST = 60  # letters of an expression that are shown
 
 
 @dataclass(frozen=True)
@@ -108,20 +109,33 @@ def _one_aggregate(node: exp.Subquery, context: Context) -> exp.Select:
     while isinstance(inner, exp.Subquery):
         only(context.scope, inner, "this", "A subquery that stands for a value")
         inner = inner.this
-    if not isinstance(inner, exp.Select) or not _is_one_value(inner):
-        raise refuse(
-            context.scope,
-            node,
-            "A subquery that stands for a value is one aggregate, without GROUP BY.",
-            "write (SELECT MAX(x) FROM a public table), or per person: WHERE v.person_id = p.person_id; or join it.",
-        )
+    if not isinstance(inner, exp.Select):
+        what = "A subquery that stands for a value is one SELECT."
+        raise refuse(context.scope, node, what, "put UNION ALL into its FROM: (SELECT MAX(x) FROM (... UNION ALL ...) t).")
+    wrong = _not_one_value(inner)
+    if wrong is not None:
+        raise refuse(context.scope, node, f"A subquery that stands for a value is one aggregate; {wrong[0]}.", wrong[1])
     check_below(inner, context)
     return inner
 
 
-def _is_one_value(node: exp.Select) -> bool:
-    grouped = any(node.args.get(clause) for clause in ("group", "having", "distinct"))
-    return len(node.expressions) == 1 and has_aggregate(node.expressions[0]) and not grouped
+def _not_one_value(node: exp.Select) -> tuple[str, str] | None:
+    """What keeps the subquery from being one aggregate, and what to write."""
+    clauses = (("group", "GROUP BY"), ("having", "HAVING"), ("distinct", "DISTINCT"), ("limit", "LIMIT"), ("order", "ORDER BY"))
+    written = [word for clause, word in clauses if node.args.get(clause)]
+    if len(node.expressions) != 1:
+        return f"this selects {len(node.expressions)} columns", "select one, and write a second subquery for another."
+    item = node.expressions[0].unalias()
+    without = f"leave {' and '.join(written)} out" if written else ""
+    if not has_aggregate(item):
+        shown = item.sql() if not isinstance(item, exp.Star) and len(item.sql()) <= _LONGEST else "x"
+        both = f"{without} and " if without else ""
+        return "this selects rows" + (f" with {written[0]}" if written else ""), f"{both}write (SELECT MAX({shown}) ...)."
+    if set(written) & {"GROUP BY", "HAVING", "DISTINCT"}:
+        other = "a condition on an aggregate is a second subquery, as in (SELECT COUNT(*) ...) > 3"
+        fix = f"{without}; {other if 'HAVING' in written else 'conditions on its rows go into its WHERE'}."
+        return f"this has {' and '.join(written)}", fix
+    return None
 
 
 def _joined(relation: Relation, scalar: _Scalar, prefix: str) -> tuple[Relation, Expression]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
+from dither.errors import QueryError
 from dither.query.catalog import Catalog
 from dither.query.names import Field, Scope, Source, matching, only, place, refuse, spelled
 from dither.query.nodes import Column, Compute, Expression, Filter, Named, PerUnit, Relation, Union
@@ -139,6 +142,11 @@ def group(node: exp.Select, scope: Scope, per_unit: bool) -> Grouping:
     clause = node.args.get("group")
     if clause is None:
         return grouping
+    if clause.args.get("all") is not None:
+        found = [each.span() for each in re.finditer(r"(?i)\bGROUP\s+BY\s+(ALL|DISTINCT)\b", scope.text)]
+        word = "ALL" if clause.args["all"] else "DISTINCT"
+        what, fix = f"GROUP BY {word} does not say what to group by.", "name the columns: GROUP BY a, b."
+        raise QueryError(what, text=scope.text, span=found[0] if len(found) == 1 else None, fix=fix)
     only(scope, clause, "expressions", "GROUP BY")
     for item in clause.expressions:
         if isinstance(item, exp.Tuple):
