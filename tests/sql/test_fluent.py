@@ -163,7 +163,10 @@ def test_a_question_looks_like_sql() -> None:
     filtered = "AVG(age) FILTER(WHERE active) AS age"
     assert repr(asked) == f"SELECT region, COUNT(*) AS n, {filtered} FROM people WHERE age >= 18 GROUP BY region"
     assert repr(BEGUN.where("active")) == "FROM people WHERE active"
-    assert len(repr(BEGUN.where(" AND ".join(["age >= 18"] * 100)))) <= 400
+    long = BEGUN.where(" AND ".join(["age >= 18"] * 100)).agg(n=dt.count())
+    assert len(repr(long)) <= 400
+    assert str(long).count("age >= 18") == 100
+    assert parse(str(long), CATALOG) == long.query
 
 
 def test_an_aggregate_looks_like_sql() -> None:

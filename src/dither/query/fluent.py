@@ -56,7 +56,7 @@ __all__ = [
     "variance",
 ]
 
-_LONGEST = 400  # letters of a question that are shown
+_LONGEST = 400  # letters of a question that repr shows
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,13 @@ class Asking:
         """The question as nodes, the same as from SQL."""
         return question(self.tree, begun(self.text, self.catalog))
 
+    def __str__(self) -> str:
+        """The question as SQL, all of it."""
+        return self.tree.sql().removeprefix("" if self.tree.expressions else "SELECT ")
+
     def __repr__(self) -> str:
-        """The question as SQL: short, for people."""
-        shown = self.tree.sql().removeprefix("" if self.tree.expressions else "SELECT ")
+        """The question as SQL, cut if it is long: a prompt or a list of questions shows it."""
+        shown = str(self)
         return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 3] + "..."
 
     def _unit(self) -> Unit | None:
