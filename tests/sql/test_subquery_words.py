@@ -11,9 +11,10 @@ from dither.planning.canonical import canonical
 from dither.planning.choose import Price
 from dither.planning.explain import explain
 from dither.planning.plan import Plan, plan
+from dither.query.catalog import Catalog, Table, Unit
 from dither.query.resolve import resolve
 from dither.query.sql import parse
-from sql.survey import CATALOG
+from sql.survey import CATALOG, PEOPLE, VISITS
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,7 @@ def test_distinct_in_a_list_changes_nothing(asked: str) -> None:
 
 
 MINE = "FROM visits v WHERE v.person_id = p.person_id"
+AREA = "SELECT area FROM regions"
 ASKED = {
     f"SELECT COUNT(*) FILTER (WHERE EXISTS (SELECT 1 {MINE})) AS n FROM people p": "COUNT(*) FILTER (WHERE EXISTS (SELECT ",
     f"SELECT COUNT(*) FILTER (WHERE EXISTS (SELECT 2 {MINE})) AS n FROM people p": "on rows where EXISTS (SELECT ...): one",
@@ -85,10 +87,21 @@ def test_a_key_is_called_by_the_name_it_was_given() -> None:
         f"SELECT COUNT(*) FROM people p WHERE (SELECT MIN(v.cost) {MINE}) <= p.age",
         f"SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 {MINE})",
         f"SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 {MINE} AND v.cost = p.age)",
-        "SELECT COUNT(*) FROM people WHERE age > (SELECT MAX(area) FROM (SELECT area FROM regions UNION ALL SELECT 3 FROM towns))",
+        f"SELECT COUNT(*) FROM people WHERE age > (SELECT MAX(area) FROM ({AREA} UNION ALL {AREA}) t)",
         f"SELECT COUNT(*) FROM people p WHERE (SELECT MAX(ward) {MINE}) = 'a'",
         f"SELECT COUNT(*) FROM people p WHERE p.region IN (SELECT v.region {MINE})",
     ],
 )
 def test_what_refusals_advise_is_answered(text: str) -> None:
     planned(text)
+
+
+@pytest.mark.parametrize("joined", ["people p JOIN visits v", "visits v JOIN people p"])
+def test_a_missing_reference_is_advised_in_the_catalogs_own_names(joined: str) -> None:
+    pupils = Table("pupils.parquet", unit=Unit("pupil"), max_rows=1, columns=PEOPLE.columns)
+    marks = Table("marks.parquet", unit=Unit("of"), max_rows=9, columns=VISITS.columns)
+    catalog = Catalog(tables={"pupils": pupils, "marks": marks}, budget=CATALOG.budget)
+    text = f"SELECT COUNT(*) FROM {joined} ON p.pupil = v.of".replace("people", "pupils").replace("visits", "marks")
+    with pytest.raises(QueryError) as refusal:
+        resolve(parse(text, catalog), catalog, text)
+    assert 'for marks: unit = { column = "of", references = "pupils.pupil" }' in refusal.value.fix

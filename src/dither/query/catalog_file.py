@@ -216,7 +216,7 @@ class _Reader:
         parent, dot, referenced = (target or "").partition(".")
         if target is not None and not (parent and dot and referenced):
             what = f"{table}.unit: references must name a table and a column."
-            self._wrong((*path, "references"), what, 'write references = "people.person_id".')
+            self._wrong((*path, "references"), what, f'write references = "table.{column}", with the table it points to.')
             return None
         return Unit(column, (parent, referenced) if target else None)
 

@@ -168,12 +168,13 @@ def check_units(left: Shape, right: Shape, pairs: tuple[Pair, ...], catalog: Cat
 
 
 def _reference(left: Shape, right: Shape, catalog: Catalog) -> str:
-    """How to declare that the units of one side are those of the other."""
-    way = f"declare where the unit of {right.tables[0]} or {left.tables[0]} comes from"
-    unit = catalog.tables[right.tables[0]].unit
-    if unit is None or left.root is None:
-        return f"{way}, with `references` in its unit."
-    return f'{way}, such as unit = {{ column = "{unit.column}", references = "{".".join(left.root)}" }}.'
+    """How to declare that the units of one side are those of the other, whose table has a row for each."""
+    if left.root is None or right.root is None:
+        return "declare where their units come from, with `references` in the catalog."
+    turned = catalog.tables[right.root[0]].max_rows == 1 and catalog.tables[left.root[0]].max_rows != 1
+    parent, child = (right.root, left.root) if turned else (left.root, right.root)
+    unit = f'unit = {{ column = "{child[1]}", references = "{".".join(parent)}" }}'
+    return f"declare where the unit comes from; for {child[0]}: {unit}."
 
 
 def unit_pair(pairs: tuple[Pair, ...], left: Shape, right: Shape) -> Pair | None:
