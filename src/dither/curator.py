@@ -195,14 +195,14 @@ class Curator:
         text = f"suggest {column}" + (f" by {by}" if by else "")
         request = self._request(made, bounds.tables, text, "proposal", analyst, fresh)
         paid = paying.reserve(self.ledger, request, self._unchanged, self._declare)
-        is_whole = self.catalog.tables[name].columns[field].kind == "int"
+        declared = self.catalog.tables[name].columns[field]
         with paying.telling(paid):
             if isinstance(paid, Kept):
                 again = f"nothing, given again from entry {paid.receipt.body['entry']['number']}"
-                return proposals.read(name, field, made, from_text(paid.payload), is_whole, again)
+                return proposals.read(name, field, made, from_text(paid.payload), declared, again)
             released = [release(one, self._run(one.work, paid)) for one in made]
             paying.commit(self.ledger, paid, released)
-            return proposals.read(name, field, made, released, is_whole, paying.words(paid.request.charge))
+            return proposals.read(name, field, made, released, declared, paying.words(paid.request.charge))
 
     def table(self, name: str, alias: str | None = None) -> Asking:
         """The beginning of a question in Python: table("people").where("age >= 18").agg(n=dt.count())."""

@@ -69,6 +69,33 @@ def test_a_proposal_can_be_pasted_whatever_it_says(epsilon: str) -> None:
     assert pasted["max_groups"] == found.max_groups
 
 
+@pytest.mark.parametrize("step", ["7", "0.25", "1/3", "0.1"])
+@pytest.mark.parametrize("epsilon", ["0.1", "100"])
+def test_a_declared_step_stays_and_the_bounds_fit_it(step: str, epsilon: str) -> None:
+    ages = np.arange(9000) % 90 if step == "7" else np.arange(9000) % 90 + 0.3
+    length = Fraction(step)
+    table = dt.Table({"id": np.arange(9000), "age": ages}, unit="id", columns={"age": dt.between(0, 700 * length, step=step)})
+    catalog = dt.Catalog(tables={"people": table}, budget=dt.Budget(epsilon=1000))
+    with dt.open(catalog, ledger=":memory:") as curator:
+        found = curator.suggest("people.age", epsilon=epsilon)
+        again = curator.suggest("people.age", epsilon=epsilon)
+    pasted = tomllib.loads(str(found), parse_float=str)["tables"]["people"]["columns"]["age"]
+    low, high = map(Fraction, map(str, pasted["between"]))
+    assert Fraction(pasted["step"]) == length == found.step
+    assert ((high - low) / length).denominator == 1
+    assert abs(float(high) - found.high) <= 1e-9 * abs(found.high)
+    assert dt.between(low, high, step=length).high == high  # the catalog takes it
+    assert again.toml == found.toml
+
+
+def test_rows_are_not_promised_to_be_covered_by_what_is_too_noisy() -> None:
+    with survey(9000) as curator:
+        noisy, sound = (str(curator.suggest("people.age", epsilon=epsilon)) for epsilon in ("0.1", "100"))
+    assert "max_rows covers" not in noisy
+    assert "max_rows may be far off, too" in noisy
+    assert "max_rows covers about 95 % of people" in sound
+
+
 def test_names_that_are_nearly_right() -> None:
     with survey(10) as curator:
         for wrong in ("age", "people.agee"):

@@ -26,13 +26,14 @@ from dither.planning.plan import Plan, plan
 from dither.planning.readings import Quantile
 from dither.planning.split import shares
 from dither.query import fluent
-from dither.query.catalog import Catalog
+from dither.query.catalog import Catalog, ColumnFacts
 from dither.query.faults import nearest
 from dither.query.fluent import Asking
 from dither.query.functions import columns
 from dither.query.infer import facts as infer
 from dither.query.nodes import Aggregate, Call, Column, Expression, Literal, Named
 from dither.query.resolve import Resolved
+from dither.query.written import written
 
 _FAR = 32
 _TAIL = Fraction(1, 100)
@@ -55,6 +56,7 @@ class Proposal:
     price: str
     rows: int = 0  # how many rows' worth there are about; 0 if noise hides even that
     epsilon: Fraction = Fraction(0)  # what was asked to be spent
+    step: Fraction | None = None  # as it is declared: it stays
 
     @property
     def enough(self) -> Fraction | None:
@@ -71,14 +73,20 @@ class Proposal:
         lines = [f"[tables.{self.table}]"]
         lines += [f"max_rows = {self.max_rows}"] if self.max_rows else []
         lines += [f"max_groups = {self.max_groups}"] if self.max_groups else []
-        return "\n".join(
-            [*lines, f"[tables.{self.table}.columns]", f"{self.column} = {{ between = [{self.low}, {self.high}] }}"]
-        )
+        return "\n".join([*lines, f"[tables.{self.table}.columns]", f"{self.column} = {{ {self._between()} }}"])
+
+    def _between(self) -> str:
+        if self.step is None:
+            return f"between = [{self.low}, {self.high}]"
+        low = Fraction(str(self.low))
+        high = low + self.step * round((Fraction(str(self.high)) - low) / self.step)  # a float may be beside it by a hair
+        return f"between = [{written(low)}, {written(high)}], step = {written(self.step)}"
 
     def __str__(self) -> str:
         notes = [f"# proposed privately, charged {self.price}: {self._worth()}"]
         if self.max_rows:
-            notes.append(f"# max_rows covers about {100 * _COVERED:g} % of people; heavier ones are scaled down, not dropped")
+            covers = "covers" if self.enough is None else "may be far off, too: it is meant to cover"
+            notes.append(f"# max_rows {covers} about {100 * _COVERED:g} % of people; heavier ones are scaled down, not dropped")
         return "\n".join([*notes, self.toml])
 
     def _worth(self) -> str:
@@ -169,7 +177,9 @@ def _placed(x: Expression) -> Expression:
     return Call("clamp", (Call("mul", (Call("sign", (x,)), size)), Literal(-_FAR), Literal(_FAR)))
 
 
-def read(name: str, column: str, made: Sequence[Plan], released: Sequence[Noisy], whole: bool, price: str) -> Proposal:
+def read(
+    name: str, column: str, made: Sequence[Plan], released: Sequence[Noisy], declared: ColumnFacts, price: str
+) -> Proposal:
     """From noisy results to a proposal. `made` and `released` have the bounds first, then rows, then groups."""
     found = [table(one, noisy) for one, noisy in zip(made, released, strict=True)]
     low, high = (float(value) for value in found[0].rows[0])  # type: ignore[arg-type]
@@ -180,10 +190,23 @@ def read(name: str, column: str, made: Sequence[Plan], released: Sequence[Noisy]
     counts = [covering(each, noise) for each, noise in histograms] + [None, None]
     reading = made[0].reading("high")
     rank = reading.rank(made[0].noises, Fraction(19, 20)) if isinstance(reading, Quantile) else 0.0
-    bottom, top = _outward(least, most, whole)
+    bottom, top = _outward(least, most, declared.kind == "int")
+    if declared.step is not None:
+        top = _whole_steps(bottom, top, declared.step)
     rows = _rows(found[1], least_shown[0], made[0].bounding.max_rows)
     spent = sum((one.price.epsilon for one in made), Fraction(0))
-    return Proposal(name, column, bottom, top, counts[0], counts[1], rank, price, rows, spent)
+    return Proposal(name, column, bottom, top, counts[0], counts[1], rank, price, rows, spent, declared.step)
+
+
+def _whole_steps(low: int | float, high: int | float, step: Fraction) -> int | float:
+    """The upper bound so far out that the range is a whole number of steps, as a catalog demands.
+
+    >>> _whole_steps(17, 120, Fraction(5)), _whole_steps(0.5, 18.0, Fraction(1, 5))
+    (122, 18.1)
+    """
+    bottom, top = Fraction(str(low)), Fraction(str(high))
+    found = bottom + step * max(math.ceil((top - bottom) / step), 1)
+    return int(found) if found.denominator == 1 and isinstance(high, int) else float(found)
 
 
 def _rows(counted: Table, least: float, max_rows: int) -> int:
