@@ -7,7 +7,7 @@ their own, column_rules.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +43,9 @@ def faults(
     if not names:
         found.append(Fault(("tables",), "No table is declared.", "add a [tables.NAME] with a source and a unit."))
     found += _same_but_for_case(("tables",), names, "tables")
+    unit = _known_unit(tables.values())
     for name, table in tables.items():
-        found += _table(name, table)
+        found += _table(name, table, unit)
         found += _rows(name, table, neighbours)
         found += _edge(name, tables, unread)
     found += _cycles(tables)
@@ -87,7 +88,13 @@ def is_name(name: str) -> bool:
     return bool(name) and len(name) <= 200 and name.isprintable() and name == name.strip()
 
 
-def _table(name: str, table: Table) -> _Found:
+def _known_unit(tables: Iterable[Table]) -> str:
+    """The column that another table calls its unit, for a fix in the catalog's own names."""
+    units = (table.unit.column for table in tables if table.unit is not None)
+    return next((column for column in units if isinstance(column, str) and column), "person_id")
+
+
+def _table(name: str, table: Table, unit: str) -> _Found:
     path = ("tables", name)
     if not _NAME.match(name):
         yield Fault(path, f"{name!r} is no table name.", "use letters, digits and _, not starting with a digit.")
@@ -96,7 +103,7 @@ def _table(name: str, table: Table) -> _Found:
         yield Fault((*path, "unit"), f"{name} is public and has a unit to protect.", "keep one of public and unit.")
     if not table.public and not protected:
         what = f"{name} says neither who is protected nor that it is public."
-        yield Fault(path, what, 'write unit = "person_id", unit = "row" or public = true.')
+        yield Fault(path, what, f'write unit = "{unit}", unit = "row" or public = true.')
     if table.by_row and table.unit is not None:
         yield Fault((*path, "unit"), f"{name} protects rows and a unit at once.", "keep one of the two.")
     for part, text in (("unit", table.unit.column if table.unit else "x"), ("key", table.key)):
