@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from dither.errors import ArgumentError, DitherError, extra
 from dither.exact import balls
 from dither.exact.numbers import Number, positive, show
+from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.laplace import Laplace
 
 _BLUE, _ORANGE, _GREEN, _PURPLE = _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 _GREY = "#555555"
 _LEAST, _MOST = Fraction(1, 1000), Fraction(20)  # outside, the curves of `guarantee_picture` are flat or spikes
+_FEW = 60
 
 Line = NDArray[np.float64]
 
@@ -81,26 +83,32 @@ def guarantee_picture(epsilon: Number, path: str | Path) -> Path:
 
 
 def _reach(eps: float) -> Line:
-    """Where the two curves are worth looking at, with their peaks at 0 and 1 on the grid."""
-    wide = max(4 / eps, 1.5)
-    return np.union1d(np.linspace(-wide, 1 + wide, 801), [0.0, 1.0])
+    """The published counts that are worth looking at."""
+    wide = int(np.ceil(max(4 / eps, 3)))
+    return np.arange(-wide, wide + 2, dtype=np.float64)
 
 
-def _density(x: Line, centre: float, eps: float) -> Line:
-    """The Laplace law of scale 1 / ε: what geometric noise looks like from afar."""
-    return np.asarray(eps / 2 * np.exp(-eps * np.abs(x - centre)))
+def _chance(x: Line, centre: float, eps: float) -> Line:
+    """Geometric noise of sensitivity 1, the law that a count of people has: see mechanisms/geometric.py."""
+    return np.asarray(np.tanh(eps / 2) * np.exp(-eps * np.abs(x - centre)))
+
+
+def _dots(x: Line) -> dict[str, Any]:
+    """Counts are whole: where there are few enough of them to be told apart, each has its mark."""
+    return {"marker": "o", "ms": 4} if len(x) <= _FEW else {}
 
 
 def _curves(panel: Any, eps: float) -> None:
     x = _reach(eps)
-    without, taking = _density(x, 0, eps), _density(x, 1, eps)
+    without, taking = _chance(x, 0, eps), _chance(x, 1, eps)
     label = f"allowed: within a factor e^ε = {np.exp(eps):.4g}"
-    panel.fill_between(x, without * np.exp(-eps), without * np.exp(eps), color=_BLUE, alpha=0.13, lw=0, label=label)
-    panel.plot(x, without, color=_BLUE, lw=2, label="without you")
-    panel.plot(x, taking, color=_ORANGE, lw=2, ls="--", label="with you")
-    panel.set_ylim(0, eps / 2 * (min(np.exp(eps), 2) + 0.6))  # room for the legend above the peaks
+    most = np.minimum(without * np.exp(eps), 1)
+    panel.fill_between(x, without * np.exp(-eps), most, color=_BLUE, alpha=0.13, lw=0, label=label)
+    panel.plot(x, without, color=_BLUE, lw=2, label="without you", **_dots(x))
+    panel.plot(x, taking, color=_ORANGE, lw=2, ls="--", label="with you", **_dots(x))
+    panel.set_ylim(0, np.tanh(eps / 2) * (min(np.exp(eps), 2) + 0.6))  # room for the legend above the peaks
     panel.set_xlim(x[0], x[-1])
-    _dress(panel, "How likely is each published count?", "published count, 0 = the exact one without you", "density")
+    _dress(panel, "How likely is each published count?", "published count, 0 = the exact one without you", "chance")
     panel.legend(frameon=False, fontsize=9, loc="upper right")
 
 
@@ -120,40 +128,48 @@ def _factors(panel: Any, eps: float) -> None:
     panel.legend(frameon=False, fontsize=9, loc="upper left")
 
 
-def _above(x: Line, centre: float, eps: float) -> Line:
-    tail = np.exp(-eps * np.abs(x - centre)) / 2
-    return np.where(x < centre, 1 - tail, tail)
+def _reached(x: Line, centre: float, eps: float) -> Line:
+    """The chance that the published count is x or more."""
+    far = np.exp(-eps * np.where(x > centre, x - centre, centre - x + 1)) / (1 + np.exp(-eps))
+    return np.asarray(np.where(x > centre, far, 1 - far))
 
 
 def _survivors(panel: Any, eps: float) -> None:
     x = _reach(eps)
-    without, taking = _above(x, 0, eps), _above(x, 1, eps)
+    without, taking = _reached(x, 0, eps), _reached(x, 1, eps)
     most = np.minimum(without * np.exp(eps), 1 - np.exp(-eps) * (1 - without))
     panel.fill_between(x, without, most, color=_BLUE, alpha=0.13, lw=0, label="hits that no test exceeds")
-    panel.plot(x, without, color=_BLUE, lw=2, label="without you: a false alarm")
-    panel.plot(x, taking, color=_ORANGE, lw=2, ls="--", label="with you: a hit")
+    panel.plot(x, without, color=_BLUE, lw=2, label="without you: a false alarm", **_dots(x))
+    panel.plot(x, taking, color=_ORANGE, lw=2, ls="--", label="with you: a hit", **_dots(x))
     panel.set_yscale("log")
     panel.set_xlim(x[0], x[-1])
     panel.set_ylim(top=1.6)
     panel.yaxis.set_major_formatter(lambda chance, _: f"{100 * chance:.6g} %")
-    _dress(panel, "An attacker says “took part” above a threshold", "threshold", "chance that the count lies above it")
+    _dress(panel, "An attacker says “took part” from a threshold on", "threshold", "chance that the count reaches it")
     panel.legend(frameon=False, fontsize=9, loc="lower left")
+
+
+def _margins(x: Line, sure: float) -> Line:
+    """How far off a count is at most, this often: the least m with Pr[|noise| > m] = 2 a^(m + 1) / (1 + a) at most 1 - sure."""
+    a = np.exp(-x)
+    return np.asarray(np.maximum(np.ceil(np.log((1 - sure) * (1 + a) / 2) / -x) - 1, 0))
 
 
 def _errors(panel: Any, eps: float) -> None:
-    x = np.geomspace(max(eps / 30, 1e-4), eps * 30, 200)
-    for sure, colour, style in ((0.99, _PURPLE, ":"), (0.95, _ORANGE, "-"), (0.5, _BLUE, "--")):
-        width = np.log(1 / (1 - sure))
-        label = f"{100 * sure:.0f} % of answers, here ± {width / eps:.3g}"
-        panel.plot(x, width / x, color=colour, lw=2, ls=style, label=label)
-        panel.plot([eps], [width / eps], "o", color=colour, ms=6)
-    panel.plot([eps, eps], [np.log(2) / eps, np.log(100) / eps], color=_GREY, lw=1, zorder=0)
+    x = np.geomspace(max(eps / 30, 1e-4), eps * 30, 800)
+    here = {sure: Geometric(epsilon=Fraction(str(eps)), sensitivity=1).margin(sure) for sure in (0.99, 0.95, 0.5)}
+    for (sure, margin), colour, style in zip(here.items(), (_PURPLE, _ORANGE, _BLUE), (":", "-", "--"), strict=True):
+        label = f"{100 * sure:.0f} % of answers, here ± {margin:,}"
+        panel.plot(x, _margins(x, sure), color=colour, lw=2, ls=style, label=label)
+        panel.plot([eps], [margin], "o", color=colour, ms=6)
+    panel.plot([eps, eps], [here[0.5], here[0.99]], color=_GREY, lw=1, zorder=0)
     panel.set_xscale("log")
-    panel.set_yscale("log")
+    panel.set_yscale("symlog", linthresh=1)  # a whole number may be off by 0
+    panel.set_ylim(bottom=-0.1)
     for axis in (panel.xaxis, panel.yaxis):
         axis.set_major_formatter(_plain)
     _dress(panel, "What does it cost in accuracy?", "ε of the question", "error of a count of people")
-    panel.legend(frameon=False, fontsize=9, loc="lower left")
+    panel.legend(frameon=False, fontsize=9, loc="upper right")
 
 
 # --- what a mechanism does --------------------------------------------------------------------------------------

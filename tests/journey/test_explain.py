@@ -6,6 +6,7 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dither as dt
@@ -98,9 +99,29 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_said(tmp_path: Path)
 def test_the_curves_of_the_picture_keep_to_the_price() -> None:
     for eps in (0.01, 0.5, 3.0):
         x = plots._reach(eps)
-        without, taking = plots._density(x, 0, eps), plots._density(x, 1, eps)
-        assert (taking <= without * math.exp(eps) * (1 + 1e-12)).all()
-        assert not (taking <= without * math.exp(0.9 * eps)).all()  # the twin: a smaller price would not hold
+        for law in (plots._chance, plots._reached):
+            without, taking = law(x, 0, eps), law(x, 1, eps)
+            assert (taking <= without * math.exp(eps) * (1 + 1e-12)).all()
+            assert not (taking <= without * math.exp(0.9 * eps)).all()  # the twin: a smaller price would not hold
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "1", "3", "20"])
+def test_the_picture_draws_the_law_that_the_words_speak_of(epsilon: str) -> None:
+    noise, eps = dt.Geometric(epsilon=epsilon, sensitivity=1), float(dt.Pure(epsilon).epsilon())
+    law, x = noise.law(0), np.arange(-5.0, 6.0)
+    for k, chance, reached in zip(x, plots._chance(x, 0, eps), plots._reached(x, 0, eps), strict=True):
+        assert math.isclose(chance, float(law.probability(int(k))), rel_tol=1e-9)
+        assert math.isclose(reached - plots._reached(np.array([k + 1]), 0, eps)[0], chance, abs_tol=1e-12)
+    for sure in ("0.5", "0.95", "0.99"):
+        assert plots._margins(np.array([eps]), float(sure))[0] == noise.margin(sure)
+
+
+def test_the_picture_states_the_margins_of_the_words(tmp_path: Path) -> None:
+    words, picture = said("--epsilon", "1", "--plot", str(tmp_path / "explain.svg")), (tmp_path / "explain.svg")
+    assert "at most 1 half of the time, 3 in 95 % of all cases, 4 in 99 %" in words
+    drawn = picture.read_text(encoding="utf-8")
+    for text in ("50 % of answers, here ± 1", "95 % of answers, here ± 3", "99 % of answers, here ± 4"):
+        assert f"<!-- {text} -->" in drawn
 
 
 @pytest.mark.parametrize(("value", "shown"), [("1/3", "0.3334"), ("1/2", "0.5"), ("1e-6", "1e-6"), ("1.23400000001", "1.235")])
