@@ -48,7 +48,9 @@ def request(
 ) -> Request:
     """What the ledger is told of plans that are run together. It sees the question, the catalog and the price: no rows."""
     if analyst is None and declared.analysts is not None and ANYONE not in declared.analysts:
-        raise ArgumentError("It is not said who asks, and this catalog names who may.", fix='name yourself: analyst="ada".')
+        # No name is offered: names are not proved, and another's would spend another's quota.
+        fix = 'name yourself as the curator declared you: analyst="YOUR-NAME".'
+        raise ArgumentError("It is not said who asks, and this catalog names who may.", fix=fix)
     units = dict.fromkeys(f"one value of {plan.unit}" if plan.work.by_unit else "one row" for plan in plans)
     return Request(
         question=text,

@@ -86,3 +86,14 @@ def test_a_question_with_a_fix_in_it_is_shown_as_it_was_asked(hospital: Path) ->
     done = run("ask", f"{BY_WARD} HAVING weight='  Fix: write key=…   '", "-e", "0.1")
     assert done.exit_code == 1
     assert "key=…" in done.stderr
+
+
+def test_who_does_not_say_who_asks_is_offered_nobody_elses_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    built(tmp_path, 'epsilon = 1.0\nanalysts = ["zoe", "ben"]')
+    for command in ("ask", "quote"):
+        done = run(command, COUNT, "-e", "0.1")
+        assert done.exit_code == 2
+        assert "Fix: name yourself as the curator declared you: --analyst YOUR-NAME." in done.stderr
+        assert not any(name in done.stderr for name in ("ada", "zoe", "ben"))
+    assert run("ask", COUNT, "-e", "0.1", "--analyst", "zoe").exit_code == 0
