@@ -30,7 +30,7 @@ from dither.engines.sources import open_catalog
 from dither.planning.choose import Price
 
 CRASHED = "crashed"
-STEPS = ("_plan", "_prepare", "_request")
+STEPS = ((curating, "resolved"), (curating, "planned_for"), (None, "_prepare"), (None, "_request"))  # None: the curator's own
 
 
 class Room:
@@ -95,9 +95,9 @@ class Room:
     def ask(self, question: str, price: tuple[Any, Any], like: Trace | None = None) -> Seen:
         """One question about the rows that are in the tables now. Anything but our own refusals is a finding too."""
         with ExitStack() as stack:
-            stack.enter_context(patched(curating, "resolved", self._remembered("resolved", vars(curating)["resolved"])))
-            for name in STEPS:
-                stack.enter_context(patched(self.curator, name, self._remembered(name, getattr(self.curator, name))))
+            for module, name in STEPS:
+                owner = module or self.curator
+                stack.enter_context(patched(owner, name, self._remembered(name, getattr(owner, name))))
             try:
                 return see(self.curator, question, *price, like=like)
             except Exception as error:  # not one of ours: an analyst would see a traceback
