@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from dither.errors import LedgerError
-from dither.ledger import postgres_sql as said
 from dither.ledger.postgres import Postgres
 from dither.ledger.store import Row
 from ledger.postgres_server import Server
@@ -67,8 +66,7 @@ def interrupted(store: Postgres, number: int, at: int) -> bool:
     return False
 
 
-def test_an_interruption_anywhere_leaves_no_lock_and_no_half(store: Postgres, other: Postgres, postgres: Server) -> None:
-    postgres.sql("SELECT 1")
+def test_an_interruption_anywhere_leaves_no_lock_and_no_half(store: Postgres, other: Postgres) -> None:
     number, at = 1, 1
     spend(store, number)
     while interrupted(store, number + 1, at):
@@ -123,7 +121,3 @@ def test_arrays_hold_any_text(store: Postgres) -> None:
     assert {key: store.get(key) for key in texts} == texts
     with store.transaction(*texts) as work:
         assert {key: work.get(key) for key in texts} == texts
-
-
-def test_the_lock_is_the_first_thing_a_transaction_waits_for() -> None:
-    assert b"FOR UPDATE" in said.Statements("s").lock
