@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from typing import Any
 import duckdb
 
 from dither.engines.duckdb import DuckDB
-from dither.engines.sources import _settings
+from dither.engines.sources import configure
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import UNIT, Cell, Quantised, Sums, Work
 
@@ -66,7 +66,7 @@ def connect(path: Path) -> duckdb.DuckDBPyConnection:
 def opened(path: Path) -> DuckDB:
     """The engine on a connection with the settings of every opened catalog: some of them cost time."""
     connection = duckdb.connect()
-    _settings(connection, None, None)
+    configure(connection)
     connection.read_parquet(str(path)).create_view("people")
     return DuckDB(connection)
 
@@ -97,8 +97,8 @@ def cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def medians(tasks: list[Task], repeats: int) -> list[tuple[float, float]]:
-    """Wall and CPU seconds of each task, turn and turn about after one round to warm up."""
+def taken(tasks: Sequence[Task], repeats: int) -> list[list[tuple[float, float]]]:
+    """Wall and CPU seconds of each run of each task, turn and turn about after one round to warm up."""
     times: list[list[tuple[float, float]]] = [[] for _ in tasks]
     for turn in range(repeats + 1):
         for place, task in enumerate(tasks):
@@ -106,7 +106,16 @@ def medians(tasks: list[Task], repeats: int) -> list[tuple[float, float]]:
             task()
             if turn:
                 times[place].append((time.perf_counter() - wall, cpu() - used))
-    return [(statistics.median(w for w, _ in found), statistics.median(c for _, c in found)) for found in times]
+    return times
+
+
+def middle(found: list[tuple[float, float]]) -> tuple[float, float]:
+    """Medians of wall and of CPU seconds."""
+    return statistics.median(wall for wall, _ in found), statistics.median(used for _, used in found)
+
+
+def medians(tasks: Sequence[Task], repeats: int) -> list[tuple[float, float]]:
+    return [middle(found) for found in taken(tasks, repeats)]
 
 
 def compare(name: str, plain: Task, ours: Task, repeats: int, target: str) -> None:
@@ -141,26 +150,32 @@ def ratios(path: Path, repeats: int) -> None:
 
 
 def slope(folder: Path, sizes: list[int], repeats: int) -> None:
-    """The exponent that fits CPU time = c * rows^exponent over the sizes, beside that of the plain query."""
+    """The exponent that fits CPU time = c * rows^exponent over the sizes, beside that of the plain query.
+
+    The machine's moods last minutes, so the sizes are taken in turn, several times; small ones with many runs in a row, warm."""
     for by_unit, together, title in (
         (False, False, "rows"),
         (True, True, "persons whose rows stand together"),
         (True, False, "persons whose rows are scattered"),
     ):
-        times: list[list[tuple[float, float]]] = []
+        pairs: list[tuple[Task, Task]] = []
         for millions in sizes:
             path = folder / f"{millions}{' together' if together else ''}.parquet"
             if not path.exists():
                 generate(path, millions, together=together)
             connection, engine = connect(path), opened(path)
             work, plain = private("income", by_unit=by_unit), raw("income", by_unit=by_unit)
-            tasks: list[Task] = [
-                lambda connection=connection, plain=plain: connection.execute(plain).fetchall(),
-                lambda engine=engine, work=work: engine.run(work, b"benchmark"),
-            ]
-            times.append(medians(tasks, max(repeats, 10 // millions)))  # short runs need more of them
-        theirs, ours = (exponent(sizes, [found[side][1] for found in times]) for side in (0, 1))
-        shown = ", ".join(f"{size} M {found[1][0]:.2f} s" for size, found in zip(sizes, times, strict=True))
+            first: Task = lambda connection=connection, plain=plain: connection.execute(plain).fetchall()  # noqa: E731
+            second: Task = lambda engine=engine, work=work: engine.run(work, b"benchmark")  # noqa: E731
+            pairs.append((first, second))
+        found: list[list[list[tuple[float, float]]]] = [[[], []] for _ in sizes]
+        for _ in range(repeats):
+            for kept, pair, millions in zip(found, pairs, sizes, strict=True):
+                for side, times in zip(kept, taken(pair, max(1, 10 // millions)), strict=True):
+                    side += times
+        times = [[middle(side) for side in kept] for kept in found]
+        theirs, ours = (exponent(sizes, [sides[side][1] for sides in times]) for side in (0, 1))
+        shown = ", ".join(f"{size} M {wall:.2f} s" for size, (_, (wall, _)) in zip(sizes, times, strict=True))
         print(f"{f'slope, {title}':<44} {ours:.2f} (at most 1.1)   plain DuckDB {theirs:.2f}   {shown}")
 
 
@@ -280,7 +295,7 @@ def main() -> None:
         if options.only in (None, "path"):
             whole_path(path, options.repeats)
         if options.only in (None, "slope"):
-            slope(folder, [1, 5, 20, 100] if options.full else [1, 5, 20], max(1, options.repeats // 2))
+            slope(folder, [1, 5, 20, 100] if options.full else [1, 5, 20], max(1, options.repeats - 2))
 
 
 if __name__ == "__main__":

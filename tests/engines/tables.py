@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dither.engines.duckdb import DuckDB
 from dither.engines.reference import Reference
+from dither.engines.sources import configure
 from dither.query.work import Group, Work
 
 SECRET = b"a secret of the tests"
@@ -79,7 +80,9 @@ def in_duckdb(tables: Mapping[str, pa.Table], *, threads: int = 2, folder: Path 
 @functools.cache
 def _connection(threads: int, arrow: bool) -> duckdb.DuckDBPyConnection:
     """One for all examples: opening takes longer than most of them."""
-    return duckdb.connect(config={"threads": threads})
+    connection = duckdb.connect()
+    configure(connection, threads)
+    return connection
 
 
 def in_python(tables: Mapping[str, Sequence[Mapping[str, Any]]], kinds: Mapping[str, str] = KINDS) -> Reference:

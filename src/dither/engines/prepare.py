@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -29,6 +30,7 @@ def check(work: Work) -> None:
 
 _HALF = "A text of the question has half a character (a lone surrogate) in it, which no table can hold."
 _WHOLE = "write whole characters."
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 def storable(text: str) -> bool:
@@ -37,7 +39,7 @@ def storable(text: str) -> bool:
     >>> storable("é"), storable("\\ud800")
     (True, False)
     """
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    return text.isascii() or _HALVES.search(text) is None
 
 
 def _check_grid(grid: Quantised) -> None:

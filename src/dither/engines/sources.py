@@ -33,6 +33,7 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 _SMALL = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
 _ALWAYS_FITS = {(stored, kind) for stored in _SMALL for kind in ("int", "real")} | {("BIGINT", "real"), ("FLOAT", "real")}
+_PARTS = 8
 _NOTHING = "no column"  # a view needs one, even where only the number of rows matters
 _COMPLETE = "look whether its files are complete and their text is UTF-8."
 _Stamp = tuple[str, int, int]
@@ -83,7 +84,7 @@ def open_catalog(catalog: Catalog, *, threads: int | None = None, memory_limit: 
     """Opens all sources, or says all that is wrong with them. Reads rows only to see that keys are unique and text is text."""
     connection = duckdb.connect(":memory:", config=_CONFIG)
     try:
-        _settings(connection, threads, memory_limit)
+        configure(connection, threads, memory_limit)
         placed = _place_all(connection, catalog)
         schemas = {name: source.kinds for name, source in placed.items()}
         faults = schema_faults(catalog.tables, schemas)
@@ -204,7 +205,8 @@ def _check_keys(connection: DuckDBPyConnection, catalog: Catalog) -> None:
         raise CatalogError(found)
 
 
-def _settings(connection: DuckDBPyConnection, threads: int | None, memory_limit: str | None) -> None:
+def configure(connection: DuckDBPyConnection, threads: int | None = None, memory_limit: str | None = None) -> None:
+    """The settings every question is asked with. What they may not change is what the question finds."""
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET python_enable_replacements = false")  # a table's name must never find a Python variable
     # The least and the greatest value that a file states leave out its NaNs (and may be wrong): believed, they would fold the
@@ -214,14 +216,26 @@ def _settings(connection: DuckDBPyConnection, threads: int | None, memory_limit:
     connection.execute("SET parquet_metadata_cache = true")  # footers only, and only while the file stays as it was
     connection.execute("SET enable_progress_bar = true")
     connection.execute("SET enable_progress_bar_print = false")
-    if threads is not None:
-        connection.execute(f"SET threads = {int(threads)}")
+    _workers(connection, threads)
     if memory_limit is not None:
         connection.execute(f"SET memory_limit = {literal(memory_limit).text}")
     # What does not fit into memory goes where only this user can read it, and goes away with the connection.
     spill = tempfile.mkdtemp(prefix="dither-")
     weakref.finalize(connection, _remove, spill, os.getpid())
     connection.execute(f"SET temp_directory = {literal(spill).text}")
+
+
+def _workers(connection: DuckDBPyConnection, threads: int | None) -> None:
+    """So many threads work, and DuckDB believes that there are at least _PARTS.
+
+    It cuts the hash table of a grouping into parts by the number of threads it knows of. On few processors the parts of a table
+    of all persons outgrow the caches, and a row costs the more the more rows there are. Threads that are stated as external are
+    never started, so nothing but the parts changes."""
+    if threads is None:
+        ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
+    stated = max(int(threads), _PARTS)
+    connection.execute(f"SET threads = {stated}")
+    connection.execute(f"SET external_threads = {stated - int(threads) + 1}")  # one of them is who asks
 
 
 def _remove(folder: str, owner: int) -> None:

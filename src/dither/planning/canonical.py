@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -51,12 +52,19 @@ def spelled(value: Any) -> Any:
     if isinstance(value, datetime.date):
         return {"is": "date", "value": value.isoformat()}
     if is_dataclass(value) and not isinstance(value, type):
-        counted = {field.name: spelled(getattr(value, field.name)) for field in fields(value) if field.compare}
-        return {"is": type(value).__name__, **counted}
+        kind = type(value)
+        return {"is": kind.__name__, **{name: spelled(getattr(value, name)) for name in _counted(kind)}}
     raise TypeError(f"a plan holds a {type(value).__name__}, which has no spelling")
 
 
+@cache
+def _counted(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.compare)
+
+
 def _number(value: Any) -> Any:
+    if type(value) is int and _short(value):
+        return value
     if isinstance(value, (float, np.floating)) and not math.isfinite(value):
         raise TypeError("a plan holds a number that is not finite")
     exact = Fraction(int(value)) if isinstance(value, (int, np.integer)) else Fraction(value)
