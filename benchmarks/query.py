@@ -136,7 +136,7 @@ def ratios(path: Path, repeats: int) -> None:
                 f"COUNT, AVG({column}) by region, {title}",
                 lambda plain=plain: connection.execute(plain).fetchall(),
                 lambda work=work: engine.run(work, b"benchmark"),
-                repeats,
+                repeats if by_unit else 4 * repeats,  # short runs need more of them
                 target,
             )
     over, plain = private("income", by_unit=True, max_groups=2), raw("income", by_unit=True)
@@ -152,7 +152,7 @@ def ratios(path: Path, repeats: int) -> None:
 def slope(folder: Path, sizes: list[int], repeats: int) -> None:
     """The exponent that fits CPU time = c * rows^exponent over the sizes, beside that of the plain query.
 
-    The machine's moods last minutes, so the sizes are taken in turn, several times; small ones with many runs in a row, warm."""
+    The machine's moods last minutes, so the sizes are taken in turn, several times; small ones many times in a row, warm."""
     for by_unit, together, title in (
         (False, False, "rows"),
         (True, True, "persons whose rows stand together"),
@@ -171,8 +171,8 @@ def slope(folder: Path, sizes: list[int], repeats: int) -> None:
         found: list[list[list[tuple[float, float]]]] = [[[], []] for _ in sizes]
         for _ in range(repeats):
             for kept, pair, millions in zip(found, pairs, sizes, strict=True):
-                for side, times in zip(kept, taken(pair, max(1, 10 // millions)), strict=True):
-                    side += times
+                for side, more in zip(kept, taken(pair, max(1, 10 // millions)), strict=True):
+                    side.extend(more)
         times = [[middle(side) for side in kept] for kept in found]
         theirs, ours = (exponent(sizes, [sides[side][1] for sides in times]) for side in (0, 1))
         shown = ", ".join(f"{size} M {wall:.2f} s" for size, (_, (wall, _)) in zip(sizes, times, strict=True))
@@ -227,7 +227,7 @@ def whole_path(path: Path, repeats: int) -> None:
             f"the whole path, AVG({column}), {'persons' if by_unit else 'rows'}",
             lambda column=column, by_unit=by_unit: connection.execute(raw(column, by_unit=by_unit)).fetchall(),
             lambda question=question, large=large: large.ask(question, epsilon=1, fresh=True),
-            repeats,
+            repeats if by_unit else 4 * repeats,
             "at most 2" if by_unit else "at most 1.5",
         )
     overhead(survey(connection.sql("SELECT * FROM people LIMIT 1000").to_arrow_table(), unit="row"))
