@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.engines import duckdb_rows
-from dither.engines.duckdb_rows import keyed_hash
+from dither.engines.duckdb_rows import keyed_hash, keys
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Quantised, Sums, Work
 from engines.tables import SECRET, in_duckdb
@@ -42,9 +42,9 @@ def _hashes() -> dict[int, list[tuple[int, int]]]:
     found = defaultdict(list)
     connection = duckdb.connect()
     connection.register("pairs", PAIRS)
-    for unit, group, value in connection.execute(
-        f"SELECT u, g, {keyed_hash(SECRET, 'groups', ['u', 'g'])} FROM pairs"
-    ).fetchall():
+    given = {name: value for name, value in keys(SECRET).items() if name.startswith("groups")}
+    text = f"SELECT u, g, {keyed_hash('groups', ['u', 'g'])} FROM pairs"
+    for unit, group, value in connection.execute(text, given).fetchall():
         found[unit].append((value, group))
     return {unit: sorted(pairs) for unit, pairs in found.items()}
 
@@ -95,5 +95,21 @@ def test_hashes_on_the_edges_of_places_are_ranked_like_others(hashes: set[int], 
     """The key is its own hash, so every hash can be tried."""
     table = pa.table({"u": [1] * len(hashes), "g": [str(value) for value in hashes]})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duckdb_rows, "keyed_hash", lambda secret, purpose, columns: f"CAST({columns[-1]} AS UBIGINT)")
+        patch.setattr(duckdb_rows, "keyed_hash", lambda purpose, columns: f"CAST({columns[-1]} AS UBIGINT)")
         assert _kept(table, most) == {str(value) for value in sorted(hashes)[:most]}
+
+
+@pytest.mark.parametrize(
+    "measure", [Sums((Cell(constant=1),), 1), Bins(Quantised(Column("g"), 0, 1, 10), SCALE), Distinct(Column("g"), 1)]
+)
+@pytest.mark.parametrize("prepared", [False, True])
+def test_the_secret_is_in_no_statement_and_decides_all_the_same(measure: Any, prepared: bool) -> None:
+    engine, work = in_duckdb({"pairs": PAIRS}), _work("pairs", 2, measure)
+    (text,) = engine.explain(work)
+    assert not any(str(value) in text for value in keys(SECRET).values())
+    kept = []
+    for secret in (SECRET, SECRET, b"another"):
+        if prepared:
+            engine.prepare(work)
+        kept.append({group.key[0] for group in engine.run(work, secret)})
+    assert kept[0] == kept[1] == _expected(2) != kept[2]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import duckdb
 
+from dither.engines.duckdb_rows import keys
 from dither.engines.duckdb_text import identifier
 from dither.engines.duckdb_work import Found, OutgrownError, Row, Statement, groups, statements
 from dither.engines.prepare import check
@@ -67,32 +68,31 @@ class DuckDB:
         """Refuses what would fail on any rows: prints the statements as `run` does and has DuckDB parse them, no more."""
         self._same_process()
         check(work)
+        parsed: list[Any] = []
         try:
-            planned = self._statements(work, b"")
+            planned = self._statements(work)
             with self._busy:
-                parsed = [self._connection.extract_statements(statement.text) for statement in planned]
+                parsed = [self._parse(statement) for statement in planned]
         except duckdb.ConnectionException:
             raise DitherError("This session was closed.", fix="open the catalog again.") from None
         except (duckdb.Error, RuntimeError, TypeError, ValueError, OverflowError, LookupError) as error:
             if isinstance(error, DitherError):
                 raise
-            parsed = []
-        if not parsed or any(len(found) != 1 for found in parsed):
+        if not parsed:
             raise ArgumentError("the engine cannot read this question.", fix="ask in fewer or simpler parts.")
-        self._prepared = work, planned, [found[0] for found in parsed]
+        self._prepared = work, planned, parsed
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
         """The groups and their integers. One Work at a time; others wait."""
         self._same_process()
         prepared, self._prepared = self._prepared, None
+        given = keys(secret)
         try:
-            if prepared and prepared[0] is work and not work.by_unit:  # no statement that has a secret in it is prepared
-                return self._groups(work, prepared[1], prepared[2])
-            planned = self._statements(work, secret)
-            return self._groups(work, planned, [statement.text for statement in planned])
+            if prepared and prepared[0] is work:
+                return self._groups(work, prepared[1], prepared[2], given)
+            return self._groups(work, self._statements(work), None, given)
         except OutgrownError:
-            planned = self._statements(work, secret, wide=True)
-            return self._groups(work, planned, [statement.text for statement in planned])
+            return self._groups(work, self._statements(work, wide=True), None, given)
 
     def _same_process(self) -> None:
         """DuckDB's threads do not follow into a fork: a query there would wait for them for ever, its price paid."""
@@ -102,22 +102,31 @@ class DuckDB:
                 fix="open the catalog in the process that asks.",
             )
 
-    def _statements(self, work: Work, secret: bytes, *, wide: bool = False) -> list[Statement]:
-        return statements(work, lambda table: list(self.schema(table).items()), secret, wide=wide)
+    def _statements(self, work: Work, *, wide: bool = False) -> list[Statement]:
+        return statements(work, lambda table: list(self.schema(table).items()), wide=wide)
 
-    def _groups(self, work: Work, planned: list[Statement], parsed: Sequence[Any]) -> list[Group]:
+    def _parse(self, statement: Statement) -> Any:
+        (found,) = self._connection.extract_statements(statement.text)
+        return found
+
+    def _groups(self, work: Work, planned: list[Statement], parsed: list[Any] | None, given: dict[str, int]) -> list[Group]:
         found: Found = {}
         with self._busy, self._watched():
-            for statement, query in zip(planned, parsed, strict=True):
-                statement.read(self._fetch(query), found)
+            for place, statement in enumerate(planned):
+                statement.read(self._fetch(statement, parsed and parsed[place], given), found)
         return groups(work, found)
 
-    def _fetch(self, query: Any) -> list[Row]:
-        return _guarded(lambda: self._connection.execute(query).fetchall())
+    def _fetch(self, statement: Statement, parsed: Any, given: dict[str, int]) -> list[Row]:
+        def fetched() -> list[Row]:
+            query = parsed or self._parse(statement)
+            values = {name: given[name] for name in query.named_parameters}
+            return self._connection.execute(query, values).fetchall()
+
+        return _guarded(fetched)
 
     def explain(self, work: Work) -> list[str]:
-        """The SQL that `run` would hand to DuckDB, with a stand-in for the secret: for the curator and for tests."""
-        return [statement.text for statement in self._statements(work, b"")]
+        """The SQL that `run` hands to DuckDB: for the curator and for tests. The secret is given beside it."""
+        return [statement.text for statement in self._statements(work)]
 
     def interrupt(self) -> None:
         """Ends the running query, from another thread. Its `run` then fails like any other."""

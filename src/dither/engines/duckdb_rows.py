@@ -24,6 +24,7 @@ from dither.query.catalog import Key
 from dither.query.nodes import Column, Expression
 from dither.query.work import UNIT, Work
 
+PURPOSES = ("groups", "values")  # what the secret decides: which groups of a unit stay, and which of its values
 FEW = 8  # the most groups for which the smallest hashes of a unit are kept in memory at once
 _SHIFT, _LAST = 58, 61  # a hash has its place among 62 by its first 6 bits; the last place also has those beyond
 
@@ -109,26 +110,39 @@ def needs_choice(work: Work) -> bool:
     return work.known is None or math.prod(len(set(values)) for values in work.known) > work.max_groups
 
 
-def keyed_hash(secret: bytes, purpose: str, columns: Sequence[str]) -> str:
-    """A hash of the columns under the secret. The outer hash mixes the inner one, whose last step is only an exclusive or."""
-    digest = hashlib.blake2b(purpose.encode(), key=hashlib.blake2b(secret).digest(), digest_size=16).digest()
-    one, two = (int.from_bytes(digest[i : i + 8], "big") for i in (0, 8))
-    return f"hash(hash(CAST({one} AS UBIGINT), {', '.join(columns)}), CAST({two} AS UBIGINT))"
+def keyed_hash(purpose: str, columns: Sequence[str]) -> str:
+    """A hash of the columns under the secret, which is not in the text: `keys` has the two numbers.
+    The outer hash mixes the inner one, whose last step is only an exclusive or."""
+    one, two = (f"CAST(${name} AS UBIGINT)" for name in _names(purpose))
+    return f"hash(hash({one}, {', '.join(columns)}), {two})"
 
 
-def bounded_groups(work: Work, secret: bytes, keys: Sequence[str], columns: Sequence[str], *, repeated: bool) -> str:
+def keys(secret: bytes) -> dict[str, int]:
+    """What stands for the secret in statements, by name: 64 bits that nobody can tell, before and after the columns."""
+    found: dict[str, int] = {}
+    for purpose in PURPOSES:
+        digest = hashlib.blake2b(purpose.encode(), key=hashlib.blake2b(secret).digest(), digest_size=16).digest()
+        found |= {name: int.from_bytes(digest[i : i + 8], "big") for i, name in zip((0, 8), _names(purpose), strict=True)}
+    return found
+
+
+def _names(purpose: str) -> tuple[str, str]:
+    return f"{purpose}_1", f"{purpose}_2"
+
+
+def bounded_groups(work: Work, keys: Sequence[str], columns: Sequence[str], *, repeated: bool) -> str:
     """CTEs up to r, which has the rows of b whose group its unit keeps. `repeated`: b has several rows per unit and group."""
     if not needs_choice(work) or work.max_groups is None:
         return "r AS (SELECT * FROM b)"
     pairs, once = ("p", f"p AS MATERIALIZED (SELECT DISTINCT u, {', '.join(keys)} FROM b), ") if repeated else ("b", "")
     listed = ", ".join(["u", *keys, *columns])
     if work.max_groups <= FEW:
-        own = keyed_hash(secret, "groups", [f"b.{name}" for name in ("u", *keys)])
+        own = keyed_hash("groups", [f"b.{name}" for name in ("u", *keys)])
         return (
-            f"{once}{_beyond(pairs, keyed_hash(secret, 'groups', ['u', *keys]), work.max_groups)}, "
+            f"{once}{_beyond(pairs, keyed_hash('groups', ['u', *keys]), work.max_groups)}, "
             f"r AS (SELECT {listed} FROM b ANTI JOIN t ON b.u = t.u AND {own} >= t.beyond)"
         )
-    order = ", ".join([keyed_hash(secret, "groups", ["u", *keys]), *keys])
+    order = ", ".join([keyed_hash("groups", ["u", *keys]), *keys])
     place = f"{'dense_rank' if repeated else 'row_number'}() OVER (PARTITION BY u ORDER BY {order})"
     return (
         f"{once}o AS MATERIALIZED (SELECT u FROM {pairs} GROUP BY u HAVING count(*) > {work.max_groups}), "

@@ -1,7 +1,7 @@
 """A Work printed as DuckDB statements, and their rows read back as groups.
 
 All sums take one statement, every histogram and every count of distinct values one of its own; they agree on which groups
-a unit keeps, because that depends on the unit's rows and the secret only.
+a unit keeps, because that depends on the unit's rows and the secret only. The secret is no part of the text.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class OutgrownError(Exception):
     """A sum in doubles reached 2^53, for which a group needs more than 2^33 rows: add up in integers."""
 
 
-def statements(work: Work, schema: Schema, secret: bytes, *, wide: bool = False) -> list[Statement]:
+def statements(work: Work, schema: Schema, *, wide: bool = False) -> list[Statement]:
     """What to run, one after the other. `wide`: add up in integers throughout."""
     cells.prove_widths(work)
     source = relation(work.source, schema)
     sums = [i for i, measure in enumerate(work.measures) if isinstance(measure, Sums)]
     found = []
     if sums or work.count_units or not work.measures:
-        found.append(_sums(work, source, secret, sums, wide))
+        found.append(_sums(work, source, sums, wide))
     for place, measure in enumerate(work.measures):
         if isinstance(measure, Bins):
-            found.append(_bins(work, source, secret, place, measure))
+            found.append(_bins(work, source, place, measure))
         elif isinstance(measure, Distinct):
-            found.append(_distinct(work, source, secret, place, measure))
+            found.append(_distinct(work, source, place, measure))
     return found
 
 
@@ -85,7 +85,7 @@ class _Aggregates:
         return None if name is None else int(name[1:])
 
 
-def _sums(work: Work, source: Printed, secret: bytes, places: list[int], wide: bool) -> Statement:
+def _sums(work: Work, source: Printed, places: list[int], wide: bool) -> Statement:
     rows, aggregates = Rows(work, source), _Aggregates("a")
     rows_counted = aggregates.name("count(*)")
     plan: list[tuple[int, list[tuple[Cell, cells.Moments]], int]] = []
@@ -103,7 +103,7 @@ def _sums(work: Work, source: Printed, secret: bytes, places: list[int], wide: b
     sums = [f"COALESCE(sum({name}), 0)" for name in names]
     last = grouped(rows.keys, ["count(*) AS units", *sums], "r")
     stored = "MATERIALIZED" if needs_choice(work) else "NOT MATERIALIZED"  # without a choice it is read only once
-    text = f"WITH b AS {stored} ({bounded}), {bounded_groups(work, secret, rows.keys, names, repeated=False)} {last}"
+    text = f"WITH b AS {stored} ({bounded}), {bounded_groups(work, rows.keys, names, repeated=False)} {last}"
     places_of = {place: [int(name[1:]) for name in found] for place, found in numbers.items()}
     return Statement(text, _read_units(len(work.keys), places_of))
 
@@ -170,7 +170,7 @@ def _read_units(width: int, places: dict[int, list[int]]) -> Callable[[Iterable[
 # --- histograms -------------------------------------------------------------------------------------------------
 
 
-def _bins(work: Work, source: Printed, secret: bytes, place: int, measure: Bins) -> Statement:
+def _bins(work: Work, source: Printed, place: int, measure: Bins) -> Statement:
     """Rows of (key, bin, weight). Rows that are not counted have bin NULL: their group exists all the same."""
     rows = Rows(work, source)
     q, condition = cells.quantise(rows.frame, measure.argument), rows.condition(measure.where)
@@ -179,13 +179,13 @@ def _bins(work: Work, source: Printed, secret: bytes, place: int, measure: Bins)
     inner = f"(SELECT {', '.join([*rows.heads, f'{counted} AS bin'])} FROM ({rows.select()}))"
     first = rows.only_known(grouped([*rows.heads, "bin"], ["count(*) AS n"], inner), "n")
     if work.by_unit:
-        text = _bounded_bins(work, secret, rows.keys, measure.max_rows, first)
+        text = _bounded_bins(work, rows.keys, measure.max_rows, first)
     else:
         text = f"SELECT {', '.join([*rows.keys, 'bin'])}, n * {SCALE} FROM ({first})"
     return Statement(text, _read_bins(len(work.keys), place))
 
 
-def _bounded_bins(work: Work, secret: bytes, keys: Sequence[str], most: int, first: str) -> str:
+def _bounded_bins(work: Work, keys: Sequence[str], most: int, first: str) -> str:
     """`heavy` are the units with more than m counted rows in a group: only their weights are scaled."""
     pair = ["u", *keys]
     n = "r.n" if cells.narrow(cells.ROWS * most * SCALE) else "CAST(r.n AS HUGEINT)"
@@ -195,7 +195,7 @@ def _bounded_bins(work: Work, secret: bytes, keys: Sequence[str], most: int, fir
     listed = [*(f"r.{key} AS {key}" for key in keys), "r.bin AS bin", f"{weight} AS weight"]
     weighed = f"SELECT {', '.join(listed)} FROM r LEFT JOIN heavy ON {same}"
     return (
-        f"WITH b AS MATERIALIZED ({first}), {bounded_groups(work, secret, keys, ['bin', 'n'], repeated=True)}, "
+        f"WITH b AS MATERIALIZED ({first}), {bounded_groups(work, keys, ['bin', 'n'], repeated=True)}, "
         f"heavy AS ({heavy}) {grouped([*keys, 'bin'], ['sum(weight)'], f'({weighed})')}"
     )
 
@@ -213,7 +213,7 @@ def _read_bins(width: int, place: int) -> Callable[[Iterable[Row], Found], None]
 # --- distinct values --------------------------------------------------------------------------------------------
 
 
-def _distinct(work: Work, source: Printed, secret: bytes, place: int, measure: Distinct) -> Statement:
+def _distinct(work: Work, source: Printed, place: int, measure: Distinct) -> Statement:
     rows = Rows(work, source)
     x = settled(rows.frame, rows.frame.print(measure.expression))
     name = rows.column(made(f"({x.text} + 0e0)", "real", x) if x.kind == "real" else x)  # -0 is 0
@@ -223,7 +223,7 @@ def _distinct(work: Work, source: Printed, secret: bytes, place: int, measure: D
         return Statement(text, _read_distinct(len(work.keys), place))
     first = rows.only_known(grouped([*rows.heads, "v"], ["count(*) AS n"], inner), "n")
     pair = ", ".join(rows.heads)
-    order = ", ".join([keyed_hash(secret, "values", [*rows.heads, "v"]), "v"])
+    order = ", ".join([keyed_hash("values", [*rows.heads, "v"]), "v"])
     same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM heavy.{name}" for name in rows.heads)
     listed = ", ".join([*(f"r.{key} AS {key}" for key in rows.keys), "r.v AS v"])
     ranked = f"SELECT r.*, row_number() OVER (PARTITION BY {_dotted(rows.heads)} ORDER BY {order}) AS place"
@@ -232,7 +232,7 @@ def _distinct(work: Work, source: Printed, secret: bytes, place: int, measure: D
         f"({ranked} FROM r SEMI JOIN heavy ON {same} WHERE r.v IS NOT NULL) AS r WHERE place <= {measure.max_values}"
     )
     text = (
-        f"WITH b AS MATERIALIZED ({first}), {bounded_groups(work, secret, rows.keys, ['v'], repeated=True)}, "
+        f"WITH b AS MATERIALIZED ({first}), {bounded_groups(work, rows.keys, ['v'], repeated=True)}, "
         f"heavy AS (SELECT {pair} FROM r GROUP BY {pair} HAVING count(v) > {measure.max_values}) "
         f"{grouped(rows.keys, ['count(DISTINCT v)'], f'({kept})')}"
     )
