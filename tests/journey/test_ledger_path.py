@@ -229,6 +229,16 @@ def test_many_gaussian_questions_fit_where_plain_sums_would_not(folder: Path) ->
     assert verify(survey.ledger.store).problems == ()
 
 
+def test_a_delta_that_a_question_does_not_use_makes_no_other_question_of_it(folder: Path) -> None:
+    write(folder, more="delta = 1e-6")
+    survey = opened(folder)
+    answers = [survey.ask(COUNT, "0.1", delta) for delta in (None, 0, "1e-9")]
+    assert [each.replayed for each in answers] == [False, True, True]
+    assert survey.budget.spent.epsilon == Fraction(1, 10)
+    keys = "SELECT town, COUNT(*) AS n FROM people GROUP BY town"  # the twin: its keys are shown by the delta
+    assert [survey.ask(keys, "0.1", delta).replayed for delta in ("1e-9", "2e-9")] == [False, False]
+
+
 def test_a_delta_that_nobody_named_is_a_share_of_the_plain_sum(folder: Path) -> None:
     write(folder, more="delta = 1e-6")
     survey = opened(folder)

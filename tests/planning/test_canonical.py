@@ -88,6 +88,18 @@ def test_a_different_question_or_price_has_another_text(other: Plan) -> None:
         assert mine.price == other.price
 
 
+def test_a_delta_that_buys_nothing_is_not_in_the_text() -> None:
+    def texts(question: str) -> set[str]:
+        found = resolve(parse(question, CATALOG), CATALOG, question)
+        prices = [Price(Fraction(1, 10), Fraction(delta)) for delta in ("1e-8", "1e-9")]
+        return {canonical([plan(found, CATALOG, price)]) for price in prices}
+
+    count = "SELECT COUNT(*) AS n FROM people"
+    pure = plan(resolve(parse(count, CATALOG), CATALOG, count), CATALOG, Price(Fraction(1, 10)))
+    assert texts(count) == {canonical([pure])}
+    assert len(texts("SELECT city, COUNT(*) AS n FROM people GROUP BY city")) == 2  # found keys are shown by it
+
+
 def test_a_different_bound_has_another_text() -> None:
     people = CATALOG.tables["people"]
     wider = replace_bounds(people.columns["age"])

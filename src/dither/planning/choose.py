@@ -59,6 +59,11 @@ class Choice:
     loss: Loss
 
     @property
+    def uses_delta(self) -> bool:
+        """Whether the loss has a delta; what is offered beyond that is not taken."""
+        return not isinstance(self.loss, Pure)
+
+    @property
     def error(self) -> float:
         """The objective: weighted variances, each in units of what one row moves."""
         return sum(noise.draft.weight * _relative(noise) for noise in self.noises)

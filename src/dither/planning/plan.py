@@ -81,7 +81,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
         choice.noises,
         tuple(_reading(need, choice.noises, public, least) for need in collected.needs),
         choice.threshold,
-        price,
+        price if choice.uses_delta else Price(price.epsilon),  # a delta that buys nothing makes no other question of it
         choice.loss,
         question.unit,
         (*collected.clipped, *question.said),
