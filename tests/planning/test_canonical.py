@@ -88,6 +88,41 @@ def test_a_different_question_or_price_has_another_text(other: Plan) -> None:
         assert mine.price == other.price
 
 
+WRITTEN = "SELECT region, AVG(age) AS a FROM people WHERE age >= 18 AND age <= 65 GROUP BY region"
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        "select region, mean(AGE) a from PEOPLE where age >= 18 and age <= 65 group by region -- grown-ups",
+        'SELECT "region", AVG("age") AS a FROM people WHERE (("age" >= 18) AND age <= 65) GROUP BY 1',
+        "SELECT people.region, AVG(people.age) AS a FROM people WHERE people.age BETWEEN 18 AND 65 GROUP BY people.region",
+    ],
+)
+def test_what_the_page_calls_the_same_has_one_text(same: str) -> None:
+    assert canonical([of(same)]) == canonical([of(WRITTEN)])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        WRITTEN.replace("AS a", "AS b"),
+        "SELECT p.region, AVG(p.age) AS a FROM people p WHERE p.age >= 18 AND p.age <= 65 GROUP BY p.region",
+        WRITTEN.replace("age >= 18", "18 <= age"),
+        WRITTEN.replace("18", "18.0"),
+        WRITTEN.replace("age >= 18 AND age <= 65", "age <= 65 AND age >= 18"),
+        WRITTEN.replace("region, AVG(age) AS a", "AVG(age) AS a, region"),
+        WRITTEN.replace("WHERE", "WHERE TRUE AND"),
+        f"WITH p AS (SELECT region, age FROM people) {WRITTEN.replace('people', 'p')}",
+        f"{WRITTEN} HAVING a > 3",
+        f"{WRITTEN} ORDER BY a",
+        f"{WRITTEN} LIMIT 3",
+    ],
+)
+def test_what_the_page_calls_a_new_question_has_another_text(other: str) -> None:
+    assert canonical([of(other)]) != canonical([of(WRITTEN)])
+
+
 def test_a_delta_that_buys_nothing_is_not_in_the_text() -> None:
     def texts(question: str) -> set[str]:
         found = resolve(parse(question, CATALOG), CATALOG, question)

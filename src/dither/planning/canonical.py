@@ -1,4 +1,5 @@
-"""A plan as one text, the same for equal plans however the question was written: what a replay of an answer goes by.
+"""A plan as one text, the same for equal plans: what a replay of an answer goes by. Questions that mean the same may well
+have different plans (another alias, swapped conditions): docs/queries.md says which are told apart.
 
 JSON with sorted keys. An object has the name of its class under "is" (a word that no field can have) and those of its fields
 that count in equality, so places in the question's text are left out. Numbers are written by their exact value: a whole
