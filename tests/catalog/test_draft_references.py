@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
@@ -127,3 +128,35 @@ def test_a_proposal_that_is_wrong_is_found_when_the_catalog_is_opened(tmp_path: 
     (tmp_path / "catalog.toml").write_text(head + wrong, encoding="utf-8")
     with pytest.raises(dt.DitherError):
         dt.open(tmp_path / "catalog.toml", ledger=":memory:")
+
+
+# --- where a CSV is one end -------------------------------------------------------------------------------------
+
+
+def in_csv(folder: Path, name: str) -> list[str]:
+    """The clinic with one of its tables as a CSV, whose columns are all text."""
+    sources = clinic(folder)
+    table = pq.read_table(folder / f"{name}.parquet")
+    pacsv.write_csv(table, folder / f"{name}.csv")
+    return [str(folder / f"{name}.csv") if source.endswith(f"{name}.parquet") else source for source in sources]
+
+
+@pytest.mark.parametrize("name", ["visits", "people", "drugs"])
+def test_the_number_in_a_csv_is_proposed_with_its_kind(tmp_path: Path, name: str) -> None:
+    text = draft(in_csv(tmp_path, name), "person_id", schema)
+    lines = [line.removeprefix("# ") if line.startswith("# person_id =") else line for line in taken_out(text).splitlines()]
+    (tmp_path / "catalog.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert check(tmp_path / "catalog.toml", schema) == []
+    tables = read(tmp_path / "catalog.toml").tables
+    assert tables["visits"].unit.references == ("people", "person_id")  # type: ignore[union-attr]
+    assert tables["drugs"].unit.references == ("visits", "visit_id")  # type: ignore[union-attr]
+    with dt.open(tmp_path / "catalog.toml", ledger=":memory:") as survey:
+        assert survey.ask("SELECT COUNT(*) AS n FROM drugs", epsilon="0.9").columns == ("n",)
+
+
+def test_ends_of_two_kinds_are_refused_with_the_line_to_write(tmp_path: Path) -> None:
+    text = taken_out(draft(in_csv(tmp_path, "visits")[:2], "person_id", schema))
+    (tmp_path / "catalog.toml").write_text(text, encoding="utf-8")
+    ((_, what, fix),) = check(tmp_path / "catalog.toml", schema)
+    assert what == "visits.person_id is text and people.person_id is int, so no row would find its person."
+    assert fix == 'write person_id = { kind = "int" } under [tables.visits.columns].'

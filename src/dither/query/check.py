@@ -187,7 +187,15 @@ def _reference(name: str, tables: Mapping[str, Table], schemas: Mapping[str, Sch
         theirs = kind_read(tables[parent].columns.get(column, ColumnFacts()), schemas[parent][column])
         if mine != theirs:
             what = f"{name}.{unit.column} is {mine} and {parent}.{column} is {theirs}, so no row would find its person."
-            yield Fault(path, what, "declare the same kind for both columns.")
+            yield Fault(path, what, _one_kind((name, unit.column, mine), (parent, column, theirs), schemas))
+
+
+def _one_kind(mine: tuple[str, str, str], theirs: tuple[str, str, str], schemas: Mapping[str, Schema]) -> str:
+    """How both ends of a reference come to be of one kind: the line to write, where one of them can be read as the other is."""
+    for (table, column, _), (_, _, kind) in ((mine, theirs), (theirs, mine)):
+        if kind in READ_AS.get(schemas[table][column], ()):
+            return f'write {column} = {{ kind = "{kind}" }} under [tables.{table}.columns].'
+    return f"store {mine[0]}.{mine[1]} as {theirs[2]}, as {theirs[0]}.{theirs[1]} is."
 
 
 def _missing(path: tuple[str, ...], table: str, column: str, schema: Schema) -> Fault:

@@ -8,13 +8,13 @@ columns suggest which table points to which, a comment proposes it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 
 from dither.errors import CatalogError
 from dither.query.catalog_text import key, quoted
 from dither.query.check import UNSUPPORTED, ReadSchema, Schema, is_csv
-from dither.query.draft_references import references
+from dither.query.draft_references import read_alike, references
 from dither.query.faults import listed, nearest
 
 _HEAD = """\
@@ -55,11 +55,20 @@ def draft(sources: Sequence[str], unit: str, read_schema: ReadSchema) -> str:
         fix = f"{nearest(unit, columns)}The columns are: {listed(columns)}; or write row if every row is its own person."
         raise CatalogError([(None, f"No table has a column {unit}.", fix)])
     names = _names(sources)
-    found = references(dict(zip(names, schemas, strict=True)), unit) if unit != "row" else {}
+    known = dict(zip(names, schemas, strict=True))
+    alike = read_alike(known, [name for name, source in zip(names, sources, strict=True) if is_csv(source)])
+    found = references(alike, unit) if unit != "row" else {}
+    whole = {name: _whole(name, known[name], alike[name], found) for name in names}
     return _HEAD + "".join(
-        _table(name, source, schema, unit, found.get(name, []))
+        _table(name, source, schema, unit, found.get(name, []), whole[name])
         for name, source, schema in zip(names, sources, schemas, strict=True)
     )
+
+
+def _whole(name: str, stored: Schema, read: Schema, found: Mapping[str, Sequence[tuple[str, str]]]) -> list[str]:
+    """The columns at either end of a proposed reference that only fit if they are read as whole numbers."""
+    ends = {column for child, pairs in found.items() for column, parent in pairs if name in (child, parent)}
+    return [column for column in stored if column in ends and stored[column] != read[column]]
 
 
 def _listed(sources: object) -> list[str]:
@@ -89,7 +98,7 @@ def _schemas(sources: list[str], read_schema: ReadSchema) -> list[Schema]:
     return schemas
 
 
-def _table(name: str, source: str, schema: Schema, unit: str, parents: Sequence[tuple[str, str]]) -> str:
+def _table(name: str, source: str, schema: Schema, unit: str, parents: Sequence[tuple[str, str]], whole: Sequence[str]) -> str:
     lines = ["", f"[tables.{name}]", f"source = {quoted(str(source))}"]
     if unit == "row":
         lines.append('unit = "row"             # every row is its own person: CHECK that nobody has two')
@@ -98,7 +107,14 @@ def _table(name: str, source: str, schema: Schema, unit: str, parents: Sequence[
     else:
         lines += _unowned(unit, parents)
     lines += [f"[tables.{name}.columns]", *([_CSV_HEAD] if is_csv(source) else [])]
-    lines += [_column(column, kind) for column, kind in schema.items() if column != unit]
+    lines += [
+        f"# {_number(column)} # needed with that reference: both ends are of one kind" for column in whole if column == unit
+    ]
+    lines += [
+        f"{_number(column)} # a whole number, as where it refers to: CHECK" if column in whole else _column(column, kind)
+        for column, kind in schema.items()
+        if column != unit
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -132,6 +148,10 @@ def _unowned(unit: str, parents: Sequence[tuple[str, str]]) -> list[str]:
 
 def _pointing(column: str, table: str) -> str:
     return f"{{ column = {quoted(column)}, references = {quoted(f'{table}.{column}')} }}"
+
+
+def _number(column: str) -> str:
+    return f'{key(column)} = {{ kind = "int" }}'.ljust(24)
 
 
 def _column(column: str, kind: str) -> str:

@@ -10,7 +10,7 @@ opened, because what is pointed to has to be unique.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from dither.query.check import Schema
 
@@ -30,6 +30,20 @@ def references(schemas: Mapping[str, Schema], unit: str) -> dict[str, list[tuple
         found |= new
         known += new
     return found
+
+
+def read_alike(schemas: Mapping[str, Schema], untyped: Collection[str]) -> dict[str, Schema]:
+    """The schemas as if every column of an untyped table (a CSV: all is text) that has a namesake of whole numbers elsewhere
+    were read as whole numbers, too: what a reference between the two has to declare.
+
+    >>> read_alike({"people": {"id": "int"}, "visits": {"id": "text", "ward": "text"}}, ["visits"])["visits"]
+    {'id': 'int', 'ward': 'text'}
+    """
+    whole = {column for name, schema in schemas.items() for column, kind in schema.items() if kind == "int"}
+    return {
+        name: {column: "int" if column in whole else kind for column, kind in schema.items()} if name in untyped else schema
+        for name, schema in schemas.items()
+    }
 
 
 def _strangeness(name: str, schema: Schema, unit: str) -> tuple[bool, bool, int]:
