@@ -191,3 +191,12 @@ def test_columns_that_differ_only_in_case_are_refused() -> None:
 
 def test_a_missing_catalog_is_a_problem_not_a_failure(tmp_path: Path) -> None:
     assert "There is no catalog file" in check(tmp_path / "none.toml", schema)[0][1]
+
+
+def test_a_kind_that_is_none_is_one_problem_and_the_word_for_it_is_told(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "ville": ["a"]}), tmp_path / "t.parquet")
+    head = '[budget]\nepsilon = 1\n[tables.t]\nsource = "t.parquet"\nunit = "id"\nmax_rows = 1\n[tables.t.columns]\n'
+    (tmp_path / "survey.toml").write_text(head + 'ville = { kind = "string" }\n', encoding="utf-8")
+    ((line, what, fix),) = check(tmp_path / "survey.toml", schema)
+    assert (line, what) == (8, "t.ville has no known kind.")
+    assert fix.startswith('write kind = "text"; the kinds are int')

@@ -11,9 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dither.errors import CatalogError, DitherError
-from dither.query.catalog import Catalog, Rows, Unit
+from dither.errors import CatalogError, DitherError, QueryError
+from dither.planning.choose import Price
+from dither.planning.plan import plan
+from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit
 from dither.query.catalog_file import parse, read
+from dither.query.resolve import resolve
+from dither.query.sql import parse as sql
 
 DESIGN = """\
 [budget]
@@ -136,6 +140,14 @@ BROKEN = [
     (SMALL.replace("= 1\n[", '= 1\nanalysts = ["a", "a"]\n['), 3, "twice", SMALL),
     (SMALL.replace("max_rows = 1\n", ""), 3, "does not say how many rows", SMALL),
     (SMALL.replace("max_rows = 1", "max_rows = 0"), 6, "must be a whole number above 0", SMALL),
+    (
+        SMALL.replace("max_rows = 1", "max_rows = 1000000000001"),
+        6,
+        "no row could be counted",
+        SMALL.replace("max_rows = 1", "max_rows = 1000000000000"),
+    ),
+    (COLUMN + "x = { between = [30, 1e300] }", 8, "beyond 2^500", COLUMN + "x = { between = [30, 1e150] }"),
+    (COLUMN + "x = { between = [0, 1e-300] }", 8, "less than 2^-500 apart", COLUMN + "x = { between = [0, 1e-150] }"),
     (SMALL.replace("max_rows = 1", "max_rows = 1.5"), 6, "must be a whole number", SMALL),
     (SMALL.replace("max_rows = 1", "max_rows = true"), 6, "must be a whole number", SMALL),
     (SMALL.replace('source = "p.csv"\n', ""), 3, "has no source", SMALL),
@@ -221,6 +233,21 @@ def test_the_same_put_right_is_read(_text: str, _line: int, _words: str, right: 
     assert problems(right) == []
 
 
+def test_what_a_catalog_allows_at_most_can_still_be_counted_and_added_up() -> None:
+    """The twin of refusals above: their limits are those of the noise and of the grids, and not tighter."""
+    x = ColumnFacts("real", Fraction(0), Fraction(2) ** 500)
+    one = Catalog({"t": Table("t.csv", unit="id", columns={"id": ColumnFacts("int"), "x": x})}, Budget(1))
+    many = Catalog({"t": Table("t.csv", unit="id", max_rows=10**12, columns={"id": ColumnFacts("int")})}, Budget(1))
+
+    def noise(text: str, catalog: Catalog, epsilon: str) -> float:
+        return plan(resolve(sql(text, catalog), catalog, text), catalog, Price(Fraction(epsilon))).noises[0].scale
+
+    assert noise("SELECT SUM(x) AS s FROM t", one, "1") > 0
+    assert noise("SELECT COUNT(*) AS n FROM t", many, "1") == 10**12
+    with pytest.raises(QueryError, match="out of range"):
+        noise("SELECT COUNT(*) AS n FROM t", many, "0.999")
+
+
 def test_all_problems_are_told_at_once_in_the_order_of_the_file() -> None:
     text = (
         DESIGN.replace("epsilon = 1.0", "epsilon = 0").replace("[0, 120]", "[120, 0]").replace('"people.person_id"', '"p.id"')
@@ -234,6 +261,13 @@ def test_every_problem_names_a_fix() -> None:
             parse(text)
         assert all(fix for _, _, fix in caught.value.problems)
         assert "Charged: nothing" in str(caught.value)
+
+
+def test_a_table_that_says_nothing_is_not_told_to_name_a_column_it_may_not_have() -> None:
+    with pytest.raises(CatalogError) as caught:
+        parse(SMALL + '[tables.towns]\nsource = "towns.csv"\n')
+    ((_, _, fix),) = caught.value.problems
+    assert fix.startswith('write unit = "id" if that is a column of it, or the column that says whose row it is; else')
 
 
 def test_cycles_of_several_tables_are_refused() -> None:

@@ -15,6 +15,7 @@ import math
 from fractions import Fraction
 
 from dither.errors import QueryError
+from dither.query.column_rules import LARGEST_BOUND
 from dither.query.facts import Facts
 from dither.query.nodes import Aggregate, Expression
 from dither.query.work import Quantised
@@ -23,7 +24,6 @@ SUMS, SQUARES, BINS = 1 << 22, 1 << 11, 1 << 12
 WIDEST = 1 << 40
 ROWS = 1 << 40
 NARROW = 1 << 62
-LARGEST = Fraction(1 << 500)
 
 
 def fits(row: int) -> bool:
@@ -78,7 +78,7 @@ def bounds(facts: Facts, asked: Aggregate) -> tuple[Fraction, Fraction]:
             span=asked.span,
             fix="declare bounds for the column in the catalog, or write CLAMP(x, low, high) inside, with your own limits.",
         )
-    if max(abs(facts.low), abs(facts.high)) > LARGEST or 0 < facts.high - facts.low < 1 / LARGEST:
+    if max(abs(facts.low), abs(facts.high)) > LARGEST_BOUND or 0 < facts.high - facts.low < 1 / LARGEST_BOUND:
         raise QueryError(
             f"{title(asked)} has bounds beyond 2^500, or less than 2^-500 apart: doubles cannot square or divide that.",
             span=asked.span,

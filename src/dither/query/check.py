@@ -14,7 +14,7 @@ from typing import Any
 from dither.errors import CatalogError
 from dither.query.catalog import Catalog, ColumnFacts, Table
 from dither.query.catalog_file import Problem, file_text, parts, problems
-from dither.query.column_rules import column_faults
+from dither.query.column_rules import KINDS, column_faults
 from dither.query.faults import Fault, listed, nearest
 
 Schema = Mapping[str, str]  # column -> kind, or UNSUPPORTED
@@ -124,6 +124,8 @@ def _column(path: tuple[str, ...], facts: ColumnFacts, schema: Schema) -> Iterat
         yield Fault(path, what, "leave it out, or store it as a number, text, bool, date or timestamp.")
         return
     kind = kind_read(facts, stored)
+    if kind not in KINDS:
+        return  # no kind at all: its fault is told already
     if kind not in READ_AS[stored]:
         what = f"{name} is declared as {kind} and stored as {stored}."
         quotes = " Dates are written without quotes." if stored in ("date", "timestamp") and facts.values else ""

@@ -15,8 +15,15 @@ if TYPE_CHECKING:
     from dither.query.catalog import ColumnFacts
 
 KINDS = ("int", "real", "text", "bool", "date", "timestamp")
+_OTHER_WORDS = {
+    **dict.fromkeys(("string", "str", "varchar", "char", "object", "category"), "text"),
+    **dict.fromkeys(("integer", "bigint", "int32", "int64", "long", "whole"), "int"),
+    **dict.fromkeys(("float", "float64", "double", "decimal", "numeric", "number"), "real"),
+    **{"boolean": "bool", "datetime": "timestamp", "day": "date"},
+}
 LARGEST_KEY = 2**62  # a key beyond it is NULL in every engine
 FIRST_DAY, LAST_DAY = -719162, 2932896  # the calendar of datetime.date, in days since 1970-01-01
+LARGEST_BOUND = Fraction(2**500)  # doubles can square what is not beyond it, and divide by what is not below its inverse
 MOST_STEPS = 2**52  # a double counts whole steps exactly up to here
 
 
@@ -24,7 +31,9 @@ def column_faults(path: Path, column: ColumnFacts) -> list[Fault]:
     """Everything wrong with one column's declaration."""
     name = ".".join(path[1:2] + path[3:4]) or path[-1]
     if column.kind is not None and (not isinstance(column.kind, str) or column.kind not in KINDS):
-        return [Fault((*path, "kind"), f"{name} has no known kind.", f"write one of {', '.join(KINDS)}.")]
+        other = _OTHER_WORDS.get(str(column.kind).lower())
+        meant = f'write kind = "{other}"; the kinds are' if other else "write one of"
+        return [Fault((*path, "kind"), f"{name} has no known kind.", f"{meant} {', '.join(KINDS)}.")]
     found = [Fault((*path, part), f"{name}: {what}", fix) for part, what, fix in _bounds(column)]
     found += [Fault((*path, part), f"{name}: {what}", fix) for part, what, fix in _values(column)]
     return found
@@ -56,6 +65,10 @@ def _bounds(column: ColumnFacts) -> Iterator[tuple[str, str, str]]:
     if low >= high:
         turned = f"[{written(high)}, {written(low)}]" if low > high else "a range with more than one number"
         yield "between", f"the lower bound {written(low)} is not below the upper bound {written(high)}.", f"write {turned}."
+        return
+    if max(abs(low), abs(high)) > LARGEST_BOUND or high - low < 1 / LARGEST_BOUND:
+        what = "the bounds are beyond 2^500, or less than 2^-500 apart: no sum or mean could be taken over them."
+        yield "between", what, "write what such a value can be at most, as in between = [0, 250000]."
         return
     if column.kind in ("int", "date"):
         if any(part is not None and part.denominator != 1 for part in (low, high, step)):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "NEIGHBOURS", "faults", "is_name"]
 
 NEIGHBOURS = ("add-remove", "replace")
+WIDEST_NOISE = 10**12  # in steps: what the samplers draw
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _Found = Iterator[Fault]
 
@@ -46,6 +47,7 @@ def faults(
     unit = _known_unit(tables.values())
     for name, table in tables.items():
         found += _table(name, table, unit)
+        found += _countable(name, table, budget)
         found += _rows(name, table, neighbours)
         found += _edge(name, tables, unread)
     found += _cycles(tables)
@@ -103,7 +105,8 @@ def _table(name: str, table: Table, unit: str) -> _Found:
         yield Fault((*path, "unit"), f"{name} is public and has a unit to protect.", "keep one of public and unit.")
     if not table.public and not protected:
         what = f"{name} says neither who is protected nor that it is public."
-        yield Fault(path, what, f'write unit = "{unit}", unit = "row" or public = true.')
+        fix = f'write unit = "{unit}" if that is a column of it, or the column that says whose row it is; else unit = "row"'
+        yield Fault(path, what, f"{fix} if each is somebody else's, or public = true.")
     if table.by_row and table.unit is not None:
         yield Fault((*path, "unit"), f"{name} protects rows and a unit at once.", "keep one of the two.")
     for part, text in (("unit", table.unit.column if table.unit else "x"), ("key", table.key)):
@@ -128,6 +131,14 @@ def _allowances(name: str, table: Table) -> _Found:
             yield Fault((*path, part), f"{name} is public, so nobody is bounded in it.", f"leave {part} out.")
         elif table.by_row and value != 1:
             yield Fault((*path, part), f"{name} protects rows: each is one row in one group.", f"leave {part} out.")
+
+
+def _countable(name: str, table: Table, budget: Budget | None) -> _Found:
+    """The noise of COUNT(*) at the whole budget has scale max_rows / epsilon; beyond the widest noise nothing is counted."""
+    if budget is None or budget.epsilon <= 0 or not _whole(table.max_rows) or table.max_rows <= WIDEST_NOISE * budget.epsilon:
+        return
+    what = f"{name}.max_rows is so large that no row could be counted: even the whole budget buys no noise that wide."
+    yield Fault(("tables", name, "max_rows"), what, "write how many rows one person may count for, as in max_rows = 20.")
 
 
 def _rows(name: str, table: Table, neighbours: str) -> _Found:
