@@ -50,6 +50,7 @@ class Verdict(StrEnum):
     JSON = "json"
 
 
+_ENDINGS = {".csv": Format.CSV, ".json": Format.JSON, ".parquet": Format.PARQUET, ".txt": Format.TABLE, "": Format.TABLE}
 Form = Annotated[Format | None, typer.Option("--format", "-f", help="How to write it. Default: as --out ends, else table.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the answer to this file instead of stdout.")]
 Books = Annotated[Listing, typer.Option("--format", "-f", help="How to write it.")]
@@ -58,8 +59,12 @@ Books = Annotated[Listing, typer.Option("--format", "-f", help="How to write it.
 def chosen(form: Format | None, out: Path | None) -> Format:
     """The form that is named, or that the file's ending names; Parquet is not thrown at a terminal."""
     if form is None:
-        ending = out.suffix.removeprefix(".").lower() if out is not None else ""
-        form = Format(ending) if ending in Format._value2member_map_ else Format.TABLE
+        ending = out.suffix.lower() if out is not None else ""
+        if ending not in _ENDINGS:  # a table in an .xlsx would not be opened by whatever reads those
+            known = " ".join(each for each in _ENDINGS if each)
+            fix = f"end it in one of {known}, or name a --format as well."
+            raise ArgumentError(f"{out} does not say how to write the answer: {ending} is not known.", fix=fix)
+        form = _ENDINGS[ending]
     if form is Format.PARQUET and out is None and sys.stdout.isatty():
         raise ArgumentError("Parquet is not for a terminal.", fix="add --out answer.parquet, or pipe it to a program.")
     return form
