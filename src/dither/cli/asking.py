@@ -96,11 +96,11 @@ def _ask(
     analyst: Analyst = None,
 ) -> None:
     """Answer a question. Its price is charged before any row is read; the same question again is free."""
-    form = formats.chosen(form, out)
     formats.writable(out, receipt)
     formats.drawable(plot)
     where = existing(there(catalog), ledger)
     formats.apart({"--out": out, "--receipt": receipt, "--plot": plot}, {"the catalog": catalog, **books_of(where, key)})
+    form = formats.chosen(form, out)
     with Watch() as progress, opened(catalog, where, key, analyst, progress) as survey:
         answer = survey.ask(
             asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh

@@ -19,7 +19,9 @@ _OTHER_WORDS = {
     **dict.fromkeys(("string", "str", "varchar", "char", "object", "category"), "text"),
     **dict.fromkeys(("integer", "bigint", "int32", "int64", "long", "whole"), "int"),
     **dict.fromkeys(("float", "float64", "double", "decimal", "numeric", "number"), "real"),
-    **{"boolean": "bool", "datetime": "timestamp", "day": "date"},
+    "boolean": "bool",
+    "datetime": "timestamp",
+    "day": "date",
 }
 LARGEST_KEY = 2**62  # a key beyond it is NULL in every engine
 FIRST_DAY, LAST_DAY = -719162, 2932896  # the calendar of datetime.date, in days since 1970-01-01
