@@ -1,23 +1,22 @@
 """Files as DuckDB reads them: Parquet, CSV, and tables of a DuckDB file. Schemas come from footers and header lines only.
 
 CSV is read as text throughout (nothing is guessed from rows) and once, on opening, so that no line can make a question
-fail; an empty field is NULL; a line with too few fields is left out.
+fail; an empty field is NULL; a file with a line that is no row is refused.
 """
 
 from __future__ import annotations
 
 import csv
 import glob
-import gzip
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import BinaryIO
 
 from duckdb import DuckDBPyConnection
 from duckdb import Error as DuckDBError
 
+from dither.engines import csv_lines
 from dither.engines.duckdb_text import identifier, literal
 from dither.errors import CatalogError
 from dither.query.check import CSV, UNSUPPORTED
@@ -42,7 +41,7 @@ class Placed:
     types: dict[str, str]
     kinds: dict[str, str]
     files: tuple[str, ...] = ()
-    copied: bool = False  # read once, on opening
+    rows: Callable[[], int] | None = None  # counts them the slow way. Such a source is read once, on opening
     unproved: bool = False  # its text may be no text
     collated: bool = False  # its text may have rules of its own for which texts are equal
 
@@ -141,37 +140,26 @@ def _csv(files: list[str]) -> Placed:
     headers = {_header(file) for file in files}
     if len(headers) > 1:
         raise _SourceError("its files differ in their header line", "write them with one header.")
-    delimiter, names = headers.pop()
+    separator, names = headers.pop()
     if len({name.lower() for name in names}) < len(names) or not all(names):
         raise _SourceError("its header line lacks names or has one twice", "give every column a name of its own.")
     columns = ", ".join(f"{literal(name).text}: 'VARCHAR'" for name in names)
-    options = f"delim = {literal(delimiter).text}, columns = {{{columns}}}"
-    # Not strict: in its strict mode DuckDB stops at a stray carriage return, whatever it is told about errors.
-    fixed = """auto_detect = false, header = true, quote = '"', escape = '"', nullstr = ''"""
-    sql = f"read_csv({_list(files)}, {options}, {fixed}, ignore_errors = true, strict_mode = false)"
-    return replace(_placed(sql, dict.fromkeys(names, "VARCHAR"), files), copied=True)
+    options = f"delim = {literal(separator).text}, columns = {{{columns}}}"
+    fixed = """auto_detect = false, header = true, quote = '"', escape = '"', nullstr = '', strict_mode = true"""
+    placed = _placed(f"read_csv({_list(files)}, {options}, {fixed})", dict.fromkeys(names, "VARCHAR"), files)
+    return replace(placed, rows=lambda: csv_lines.rows(files, separator, len(names)))
 
 
 def _header(file: str) -> tuple[str, tuple[str, ...]]:
-    """The separator and the names in the first line; nothing behind that line is decoded."""
     try:
-        with gzip.open(file, "rb") if file.lower().endswith(".gz") else open(file, "rb") as stream:
-            lines = _decoded(stream)
-            first = next(lines, "")
-            delimiter = max(",;\t|", key=first.count)
-            names = next(csv.reader([first], delimiter=delimiter), [])
+        separator, names = csv_lines.header(file)
     except (OSError, EOFError, UnicodeDecodeError, csv.Error):
         raise _SourceError(
             "its header line cannot be read", "save it as UTF-8 with the column names in the first line."
         ) from None
     if not names:
         raise _SourceError("it has no header line", "write the column names into the first line.")
-    return delimiter, tuple(names)
-
-
-def _decoded(stream: BinaryIO | gzip.GzipFile) -> Iterator[str]:
-    for line in stream:
-        yield line.decode("utf-8-sig").rstrip("\r\n")
+    return separator, names
 
 
 def _database_table(connection: DuckDBPyConnection, file: str, table: str) -> Placed:

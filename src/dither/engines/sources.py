@@ -12,12 +12,14 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 from duckdb import DuckDBPyConnection
 
+from dither.engines.csv_lines import LineError
 from dither.engines.duckdb_text import TYPES, identifier, literal
 from dither.engines.files import Placed, place_file, types_of
 from dither.engines.frames import arrow_kind, frame_schema, frame_table, is_frame, readable
@@ -35,6 +37,11 @@ _SMALL = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
 _ALWAYS_FITS = {(stored, kind) for stored in _SMALL for kind in ("int", "real")} | {("BIGINT", "real"), ("FLOAT", "real")}
 _PARTS = 8
 _NOTHING = "no column"  # a view needs one, even where only the number of rows matters
+_A_ROW = (
+    "look at that line: it needs a cell for each column, in UTF-8, and a quote at the end of a cell that begins with one; "
+    "a quote within such a cell is written twice."
+)
+_ALIKE = "write the file anew, with one kind of line ends throughout and cells of at most 131,072 characters."
 _COMPLETE = "look whether its files are complete and their text is UTF-8."
 _Stamp = tuple[str, int, int]
 
@@ -95,7 +102,7 @@ def open_catalog(catalog: Catalog, *, threads: int | None = None, memory_limit: 
         for name, table in known.tables.items():
             _make(connection, name, table, placed[name], _identifying(known, name))
         _check_keys(connection, known)
-        _lock(connection, [file for source in placed.values() for file in source.files if not source.copied])
+        _lock(connection, [file for source in placed.values() for file in source.files if source.rows is None])
         return Sources(connection, known, stamps)
     except BaseException:
         connection.close()
@@ -129,14 +136,29 @@ def _place(connection: DuckDBPyConnection, source: Any, number: int) -> Placed:
 
 
 def _make(connection: DuckDBPyConnection, name: str, table: Table, source: Placed, exact: frozenset[str]) -> None:
-    what = "TABLE" if source.copied else "VIEW"
     try:
-        connection.execute(f"CREATE {what} {identifier(name)} AS {_select(table, source, exact)}")
+        if source.rows is not None:
+            _copy(connection, name, _select(table, source, exact), source.sql, source.rows)
+        else:
+            connection.execute(f"CREATE VIEW {identifier(name)} AS {_select(table, source, exact)} FROM {source.sql}")
         texts = [identifier(column) for column in table.columns if source.types[column] == "VARCHAR"]
         if texts and source.unproved:  # bytes that are no text would make questions fail, so they are met here
             connection.execute(f"SELECT {', '.join(f'sum(length({text}))' for text in texts)} FROM {source.sql}").fetchall()
+    except LineError as error:
+        where = f"line {error.number} of {'one of its files' if len(source.files) > 1 else 'its file'} is no row of the table"
+        raise CatalogError([(None, f"{name} cannot be read: {where}.", _A_ROW)]) from None
     except duckdb.Error:  # its text may quote a line of the file
-        raise CatalogError([(None, f"{name} cannot be read.", _COMPLETE)]) from None
+        raise CatalogError([(None, f"{name} cannot be read.", _COMPLETE if source.rows is None else _ALIKE)]) from None
+
+
+def _copy(connection: DuckDBPyConnection, name: str, select: str, source: str, rows: Callable[[], int]) -> None:
+    """Rows of a CSV. As texts first: a cast that DuckDB does while it reads the file drops the rows that it does not fit."""
+    count, text = rows(), identifier(f"{name} as text")  # no table can have this name: it has spaces
+    connection.execute(f"CREATE TABLE {text} AS SELECT * FROM {source}")
+    if connection.execute(f"SELECT count(*) FROM {text}").fetchall() != [(count,)]:
+        raise duckdb.InvalidInputException
+    connection.execute(f"CREATE TABLE {identifier(name)} AS {select} FROM {text}")
+    connection.execute(f"DROP TABLE {text}")
 
 
 def _identifying(catalog: Catalog, name: str) -> frozenset[str]:
@@ -154,7 +176,7 @@ def _select(table: Table, source: Placed, exact: frozenset[str]) -> str:
         for name, facts in table.columns.items()
     ]
     listed = ", ".join(columns) or f"CAST(NULL AS BIGINT) AS {identifier(_NOTHING)}"
-    return f"SELECT {listed} FROM {source.sql}"
+    return f"SELECT {listed}"
 
 
 def _stored(name: str, source: Placed) -> str:

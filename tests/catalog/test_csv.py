@@ -1,0 +1,139 @@
+"""CSV files: every line is a row of the table, or the file is refused when it is opened. No cell takes another's line away."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dither as dt
+from dither.engines.files import place_file
+from dither.engines.sources import open_catalog
+from dither.errors import CatalogError
+from dither.query.catalog import Budget, Catalog, Table
+
+PIECES = ["1", "2", "x", "é", ",", '"', '""', "\n", "\r\n", "\r", "\\", " ", "\0", '1,"x\ny"\n', '"a""b",c\n', "1,2\n", "1,2\n"]
+
+
+def _rows(file: Path, columns: dict[str, Any]) -> list[tuple[object, ...]]:
+    sources = open_catalog(Catalog({"t": Table(file, unit="row", columns=columns)}, Budget(1)), threads=1)
+    try:
+        return sources.connection.execute("SELECT * FROM t").fetchall()
+    finally:
+        sources.close()
+
+
+def _texts(file: Path) -> list[tuple[object, ...]]:
+    return _rows(file, {"a": dt.column(), "b": dt.column()})
+
+
+def _as_python_reads(body: str) -> list[tuple[object, ...]] | None:
+    """Two cells a line, an empty one NULL, no cell behind a last comma; None where the module finds it is no CSV.
+    Whether a quote behind spaces begins a quoted cell is a matter of taste, so spaces and quotes are not compared."""
+    text = io.StringIO("a,b\n" + body, newline="")
+    try:
+        lines = [line for line in csv.reader(text, strict=True, skipinitialspace=True) if line][1:]
+    except csv.Error:
+        return None
+    lines = [line[:2] if len(line) == 3 and line[2] == "" else line for line in lines]
+    return [_bare(line) for line in lines] if all(len(line) == 2 for line in lines) else None
+
+
+def _bare(cells: Sequence[object]) -> tuple[object, ...]:
+    return tuple(str(cell or "").replace(" ", "").replace('"', "") or None for cell in cells)
+
+
+@given(body=st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_a_file_is_read_as_it_stands_or_refused(body: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    file = tmp_path_factory.mktemp("csv") / "t.csv"
+    file.write_bytes(f"a,b\n{body}".encode())
+    try:
+        found = _texts(file)
+    except CatalogError:
+        return
+    assert [_bare(row) for row in found] == _as_python_reads(body)
+
+
+SPOILT = {
+    "a quote that stays open": b'3,"x',
+    "too few cells": b"3",
+    "too many cells": b"3,4,5",
+    "no UTF-8": b"3,Z\xfcrich",
+    "text behind a quoted cell": b'3,"x"y',
+    "a stray end of line": b"3,x\ry",
+}
+
+
+@pytest.mark.parametrize("line", SPOILT.values(), ids=SPOILT)
+def test_a_spoilt_line_is_refused_and_told_by_its_number(line: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    lines = [b"a,b", *(b"%d,secret" % i for i in range(100)), line, *(b"%d,secret" % i for i in range(100))]
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    with pytest.raises(CatalogError) as refused:
+        _texts(file)
+    told = str(refused.value)
+    assert "secret" not in told
+    assert "rich" not in told
+    assert "line 102 of its file is no row" in told
+    file.write_bytes(b"\n".join(each for each in lines if each != line) + b"\n")
+    assert len(_texts(file)) == 200
+
+
+def test_that_one_cell_would_take_other_lines_away_if_it_were_read_all_the_same(tmp_path: Path) -> None:
+    """The twin: what was done before."""
+    file = tmp_path / "t.csv"
+    file.write_text("a,b\n" + "".join(f"{i},x\n" if i != 50 else '50,"x\n' for i in range(200)), encoding="utf-8")
+    connection = duckdb.connect()
+    strict = place_file(connection, str(file)).sql
+    loose = strict.replace("strict_mode = true", "strict_mode = false, ignore_errors = true")
+    assert loose != strict
+    ((count,),) = connection.execute(f"SELECT count(*) FROM {loose}").fetchall()
+    assert count < 100
+
+
+FITS = {
+    "int": ("7", "seven"),
+    "real": ("70.5", "70,5"),
+    "bool": ("true", "perhaps"),
+    "date": ("2024-02-29", "2024-02-30"),
+    "timestamp": ("2024-02-29 01:02:03", "n/a"),
+}
+
+
+@pytest.mark.parametrize("kind", FITS)
+def test_a_cell_that_does_not_fit_is_null_and_its_row_stays(kind: str, tmp_path: Path) -> None:
+    right, wrong = FITS[kind]
+    frame = pd.DataFrame({"a": range(400), "b": [wrong if i % 4 == 0 else right for i in range(400)]})
+    frame.to_csv(tmp_path / "t.csv", index=False, sep=";")
+    frame.astype({"a": str}).to_parquet(tmp_path / "t.parquet")
+    of_csv, of_parquet = (
+        _rows(tmp_path / name, {"a": dt.column(kind="int"), "b": dt.column(kind=kind)}) for name in ("t.csv", "t.parquet")
+    )
+    assert sorted(of_csv, key=lambda row: int(str(row[0]))) == sorted(of_parquet, key=lambda row: int(str(row[0])))
+    assert [row[1] is None for row in of_csv].count(True) == 100
+    assert len(of_csv) == 400
+
+
+@pytest.mark.parametrize(("text", "count"), [("a\n1\n\n2\n", 3), ("a\n", 0), ("a", 0), ('a\n""\n', 1), ("a,b\n\n1,2\n\n", 1)])
+def test_an_empty_line_is_a_row_only_where_there_is_one_column(text: str, count: int, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(text.encode("utf-8-sig")))
+    for name in ("t.csv", "t.csv.gz"):
+        assert len(_rows(tmp_path / name, {"a": dt.column()})) == count
+
+
+def test_rows_that_the_two_readers_count_differently_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
+    assert len(_texts(tmp_path / "t.csv")) == 2
+    monkeypatch.setattr("dither.engines.csv_lines.rows", lambda files, separator, width: 3)
+    with pytest.raises(CatalogError, match="t cannot be read"):
+        _texts(tmp_path / "t.csv")
