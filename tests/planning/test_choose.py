@@ -132,8 +132,17 @@ def test_wide_grids_get_their_noise_number_by_number() -> None:
 
 
 def test_noise_out_of_range_is_refused_in_words() -> None:
-    with pytest.raises(QueryError, match="out of range"):
+    with pytest.raises(QueryError, match="out of range: more than 10\\^12 steps") as wide:
         planned(query(ask("a", "avg", "wage")), Fraction(1, 10**9))
+    assert (
+        wide.value.fix == "spend a larger epsilon, or declare a coarser step for the column, or smaller max_rows or max_groups."
+    )
+    with pytest.raises(QueryError, match="out of range: less than a thousandth of a step") as narrow:
+        planned(query(ask("n", "count")), Fraction(10**7))
+    assert narrow.value.fix == "spend a smaller epsilon."
+    with pytest.raises(QueryError, match="out of range: more than") as many:
+        planned(query(ask("n", "count")), Fraction(1, 10**14))
+    assert many.value.fix == "spend a larger epsilon, or declare smaller max_rows or max_groups."
 
 
 def test_a_public_minimum_speaks_only_of_values_that_are_there() -> None:

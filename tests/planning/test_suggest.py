@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import tomllib
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dither as dt
@@ -106,3 +108,26 @@ def test_names_that_are_nearly_right() -> None:
         with pytest.raises(dt.DitherError, match="7 is no column of people"):
             curator.suggest("people.age", epsilon="0.1", by=7)  # type: ignore[arg-type]
         assert curator.budget.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "fix"),
+    [
+        ("t.foo", "The columns of t are: born, name, seen, x."),
+        ("t.nam", "did you mean t.name? The columns of t are: born, name, seen, x."),
+        ("patients.foo", 'write "table.column", as in "t.x".'),
+        ("patients.born", 'did you mean t.born? write "table.column", as in "t.x".'),
+        ("t.born", "declare dates that anyone may know: between = [1900-01-01, 2030-12-31]."),
+        ("t.seen", 'read it as days, between dates that anyone may know: kind = "date", between = [1900-01-01, 2030-12-31].'),
+        ("t.name", "to group by it, declare its public values: name = { values = [...] }."),
+    ],
+)
+def test_a_column_without_bounds_to_propose_gets_a_fix_of_its_own(column: str, fix: str) -> None:
+    day = datetime.datetime(2020, 1, 1)
+    frame = pd.DataFrame({"x": [1], "name": ["a"], "born": [day.date()], "seen": pd.to_datetime([day])})
+    kinds = {"x": "int", "name": "text", "born": "date", "seen": "timestamp"}
+    table = dt.Table(frame, unit="row", columns={name: dt.column(kind=kind) for name, kind in kinds.items()})
+    with dt.open(dt.Catalog({"t": table}, dt.Budget(1)), ledger=":memory:") as opened:
+        with pytest.raises(dt.DitherError) as refused:
+            opened.suggest(column, "0.1")
+        assert (refused.value.fix, opened.budget.spent.epsilon) == (fix, 0)

@@ -102,3 +102,37 @@ def test_nothing_is_charged_for_half_a_question() -> None:
         assert survey.budget.remaining == before
         survey.ask("SELECT COUNT(*) FROM people", epsilon="0.1")
         assert survey.budget.remaining != before
+
+
+KEYWORDS = dt.Catalog(
+    {"t": dt.Table("t.csv", unit="row", columns={name: dt.column(kind="int") for name in ("select", "case", "name", "x")})},
+    dt.Budget(1),
+)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT select, COUNT(*) FROM t GROUP BY select",
+        "SELECT COUNT(*) FROM t WHERE select = 1",
+        "SELECT COUNT(*) FROM t GROUP BY Select",
+        "SELECT t.select, COUNT(*) FROM t GROUP BY t.select",
+    ],
+)
+def test_a_column_named_like_a_word_of_sql_is_shown_in_quotes(question: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        parse(question, KEYWORDS)
+    assert refused.value.fix.startswith('if select is meant as the column, write "select" in double quotes; else ')
+    with pytest.raises(QueryError) as without:
+        parse(question, CATALOG)  # no such column there
+    assert "double quotes" not in without.value.fix
+    assert parse('SELECT "select", COUNT(*) FROM t GROUP BY "select"', KEYWORDS).keys
+
+
+@pytest.mark.parametrize(
+    "question", ["SELECT COUNT(*) FROM t WHERE name = = 1", "SELECT , COUNT(*) FROM t", "SELECT COUNT(*) FROM t WHERE x = 'a"]
+)
+def test_what_is_wrong_elsewhere_gets_no_such_hint(question: str) -> None:
+    with pytest.raises(QueryError) as refused:
+        parse(question, KEYWORDS)
+    assert "double quotes" not in refused.value.fix

@@ -30,7 +30,7 @@ from dither.privacy.losses import ZCDP, Approx, Loss, Pure, total
 from dither.query.catalog import Key
 from dither.query.facts import Facts
 from dither.query.nodes import Named
-from dither.query.work import Bins
+from dither.query.work import Bins, Sums
 
 MOST_GROUPS = 100_000
 
@@ -133,22 +133,30 @@ def _noise(draft: Draft, epsilon: Fraction, bounding: Bounding) -> Noise:
         each = Exponential(epsilon=epsilon / (bounding.max_groups * steps), sensitivity=sensitivity)
         return Noise(draft, each, bounding.max_groups, steps)
     norm = bounding.worth(draft.worth).l1(draft.row, draft.cells, draft.signed)
-    return _within_range(lambda: Noise(draft, Geometric(epsilon=epsilon, sensitivity=norm)), draft)
+    wide = norm.total(None) > epsilon
+    return _within_range(lambda: Noise(draft, Geometric(epsilon=epsilon, sensitivity=norm)), draft, wide)
 
 
 def _smooth(draft: Draft, rho: Fraction, bounding: Bounding) -> Noise:
     norm = bounding.worth(draft.worth).l2(draft.row, draft.cells, draft.signed)
-    return _within_range(lambda: Noise(draft, Gaussian(rho=rho, sensitivity=norm)), draft)
+    wide = norm.squares(None) > 2 * rho
+    return _within_range(lambda: Noise(draft, Gaussian(rho=rho, sensitivity=norm)), draft, wide)
 
 
-def _within_range(build: Callable[[], Noise], draft: Draft) -> Noise:
+def _within_range(build: Callable[[], Noise], draft: Draft, wide: bool) -> Noise:
     try:
         return build()
     except ArgumentError:
-        raise QueryError(
-            f"The noise for the {draft.words} is out of range: more than 10^12 steps, or less than a thousandth of one.",
-            fix="declare a coarser step for the column, smaller max_rows or max_groups, or spend another epsilon.",
-        ) from None
+        pass
+    on_a_grid = isinstance(draft.measure, Sums) and any(cell.argument is not None for cell in draft.measure.cells)
+    declared = (
+        "a coarser step for the column, or smaller max_rows or max_groups" if on_a_grid else "smaller max_rows or max_groups"
+    )
+    off = "more than 10^12 steps" if wide else "less than a thousandth of a step"
+    raise QueryError(
+        f"The noise for the {draft.words} is out of range: {off}.",
+        fix=f"spend a larger epsilon, or declare {declared}." if wide else "spend a smaller epsilon.",
+    )
 
 
 def _threshold(epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Threshold:

@@ -27,7 +27,7 @@ from dither.planning.readings import Quantile
 from dither.planning.split import shares
 from dither.query import fluent
 from dither.query.catalog import Catalog, ColumnFacts
-from dither.query.faults import nearest
+from dither.query.faults import listed, nearest
 from dither.query.fluent import Asking
 from dither.query.functions import columns
 from dither.query.infer import facts as infer
@@ -39,6 +39,11 @@ _FAR = 32
 _TAIL = Fraction(1, 100)
 _COVERED = 0.95
 _SPARE, _MUCH = 1.25, 10.0  # on top of the price that would just do; and where nobody can tell what would
+_OTHER_BOUNDS = {
+    "date": "declare dates that anyone may know: between = [1900-01-01, 2030-12-31].",
+    "timestamp": 'read it as days, between dates that anyone may know: kind = "date", between = [1900-01-01, 2030-12-31].',
+    "bool": "it needs no bounds: group by it as it is.",
+}
 POWER = "CLAMP(FLOOR(LN(c + 0.5) / 0.6931471805599453), 0, 20)"  # floor(log2 c), on the safe side of rounding
 
 
@@ -109,10 +114,7 @@ def questions(catalog: Catalog, column: str, by: str | None) -> tuple[str, str, 
     name, _, field = column.partition(".") if isinstance(column, str) else ("", "", "")
     if name not in catalog.tables or field not in catalog.tables[name].columns:
         named = column if isinstance(column, str) else f"A {type(column).__name__}"
-        known = [f"{table}.{each}" for table, facts in catalog.tables.items() for each in facts.columns]
-        alone = [each for each in known if each.partition(".")[2] == named]
-        near = f"did you mean {alone[0]}? " if alone else nearest(named, known)
-        raise DitherError(f"{named} is no column of this catalog.", fix=f'{near}write "table.column", as in "people.income".')
+        raise DitherError(f"{named} is no column of this catalog.", fix=_meant(catalog, named, name, field))
     if by is not None and (not isinstance(by, str) or by not in catalog.tables[name].columns):
         near = nearest(by, catalog.tables[name].columns) if isinstance(by, str) else ""
         raise DitherError(
@@ -124,6 +126,18 @@ def questions(catalog: Catalog, column: str, by: str | None) -> tuple[str, str, 
         return name, field, [values, values]  # the second is asked as it stands: how many there are
     counts = ["COUNT(*)"] + ([f"COUNT(DISTINCT {_quoted(by)})"] if by else [])
     return name, field, [values, *(start.per_unit(c=each).group_by(k=POWER).agg(n=fluent.count()) for each in counts)]
+
+
+def _meant(catalog: Catalog, named: str, name: str, field: str) -> str:
+    """What may have been meant: the table's own columns if it is one, else the same column of another table."""
+    if name in catalog.tables and catalog.tables[name].columns:
+        columns = catalog.tables[name].columns
+        near = nearest(field, columns).replace("did you mean ", f"did you mean {name}.", 1)  # without the table: no far ones
+        return f"{near}The columns of {name} are: {listed(columns)}."
+    known = [f"{table}.{each}" for table, facts in catalog.tables.items() for each in facts.columns]
+    alone = [each for each in known if each.partition(".")[2] in (named, field)]
+    near = f"did you mean {alone[0]}? " if alone else nearest(named, known)
+    return f'{near}write "table.column", as in "{known[0] if known else "people.income"}".'
 
 
 def _quoted(name: str) -> str:
@@ -138,7 +152,8 @@ def plans(bounds: Resolved, column: str, counts: Sequence[Resolved], catalog: Ca
         raise TypeError("the question about bounds counts the column they are for")
     kind = infer(x, bounds.scope).kind
     if kind not in ("int", "real"):
-        raise QueryError(f"Bounds are for numbers, and {column} is {kind}.", fix="declare `values` for a column that is a key.")
+        fix = _OTHER_BOUNDS.get(str(kind), f"to group by it, declare its public values: {column} = {{ values = [...] }}.")
+        raise QueryError(f"Bounds are for numbers, and {column} is {kind}.", fix=fix)
     # Shares go by the cube root: bounds get twice what each count of persons gets, and eight times what a count of rows gets,
     # which only tells whether the bounds are good for anything.
     weight = 8.0 if any(each.query.keys for each in counts) else 512.0

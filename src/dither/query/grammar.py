@@ -8,6 +8,7 @@ keyword, and that keyword is refused here, where it stands.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from sqlglot import exp, parser
@@ -40,11 +41,14 @@ _WORDS = """
     STRING NUMBER IDENTIFIER VAR TRUE FALSE NULL
     SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET ASC DESC WITH ALIAS DISTINCT ALL UNION
     JOIN INNER LEFT RIGHT OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
+"""
+_NAMELIKE_WORDS = """
     BOOLEAN INT BIGINT SMALLINT TINYINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE TIMESTAMP YEAR
     NAME TYPE KEY SOURCE ROLE TAG TIME INDEX LANGUAGE MONEY UUID POINT LIST MAP OBJECT
 """
 _MOMENTS = "CURRENT_DATE CURRENT_DATETIME CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER LOCALTIME LOCALTIMESTAMP"
-_ALLOWED = frozenset(TokenType[word] for word in _WORDS.split())
+_NAMELIKE = frozenset(TokenType[word] for word in _NAMELIKE_WORDS.split())  # read as names without quotes, too
+_ALLOWED = _NAMELIKE | frozenset(TokenType[word] for word in _WORDS.split())
 _VOLATILE = frozenset(TokenType[word] for word in _MOMENTS.split())
 _PARAMETERS = frozenset({TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.DOLLAR})
 _NAMING = frozenset({TokenType.FROM, TokenType.JOIN})  # what follows them is a name
@@ -206,6 +210,21 @@ def _unreadable(text: str, found: list[Token], error: ParseError) -> QueryError:
         span=_span(where[0]) if where else None,
         fix="check commas, parentheses and the order of clauses.",
     )
+
+
+def hinted(error: QueryError, text: str, names: Iterable[str]) -> QueryError:
+    """The refusal of a text that cannot be read, with a hint where a word of SQL stands there that is a column's name, too."""
+    if error.span is None or "double quotes" in error.fix:
+        return error
+    found = _tokens(text)
+    at = next((index for index, token in enumerate(found) if token.start >= error.span[0]), len(found))
+    near = [token for token in found[max(1, at - 1) : at + 2] if token.token_type not in _NAMES | _NAMELIKE]
+    columns = {name.lower(): name for name in names if name.isidentifier()}
+    name = next((columns[token.text.lower()] for token in near if token.text.lower() in columns), None)
+    if name is None:
+        return error
+    fix = f'if {name} is meant as the column, write "{name}" in double quotes; else {error.fix}'
+    return QueryError(error.what, text=error.text, span=error.span, fix=fix)
 
 
 _NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER})

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from dither.errors import QueryError
 from dither.query.catalog import Catalog
-from dither.query.grammar import read
+from dither.query.grammar import hinted, read
 from dither.query.names import Scope, only, place, refuse
 from dither.query.nodes import Column, Expression, Literal, Named, Order, Query
 from dither.query.sql_aggregates import Grouping, has_aggregate
@@ -20,10 +20,15 @@ from dither.query.sql_expressions import expression
 from dither.query.sql_subqueries import begun, group, output_name, rows
 from dither.query.sql_tables import Context, with_ctes
 
+_LONGEST = 60  # letters of keys that a fix repeats
+
 
 def parse(text: str, catalog: Catalog) -> Query:
     """The question that the text asks of the catalog's tables."""
-    tree, _ = read(text)
+    try:
+        tree, _ = read(text)
+    except QueryError as error:
+        raise hinted(error, text, [name for table in catalog.tables.values() for name in table.columns]) from None
     try:
         return question(tree, begun(text, catalog))
     except RecursionError:
@@ -40,7 +45,7 @@ def question(tree: exp.Expr, context: Context) -> Query:
     if not isinstance(tree, exp.Select):
         raise refuse(scope, tree, "Only a SELECT is answered.", "ask with SELECT.")
     if tree.args.get("distinct"):
-        raise refuse(scope, tree, "SELECT DISTINCT is not supported.", "leave DISTINCT out: groups are distinct.")
+        raise refuse(scope, tree, "SELECT DISTINCT is not supported.", _without_distinct(tree))
     only(scope, tree, "expressions from_ joins where group having order limit offset with_", "SELECT")
     context = with_ctes(tree, context)
     source, here = rows(tree, context)
@@ -58,6 +63,15 @@ def question(tree: exp.Expr, context: Context) -> Query:
         raise _no_aggregate(tree, here)
     outputs = tuple(grouping.outputs)
     return Query(source.relation, tuple(grouping.keys), tuple(grouping.aggregates), outputs, kept, order, limit, offset)
+
+
+def _without_distinct(tree: exp.Select) -> str:
+    """Beside aggregates DISTINCT changes nothing; alone it asks which values there are, and that is a GROUP BY."""
+    if any(has_aggregate(item) for item in tree.expressions):
+        return "leave DISTINCT out: groups are distinct."
+    keys = ", ".join(item.unalias().sql() for item in tree.expressions)
+    keys = keys if len(keys) <= _LONGEST and not tree.is_star else "x"
+    return f"to see which values there are, count them: SELECT {keys}, COUNT(*) AS n FROM ... GROUP BY {keys}."
 
 
 def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:

@@ -19,6 +19,7 @@ Replace = Callable[[exp.Expr], Expression | None]
 
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$")
 _FALSE = Literal(False)
+_LONGEST = 60  # letters of an operand that a fix repeats
 
 
 def expression(node: exp.Expr, scope: Scope, replace: Replace | None = None) -> Expression:
@@ -32,12 +33,27 @@ def expression(node: exp.Expr, scope: Scope, replace: Replace | None = None) -> 
     name = BINARY.get(type(node))
     if name is not None:
         only(scope, node, "this expression safe typed", "An operator")
+        _check_null(node, scope)
         pair = expression(node.this, scope, replace), expression(node.expression, scope, replace)
         return Call(name, pair, span=place(scope.text, node))
     reader = _READERS.get(type(node))
     if reader is None:
         raise _unknown(node, scope)
     return reader(node, scope, replace)
+
+
+def _check_null(node: exp.Expr, scope: Scope) -> None:
+    """A comparison with NULL itself is never true: a question that was meant otherwise must not be charged for."""
+    if not isinstance(node, (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)):
+        return
+    others = [
+        side for side, other in ((node.this, node.expression), (node.expression, node.this)) if isinstance(other, exp.Null)
+    ]
+    if others:
+        shown = others[0].sql() if len(others[0].sql()) <= _LONGEST else "x"
+        test = f"write {shown} IS {'NOT ' if isinstance(node, exp.NEQ) else ''}NULL."
+        fix = test if isinstance(node, (exp.EQ, exp.NEQ)) else f"compare with a value, or {test}"
+        raise refuse(scope, node, "A comparison with NULL is never true.", fix)
 
 
 def _unknown(node: exp.Expr, scope: Scope) -> Exception:

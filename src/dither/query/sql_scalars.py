@@ -126,6 +126,9 @@ def _not_one_value(node: exp.Select) -> tuple[str, str] | None:
     if len(node.expressions) != 1:
         return f"this selects {len(node.expressions)} columns", "select one, and write a second subquery for another."
     item = node.expressions[0].unalias()
+    if not node.args.get("from_") and not has_aggregate(item):
+        shown = f": {item.sql()}" if len(item.sql()) <= _LONGEST else ""
+        return "this reads no table", f"write the value itself{shown}."
     without = f"leave {' and '.join(written)} out" if written else ""
     if not has_aggregate(item):
         shown = item.sql() if not isinstance(item, exp.Star) and len(item.sql()) <= _LONGEST else "x"

@@ -42,6 +42,7 @@ AGGREGATES: dict[str, str] = {
     "BOOL_OR": "bool_or",
     "BOOL_AND": "bool_and",
 }
+_VALUES = "of a number take MIN, MAX or MEDIAN; of anything else count the values: SELECT x, COUNT(*) ... GROUP BY x."
 ADVICE: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
         _each("RANDOM RAND UUID GEN_RANDOM_UUID NOW TODAY GETDATE SYSDATE CURRENT_DATE CURRENT_TIMESTAMP CURRENT_TIME"),
@@ -49,7 +50,7 @@ ADVICE: dict[str, tuple[str, str]] = {
     ),
     **dict.fromkeys(
         _each("FIRST LAST ANY_VALUE ARG_MAX ARG_MIN MAX_BY MIN_BY ARRAY_AGG LIST STRING_AGG GROUP_CONCAT"),
-        ("{name} depends on the order of rows or shows their values.", "use MIN, MAX or MEDIAN."),
+        ("{name} depends on the order of rows or shows their values.", _VALUES),
     ),
     **dict.fromkeys(
         _each("READ_CSV READ_CSV_AUTO READ_PARQUET READ_JSON READ_TEXT READ_BLOB GLOB PARQUET_SCAN GETENV"),
