@@ -226,7 +226,7 @@ class Standing:
         if self.rule != "zcdp":
             return f"left {_few(self.left)}"
         used, most = self.rho
-        return f"left ρ = {_rounded(most - used)} of {_rounded(most)}"
+        return f"left ρ = {state.shown(most - used, up=False)} of {state.shown(most, up=False)}"
 
     def __repr__(self) -> str:
         return str(self)
@@ -265,8 +265,10 @@ def _share(used: int, cap: Fraction) -> Fraction:
     return _part(used) / cap if cap else (_ONE if used else _NONE)
 
 
-def _few(price: Price) -> str:
-    return f"ε = {_rounded(price.epsilon)}" + (f", δ = {_rounded(price.delta)}" if price.delta else "")
+def _few(left: Price) -> str:
+    """What is left, spelt as beside the bars: rounded down, so that it does not promise too much."""
+    epsilon = f"ε = {state.shown(left.epsilon, up=False)}"
+    return epsilon + (f", δ = {state.shown(left.delta, up=False)}" if left.delta else "")
 
 
 def _rounded(value: Fraction) -> str:

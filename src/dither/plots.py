@@ -7,6 +7,7 @@ readers too (Okabe and Ito), and no two lines of a panel differ by colour alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,16 @@ def guarantee_picture(epsilon: Number, path: str | Path) -> Path:
     return _save(figure, path)
 
 
+def factor_words(eps: float) -> str:
+    """e^ε as `dither explain` says it: four digits, rounded up.
+
+    >>> factor_words(1.0), factor_words(0.5), factor_words(20.0)
+    ('2.719', '1.649', '4.852e8')
+    """
+    found = Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(float(np.exp(eps))).normalize()
+    return f"{found:f}" if found < 10**6 else f"{found:e}".replace("e+", "e")
+
+
 def _reach(eps: float) -> Line:
     """The published counts that are worth looking at."""
     wide = int(np.ceil(max(4 / eps, 3)))
@@ -101,7 +112,7 @@ def _dots(x: Line) -> dict[str, Any]:
 def _curves(panel: Any, eps: float) -> None:
     x = _reach(eps)
     without, taking = _chance(x, 0, eps), _chance(x, 1, eps)
-    label = f"allowed: within a factor e^ε = {np.exp(eps):.4g}"
+    label = f"allowed: within a factor e^ε = {factor_words(eps)}"
     most = np.minimum(without * np.exp(eps), 1)
     panel.fill_between(x, without * np.exp(-eps), most, color=_BLUE, alpha=0.13, lw=0, label=label)
     panel.plot(x, without, color=_BLUE, lw=2, label="without you", **_dots(x))
@@ -114,7 +125,7 @@ def _curves(panel: Any, eps: float) -> None:
 
 def _factors(panel: Any, eps: float) -> None:
     x = np.linspace(0, 2 * eps, 300)
-    panel.plot(x, np.exp(x), color=_ORANGE, lw=2, label=f"the factor: e^{eps:.6g} = {np.exp(eps):.6g}")
+    panel.plot(x, np.exp(x), color=_ORANGE, lw=2, label=f"the factor: e^{eps:.6g} = {factor_words(eps)}")
     panel.plot(x, 1 + x, color=_BLUE, lw=2, ls="--", label=f"the rule of thumb: 1 + {eps:.6g} = {1 + eps:.6g}")
     panel.plot([eps, eps], [1 + eps, np.exp(eps)], color=_GREY, lw=1)
     panel.plot([eps], [np.exp(eps)], "o", color=_ORANGE, ms=7)

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 import dither as dt
+from dither.cli.budgets import lines
+from dither.curator import Standing
 from dither.ledger.admission import share
-from dither.privacy.either import Caps
+from dither.privacy.either import Caps, Charge, Sums
 from journey.hospital import BY_WARD, COUNT, built, run
 
 
@@ -146,3 +148,22 @@ def test_a_ledger_that_lost_its_catalog_is_not_an_unspent_one(tmp_path: Path, mo
     done = run("budget")
     assert (done.exit_code, done.stdout) == (4, "")
     assert "dither verify" in done.stderr
+
+
+@pytest.mark.parametrize("spent", ["13034.5", "1/3", "0.1", "999999.9999995"])
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_what_is_left_has_one_spelling_and_is_rounded_down(spent: str, delta: str | int) -> None:
+    caps, sums = Caps.of(10**6, Fraction(delta)), Sums().plus(Charge(Fraction(spent), Fraction(0), Fraction(spent)))
+    told = Standing.under(caps, sums).remaining.removeprefix("left ε = ").split(",")[0]
+    assert lines(caps, sums)[0].parts[0].words().endswith(f", {told} left")
+    assert 0 <= 10**6 - Fraction(spent) - Fraction(told) < 1
+
+
+@pytest.mark.parametrize("sure", ["0.999999999999999999", "0.9999999"])
+def test_nothing_below_it_is_said_at_100_percent_confidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sure: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    built(tmp_path)
+    for command in ("quote", "ask"):
+        done = run(command, COUNT, "-e", "0.1", "--confidence", sure)
+        text = " ".join((done.stdout + done.stderr).split())
+        assert (done.exit_code, "99.9999 % confidence" in text, "100 %" in text) == (0, True, False)

@@ -127,3 +127,9 @@ def test_the_picture_states_the_margins_of_the_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("value", "shown"), [("1/3", "0.3334"), ("1/2", "0.5"), ("1e-6", "1e-6"), ("1.23400000001", "1.235")])
 def test_prices_are_shown_as_they_are_or_rounded_up(value: str, shown: str) -> None:
     assert telling._price(dt.Pure(value).epsilon()) == shown
+
+
+@pytest.mark.parametrize("epsilon", [*EPSILONS, "20"])
+def test_the_picture_has_the_number_of_the_words(epsilon: str) -> None:
+    shown = plots.factor_words(float(dt.Pure(epsilon).epsilon()))
+    assert f" = {shown}." in said("--epsilon", epsilon)

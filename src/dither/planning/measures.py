@@ -279,5 +279,10 @@ def describe(x: Expression) -> str:
 
 
 def percent(p: Fraction) -> str:
-    """0.5 as "50 %"."""
-    return f"{float(100 * p):g} %"
+    """0.5 as "50 %"; what is less than everything is never rounded to 100 %.
+
+    >>> percent(Fraction(19, 20)), percent(1 - Fraction(1, 10**18))
+    ('95 %', '99.9999 %')
+    """
+    text = f"{float(100 * p):g}"
+    return f"{text if text != '100' or p >= 1 else '99.9999'} %"
