@@ -33,7 +33,7 @@ def column_faults(path: Path, column: ColumnFacts) -> list[Fault]:
     """Everything wrong with one column's declaration."""
     name = ".".join(path[1:2] + path[3:4]) or path[-1]
     if column.kind is not None and (not isinstance(column.kind, str) or column.kind not in KINDS):
-        other = _OTHER_WORDS.get(str(column.kind).lower())
+        other = _OTHER_WORDS.get(column.kind.lower()) if isinstance(column.kind, str) else None
         meant = f'write kind = "{other}"; the kinds are' if other else "write one of"
         return [Fault((*path, "kind"), f"{name} has no known kind.", f"{meant} {', '.join(KINDS)}.")]
     found = [Fault((*path, part), f"{name}: {what}", fix) for part, what, fix in _bounds(column)]

@@ -135,7 +135,8 @@ def _allowances(name: str, table: Table) -> _Found:
 
 def _countable(name: str, table: Table, budget: Budget | None) -> _Found:
     """The noise of COUNT(*) at the whole budget has scale max_rows / epsilon; beyond the widest noise nothing is counted."""
-    if budget is None or budget.epsilon <= 0 or not _whole(table.max_rows) or table.max_rows <= WIDEST_NOISE * budget.epsilon:
+    rows = table.max_rows if _whole(table.max_rows) else None  # what is no number is told already
+    if rows is None or budget is None or budget.epsilon <= 0 or rows <= WIDEST_NOISE * budget.epsilon:
         return
     what = f"{name}.max_rows is so large that no row could be counted: even the whole budget buys no noise that wide."
     yield Fault(("tables", name, "max_rows"), what, "write how many rows one person may count for, as in max_rows = 20.")
