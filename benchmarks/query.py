@@ -28,6 +28,7 @@ from typing import Any
 import duckdb
 
 from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb_parts import spread
 from dither.engines.sources import configure
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import UNIT, Cell, Quantised, Sums, Work
@@ -68,6 +69,7 @@ def opened(path: Path) -> DuckDB:
     connection = duckdb.connect()
     configure(connection)
     connection.read_parquet(str(path)).create_view("people")
+    spread(connection)
     return DuckDB(connection)
 
 

@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engines": {"query"},
     "ledger": {"privacy"},
     "planning": {"query", "mechanisms", "privacy", "exact"},
+    "busy": set(),
     "plots_answer": set(),
     "answer": {"planning", "ledger", "query", "exact", "plots_answer"},
     "books": {"ledger", "engines", "planning", "query", "privacy", "exact"},
@@ -32,6 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "wanted": {"paying", "questions", "planning", "query", "privacy", "exact"},
     "curator": {
         "answer",
+        "busy",
         "books",
         "paying",
         "questions",

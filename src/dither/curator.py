@@ -28,6 +28,7 @@ from dither.books import (
     quota,
     read_declared,
 )
+from dither.busy import Busy
 from dither.engines.base import Engine
 from dither.engines.duckdb import DuckDB, Progress
 from dither.engines.sources import open_catalog
@@ -117,6 +118,7 @@ class Curator:
         self._analyst = None if analyst is None else analyst_name(analyst)
         self._declaration = declaration(declared or catalog)
         self._caps = Caps.of(catalog.budget.epsilon, catalog.budget.delta)
+        self._busy = Busy()
         self._in_force = False  # whether this session has put its catalog in force
         self._before = acceptable(ledger, self._declaration)  # what was in force when this session began
 
@@ -142,18 +144,17 @@ class Curator:
         planned = planned_for(found, question, self.catalog, self._caps, wanted)  # planning: noise and price
         self._prepare([planned], question)  # engines: what would fail on any rows fails here, uncharged
         asked = self._request([planned], found.tables, told(question), "answer", analyst, fresh)
-        paid = paying.reserve(
-            self.ledger, asked, self._unchanged, self._declare
-        )  # ledger: charged, on the disk; or the answer of before
-        with paying.telling(paid):
-            left = self._left(asked, paid)
-            if isinstance(paid, Kept):
-                (noisy,) = from_text(paid.payload)
-                return Answer(planned, noisy, table(planned, noisy), sure, paid.receipt, True, left)
-            groups = self._run(planned.work, paid)  # engines: exact integers, where the data lives
-            noisy = release(planned, groups)  # mechanisms: noise, once
-            receipt = paying.commit(self.ledger, paid, [noisy])  # ledger: kept before it is shown
-            return Answer(planned, noisy, table(planned, noisy), sure, receipt, False, left)  # post-processing: free
+        with self._busy.working():
+            paid = paying.reserve(self.ledger, asked, self._unchanged, self._declare)  # ledger: charged, on the disk; or kept
+            with paying.telling(paid):
+                left = self._left(asked, paid)
+                if isinstance(paid, Kept):
+                    (noisy,) = from_text(paid.payload)
+                    return Answer(planned, noisy, table(planned, noisy), sure, paid.receipt, True, left)
+                groups = self._run(planned.work, paid)  # engines: exact integers, where the data lives
+                noisy = release(planned, groups)  # mechanisms: noise, once
+                receipt = paying.commit(self.ledger, paid, [noisy])  # ledger: kept before it is shown
+                return Answer(planned, noisy, table(planned, noisy), sure, receipt, False, left)  # post-processing: free
 
     def quote(
         self,
@@ -194,15 +195,16 @@ class Curator:
         self._prepare(made, asked[0])
         text = f"suggest {column}" + (f" by {by}" if by else "")
         request = self._request(made, bounds.tables, text, "proposal", analyst, fresh)
-        paid = paying.reserve(self.ledger, request, self._unchanged, self._declare)
         declared = self.catalog.tables[name].columns[field]
-        with paying.telling(paid):
-            if isinstance(paid, Kept):
-                again = f"nothing, given again from entry {paid.receipt.body['entry']['number']}"
-                return proposals.read(name, field, made, from_text(paid.payload), declared, again)
-            released = [release(one, self._run(one.work, paid)) for one in made]
-            paying.commit(self.ledger, paid, released)
-            return proposals.read(name, field, made, released, declared, paying.words(paid.request.charge))
+        with self._busy.working():
+            paid = paying.reserve(self.ledger, request, self._unchanged, self._declare)
+            with paying.telling(paid):
+                if isinstance(paid, Kept):
+                    again = f"nothing, given again from entry {paid.receipt.body['entry']['number']}"
+                    return proposals.read(name, field, made, from_text(paid.payload), declared, again)
+                released = [release(one, self._run(one.work, paid)) for one in made]
+                paying.commit(self.ledger, paid, released)
+                return proposals.read(name, field, made, released, declared, paying.words(paid.request.charge))
 
     def table(self, name: str, alias: str | None = None) -> Asking:
         """The beginning of a question in Python: table("people").where("age >= 18").agg(n=dt.count())."""
@@ -221,8 +223,9 @@ class Curator:
 
     def close(self) -> None:
         """Lets go of the data and the ledger. `with dt.open(…) as survey:` does it at the end."""
-        self.ledger.close()
-        self._closing()
+        with self._busy.alone():
+            self.ledger.close()
+            self._closing()
 
     def __enter__(self) -> Curator:
         return self

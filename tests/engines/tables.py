@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb_parts import spread
 from dither.engines.reference import Reference
 from dither.engines.sources import configure
 from dither.query.work import Group, Work
@@ -82,6 +83,7 @@ def _connection(threads: int, arrow: bool) -> duckdb.DuckDBPyConnection:
     """One for all examples: opening takes longer than most of them."""
     connection = duckdb.connect()
     configure(connection, threads)
+    spread(connection)
     return connection
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import duckdb
 
+from dither.engines.duckdb_parts import gathered, is_spread
 from dither.engines.duckdb_rows import keys
 from dither.engines.duckdb_text import identifier
 from dither.engines.duckdb_work import Found, OutgrownError, Row, Statement, groups, statements
@@ -120,7 +121,13 @@ class DuckDB:
         def fetched() -> list[Row]:
             query = parsed or self._parse(statement)
             values = {name: given[name] for name in query.named_parameters}
-            return self._connection.execute(query, values).fetchall()
+            try:
+                return self._connection.execute(query, values).fetchall()
+            except duckdb.OutOfMemoryException:
+                if not is_spread(self._connection):
+                    raise
+            with gathered(self._connection):
+                return self._connection.execute(query, values).fetchall()
 
         return _guarded(fetched)
 

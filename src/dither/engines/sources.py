@@ -1,9 +1,9 @@
 """Opens every source of a catalog in one locked DuckDB connection, as views of the declared columns in their kinds.
 
 What a question can reach is exactly what is declared: undeclared columns of private tables are not in the views. After
-opening, DuckDB may read the named files and nothing else: no other path, no network, no extension, no setting. A decimal
-in a column of kind int is rounded, except where the column says who or which row it is: two people must never become one,
-so there only what is a whole number as it stands is read. What does not cast at all is NULL.
+opening, DuckDB may read the named files and nothing else: no other path, no network, no extension, no setting (but those
+of duckdb_parts.py). A decimal in a column of kind int is rounded, except where the column says who or which row it is: two
+people must never become one, so there only what is a whole number as it stands is read. What does not cast at all is NULL.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from dither.engines.csv_lines import LineError
+from dither.engines.duckdb_parts import SETTINGS, spread
 from dither.engines.duckdb_text import TYPES, identifier, literal
 from dither.engines.files import Placed, place_file, types_of
 from dither.engines.frames import arrow_kind, frame_schema, frame_table, is_frame, readable
@@ -35,7 +36,6 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 _SMALL = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
 _ALWAYS_FITS = {(stored, kind) for stored in _SMALL for kind in ("int", "real")} | {("BIGINT", "real"), ("FLOAT", "real")}
-_PARTS = 8
 _NOTHING = "no column"  # a view needs one, even where only the number of rows matters
 _A_ROW = (
     "look at that line: it needs a cell for each column, in UTF-8, and a quote at the end of a cell that begins with one; "
@@ -238,26 +238,14 @@ def configure(connection: DuckDBPyConnection, threads: int | None = None, memory
     connection.execute("SET parquet_metadata_cache = true")  # footers only, and only while the file stays as it was
     connection.execute("SET enable_progress_bar = true")
     connection.execute("SET enable_progress_bar_print = false")
-    _workers(connection, threads)
+    if threads is not None:
+        connection.execute(f"SET threads = {int(threads)}")
     if memory_limit is not None:
         connection.execute(f"SET memory_limit = {literal(memory_limit).text}")
     # What does not fit into memory goes where only this user can read it, and goes away with the connection.
     spill = tempfile.mkdtemp(prefix="dither-")
     weakref.finalize(connection, _remove, spill, os.getpid())
     connection.execute(f"SET temp_directory = {literal(spill).text}")
-
-
-def _workers(connection: DuckDBPyConnection, threads: int | None) -> None:
-    """So many threads work, and DuckDB believes that there are at least _PARTS.
-
-    It cuts the hash table of a grouping into parts by the number of threads it knows of. On few processors the parts of a table
-    of all persons outgrow the caches, and a row costs the more the more rows there are. Threads that are stated as external are
-    never started, so nothing but the parts changes."""
-    if threads is None:
-        ((threads,),) = connection.execute("SELECT current_setting('threads')").fetchall()
-    stated = max(int(threads), _PARTS)
-    connection.execute(f"SET threads = {stated}")
-    connection.execute(f"SET external_threads = {stated - int(threads) + 1}")  # one of them is who asks
 
 
 def _remove(folder: str, owner: int) -> None:
@@ -267,6 +255,8 @@ def _remove(folder: str, owner: int) -> None:
 
 def _lock(connection: DuckDBPyConnection, files: list[str]) -> None:
     allowed = ", ".join(literal(file).text for file in files)
+    spread(connection)
+    connection.execute(f"SET allowed_configs = [{', '.join(literal(name).text for name in SETTINGS)}]")
     connection.execute(f"SET allowed_paths = [{allowed}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")

@@ -1,0 +1,89 @@
+"""The parts of DuckDB's groupings: as many threads work as were asked for, and what does not fit in memory is answered too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dither.engines import duckdb as engine_file
+from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb_parts import PARTS, gathered, is_spread, spread
+from dither.engines.sources import configure
+from dither.errors import EngineError
+from dither.query.nodes import Column, Compute, Named, Scan
+from dither.query.work import UNIT, Cell, Group, Quantised, Sums, Work
+from engines.tables import SECRET, by_key
+
+ROWS = 400_000
+X = Quantised(Column("x"), 0, 1, 100)
+SOURCE = Compute(Scan("t", "t"), (Named(UNIT, Column("t.u")), Named("g", Column("t.g")), Named("x", Column("t.x"))))
+WORK = Work(SOURCE, (Named("g", Column("g")),), None, True, 2, (Sums((Cell(X, linear=1), Cell(constant=1)), 3),))
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some 400,000 persons and groups: no engine has them in 60 MB."""
+    dice = np.random.default_rng(1)
+    path = tmp_path_factory.mktemp("parts") / "t.parquet"
+    columns = {"u": dice.integers(0, ROWS // 4, ROWS), "g": dice.integers(0, 200, ROWS), "x": dice.integers(0, 100, ROWS)}
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def _engine(file: Path, memory_limit: str | None = None) -> DuckDB:
+    connection = duckdb.connect()
+    configure(connection, 2, memory_limit)
+    connection.read_parquet(str(file)).create_view("t")
+    spread(connection)
+    return DuckDB(connection)
+
+
+def _answer(engine: DuckDB) -> dict[object, Group]:
+    return by_key(engine.run(WORK, SECRET))
+
+
+@pytest.mark.parametrize("threads", [1, 3, PARTS, PARTS + 3])
+def test_as_many_threads_work_as_were_asked_for(threads: int) -> None:
+    """Whoever asks is one of them; those that are external are never started."""
+    connection = duckdb.connect()
+    configure(connection, threads)
+
+    def stated() -> tuple[int, int]:
+        ((known, external),) = connection.execute(
+            "SELECT current_setting('threads'), current_setting('external_threads')"
+        ).fetchall()
+        return known, external
+
+    spread(connection)
+    known, external = stated()
+    assert known >= PARTS
+    assert known - external + 1 == threads
+    assert is_spread(connection)
+    with gathered(connection):
+        assert stated() == (threads, 1)
+        assert not is_spread(connection)
+    assert stated() == (known, external)
+
+
+def test_what_does_not_fit_is_asked_again_in_few_parts(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    again: list[object] = []
+    monkeypatch.setattr(engine_file, "gathered", lambda connection: again.append(connection) or gathered(connection))
+    ample, scarce = _engine(file), _engine(file, "60MB")
+    expected = _answer(ample)
+    assert not again
+    for _ in range(2):
+        assert _answer(scarce) == expected
+    assert len(again) == 2
+    assert is_spread(scarce._connection)
+
+
+def test_that_it_would_fail_otherwise(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: nobody asks again."""
+    monkeypatch.setattr(engine_file, "is_spread", lambda connection: False)
+    with pytest.raises(EngineError):
+        _answer(_engine(file, "60MB"))
