@@ -276,3 +276,16 @@ def test_progress_is_reported_for_slow_queries_only(monkeypatch: pytest.MonkeyPa
 
 def test_doubles_keep_their_sign() -> None:
     assert double_text(-0.0) == "(-0.0e0)"
+
+
+def test_a_statement_is_parsed_once_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, work = _total(pa.array([1.0, 2.0, None]), Quantised(Column("x"), Fraction(0), Fraction(1), 250))
+    monkeypatch.setattr(engine_file, "_REMEMBERED", 2)
+    answers = [engine.run(work, b"one"), engine.run(work, b"another")]
+    assert answers == [[Group((), None, ((3, 2, 1),))]] * 2
+    assert len(engine._parsed) == 1
+    for steps in (251, 252, 253):
+        grid = Quantised(Column("x"), Fraction(0), Fraction(1), steps)
+        engine.prepare(Work(_plain_x(), (), None, False, None, (Sums((Cell(grid, linear=1),), 1),)))
+    assert len(engine._parsed) == 2
+    assert engine.run(work, b"one") == answers[0]

@@ -25,6 +25,7 @@ from dither.query.work import Group, Work
 Progress = Callable[[float], None]  # called with a share from 0 to 1; for the curator's eyes only
 PATIENCE = 2.0  # seconds before progress is reported at all
 _BEAT = 0.25
+_REMEMBERED = 64  # statements
 
 _KINDS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "int"),
@@ -56,6 +57,7 @@ class DuckDB:
         self._busy = threading.Lock()
         self._process = os.getpid()
         self._prepared: tuple[Work, list[Statement], list[Any]] | None = None
+        self._parsed: dict[str, Any] = {}
 
     def schema(self, table: str) -> Mapping[str, str]:
         """The columns and their kinds, from the schema only. Columns of other types cannot be used and are left out."""
@@ -107,8 +109,13 @@ class DuckDB:
         return statements(work, lambda table: list(self.schema(table).items()), wide=wide)
 
     def _parse(self, statement: Statement) -> Any:
-        (found,) = self._connection.extract_statements(statement.text)
-        return found
+        """What was asked before, at whatever price, is not parsed again."""
+        if statement.text not in self._parsed:
+            (found,) = self._connection.extract_statements(statement.text)
+            if len(self._parsed) >= _REMEMBERED:
+                del self._parsed[next(iter(self._parsed))]
+            self._parsed[statement.text] = found
+        return self._parsed[statement.text]
 
     def _groups(self, work: Work, planned: list[Statement], parsed: list[Any] | None, given: dict[str, int]) -> list[Group]:
         found: Found = {}
