@@ -25,7 +25,7 @@ class LineError(Exception):
 
 
 def header(file: str) -> tuple[str, tuple[str, ...]]:
-    """The separator and the names in the first line; nothing behind that line is decoded. A ValueError if there are none."""
+    """The separator and the names in the first line; nothing behind that line is decoded."""
     with _opened(file) as stream:
         first = next(iter(stream), b"").decode("utf-8-sig").rstrip("\r\n")
     separator = max(SEPARATORS, key=first.count)

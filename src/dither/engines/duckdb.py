@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 
 from dither.engines.duckdb_parts import gathered, is_spread
-from dither.engines.duckdb_rows import keys
+from dither.engines.duckdb_rows import secret_numbers
 from dither.engines.duckdb_text import identifier
 from dither.engines.duckdb_work import Found, OutgrownError, Row, Statement, groups, statements
 from dither.engines.prepare import check
@@ -56,7 +56,7 @@ class DuckDB:
         self._progress = progress
         self._busy = threading.Lock()
         self._process = os.getpid()
-        self._prepared: tuple[Work, list[Statement], list[Any]] | None = None
+        self._prepared: tuple[Work, list[Statement]] | None = None
         self._parsed: dict[str, Any] = {}
 
     def schema(self, table: str) -> Mapping[str, str]:
@@ -71,31 +71,32 @@ class DuckDB:
         """Refuses what would fail on any rows: prints the statements as `run` does and has DuckDB parse them, no more."""
         self._same_process()
         check(work)
-        parsed: list[Any] = []
+        readable = False
         try:
             planned = self._statements(work)
             with self._busy:
-                parsed = [self._parse(statement) for statement in planned]
+                for statement in planned:
+                    self._parse(statement)
+            readable = True
         except duckdb.ConnectionException:
             raise DitherError("This session was closed.", fix="open the catalog again.") from None
         except (duckdb.Error, RuntimeError, TypeError, ValueError, OverflowError, LookupError) as error:
             if isinstance(error, DitherError):
                 raise
-        if not parsed:
+        if not readable:
             raise ArgumentError("the engine cannot read this question.", fix="ask in fewer or simpler parts.")
-        self._prepared = work, planned, parsed
+        self._prepared = work, planned
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
         """The groups and their integers. One Work at a time; others wait."""
         self._same_process()
         prepared, self._prepared = self._prepared, None
-        given = keys(secret)
+        given = secret_numbers(secret)
+        planned = prepared[1] if prepared and prepared[0] is work else self._statements(work)
         try:
-            if prepared and prepared[0] is work:
-                return self._groups(work, prepared[1], prepared[2], given)
-            return self._groups(work, self._statements(work), None, given)
+            return self._groups(work, planned, given)
         except OutgrownError:
-            return self._groups(work, self._statements(work, wide=True), None, given)
+            return self._groups(work, self._statements(work, wide=True), given)
 
     def _same_process(self) -> None:
         """DuckDB's threads do not follow into a fork: a query there would wait for them for ever, its price paid."""
@@ -109,7 +110,7 @@ class DuckDB:
         return statements(work, lambda table: list(self.schema(table).items()), wide=wide)
 
     def _parse(self, statement: Statement) -> Any:
-        """What was asked before, at whatever price, is not parsed again."""
+        """What was prepared, or asked before at whatever price, is not parsed again."""
         if statement.text not in self._parsed:
             (found,) = self._connection.extract_statements(statement.text)
             if len(self._parsed) >= _REMEMBERED:
@@ -117,16 +118,16 @@ class DuckDB:
             self._parsed[statement.text] = found
         return self._parsed[statement.text]
 
-    def _groups(self, work: Work, planned: list[Statement], parsed: list[Any] | None, given: dict[str, int]) -> list[Group]:
+    def _groups(self, work: Work, planned: list[Statement], given: dict[str, int]) -> list[Group]:
         found: Found = {}
         with self._busy, self._watched():
-            for place, statement in enumerate(planned):
-                statement.read(self._fetch(statement, parsed and parsed[place], given), found)
+            for statement in planned:
+                statement.read(self._fetch(statement, given), found)
         return groups(work, found)
 
-    def _fetch(self, statement: Statement, parsed: Any, given: dict[str, int]) -> list[Row]:
+    def _fetch(self, statement: Statement, given: dict[str, int]) -> list[Row]:
         def fetched() -> list[Row]:
-            query = parsed or self._parse(statement)
+            query = self._parse(statement)
             values = {name: given[name] for name in query.named_parameters}
             try:
                 return self._connection.execute(query, values).fetchall()

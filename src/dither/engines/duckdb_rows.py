@@ -111,13 +111,13 @@ def needs_choice(work: Work) -> bool:
 
 
 def keyed_hash(purpose: str, columns: Sequence[str]) -> str:
-    """A hash of the columns under the secret, which is not in the text: `keys` has the two numbers.
+    """A hash of the columns under the secret, which is not in the text: `secret_numbers` has what stands for it.
     The outer hash mixes the inner one, whose last step is only an exclusive or."""
     one, two = (f"CAST(${name} AS UBIGINT)" for name in _names(purpose))
     return f"hash(hash({one}, {', '.join(columns)}), {two})"
 
 
-def keys(secret: bytes) -> dict[str, int]:
+def secret_numbers(secret: bytes) -> dict[str, int]:
     """What stands for the secret in statements, by name: 64 bits that nobody can tell, before and after the columns."""
     found: dict[str, int] = {}
     for purpose in PURPOSES:

@@ -102,6 +102,7 @@ def open_catalog(catalog: Catalog, *, threads: int | None = None, memory_limit: 
         for name, table in known.tables.items():
             _make(connection, name, table, placed[name], _identifying(known, name))
         _check_keys(connection, known)
+        spread(connection)
         _lock(connection, [file for source in placed.values() for file in source.files if source.rows is None])
         return Sources(connection, known, stamps)
     except BaseException:
@@ -255,7 +256,6 @@ def _remove(folder: str, owner: int) -> None:
 
 def _lock(connection: DuckDBPyConnection, files: list[str]) -> None:
     allowed = ", ".join(literal(file).text for file in files)
-    spread(connection)
     connection.execute(f"SET allowed_configs = [{', '.join(literal(name).text for name in SETTINGS)}]")
     connection.execute(f"SET allowed_paths = [{allowed}]")
     connection.execute("SET enable_external_access = false")
