@@ -9,6 +9,7 @@ from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 
+from dither.diagnosis import Diagnosis
 from dither.engines.sources import schema
 from dither.errors import ArgumentError, CatalogError, LedgerError, NoLedgerError
 from dither.exact.numbers import show
@@ -65,9 +66,9 @@ def make_ledger(where: Where, key: Where | None = None) -> bool:
             raise refusal from None
 
 
-def ledger_for(catalog: object, where: Where | None, key: Where | None, make: bool) -> Ledger:
+def ledger_for(catalog: object, where: Where | None, key: Where | None, make: bool, witness: Where | None = None) -> Ledger:
     """The ledger that was named, made if it is new and may be; or the one beside the catalog file, which must be there."""
-    for name, given in (("ledger", where), ("key", key)):
+    for name, given in (("ledger", where), ("key", key), ("witness", witness)):
         if given is not None and (not isinstance(given, (str, PathLike)) or not str(given)):
             raise ArgumentError(
                 f"{name} is named by a path or an address, and this is a {type(given).__name__}.",
@@ -78,13 +79,21 @@ def ledger_for(catalog: object, where: Where | None, key: Where | None, make: bo
     if where is not None:
         if make:
             make_ledger(where, key)
-        return opening.open(where, key)
+        return opening.open(where, key, witness)
     if isinstance(catalog, Catalog):
         raise LedgerError(
             "A catalog that is not a file needs its ledger named.",
             fix='write dt.open(catalog, ledger="survey.ledger"); ledger=":memory:" forgets what was spent with the process.',
         )
-    return opening.open(beside(str(catalog)), key)
+    return opening.open(beside(str(catalog)), key, witness)
+
+
+def diagnosis_of(catalog: object, where: Where | None, key: Where | None) -> Diagnosis:
+    """Where failures of the engine are noted for the curator: beside the ledger, or beside the key of one on a server."""
+    if where == opening.MEMORY:
+        return Diagnosis()
+    place = beside(str(catalog)) if where is None else where
+    return Diagnosis.beside(opening.key_path(place, key) if opening.is_address(place) else Path(place))
 
 
 # --- what it is told of the catalog -----------------------------------------------------------------------------
@@ -109,7 +118,7 @@ def declaration(catalog: Catalog) -> Declaration:
 
 def acceptable(ledger: Ledger, declared: Declaration) -> str | None:
     """What is in force now. Refuses what could not follow it, and writes nothing: a draft may be opened, quoted and edited."""
-    found, _ = ledger.store.state()
+    found = ledger.store.several("caps", "history", "catalog")
     if "caps" in found:
         admission.unchanged(state.caps(found["caps"]), state.History.parse(found.get("history")), declared)
     return found.get("catalog")
@@ -188,7 +197,7 @@ class Standing:
     @classmethod
     def of(cls, ledger: Ledger, caps: Caps) -> Standing:
         """As the ledger has it; before the first question its caps are the catalog's."""
-        found, _ = ledger.store.state()
+        found = ledger.store.several("caps", "total")
         return cls.under(state.caps(found["caps"]) if "caps" in found else caps, state.sums(found.get("total")))
 
     @classmethod

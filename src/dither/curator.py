@@ -20,6 +20,7 @@ from dither.books import (
     beside,
     check,
     declaration,
+    diagnosis_of,
     draft,
     held_to,
     ledger_for,
@@ -29,19 +30,19 @@ from dither.books import (
     read_declared,
 )
 from dither.busy import Busy
+from dither.diagnosis import Diagnosis
 from dither.engines.base import Engine
 from dither.engines.duckdb import DuckDB, Progress
 from dither.engines.sources import open_catalog
-from dither.errors import DitherError, EngineError, LedgerError, QueryError
+from dither.errors import DitherError, LedgerError, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number
 from dither.ledger.asked import analyst_name
-from dither.ledger.ledger import Kept, Ledger, Request, Reservation
+from dither.ledger.ledger import Ledger, Request
 from dither.paying import ANYONE
 from dither.planning import suggest as proposals
-from dither.planning.finish import release, table
+from dither.planning.finish import Noisy, release, table
 from dither.planning.plan import Plan
-from dither.planning.stored import from_text
 from dither.planning.suggest import Proposal
 from dither.privacy.either import Caps
 from dither.query import fluent
@@ -50,6 +51,7 @@ from dither.query.fluent import Asking
 from dither.query.work import Group, Work
 from dither.questions import Question, resolved, text, told
 from dither.quote import Quote
+from dither.session import Paid, Session
 from dither.wanted import Wanted, planned_for, sure_of
 
 __all__ = ["ANYONE", "Curator", "Standing", "beside", "check", "draft", "held_to", "make_ledger", "named", "open", "quota"]
@@ -63,20 +65,22 @@ def open(
     analyst: str | None = None,
     progress: Progress | None = None,
     make: bool = True,
+    witness: str | PathLike[str] | None = None,
 ) -> Curator:  # the builtin's namesake, as dt.open
     """A curator for a catalog file or a Catalog.
 
     `ledger`: a path or a postgresql:// address, made if it is new unless `make` is False; without it the one beside the catalog
     file, which must be there (`dither init` makes it). ":memory:" forgets what was spent when the process ends. `key` is the
     file that signs receipts, beside the ledger unless named; `analyst` is who asks. `progress` is called with a share from 0
-    to 1 while a question takes longer than two seconds: for the curator's eyes only.
+    to 1 while a question takes longer than two seconds: for the curator's eyes only. `witness` is a file in another place
+    that keeps the ledger's heads, so that an older copy of the ledger is noticed (`dither witness` makes it).
     """
     declared, current = read_declared(catalog)
     sources, book = open_catalog(declared), None
     try:
         kinds = {name: sources.schema(name) for name in sources.catalog.tables}
         engine = DuckDB(sources.connection, kinds, progress)
-        book = ledger_for(catalog, ledger, key, make)
+        book = ledger_for(catalog, ledger, key, make, witness)
         return Curator(
             sources.catalog,
             engine,
@@ -86,6 +90,7 @@ def open(
             current=current,
             analyst=analyst,
             closing=sources.close,
+            diagnosis=diagnosis_of(catalog, ledger, key),
         )
     except BaseException:
         sources.close()
@@ -108,6 +113,7 @@ class Curator:
         current: Callable[[], bool] = lambda: True,
         analyst: str | None = None,
         closing: Callable[[], None] = lambda: None,
+        diagnosis: Diagnosis | None = None,
     ) -> None:
         self.catalog = catalog
         self.ledger = ledger
@@ -119,8 +125,7 @@ class Curator:
         self._declaration = declaration(declared or catalog)
         self._caps = Caps.of(catalog.budget.epsilon, catalog.budget.delta)
         self._busy = Busy()
-        self._in_force = False  # whether this session has put its catalog in force
-        self._before = acceptable(ledger, self._declaration)  # what was in force when this session began
+        self._session = Session(ledger, self._declaration, acceptable(ledger, self._declaration), self._unchanged, diagnosis)
 
     def ask(
         self,
@@ -144,17 +149,18 @@ class Curator:
         planned = planned_for(found, question, self.catalog, self._caps, wanted)  # planning: noise and price
         self._prepare([planned], question)  # engines: what would fail on any rows fails here, uncharged
         asked = self._request([planned], found.tables, told(question), "answer", analyst, fresh)
+
+        def compute() -> list[Noisy]:
+            groups = self._run(planned.work)  # engines: exact integers, where the data lives
+            return [release(planned, groups)]  # mechanisms: noise, once
+
+        def show(paid: Paid) -> Answer:
+            (noisy,) = paid.noisy
+            rows, stored = table(planned, noisy), paid.stored is not None  # post-processing: free
+            return Answer(planned, noisy, rows, sure, paid.receipt, stored, self._left(asked, paid))
+
         with self._busy.working():
-            paid = paying.reserve(self.ledger, asked, self._unchanged, self._declare)  # ledger: charged, on the disk; or kept
-            with paying.telling(paid):
-                left = self._left(asked, paid)
-                if isinstance(paid, Kept):
-                    (noisy,) = from_text(paid.payload)
-                    return Answer(planned, noisy, table(planned, noisy), sure, paid.receipt, True, left)
-                groups = self._run(planned.work, paid)  # engines: exact integers, where the data lives
-                noisy = release(planned, groups)  # mechanisms: noise, once
-                receipt = paying.commit(self.ledger, paid, [noisy])  # ledger: kept before it is shown
-                return Answer(planned, noisy, table(planned, noisy), sure, receipt, False, left)  # post-processing: free
+            return self._session.charged(asked, compute, show)  # ledger: paid before `compute`, kept before `show`
 
     def quote(
         self,
@@ -174,7 +180,7 @@ class Curator:
         planned = planned_for(found, question, self.catalog, self._caps, wanted)
         asked = self._request([planned], found.tables, told(question), "answer", analyst, False)
         again = paying.before(self.ledger, asked)
-        refusal = paying.refusal(self.ledger, self._declaration, self._before, asked, again)
+        refusal = paying.refusal(self.ledger, self._declaration, self._session.before, asked, again)
         return Quote(planned, sure, wanted.rows(found), refusal, again)
 
     def suggest(
@@ -196,15 +202,15 @@ class Curator:
         text = f"suggest {column}" + (f" by {by}" if by else "")
         request = self._request(made, bounds.tables, text, "proposal", analyst, fresh)
         declared = self.catalog.tables[name].columns[field]
+
+        def show(paid: Paid) -> Proposal:
+            charged = paying.words(request.charge)
+            if paid.stored is not None:
+                charged = f"nothing, given again from entry {paid.receipt.body['entry']['number']}"
+            return proposals.read(name, field, made, paid.noisy, declared, charged)
+
         with self._busy.working():
-            paid = paying.reserve(self.ledger, request, self._unchanged, self._declare)
-            with paying.telling(paid):
-                if isinstance(paid, Kept):
-                    again = f"nothing, given again from entry {paid.receipt.body['entry']['number']}"
-                    return proposals.read(name, field, made, from_text(paid.payload), declared, again)
-                released = [release(one, self._run(one.work, paid)) for one in made]
-                paying.commit(self.ledger, paid, released)
-                return proposals.read(name, field, made, released, declared, paying.words(paid.request.charge))
+            return self._session.charged(request, lambda: [release(one, self._run(one.work)) for one in made], show)
 
     def table(self, name: str, alias: str | None = None) -> Asking:
         """The beginning of a question in Python: table("people").where("age >= 18").agg(n=dt.count())."""
@@ -221,6 +227,22 @@ class Curator:
         budget = self.budget
         return quota(self.ledger, budget.caps, self.catalog.budget, ANYONE if who is None else who) or budget
 
+    @property
+    def closed(self) -> bool:
+        """Whether failures closed the catalog to new questions; `reopen` opens it again."""
+        return bool(self.ledger.fuse().closed)
+
+    @property
+    def diagnosis(self) -> str:
+        """What the engine said when it failed: for the curator only, it may quote the data."""
+        return self._session.diagnosis.read()
+
+    def reopen(self) -> int:
+        """Let new questions in again after a failure, once its cause is gone. The entry that had closed the catalog, or 0."""
+        closed = self.ledger.reopen()
+        self._session.reopened()
+        return closed
+
     def close(self) -> None:
         """Lets go of the data and the ledger. `with dt.open(…) as survey:` does it at the end."""
         with self._busy.alone():
@@ -236,9 +258,9 @@ class Curator:
     def __repr__(self) -> str:
         return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
-    def _left(self, asked: Request, paid: Reservation | Kept) -> str:
+    def _left(self, asked: Request, paid: Paid) -> str:
         """What is left when the question was paid. A replay counts in the quota of whoever sees the answer first."""
-        quota = self.catalog.budget.per_analyst is not None and isinstance(paid, Kept) and paid.charged
+        quota = self.catalog.budget.per_analyst is not None and paid.stored is not None and paid.stored.charged
         counts = f"; its price, {paying.words(asked.charge)}, counts in the quota of {asked.analyst}" if quota else ""
         with suppress(LedgerError):  # the price is paid: an answer is not lost to a line about what is left
             return self.budget.remaining + counts
@@ -259,13 +281,6 @@ class Curator:
         who = self._analyst if analyst is None else analyst
         return paying.request(self._declaration, plans, tables, text, purpose, who, fresh)
 
-    def _declare(self) -> None:
-        """The first question puts the catalog in force, and with it the budget, for ever; opening and quoting do not."""
-        if self._in_force:
-            return
-        paying.declare(self.ledger, self._declaration, self._before)
-        self._before, self._in_force = self.ledger.store.get("catalog"), True
-
     def _unchanged(self) -> None:
         """Two versions of the data must not pass for one snapshot, nor two declarations for one catalog."""
         if not self._current():
@@ -279,13 +294,8 @@ class Curator:
                 fix="the curator opens the catalog again, with a new `snapshot` label if the data is a new version.",
             )
 
-    def _run(self, work: Work, paid: Reservation) -> Sequence[Group]:
-        """The engine's integers, or one constant error, raised where no trace of the engine's own is attached."""
+    def _run(self, work: Work) -> Sequence[Group]:
+        """The engine's integers. Whatever it raises may quote the data; the session keeps that from whoever asked."""
         if not work.measures and not work.count_units:
             return []  # everything asked is public
-        secret = entropy.bits(256).to_bytes(32, "big")
-        try:
-            return self._engine.run(work, secret)
-        except Exception:  # whatever an engine raises may quote the data, so nothing of it is kept
-            pass
-        raise EngineError(paying.words(paid.request.charge))
+        return self._engine.run(work, entropy.bits(256).to_bytes(32, "big"))

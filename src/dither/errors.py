@@ -35,6 +35,18 @@ def extra(name: str) -> str:
     return f"pip install -e '.[{name}]' in the clone, or pip install 'dither[{name}]'."
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a question. `charged` says what the question cost, in words of ours."""
+
+    def __init__(self, charged: str) -> None:
+        super().__init__(charged)
+        self.charged = charged
+
+
+class DitherWarning(UserWarning):
+    """Something the curator should know, and that stops nothing."""
+
+
 class ArgumentError(DitherError, ValueError):
     """An argument breaks its rule; the text names the argument, the rule and the value."""
 
@@ -105,13 +117,14 @@ class EngineError(DitherError):
     What was reserved for the question stays charged, because the data had been touched.
 
     >>> print(EngineError("ε = 0.1"))
-    The data could not be read to the end.
-      Fix: ask the curator to run `dither check`.   Charged: ε = 0.1.
+    The question could not be computed, and the catalog is closed to new questions until it is reopened.
+      Fix: ask the curator to look into it and run `dither reopen`.   Charged: ε = 0.1.
     """
 
-    def __init__(self, charged: str = "the price of the question") -> None:
-        what = "The data could not be read to the end."
-        super().__init__(what, fix="ask the curator to run `dither check`.", charged=charged)
+    def __init__(self, charged: str = "the price of the question", *, diagnosis: str = "") -> None:
+        self.diagnosis = diagnosis  # what the engine said, between the engine and the session: it may quote a value
+        what = "The question could not be computed, and the catalog is closed to new questions until it is reopened."
+        super().__init__(what, fix="ask the curator to look into it and run `dither reopen`.", charged=charged)
 
 
 class BudgetError(DitherError):
@@ -133,6 +146,21 @@ class LedgerError(DitherError):
     survey.ledger is locked by another process.
       Fix: ask again in a moment.   Charged: nothing.
     """
+
+
+class ClosedError(LedgerError):
+    """Failures closed the catalog to new questions. The text is constant, whatever had failed.
+
+    >>> print(ClosedError())
+    This catalog is closed to new questions: an earlier one could not be computed.
+      Fix: ask the curator to look into it and run `dither reopen`. Stored answers are still given.   Charged: nothing.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This catalog is closed to new questions: an earlier one could not be computed.",
+            fix="ask the curator to look into it and run `dither reopen`. Stored answers are still given.",
+        )
 
 
 class NoLedgerError(LedgerError):

@@ -1,27 +1,24 @@
-"""The two visits to the ledger: reserve before the data is touched, commit before the answer is shown."""
+"""What the ledger is asked: what a price means, what it is told of a question, and whether it would refuse."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from fractions import Fraction
 
-from dither.errors import ArgumentError, BudgetError, DitherError, LedgerError
+from dither.errors import ArgumentError, BudgetError, ClosedError, LedgerError
 from dither.exact.numbers import Number, between, not_negative, positive
 from dither.ledger import admission, state
 from dither.ledger.entries import Committed, Reserved, parse, shown_to
-from dither.ledger.ledger import Declaration, Kept, Ledger, Receipt, Request, Reservation
+from dither.ledger.ledger import Declaration, Ledger, Request
+from dither.ledger.sealed import keys_of
 from dither.planning.canonical import canonical
 from dither.planning.charges import charge, mechanisms
 from dither.planning.choose import Price
-from dither.planning.finish import Noisy
 from dither.planning.plan import Plan
-from dither.planning.stored import to_text
 from dither.privacy.either import Caps, Charge
 
 _DIGITS = 10**30  # a delta that nobody wrote is rounded down to this many parts
-GIVEN_AGAIN = "nothing, it was given again; in the quota of who had not seen it, it counts"
 ANYONE = "anyone"  # who asks where nobody says so: all of them share one quota
 
 
@@ -73,25 +70,23 @@ def before(ledger: Ledger, asked: Request) -> int | None:
     return None if found is None else found.number
 
 
-def declare(ledger: Ledger, declared: Declaration, before: str | None) -> None:
-    """Puts a catalog in force, for a session that began when `before` was."""
-    ledger.register(declared, expected=(before,))
-
-
 def refusal(ledger: Ledger, declared: Declaration, before: str | None, asked: Request, again: int | None = None) -> str:
     """Why the ledger would refuse to be charged for this now, by the very rules it goes by; empty if it would not.
 
     `again` is the entry of an answer that would be given again: that costs no more than the quota of whoever has not seen it.
     A name that may not ask is an ArgumentError here as it is for asking: another price would not help.
     """
-    found, _ = ledger.store.state()
-    analyst = state.sums(found.get(f"analyst:{asked.analyst}"))
+    place = keys_of(asked.analyst)[0]
+    found = ledger.store.several("catalog", "caps", "total", "fuse", place)
+    analyst = state.sums(found.get(place))
     try:
         mine = state.Terms.of(declared)
         admission.expected(found.get("catalog"), (before, mine.text()))
         caps = state.caps(found["caps"]) if "caps" in found else Caps.of(declared.epsilon, declared.delta)
         terms = admission.in_force(mine, caps, asked, asked.charge)
         if again is None:
+            if state.Fuse.parse(found.get("fuse")).closed:
+                raise ClosedError
             admission.charged(caps, state.sums(found.get("total")), asked)
         if again is None or not _saw(ledger, again, asked.analyst):
             admission.quota(caps, terms.per_analyst, analyst, asked.analyst, asked.charge)
@@ -109,52 +104,6 @@ def _saw(ledger: Ledger, answer: int, analyst: str) -> bool:
     asked = ledger.store.entry(record.reserved) if isinstance(record, Committed) else None
     reserved = parse(asked).record if asked else None
     return isinstance(reserved, Reserved) and reserved.analyst == analyst
-
-
-def reserve(ledger: Ledger, asked: Request, unchanged: Callable[[], None], declare: Callable[[], None]) -> Reservation | Kept:
-    """Charged and on the disk, and from here on for good; or the answer that was given before.
-
-    `declare` puts the session's catalog in force if it is not yet.
-
-    `unchanged` raises if the catalog or the data are no longer those that were opened: asked before anything is written, and
-    once more when the price is paid, because paying takes time. Whatever stops us before the engine is called cancels.
-    """
-    held: Reservation | Kept | None = None
-    try:
-        unchanged()
-        declare()
-        held = ledger.reserve(asked)
-        if isinstance(held, Reservation):
-            unchanged()
-            held.touch()
-        return held
-    except BaseException as stopped:
-        if isinstance(held, Reservation):
-            try:
-                ledger.cancel(held)
-            except LedgerError as kept:
-                if isinstance(stopped, DitherError):
-                    raise kept from None  # what it says of the charge is true
-        raise
-
-
-def commit(ledger: Ledger, held: Reservation, released: Sequence[Noisy]) -> Receipt:
-    """The answer on the disk, and its receipt. If the ledger fails now there is no answer, and the price is spent."""
-    try:
-        return ledger.commit(held, to_text(released))
-    except LedgerError as error:
-        raise LedgerError(error.what, where=error.where, fix=error.fix, charged=words(held.request.charge)) from None
-
-
-@contextmanager
-def telling(paid: Reservation | Kept) -> Iterator[None]:
-    """Whoever stops a question that is paid for (Ctrl-C) is told what it cost."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if isinstance(paid, Kept):
-            raise KeyboardInterrupt(GIVEN_AGAIN) from None
-        raise KeyboardInterrupt(f"{words(paid.request.charge)}, and it stays charged") from None
 
 
 def words(charged: Charge) -> str:

@@ -115,6 +115,12 @@ class Fake:
     def get(self, key: str) -> str | None:
         return self.texts.get(key)
 
+    def several(self, *keys: str) -> dict[str, str]:
+        return {key: self.texts[key] for key in keys if key in self.texts}
+
+    def faults(self) -> list[str]:
+        return []
+
     def transaction(self, *keys: str, question: str = "") -> AbstractContextManager[Transaction]:
         raise NotImplementedError
 

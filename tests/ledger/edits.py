@@ -6,25 +6,34 @@ import json
 from fractions import Fraction
 from typing import Any
 
-from dither.ledger.entries import hash_of
+from dither.ledger.entries import ENGINE, hash_of
 from dither.ledger.keys import Key, entry_message
-from dither.ledger.ledger import Ledger
+from dither.ledger.ledger import Ledger, Reservation
 from dither.ledger.receipts import Receipt
+from dither.ledger.sealed import sealed_text
 from dither.ledger.store import Row
 from ledger.asking import RHO_MAX, Fake, asked, declaration, gaussian, request, reserved
 
+LEFT_OPEN: list[Reservation] = []
+
 
 def story(ledger: Ledger) -> Receipt:
-    """Every kind of entry, several times, and a reservation that is left open. The receipt is of entry 11."""
+    """Every kind of entry but `restored`, and a reservation that is left open. The receipt is of entry 10."""
     terms: dict[str, Any] = {"per_analyst": Fraction(1, 2), "per_query": Fraction(10), "analysts": ("ada", "bob")}
     ledger.register(declaration(delta="1e-6", **terms))
     asked(ledger, 1)
     ledger.cancel(reserved(ledger, 2, "0.3", analyst="bob"))
-    ledger.reserve(request(1, analyst="bob"))
-    ledger.reserve(request(1, analyst="bob"))
+    for analyst in ("bob", "bob", "ada"):  # one entry in all
+        ledger.reserve(request(1, analyst=analyst))
     ledger.register(declaration(delta="1e-6", **terms | {"catalog_hash": "c2"}))
     receipt = asked(ledger, 3, gaussian(RHO_MAX / 10), catalog_hash="c2")
-    reserved(ledger, 4, gaussian(RHO_MAX / 10, Fraction(1, 10**8)), analyst="bob", catalog_hash="c2")
+    broken = reserved(ledger, 6, "0.01", catalog_hash="c2")
+    broken.touch()
+    ledger.give_up(broken, ENGINE)
+    ledger.reopen()
+    reserved(ledger, 7, "0.01", catalog_hash="c2")  # nobody holds it, as if its process had died
+    slack = Fraction(1, 10**8)
+    LEFT_OPEN.append(reserved(ledger, 4, gaussian(RHO_MAX / 10, slack), analyst="bob", catalog_hash="c2"))
     asked(ledger, 5, "0.01", catalog_hash="c2", tables=("people", "visits"))
     return receipt
 
@@ -44,6 +53,10 @@ def rechained(rows: list[Row], key: Key | None = None) -> list[Row]:
     return done
 
 
-def ended(fake: Fake, rows: list[Row]) -> Fake:
+def ended(fake: Fake, rows: list[Row], key: Key | None = None) -> Fake:
+    """With a head for these rows; sealed only with a key."""
     head = {"number": len(rows), "hash": rows[-1].hash, "time": json.loads(rows[-1].body)["time"]}
-    return Fake(rows, fake.texts | {"head": canonical(head)})
+    texts = fake.texts | {"head": canonical(head)}
+    if key is not None:
+        texts["seal"] = key.seal(sealed_text(json.loads(texts["ledger"])["ledger"], texts))
+    return Fake(rows, texts)

@@ -17,10 +17,14 @@ from dither.ledger.entries import (
     Committed,
     Declared,
     Entry,
+    Failed,
+    Lapsed,
     Opened,
     Record,
+    Reopened,
     Replayed,
     Reserved,
+    Restored,
     hash_of,
     parse,
     question_digest,
@@ -65,7 +69,11 @@ RECORDS: list[Record] = [
     ),
     Committed(3, "4" * 64, "2" * 64, "5" * 64, '[["north",41]]'),
     Cancelled(3, "4" * 64, "5" * 64),
-    Replayed(4, "6" * 64, "2" * 64, "bob", Charge(Fraction(1, 10), Fraction(0)), 6),
+    Failed(3, "4" * 64, "5" * 64, "engine"),
+    Lapsed(3, "4" * 64),
+    Replayed(4, "6" * 64, "2" * 64, "bob", Charge(Fraction(1, 10), Fraction(0))),
+    Reopened(7),
+    Restored(9, "12:" + "7" * 64),
 ]
 
 

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dither.errors import BudgetError
+from dither.errors import BudgetError, ClosedError, LedgerError
+from dither.ledger.entries import ENGINE, INTERRUPT
 from dither.ledger.ledger import Kept, Ledger, Reservation
 from dither.ledger.opening import memory
+from dither.ledger.state import MOST_DEAD
 from dither.ledger.verify import verify
 from dither.privacy.either import GRID, Caps, Charge, Sums
 from ledger.asking import RHO_MAX, declaration, gaussian, pure, request
@@ -31,7 +33,7 @@ PRICES = [
     Charge(Fraction(1, 10), Fraction(3, 10**7), RHO_MAX / 5),  # a fifth, and more of delta than half the budget has
 ]
 STEPS = st.tuples(
-    st.sampled_from(["commit", "cancel", "crash"]),
+    st.sampled_from(["commit", "commit", "cancel", "hang", "interrupt", "die", "break", "reopen"]),
     st.sampled_from(["ada", "bob", "cleo"]),
     st.integers(0, len(PRICES) - 1),  # also the question: a price is part of a plan
     st.booleans(),
@@ -52,6 +54,10 @@ class Model:
     charges: list[Charge] = field(default_factory=list)
     mine: dict[str, list[Charge]] = field(default_factory=lambda: defaultdict(list))
     answers: dict[int, set[str]] = field(default_factory=dict)  # by question: who has paid for its latest answer
+    held: list[Reservation] = field(default_factory=list)
+    open: set[int] = field(default_factory=set)  # questions that somebody is answering now
+    deaths: int = 0
+    closed: bool = False
 
     def fits(self, charges: list[Charge]) -> bool:
         plain = sum(up(c.epsilon) for c in charges) <= self.caps.epsilon
@@ -71,6 +77,10 @@ class Model:
         mine = [*self.mine[analyst], PRICES[question]]
         if not fresh and question in self.answers:
             return "kept" if analyst in self.answers[question] or self.fits_quota(mine) else "refused"
+        if not fresh and question in self.open:
+            return "busy"
+        if self.closed or self.deaths >= MOST_DEAD:
+            return "closed"
         return "reserved" if self.fits([*self.charges, PRICES[question]]) and self.fits_quota(mine) else "refused"
 
 
@@ -87,10 +97,20 @@ def follow(ledger: Ledger, model: Model, step: tuple[str, str, int, bool]) -> No
     """One step of both, which must agree."""
     action, analyst, question, fresh = step
     expected = model.expected(analyst, question, fresh)
+    if action == "reopen":
+        ledger.reopen()
+        model.closed, model.deaths = False, 0
+        return
     try:
         found = ledger.reserve(request(question, PRICES[question], analyst, fresh=fresh))
     except BudgetError:
         assert expected == "refused"
+        return
+    except ClosedError:
+        assert expected == "closed"
+        return
+    except LedgerError:
+        assert expected == "busy"
         return
     if isinstance(found, Kept):
         assert expected == "kept"
@@ -106,9 +126,18 @@ def follow(ledger: Ledger, model: Model, step: tuple[str, str, int, bool]) -> No
         return
     model.charges.append(PRICES[question])
     model.mine[analyst].append(PRICES[question])
+    found.touch()
     if action == "commit":
         ledger.commit(found, "42")
         model.answers[question] = {analyst}
+    elif action == "die":  # nobody holds it any more
+        model.deaths += 1
+    elif action == "hang":
+        model.held.append(found)
+        model.open |= set() if fresh else {question}
+    else:
+        ledger.give_up(found, ENGINE if action == "break" else INTERRUPT)
+        model.closed |= action == "break"
 
 
 def run(ledger: Ledger, delta: str, quota: Fraction | None, steps: list[tuple[str, str, int, bool]]) -> None:
@@ -140,8 +169,11 @@ def test_the_state_is_what_the_charges_add_up_to(
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 @pytest.mark.parametrize("quota", [None, Fraction(1, 2)])
 def test_the_same_on_every_store(empty: Ledger, delta: str, quota: Fraction | None) -> None:
-    actions, analysts = ("commit", "crash", "cancel", "commit"), ("ada", "bob", "ada", "cleo", "bob")
-    steps = [(actions[i % 4], analysts[i % 5], (i * i) % len(PRICES), i % 6 == 0) for i in range(40)]
+    actions, analysts = (
+        ("commit", "die", "cancel", "commit", "reopen", "break", "reopen", "hang"),
+        ("ada", "bob", "ada", "cleo", "bob"),
+    )
+    steps = [(actions[i % 8], analysts[i % 5], (i * i) % len(PRICES), i % 6 == 0) for i in range(40)]
     run(empty, delta, quota, steps)
 
 
@@ -150,7 +182,7 @@ def test_that_check_can_fail() -> None:
     ledger = memory()
     ledger.register(declaration())
     model = Model(Caps.of(1, "0"), None)
-    follow(ledger, model, ("crash", "ada", 0, False))
+    follow(ledger, model, ("hang", "ada", 0, False))
     model.charges.append(PRICES[0])
     assert parts(ledger.standing().sums) != readded(model.charges)
     ledger.close()

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -53,19 +54,43 @@ def test_who_may_only_read_can_verify(folder: Path) -> None:
     assert done.stdout.splitlines() == ["0 6", str(before)], done.stderr
 
 
-def test_a_copy_is_as_whole_as_the_ledger_and_goes_away(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with opened(folder) as survey:  # still open: what was written last is in the log beside the file
+def test_reading_changes_nothing_beside_an_open_session(folder: Path) -> None:
+    with opened(folder) as survey:
         survey.ask(COUNT, epsilon="0.3")
-        monkeypatch.setattr(os, "access", lambda *_: False)
-        store = opening.readable(folder / "survey.ledger")
-        found = verify(store)
-        assert list(found.problems) == []
-        assert found.entries == survey.ledger.head().number
-        copied = Path(store._path).parent  # type: ignore[attr-defined]
-        store.close()
-    del store
-    assert copied != folder
-    assert not copied.exists()
+        before = {each.name: (each.read_bytes(), each.stat().st_mtime_ns) for each in folder.iterdir()}
+        with closing(opening.readable(folder / "survey.ledger")) as store:
+            found = verify(store)
+            assert list(found.problems) == []
+            assert found.entries == survey.ledger.head().number
+            with pytest.raises(dt.LedgerError, match="cannot be written"), store.transaction() as inside:
+                inside.put("total", "{}")
+        assert {each.name: (each.read_bytes(), each.stat().st_mtime_ns) for each in folder.iterdir()} == before
+
+
+HALF = """
+import os, sqlite3, sys
+half = sqlite3.connect(sys.argv[1], isolation_level=None)
+half.execute("PRAGMA journal_mode = TRUNCATE")
+half.execute("PRAGMA cache_size = 1")
+half.execute("PRAGMA cache_spill = 1")
+half.execute("BEGIN IMMEDIATE")
+half.execute("DROP TRIGGER entries_stay")
+for _ in range(50):
+    half.execute("UPDATE entries SET signature = signature || hex(randomblob(3000))")
+os.kill(os.getpid(), 9)  # the file is half written, and its journal is hot
+"""
+
+
+def test_half_a_write_is_told_by_who_only_reads_and_taken_back_by_who_writes(folder: Path) -> None:
+    subprocess.run([sys.executable, "-c", HALF, str(folder / "survey.ledger")], check=False)
+    assert (folder / "survey.ledger-journal").stat().st_size > 0
+    before = (folder / "survey.ledger").read_bytes()
+    with pytest.raises(dt.LedgerError, match="in the middle of a write"):
+        opening.view(folder / "survey.ledger")
+    assert (folder / "survey.ledger").read_bytes() == before
+    with opened(folder) as survey:
+        survey.ask(COUNT, epsilon="0.3")
+        assert verify(survey.ledger.store).ok
 
 
 @pytest.mark.parametrize("cut", [True, False])

@@ -101,14 +101,15 @@ def test_another_database_is_no_ledger(path: Path) -> None:
 
 
 def test_a_newer_format_is_told(path: Path) -> None:
-    SQLite.create(path, {"ledger": '{"format":2}'}).close()
+    SQLite.create(path, {"ledger": '{"format":3}'}).close()
     with pytest.raises(LedgerError, match=r"update dither|this version"):
         opening.view(path)
-    raw = sqlite3.connect(path)
-    raw.execute("PRAGMA user_version = 2")
-    raw.close()
-    with pytest.raises(LedgerError, match="newer version"):
-        SQLite.open(path)
+    for version, told in ((3, "newer version"), (1, "earlier version of dither")):
+        raw = sqlite3.connect(path)
+        raw.execute(f"PRAGMA user_version = {version}")
+        raw.close()
+        with pytest.raises(LedgerError, match=told):
+            SQLite.open(path)
 
 
 def test_what_was_spent_is_there_after_reopening(path: Path, ledger: Ledger) -> None:
@@ -124,7 +125,7 @@ def test_it_is_durable_as_promised(ledger: Ledger) -> None:
     store = ledger.store
     assert isinstance(store, SQLite)
     raw = store._connected()
-    assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert raw.execute("PRAGMA journal_mode").fetchone() == ("truncate",)
     assert raw.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
@@ -180,9 +181,10 @@ def test_a_file_that_cannot_grow_is_told(path: Path, ledger: Ledger) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         limited = opening.open(path)
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+        held = []
         for number in range(100):
             try:
-                limited.reserve(request(number, "0.001"))
+                held.append(limited.reserve(request(number, "0.001")))
             except LedgerError as error:
                 os._exit(0 if "disk" in str(error) else 2)
         os._exit(3)
@@ -190,6 +192,7 @@ def test_a_file_that_cannot_grow_is_told(path: Path, ledger: Ledger) -> None:
     assert in_child(work) == 0
     again = opening.open(path)
     assert verify(again.store).ok
+    assert again.reopen()  # the child died with many questions charged
     asked(again, "more", "0.001")
     again.close()
 

@@ -20,7 +20,7 @@ def rewritten(fake: Fake, number: int, **changes: Any) -> list[str]:
     rows = list(fake.kept)
     row = rows[number - 1]
     rows[number - 1] = row._replace(body=canonical(json.loads(row.body) | changes))
-    return list(verify(ended(fake, rechained(rows, KEY))).problems)
+    return list(verify(ended(fake, rechained(rows, KEY), KEY)).problems)
 
 
 CASES: list[tuple[int, dict[str, Any], str]] = [
@@ -38,14 +38,18 @@ CASES: list[tuple[int, dict[str, Any], str]] = [
     (4, {"reserved": 2}, "not open"),
     (6, {"reserved": 3}, "not open"),
     (7, {"loss": {"epsilon": "1/20", "delta": "0", "rho": "1/200", "slack": "0"}}, "another question"),
-    (7, {"paid": 3}, "names an entry 3"),
-    (8, {"paid": 8}, "add up to"),
-    (8, {"paid": 7, "analyst": "ada"}, "was not paid by its analyst before"),
-    (9, {"time": "2026-11-15T11:59:59.999999Z"}, "earlier than the entry before"),
-    (8, {"committed": 3}, "no committed entry"),
-    (9, {"epsilon": "2"}, "changes the budget"),
-    (9, {"neighbours": "replace one person"}, "neighbour relation"),
-    (9, {"units": {"people": "row"}}, "unit of people"),
+    (7, {"analyst": "ada"}, "twice for one analyst"),
+    (7, {"committed": 3}, "no committed entry"),
+    (8, {"time": "2026-11-15T11:59:59.999999Z"}, "earlier than the entry before"),
+    (8, {"epsilon": "2"}, "changes the budget"),
+    (8, {"neighbours": "replace one person"}, "neighbour relation"),
+    (8, {"units": {"people": "row"}}, "unit of people"),
+    (12, {"token": "0" * 64}, "was not written by who reserved"),
+    (12, {"why": "interrupt"}, "not closed by the entry it names"),
+    (12, {"why": "boredom"}, "has no right why"),
+    (13, {"closed": 11}, "not closed by the entry it names"),
+    (13, {"closed": 0}, "not closed by the entry it names"),
+    (15, {"reserved": 9}, "not open"),
     (1, {"ledger": "f" * 32}, "another ledger"),
 ]
 
@@ -59,8 +63,28 @@ def test_rules_are_checked_even_where_the_chain_is_whole(
 
 
 def test_that_check_starts_from_nothing_else(fake: Fake) -> None:
-    """Without a change, only the receipts and what names a hash tell that the chain was made again."""
-    assert all("receipt" in each or "hash" in each for each in rewritten(fake, 3))
+    """Without a change, only signatures and what names a hash tell that the chain was made again."""
+    assert all("signed" in each or "hash" in each for each in rewritten(fake, 3))
+
+
+def test_a_question_in_a_closed_catalog_is_found(fake: Fake) -> None:
+    rows = [row for row in fake.kept if row.kind != "reopened/1"]
+    found = verify(ended(fake, rechained(rows, KEY), KEY)).problems
+    assert any("was asked while entry 12 had closed the catalog" in each for each in found), found
+
+
+def test_the_third_death_closes(fake: Fake) -> None:
+    """Three reservations that ended with their process: a question after the third is found, one after the second is not."""
+    lapsed = json.loads(fake.kept[14].body)
+    reserved = fake.kept[13]
+    for deaths in (2, 3):
+        rows = fake.kept[:13]
+        for number in range(14, 14 + 2 * deaths, 2):
+            asked = rechained([*rows, reserved], KEY)[-1]
+            body = canonical(lapsed | {"reserved": number, "reserved_hash": asked.hash})
+            rows = rechained([*rows, reserved, fake.kept[14]._replace(body=body)], KEY)
+        found = verify(ended(fake, rechained([*rows, reserved], KEY), KEY)).problems
+        assert any("had closed the catalog" in each for each in found) == (deaths == 3), found
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from dither.cli.formats import Books, Listing, as_csv
 from dither.cli.screen import harmless_json, harmless_lines, out, say, say_head, show_table
 
 if TYPE_CHECKING:
-    from dither.ledger.entries import Entry
+    from dither.ledger.entries import Entry, Record
     from dither.ledger.store import Store
 
 ENTRIES = ("number", "time", "what", "analyst", "epsilon", "delta", "rule", "about", "question")
@@ -110,12 +110,12 @@ def _questions(store: Store, last: int, most: int | None) -> tuple[list[Rowed], 
 
 def _askings(store: Store, start: int, last: int) -> list[Rowed]:
     """What was asked from entry `start` on. A settlement is later than what it settles, so none is missed."""
-    from dither.ledger.entries import Cancelled, Committed, Replayed, Reserved, parse
+    from dither.ledger.entries import Replayed, Reserved, parse
 
     found: dict[int, Rowed] = {}
     quotas = _has_quotas(store)
-    for row in store.rows(start, last) if last else ():
-        entry = parse(row)
+    for each in store.rows(start, last) if last else ():
+        entry = parse(each)
         record, place = entry.record, {"number": entry.number, "time": entry.time}
         if isinstance(record, Reserved):
             price = {"epsilon": str(record.loss.epsilon), "delta": str(record.loss.delta), "rule": record.rule}
@@ -123,11 +123,11 @@ def _askings(store: Store, start: int, last: int) -> list[Rowed]:
             found[entry.number] = place | {"state": "reserved", "analyst": record.analyst} | price | asked
         elif isinstance(record, Replayed):
             free = {"epsilon": "0", "delta": "0", "rule": None}
-            paid = str(record.loss.epsilon) if record.paid == entry.number else "0"  # or at an earlier entry, once
-            shown = {"question": _asked(store, record.committed, found), "quota_epsilon": paid if quotas else None}
+            paid = str(record.loss.epsilon) if quotas else None
+            shown = {"question": _asked(store, record.committed, found), "quota_epsilon": paid}
             found[entry.number] = place | {"state": "shown again", "analyst": record.analyst} | free | shown
-        elif isinstance(record, Committed | Cancelled) and record.reserved in found:
-            _settle(found[record.reserved], isinstance(record, Committed))
+        elif (row := found.get(getattr(record, "reserved", 0))) is not None:
+            _settle(row, record)
     return list(found.values())
 
 
@@ -139,9 +139,15 @@ def _has_quotas(store: Store) -> bool:
     return bool(text and Terms.parse(text).per_analyst is not None)
 
 
-def _settle(row: Rowed, answered: bool) -> None:
-    row["state"] = "answered" if answered else "cancelled"
-    if not answered and row["quota_epsilon"] is not None:
+def _settle(row: Rowed, record: Record) -> None:
+    """How a reserved question ended."""
+    from dither.ledger.entries import ENGINE, Cancelled, Committed, Failed
+
+    if isinstance(record, Failed):
+        row["state"] = "failed" if record.why == ENGINE else "interrupted"
+    else:
+        row["state"] = {Committed: "answered", Cancelled: "cancelled"}.get(type(record), "process died")
+    if isinstance(record, Cancelled) and row["quota_epsilon"] is not None:
         row["quota_epsilon"] = "0"
 
 

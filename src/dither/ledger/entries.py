@@ -5,7 +5,11 @@
     reserved    a question and its price, written before any row is read
     committed   the noisy answer to a reserved question
     cancelled   a reserved question that never reached the engine; its price is given back
-    replayed    a committed answer shown again, and what it counted for in an analyst's quota
+    failed      a reserved question that ended without an answer: the engine failed, or the asker interrupted it
+    lapsed      a reserved question whose process died
+    replayed    a committed answer shown to another analyst, and counted in that analyst's quota
+    reopened    the curator lets new questions in again, after failures closed the catalog
+    restored    the ledger goes on from a backup: what was asked after it was made is not in this ledger
 
 A change of fields is a new version ("reserved/2"), read beside the old one. tests/ledger/kinds.txt holds the exact text of
 each. Nothing in an entry depends on rows, except the noisy answer itself.
@@ -107,6 +111,24 @@ class Cancelled(_Written):
 
 
 @dataclass(frozen=True)
+class Failed(_Written):
+    KIND: ClassVar[str] = "failed/1"
+    reserved: int
+    reserved_hash: str
+    token: str
+    why: str  # ENGINE closes the catalog; INTERRUPT and LEDGER do not
+
+
+@dataclass(frozen=True)
+class Lapsed(_Written):
+    """Written by whoever finds the lease of a dead process, so it has no token."""
+
+    KIND: ClassVar[str] = "lapsed/1"
+    reserved: int
+    reserved_hash: str
+
+
+@dataclass(frozen=True)
 class Replayed(_Written):
     KIND: ClassVar[str] = "replayed/1"
     committed: int
@@ -114,15 +136,40 @@ class Replayed(_Written):
     digest: str
     analyst: str
     loss: Charge
-    paid: int  # the entry that charged this analyst's quota for this answer: this one, or an earlier one
 
     @property
     def found_by(self) -> str:
         return shown_to(self.committed, self.analyst)
 
 
-Record = Opened | Declared | Reserved | Committed | Cancelled | Replayed
-KINDS: dict[str, type[Record]] = {kind.KIND: kind for kind in (Opened, Declared, Reserved, Committed, Cancelled, Replayed)}
+@dataclass(frozen=True)
+class Reopened(_Written):
+    KIND: ClassVar[str] = "reopened/1"
+    closed: int  # the entry that closed the catalog; 0 if only dead processes are acknowledged
+
+
+@dataclass(frozen=True)
+class Restored(_Written):
+    KIND: ClassVar[str] = "restored/1"
+    backup: int  # the last entry of the backup
+    checked: str  # a later head ("number:hash") the backup was compared with, or empty
+
+
+ENGINE, INTERRUPT, LEDGER = "engine", "interrupt", "ledger"
+Record = Opened | Declared | Reserved | Committed | Cancelled | Failed | Lapsed | Replayed | Reopened | Restored
+_ALL: tuple[type[Record], ...] = (
+    Opened,
+    Declared,
+    Reserved,
+    Committed,
+    Cancelled,
+    Failed,
+    Lapsed,
+    Replayed,
+    Reopened,
+    Restored,
+)
+KINDS: dict[str, type[Record]] = {kind.KIND: kind for kind in _ALL}
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,27 @@ def publish(draft: Path, path: Path) -> None:
 
 def sweep(path: Path) -> None:
     """Drafts of this file that a process left when it was killed: nobody knows them, and one of a key is a key."""
+    for draft in _drafts(path):
+        with suppress(OSError):
+            if time.time() - draft.stat(follow_symlinks=False).st_mtime > STALE:
+                os.unlink(draft.path)
+
+
+def sole(path: Path) -> bool:
+    """Whether a file has this one name only. The name of the draft it was made as is left behind by who was killed there,
+    and is taken away."""
+    found = os.stat(path)
+    if found.st_nlink > 1:
+        for draft in _drafts(path):
+            if draft.inode() == found.st_ino:
+                with suppress(OSError):
+                    os.unlink(draft.path)
+        found = os.stat(path)
+    return found.st_nlink == 1
+
+
+def _drafts(path: Path) -> list[os.DirEntry[str]]:
     left = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}(-wal|-shm|-journal)?")
     with suppress(OSError), os.scandir(path.parent) as found:
-        for each in found:
-            if left.fullmatch(each.name) and time.time() - each.stat(follow_symlinks=False).st_mtime > STALE:
-                os.unlink(each.path)
+        return [each for each in found if left.fullmatch(each.name)]
+    return []

@@ -45,14 +45,14 @@ def stored_answer(
     return reserved, asked, answer.payload, receipt
 
 
-def paid_by(row: Row, identity: Identity, committed: int, analyst: str) -> int:
-    """The entry that charged this analyst for this answer, by a signed row that showed it before."""
+def is_shown(row: Row, identity: Identity, committed: int, analyst: str) -> bool:
+    """True: a signed row says that this answer was shown to this analyst, and counted, before. Any other row is damage."""
     found = parse(row)
     if not isinstance(found.record, Replayed) or (found.record.committed, found.record.analyst) != (committed, analyst):
         raise _damaged(row)
     if found.hash != row.hash or not signed(identity.public_key, entry_message(row.hash), row.signature):
         raise _damaged(row)
-    return found.record.paid
+    return True
 
 
 def _damaged(row: Row) -> LedgerError:

@@ -10,7 +10,6 @@ import hmac
 import os
 import stat
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -30,8 +29,7 @@ class Key:
         self._private = private
         self.public = private.public_key().public_bytes(form.Encoding.Raw, form.PublicFormat.Raw).hex()
         raw = private.private_bytes(form.Encoding.Raw, form.PrivateFormat.Raw, form.NoEncryption())
-        self._sealing = HKDF(SHA256(), 32, salt=None, info=b"dither ledger seal 1").derive(raw)
-        self.seal = lru_cache(maxsize=4)(self._seal)  # what one transaction leaves is what the next one finds
+        self._sealing = HKDF(SHA256(), 32, salt=None, info=b"dither ledger seal 2").derive(raw)
 
     @classmethod
     def new(cls) -> Key:
@@ -88,8 +86,17 @@ class Key:
     def sign(self, message: str) -> str:
         return self._private.sign(message.encode("ascii")).hex()
 
-    def _seal(self, text: str) -> str:
-        """Proof, to the holder of this key alone, that its holder wrote the text: twenty times cheaper than a signature."""
+    def seal(self, text: str) -> str:
+        """A signature of the text, which anyone can check, and a MAC, which the key's holder checks thirty times faster."""
+        return f"{self.sign(state_message(text))} {self._mac(text)}"
+
+    def sealed(self, text: str, seal: str) -> bool:
+        """Whether the key's holder sealed this text. A spoilt MAC does no harm while the signature is right."""
+        signature, _, mac = seal.partition(" ")
+        right = hmac.compare_digest(mac.encode("utf-8", "replace"), self._mac(text).encode("ascii"))
+        return right or signed(self.public, state_message(text), signature)
+
+    def _mac(self, text: str) -> str:
         return hmac.digest(self._sealing, text.encode("ascii"), "sha256").hex()
 
     def __repr__(self) -> str:
@@ -104,6 +111,11 @@ def signed(public: str, message: str, signature: str) -> bool:
     except (InvalidSignature, ValueError):
         return False
     return given.hex() == signature  # one spelling only
+
+
+def state_message(text: str) -> str:
+    """What is signed of the sums beside the entries: the latest only, so an old one is nowhere to be found."""
+    return f"dither ledger state 1 signature\n{text}"
 
 
 def entry_message(hash: str) -> str:

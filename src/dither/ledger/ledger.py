@@ -2,48 +2,60 @@
 
 Each of them is one transaction of the store: the checks and the entry they allow cannot be separated. Sums are kept beside
 the entries, so that an ask costs the same after a million others.
+
+The same question asked at once is charged once: the first holds a lease (leases.py), the others wait for its answer. A
+failure after a charge closes the catalog to new questions (state.Fuse) until the curator reopens it.
 """
 
 from __future__ import annotations
 
 import secrets
 import threading
+import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from typing import Any, NamedTuple, NoReturn
 
-from dither.errors import ArgumentError, LedgerError
-from dither.ledger import admission, state
+from dither.errors import ArgumentError, BudgetError, ClosedError, DitherWarning, LedgerError
+from dither.ledger import admission, leases, state
 from dither.ledger.asked import Declaration, Request, analyst_name
 from dither.ledger.entries import (
+    ENGINE,
     Cancelled,
     Committed,
     Declared,
     Entry,
+    Failed,
+    Lapsed,
     Opened,
     Record,
+    Reopened,
     Replayed,
-    Reserved,
     found_by,
     hash_of,
     parse,
     shown_to,
 )
-from dither.ledger.kept import Kept, paid_by, stored_answer
+from dither.ledger.kept import Kept, is_shown, stored_answer
 from dither.ledger.keys import Key, entry_message
+from dither.ledger.leases import Lease, Leases, Renewal
 from dither.ledger.receipts import Receipt, issue
-from dither.ledger.reservation import Reservation
+from dither.ledger.reservation import Reservation, held_here
 from dither.ledger.saying import SHARED, SPENT, UNSURE, meaning, saying
 from dither.ledger.sealed import BOOKS, Sealed, ends_at, keys_of
-from dither.ledger.state import Head, History, Identity, Terms
+from dither.ledger.state import Fuse, Head, History, Identity, Terms
 from dither.ledger.store import Row, Store, Transaction
+from dither.ledger.witness import Witness
 from dither.privacy.either import Caps, Charge, Sums
 
-__all__ = ["Declaration", "Entry", "Head", "Kept", "Ledger", "Receipt", "Request", "Reservation", "Standing"]
+__all__ = ["Declaration", "Ending", "Entry", "Head", "Kept", "Ledger", "Receipt", "Request", "Reservation", "Standing"]
 
-BACKWARDS = timedelta(minutes=5)  # a clock that is set back by more than this is not believed
+BACKWARDS = timedelta(minutes=5)  # a clock that is behind the ledger by more than this is worth a warning
+POLLS = (0.01, 0.2)  # seconds between two looks at somebody else's lease: at first, and at most
 
 
 class Standing(NamedTuple):
@@ -56,6 +68,14 @@ class Standing(NamedTuple):
     head: Head
 
 
+class Ending(Enum):
+    """What came of the price of a question that broke off."""
+
+    UNCHARGED = "its price was not charged, or was given back"
+    CHARGED = "its price stays charged"
+    ANSWERED = "its price stays charged, and its answer is kept"
+
+
 def utc() -> datetime:
     return datetime.now(UTC)
 
@@ -63,14 +83,26 @@ def utc() -> datetime:
 class Ledger:
     """What has been spent, and the only way to spend. Without a key it can be read, and nothing else."""
 
-    def __init__(self, store: Store, key: Key | None, clock: Callable[[], datetime] = utc) -> None:
+    def __init__(
+        self,
+        store: Store,
+        key: Key | None,
+        clock: Callable[[], datetime] = utc,
+        *,
+        lease: float = leases.SECONDS,
+        witness: Witness | None = None,
+    ) -> None:
         self._store = store
         self._key = key
         self._clock = clock
+        self._lease = lease
+        self._witness = witness
         self._identity = Identity.parse(store.get("ledger"), store.name)
         self._seen = Head()
+        self._warned = False
         self._guard = threading.Lock()
         self._held: weakref.WeakSet[Reservation] = weakref.WeakSet()  # what this object reserved
+        self._renewal = Renewal(lambda: bool(self._pending()), self._renew, lease)
         if key is not None and key.public != self._identity.public_key:
             raise LedgerError(
                 f"This key is not the one {store.name} was made with.", fix="name the key file that was made with the ledger."
@@ -113,27 +145,30 @@ class Ledger:
             inside.put("catalog", wanted)
         self._saw(head)
 
-    def reserve(self, request: Request) -> Reservation | Kept:
-        """Pay for the question, or be shown the answer it had before. A refusal charges nothing."""
-        secret = secrets.token_hex(32)
-        record, question = request.reserved(secret), "" if request.fresh else request.digest
-        record.written  # noqa: B018 - now, while nobody waits
-        kept = None
-        try:
-            with self._writing(*keys_of(request.analyst), question=question) as (inside, last):
-                if question and (row := inside.latest(question)) is not None:
-                    kept, head = self._show(inside, last, request, row)
-                else:
-                    head, entry = self._charge(inside, last, request, record)
-        except LedgerError as error:
-            raise meaning(error, "nothing", SHARED) if kept else error from None
-        self._saw(head)
-        if kept:
-            return kept
-        held = Reservation(self._identity.ledger, entry, head.hash, request, secret)
+    def attempt(self, request: Request) -> Reservation:
+        """A question about to be reserved. Keep it: `give_up` tells from it what was charged, whatever interrupts."""
+        held = Reservation(self._identity.ledger, request)
+        held.record.written  # noqa: B018 - now, while nobody waits
         with self._guard:
             self._held.add(held)
         return held
+
+    def reserve(self, asked: Request | Reservation) -> Reservation | Kept:
+        """Pay for the question, or be shown the answer it had before. A refusal charges nothing.
+
+        If somebody is answering the same question now, waits for that answer, uncharged; `fresh` questions do not.
+        """
+        held = asked if isinstance(asked, Reservation) else self.attempt(asked)
+        pause = POLLS[0]
+        while True:
+            found = self._reserve(held)
+            if isinstance(found, Reservation):
+                self._witnessed(found)
+            if not isinstance(found, int):
+                return found
+            while self._busy(found, held.request.digest):
+                time.sleep(pause)
+                pause = min(2 * pause, POLLS[1])
 
     def commit(self, reservation: Reservation, payload: str) -> Receipt:
         """Keep the answer. Once only; if the store fails the answer is not given, and its price stays spent.
@@ -152,6 +187,7 @@ class Ledger:
             return receipts[-1].signature
 
         with saying(SPENT), self._writing() as (inside, last):
+            self._end(inside, reservation)
             head, _ = self._add(inside, last, max(last.time, reservation.entry.time), record, sign)
         self._saw(head)
         return receipts[-1]
@@ -159,18 +195,53 @@ class Ledger:
     def cancel(self, reservation: Reservation) -> None:
         """Give the price back, if the engine was never called. Only the object that reserved can."""
         secret = self._own(reservation).settle(self._identity.ledger, cancel=True)
-        record = Cancelled(reservation.number, reservation.hash, secret)
-        analyst, charge = reservation.request.analyst, reservation.request.charge
-        with saying(SPENT, UNSURE), self._writing(*keys_of(analyst)) as (inside, last):
-            head, _ = self._add(inside, last, max(last.time, reservation.entry.time), record)
-            inside.put("total", state.sums_text(state.sums(inside.get("total")).minus(charge)))
-            inside.use(analyst, inside.used(analyst).minus(charge))
+        with saying(SPENT, UNSURE), self._writing(*keys_of(reservation.request.analyst)) as (inside, last):
+            self._end(inside, reservation)
+            head = self._cancel(inside, last, reservation, secret)
         self._saw(head)
+
+    def give_up(self, reservation: Reservation, why: str) -> Ending:
+        """End a question that broke off, from whatever state it is in, and say what came of its price.
+
+        Before the engine was called the price is given back. After that it stays, and `why` is written down: a failure of
+        the ENGINE closes the catalog to new questions. A question that was settled stays as it is.
+        """
+        self._own(reservation)
+        if not reservation.charged:
+            return Ending.UNCHARGED
+        with saying(SPENT, UNSURE), self._writing(*keys_of(reservation.request.analyst)) as (inside, last):
+            written = inside.entry(reservation.number)
+            if written is None or written.hash != reservation.hash:
+                return Ending.UNCHARGED  # its transaction was taken back
+            if reservation.number not in leases.from_text(inside.get("leases")):
+                return _ending(inside, reservation)
+            self._end(inside, reservation)
+            secret = reservation.withdraw()
+            if not reservation.touched:
+                head = self._cancel(inside, last, reservation, secret)
+            else:
+                record = Failed(reservation.number, reservation.hash, secret, why)
+                head, entry = self._add(inside, last, max(last.time, reservation.entry.time), record)
+                if why == ENGINE:
+                    inside.put("fuse", Fuse.parse(inside.get("fuse")).failed(entry.number).text())
+        self._saw(head)
+        return Ending.CHARGED if reservation.touched else Ending.UNCHARGED
+
+    def reopen(self) -> int:
+        """Let new questions in again, and forgive the deaths so far. The entry that had closed the catalog, or 0."""
+        with saying("nothing"), self._writing() as (inside, last):
+            head = self._bury(inside, last)
+            fuse = Fuse.parse(inside.get("fuse"))
+            if fuse != Fuse():
+                head, _ = self._add(inside, head, self._time(head), Reopened(fuse.closed))
+                inside.put("fuse", Fuse().text())
+        self._saw(head)
+        return fuse.closed
 
     # --- reading ------------------------------------------------------------------------------------------------
 
     def standing(self) -> Standing:
-        found, _ = self._store.state()
+        found = self._store.several("caps", "total", "head")
         if "caps" not in found:
             raise LedgerError(f"The ledger {self.name} has no catalog yet.", fix="open the catalog with it.")
         caps, sums, head = state.caps(found["caps"]), state.sums(found.get("total")), Head.parse(found.get("head"))
@@ -187,39 +258,164 @@ class Ledger:
         """Where the chain ends; keep its text elsewhere, and a rollback can be detected."""
         return Head.parse(self._store.get("head"))
 
+    def fuse(self) -> Fuse:
+        """Whether the catalog is closed to new questions, and how many processes died with a question charged."""
+        return Fuse.parse(self._store.get("fuse"))
+
     def close(self) -> None:
+        self._renewal.stop()
         self._store.close()
 
     # --- steps --------------------------------------------------------------------------------------------------
 
-    def _charge(self, inside: Sealed, last: Head, request: Request, record: Reserved) -> tuple[Head, Entry]:
-        """The question is admitted by every rule, and its price is added to what was spent."""
+    def _reserve(self, held: Reservation) -> Reservation | Kept | int:
+        """One try, in one transaction; the number of a reservation that is being answered now, if this would double it."""
+        request = held.request
+        question = "" if request.fresh else request.digest
+        refusal: BudgetError | ArgumentError | LedgerError | None = None
+        kept: Kept | None = None
+        flight = 0
+        try:
+            with self._writing(*keys_of(request.analyst), question=question) as (inside, last):
+                head = self._bury(inside, last)
+                before = inside.writes
+                row = inside.latest(question) if question else None
+                flight = 0 if row or not question else self._in_flight(inside, question)
+                try:
+                    if row is not None:
+                        kept, head = self._show(inside, head, request, row)
+                    elif not flight:
+                        head = self._charge(inside, head, held)
+                except (BudgetError, ArgumentError, LedgerError) as error:
+                    if inside.writes != before:
+                        raise
+                    refusal = error  # raised below: what _bury found stays written
+        except LedgerError as error:
+            raise meaning(error, "nothing", SHARED) if kept else error from None
+        self._saw(head)
+        if refusal is not None:
+            raise refusal
+        if flight:
+            return self._not_mine(flight)
+        if kept is None:
+            self._renewal.start()
+        return kept or held
+
+    def _witnessed(self, held: Reservation) -> None:
+        """The head with this charge, kept elsewhere before any row is read; a charge that no witness saw is given back."""
+        if self._witness is None:
+            return
+        try:
+            self._witness.add(self._identity.ledger, Head(held.number, held.hash))
+        except LedgerError:
+            self.cancel(held)
+            raise
+
+    def _charge(self, inside: Sealed, last: Head, held: Reservation) -> Head:
+        """The question is admitted by every rule, its price is added to what was spent, and its lease begins."""
+        request = held.request
+        if Fuse.parse(inside.get("fuse")).closed:
+            raise ClosedError
         terms, caps = self._terms(inside, request, request.charge)
         total, rule = admission.charged(caps, state.sums(inside.get("total")), request)
         used = admission.quota(caps, terms.per_analyst, inside.used(request.analyst), request.analyst, request.charge)
         before = History.parse(inside.get("history"))
         after = admission.noted(before, terms, request)
-        head, entry = self._add(inside, last, self._time(last), record.under(rule))
+        now = self._clock()
+        held_now = leases.from_text(inside.get("leases"))
+        head, entry = self._add(inside, last, self._time(last), held.record.under(rule))
+        held.place(entry, head.hash)
+        lease = Lease.new("" if request.fresh else request.digest, now, self._lease)
+        inside.put("leases", leases.to_text(held_now | {entry.number: lease}))
         inside.put("total", state.sums_text(total))
         inside.use(request.analyst, used)
         if after != before:
             inside.put("history", after.text())
-        return head, entry
+        return head
 
     def _show(self, inside: Sealed, last: Head, request: Request, row: Row) -> tuple[Kept, Head]:
-        """The answer of this row again; it counts in the quota of whoever had not seen it."""
+        """The answer of this row again; it counts, once, in the quota of whoever had not seen it."""
         reserved, asked, payload, receipt = stored_answer(inside.entry, self._identity, row, request.digest)
-        analyst, charged = request.analyst, False
         terms, caps = self._terms(inside, request, asked.loss)
-        paid = reserved.number if asked.analyst == analyst else None
-        if paid is None and (seen := inside.latest(shown_to(row.number, analyst))) is not None:
-            paid = paid_by(seen, self._identity, row.number, analyst)
-        if paid is None:
-            paid, charged = last.number + 1, True
-            inside.use(analyst, admission.quota(caps, terms.per_analyst, inside.used(analyst), analyst, asked.loss))
-        record = Replayed(row.number, row.hash, request.digest, analyst, asked.loss, paid)
+        analyst = request.analyst
+        seen = inside.latest(shown_to(row.number, analyst)) if asked.analyst != analyst else None
+        if asked.analyst == analyst or (seen is not None and is_shown(seen, self._identity, row.number, analyst)):
+            return Kept(payload, receipt, asked.analyst, reserved.time, False), last
+        inside.use(analyst, admission.quota(caps, terms.per_analyst, inside.used(analyst), analyst, asked.loss))
+        record = Replayed(row.number, row.hash, request.digest, analyst, asked.loss)
         head, _ = self._add(inside, last, self._time(last), record)
-        return Kept(payload, receipt, asked.analyst, reserved.time, charged), head
+        return Kept(payload, receipt, asked.analyst, reserved.time, True), head
+
+    def _cancel(self, inside: Sealed, last: Head, reservation: Reservation, secret: str) -> Head:
+        record = Cancelled(reservation.number, reservation.hash, secret)
+        analyst, charge = reservation.request.analyst, reservation.request.charge
+        head, _ = self._add(inside, last, max(last.time, reservation.entry.time), record)
+        inside.put("total", state.sums_text(state.sums(inside.get("total")).minus(charge)))
+        inside.use(analyst, inside.used(analyst).minus(charge))
+        return head
+
+    # --- leases -------------------------------------------------------------------------------------------------
+
+    def _bury(self, inside: Sealed, head: Head) -> Head:
+        """Ends the questions whose process died. They stay charged, and the third of them closes the catalog."""
+        held, now = leases.from_text(inside.get("leases")), self._clock()
+        dead = [number for number, lease in sorted(held.items()) if not self._alive(number, lease, now)]
+        fuse = Fuse.parse(inside.get("fuse"))
+        for number in dead:
+            row = inside.entry(number)
+            head, entry = self._add(inside, head, self._time(head), Lapsed(number, row.hash if row else ""))
+            fuse = fuse.died(entry.number)
+            del held[number]
+        if dead:
+            inside.put("leases", leases.to_text(held))
+            inside.put("fuse", fuse.text())
+        return head
+
+    def _end(self, inside: Sealed, reservation: Reservation) -> None:
+        """Its lease ends; if it ended before, somebody took the process for dead and the question is settled."""
+        held = leases.from_text(inside.get("leases"))
+        if held.pop(reservation.number, None) is None:
+            raise LedgerError(
+                "This question took long without a sign of life, and was given up: its answer is not shown.",
+                fix="ask again; if it happens again, look why the process stood still.",
+            )
+        inside.put("leases", leases.to_text(held))
+
+    def _in_flight(self, inside: Sealed, question: str) -> int:
+        held = leases.from_text(inside.get("leases"))
+        return next((number for number, lease in held.items() if lease.question == question), 0)
+
+    def _not_mine(self, flight: int) -> int:
+        if any(held.mine for held in held_here(self._identity.ledger, flight)):
+            raise LedgerError(
+                "This thread is answering the same question already.", fix="commit it first, or ask with fresh=True."
+            )
+        return flight
+
+    def _busy(self, flight: int, question: str) -> bool:
+        """Whether somebody is still answering this question."""
+        held: Leases = leases.from_text(self._store.get("leases"))
+        lease = held.get(flight)
+        return lease is not None and lease.question == question and self._alive(flight, lease, self._clock())
+
+    def _alive(self, number: int, lease: Lease, now: datetime) -> bool:
+        """Whether its holder may still answer; one of this process must still be held by somebody here."""
+        held = not lease.own or bool(held_here(self._identity.ledger, number))
+        return held and lease.alive(now, self._lease)
+
+    def _pending(self) -> list[Reservation]:
+        with self._guard:
+            return [held for held in self._held if held.charged and not held.settled]
+
+    def _renew(self) -> None:
+        numbers = [held.number for held in self._pending()]
+        with self._writing() as (inside, _):
+            held, now = leases.from_text(inside.get("leases")), self._clock()
+            longer = {number: held[number].renewed(now, self._lease) for number in numbers if number in held}
+            if longer:
+                inside.put("leases", leases.to_text(held | longer))
+
+    # --- steps --------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _writing(self, *keys: str, question: str = "") -> Iterator[tuple[Sealed, Head]]:
@@ -227,9 +423,11 @@ class Ledger:
         key = self._signing()
         with self._store.transaction(*BOOKS, *keys, question=question) as inside:
             head = self._head(inside)
-            sealed = Sealed(inside, key.seal, self._identity.ledger)
+            sealed = Sealed(inside, key, self._identity.ledger)
             if not self._seen.number:  # once: what this process writes it knows
                 ends_at(inside, head, self.name)
+            if self._witness is not None:
+                self._witness.compare(self._identity.ledger, head, inside.entry, self.name)
             yield sealed, head
             sealed.close()
 
@@ -285,16 +483,30 @@ class Ledger:
                 self._seen = head
 
     def _time(self, head: Head) -> str:
-        """Never earlier than the entry before."""
+        """Now, but never earlier than the entry before: the order of entries comes from their numbers, not from clocks."""
         now = self._clock().astimezone(UTC)
         text = now.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
         if text >= head.time:
             return text
-        if datetime.fromisoformat(head.time) - now > BACKWARDS:
-            raise LedgerError(
-                f"This machine's clock is behind the ledger's last entry ({head.time}).", fix="set the clock right."
+        if datetime.fromisoformat(head.time) - now > BACKWARDS and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"The last entry of {self.name} is dated {head.time}, ahead of this machine's clock. New entries get that "
+                "time until the clock has caught up.",
+                DitherWarning,
+                stacklevel=2,
             )
         return head.time
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise LedgerError("A ledger cannot be copied: two copies could each be spent in full.", fix="open it again.")
+
+
+def _ending(inside: Sealed, reservation: Reservation) -> Ending:
+    """What the entry that settled the reservation says; it stands somewhere after it."""
+    number = reservation.number
+    while (row := inside.entry(number := number + 1)) is not None:
+        record = parse(row).record
+        if isinstance(record, Cancelled | Committed | Failed | Lapsed) and record.reserved == reservation.number:
+            return {Cancelled: Ending.UNCHARGED, Committed: Ending.ANSWERED}.get(type(record), Ending.CHARGED)
+    return Ending.CHARGED

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import shutil
-import tempfile
-import weakref
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +13,7 @@ from dither.ledger.ledger import Ledger
 from dither.ledger.sqlite import SQLite
 from dither.ledger.state import Identity
 from dither.ledger.store import Store
+from dither.ledger.witness import Witness
 
 if TYPE_CHECKING:
     from dither.ledger.postgres import Postgres
@@ -36,11 +33,12 @@ def create(where: Where, key: Where | None = None) -> Ledger:
     return Ledger(_postgres().create(str(where), first) if is_address(where) else SQLite.create(Path(where), first), made)
 
 
-def open(where: Where, key: Where | None = None) -> Ledger:
-    """A ledger that is there, with its key."""
+def open(where: Where, key: Where | None = None, witness: Where | None = None) -> Ledger:
+    """A ledger that is there, with its key; `witness` is a file of heads that it is compared with (witness.py)."""
     store = find(where)
     try:
-        return Ledger(store, Key.read(key_path(where, key)))
+        seen = None if witness is None else Witness(Path(witness))
+        return Ledger(store, Key.read(key_path(where, key)), witness=seen)
     except LedgerError:
         store.close()
         raise
@@ -52,31 +50,10 @@ def view(where: Where) -> Ledger:
 
 
 def readable(where: Where) -> Store:
-    """The store, to be read. SQLite writes beside a file even to read it, so where that is not allowed a copy is read."""
-    path = Path(where)
-    if is_address(where) or where == MEMORY or not path.is_file():
+    """The store of a ledger or of a backup, to be read: nothing is written, not even beside the file."""
+    if is_address(where) or where == MEMORY:
         return find(where)
-    if os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK):
-        return find(where)
-    return _copied(path)
-
-
-def _copied(path: Path) -> Store:
-    """The ledger's files in a folder of their own, which goes away with the store."""
-    folder = Path(tempfile.mkdtemp(prefix="dither-"))
-    try:
-        for ending in ("", "-wal"):
-            if Path(f"{path}{ending}").is_file():
-                shutil.copyfile(f"{path}{ending}", folder / f"{path.name}{ending}")
-        store = SQLite.open(folder / path.name)
-    except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise LedgerError(f"The ledger {path.name} cannot be read.", fix="give this user read access to the file.") from None
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
-    return store
+    return SQLite.open(Path(where), readonly=True)
 
 
 def memory() -> Ledger:

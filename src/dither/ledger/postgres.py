@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -59,11 +59,11 @@ class Postgres:
         _OPEN.add(self)
 
     @classmethod
-    def create(cls, url: str, first: Mapping[str, str] | None = None) -> Postgres:
-        """A new ledger with `first` under its keys; of several who try at once exactly one makes it."""
+    def create(cls, url: str, first: Mapping[str, str] | None = None, rows: Iterable[Row] = ()) -> Postgres:
+        """A new ledger with `first` under its keys, and `rows`; of several who try at once exactly one makes it."""
         store = cls(Address.of(url))
         try:
-            store._make(first or {})
+            store._make(first or {}, rows)
         except BaseException:
             store.close()
             raise
@@ -75,8 +75,8 @@ class Postgres:
         store = cls(Address.of(url))
         try:
             if store.get("") != said.FORMAT:
-                what = f"{store.name} is no ledger, or one of a newer version of dither."
-                raise LedgerError(what, fix="name another schema after #, or update dither.")
+                what = f"{store.name} is no ledger, or was written by another version of dither that this one does not read."
+                raise LedgerError(what, fix="name another schema after #, or use the version it was made with.")
         except BaseException:
             store.close()
             raise
@@ -110,6 +110,15 @@ class Postgres:
         found = self._read(self._sql.get, said.written(key))
         return found[0][0] if found else None
 
+    def several(self, *keys: str) -> dict[str, str]:
+        found = self._read(self._sql.several, [said.written(key) for key in keys])
+        return {said.read(key): value for key, value in found}
+
+    def faults(self) -> list[str]:
+        if tuple(text for (text,) in self._read(self._sql.objects)) == said.FOUND:
+            return []
+        return ["the tables, triggers or indexes of the schema are not those that a ledger is made with."]
+
     def entry(self, number: int) -> Row | None:
         return first(self._read(self._sql.entry, number))
 
@@ -135,7 +144,7 @@ class Postgres:
             self._closed = True
             self._drop()
 
-    def _make(self, first: Mapping[str, str]) -> None:
+    def _make(self, first: Mapping[str, str], rows: Iterable[Row]) -> None:
         schema = self._address.schema
         with self._lock:
             wire, _ = self._connected()
@@ -155,6 +164,8 @@ class Postgres:
                         say(statement)
                     if first:
                         wire.together(_put(self._sql.put, first))
+                    for row in rows:
+                        wire.together(Said(self._sql.append, tuple(row)))
             except psycopg.Error as error:
                 raise failure(self.name, error) from None
 

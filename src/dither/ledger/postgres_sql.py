@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from functools import lru_cache
 
 from psycopg import sql
 
-FORMAT = "dither ledger 1"
+FORMAT = "dither ledger 2"
 PAGE = 1000  # rows read at once when walking
 FIELDS = "number, kind, question, body, hash, signature"
 
@@ -45,6 +46,27 @@ CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON {{s}}.entries
 """
 
 
+# What must be there of the above, as the server describes it: kinds of relations, columns, the trigger and its body.
+OBJECTS = """
+SELECT 'table ' || c.relname || ' ' || c.relkind::text || ' '
+        || string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || ' ' || a.attnotnull, ', ' ORDER BY a.attnum)
+    FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE c.relnamespace = {l}::regnamespace AND c.relname IN ('entries', 'state') GROUP BY c.relname, c.relkind
+UNION ALL SELECT 'trigger ' || t.tgname || ' ' || t.tgtype || ' ' || t.tgenabled::text || ' ' || md5(p.prosrc)
+    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+    WHERE t.tgrelid = to_regclass(quote_ident({l}) || '.entries') AND NOT t.tgisinternal
+UNION ALL SELECT 'rule ' || rulename FROM pg_rules WHERE schemaname = {l} AND tablename IN ('entries', 'state')
+ORDER BY 1
+"""
+FOUND = (
+    "table entries r number bigint true, kind text true, question text true, body text true, hash text true,"
+    " signature text true",
+    "table state r key text true, value text true",
+    "trigger entries_stay 58 O "
+    + hashlib.md5(b" BEGIN RAISE EXCEPTION 'entries are for ever'; END ", usedforsecurity=False).hexdigest(),
+)
+
+
 _WRITTEN = re.compile(r"([ -\[\]-~]|\\\\|\\[tnr]|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\U00(0[0-9a-f]|10)[0-9a-f]{4})*")
 
 
@@ -53,7 +75,7 @@ class Statements:
 
     def __init__(self, schema: str) -> None:
         def made(text: str) -> bytes:
-            return sql.SQL(text).format(s=sql.Identifier(schema)).as_bytes(None)
+            return sql.SQL(text).format(s=sql.Identifier(schema), l=sql.Literal(schema)).as_bytes(None)
 
         self.schema = made("CREATE SCHEMA {s}")
         self.tables = [made(part) for part in TABLES.split(";\n")]
@@ -73,6 +95,7 @@ class Statements:
         self.state = made(
             "SELECT key, value FROM {s}.state WHERE key <> '' UNION ALL SELECT '', (SELECT max(number) FROM {s}.entries)::text"
         )
+        self.objects = made(OBJECTS)
         self.rows = made(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number BETWEEN $1 AND $2 ORDER BY number LIMIT {PAGE}")
 
 

@@ -1,9 +1,15 @@
-"""A paid question on its way. Whoever holds this object, and nobody else, may commit or cancel it, once."""
+"""A question on its way through the ledger. Whoever holds this object, and nobody else, may commit or cancel it, once.
+
+It is made before anything is written, so that whoever is interrupted at any point still holds what tells whether the price
+was charged.
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
 import threading
+import weakref
 from typing import Any, NoReturn
 
 from dither.errors import LedgerError
@@ -11,19 +17,42 @@ from dither.ledger.asked import Request
 from dither.ledger.entries import Entry, Reserved
 
 
-class Reservation:
-    """Made by Ledger.reserve. The secret is in this process's memory only, so that a copy of the ledger cannot settle it."""
+_LIVE: weakref.WeakSet[Reservation] = weakref.WeakSet()  # all of this process, whichever ledger object made them
 
-    def __init__(self, ledger: str, entry: Entry, hash: str, request: Request, secret: str) -> None:
-        self.entry = entry
-        self.hash = hash
+
+def held_here(ledger: str, number: int) -> list[Reservation]:
+    """The reservations of this process for this entry. None: whoever made it has let go of it without settling it."""
+    return [held for held in list(_LIVE) if held.is_for(ledger, number)]
+
+
+class Reservation:
+    """Made by Ledger.attempt. The secret is in this process's memory only, so that a copy of the ledger cannot settle it."""
+
+    def __init__(self, ledger: str, request: Request) -> None:
         self.request = request
+        self.record = request.reserved(secret := secrets.token_hex(32))
         self._ledger = ledger
         self._secret = secret
         self._process = os.getpid()
+        self._thread = threading.get_ident()
         self._lock = threading.Lock()
+        self._written: tuple[Entry, str] | None = None
         self._touched = False
         self._settled = False
+        _LIVE.add(self)
+
+    @property
+    def charged(self) -> bool:
+        """Whether an entry was made for it. Until its transaction is over it may still be taken back."""
+        return self._written is not None
+
+    @property
+    def entry(self) -> Entry:
+        return self._place()[0]
+
+    @property
+    def hash(self) -> str:
+        return self._place()[1]
 
     @property
     def number(self) -> int:
@@ -33,6 +62,28 @@ class Reservation:
     def rule(self) -> str:
         """Which of the two sums admitted the question: "sum" or "zcdp"."""
         return self.entry.record.rule if isinstance(self.entry.record, Reserved) else ""
+
+    @property
+    def touched(self) -> bool:
+        """Whether the engine was called, or may have been."""
+        return self._touched
+
+    @property
+    def settled(self) -> bool:
+        """Whether somebody has begun to commit, cancel or fail it."""
+        return self._settled
+
+    @property
+    def mine(self) -> bool:
+        """Whether this very thread holds it: it would wait for itself."""
+        return self._thread == threading.get_ident()
+
+    def is_for(self, ledger: str, number: int) -> bool:
+        return self._ledger == ledger and self._written is not None and self._written[0].number == number
+
+    def place(self, entry: Entry, hash: str) -> None:
+        """The entry that charges for it, about to be written."""
+        self._written = entry, hash
 
     def touch(self) -> None:
         """The engine is about to be called: from here on the price is spent, whatever happens."""
@@ -58,7 +109,20 @@ class Reservation:
             self._settled = True
             return self._secret
 
+    def withdraw(self) -> str:
+        """The secret, to whoever ends the question without an answer: even if a commit or cancel was begun and broke off."""
+        self._same_process()
+        with self._lock:
+            self._settled = True
+            return self._secret
+
+    def _place(self) -> tuple[Entry, str]:
+        if self._written is None:
+            raise LedgerError("Nothing was reserved for this question.", fix="reserve it first.")
+        return self._written
+
     def _open(self) -> None:
+        self._place()
         if self._settled:
             raise LedgerError("This reservation was committed or cancelled already.", fix="ask again.")
 
@@ -70,4 +134,5 @@ class Reservation:
         raise LedgerError("A reservation cannot be copied: it can be settled only once.", fix="share the one object.")
 
     def __repr__(self) -> str:
-        return f"Reservation(entry {self.number}, rule {self.rule!r})"
+        where = f"entry {self.number}, rule {self.rule!r}" if self.charged else "not charged"
+        return f"Reservation({where})"

@@ -1,29 +1,30 @@
 """What the next question is checked against, sealed: only the holder of the curator's key can change it unnoticed.
 
-    seal      HMAC-SHA256, with a key that follows from the private one, over the ledger's name and all of HELD as they stand
+    seal      signature and MAC over the ledger's name and all of HELD as they stand: the latest only, never in an entry
     rolls     by group of analysts: the digest of the group's roll. Part of what is sealed
-    roll:NN   by analyst of one group: the digest of what stands under analyst:NAME
+    roll:NNN  by analyst of one group: the digest of what stands under analyst:NAME
 
 So a sum that was edited, deleted or put back alone is found before anything is written, and an ask reads one small group,
-however many analysts there are. All of it put back together, entries included, is an older copy: see docs/known-limits.md.
+however many analysts there are. The head is under the seal, so entries cannot be cut off either. All of it put back
+together, entries and seal included, is an older copy: see docs/known-limits.md.
 """
 
 from __future__ import annotations
 
-import hmac
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import lru_cache
 
 from dither.errors import LedgerError
 from dither.ledger import state
+from dither.ledger.keys import Key
 from dither.ledger.store import Row, Transaction
 from dither.ledger.text import canonical, digest
 from dither.privacy.either import Sums
 
-HELD = ("head", "caps", "catalog", "total", "history", "rolls")
+HELD = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
 BOOKS = (*HELD, "seal")
-GROUPS = 32
+GROUPS = 128
 
 
 @lru_cache(maxsize=256)
@@ -45,15 +46,16 @@ def ends_at(inside: Transaction, head: state.Head, name: str) -> None:
 class Sealed:
     """A transaction of the ledger: what it reads was sealed, and what it leaves is sealed again by `close`."""
 
-    def __init__(self, inside: Transaction, seal: Callable[[str], str], ledger: str) -> None:
+    def __init__(self, inside: Transaction, key: Key, ledger: str) -> None:
         self._inside = inside
-        self._seal = seal
+        self._key = key
         self._ledger = ledger
-        self._held = {key: inside.get(key) for key in HELD}
+        self._held = {name: inside.get(name) for name in HELD}
         self._changed = False
+        self.writes = 0  # so that a refusal can be told from a failure half-way
         found = inside.get("seal")
         new = found is None and not any(self._held.values()) and inside.entry(1) is None
-        if not new and not (isinstance(found, str) and hmac.compare_digest(found.encode("utf-8", "replace"), self._made())):
+        if not new and not (isinstance(found, str) and key.sealed(self._text(), found)):
             raise _broken()
         self._rolls: dict[str, str] = json.loads(self._held["rolls"] or "{}")
 
@@ -61,6 +63,7 @@ class Sealed:
         return self._held[key]
 
     def put(self, key: str, value: str) -> None:
+        self.writes += 1
         self._inside.put(key, value)
         self._held[key] = value
         self._changed = True
@@ -82,6 +85,7 @@ class Sealed:
         self.put("rolls", canonical(self._rolls))
 
     def append(self, row: Row) -> None:
+        self.writes += 1
         self._inside.append(row)
 
     def latest(self, question: str) -> Row | None:
@@ -92,7 +96,7 @@ class Sealed:
 
     def close(self) -> None:
         if self._changed:
-            self._inside.put("seal", self._made().decode("ascii"))
+            self._inside.put("seal", self._key.seal(self._text()))
 
     def _roll(self, analyst: str) -> tuple[str, dict[str, str]]:
         name = keys_of(analyst)[1]
@@ -101,18 +105,24 @@ class Sealed:
             raise _broken()
         return name, json.loads(text or "{}")
 
-    def _made(self) -> bytes:
-        """Each text with its length before it, so that no part of one can pass for part of another."""
+    def _text(self) -> str:
         try:
-            told = [self._ledger, *("-" if text is None else f"{len(text)} {text}" for text in self._held.values())]
-            return self._seal("\n".join(told)).encode("ascii")
+            return sealed_text(self._ledger, self._held)
         except (TypeError, ValueError):  # no text at all stands there, or none of ours
             raise _broken() from None
 
 
+def sealed_text(ledger: str, held: Mapping[str, str | None]) -> str:
+    """What is sealed: each text with its length before it, so that no part of one can pass for part of another."""
+    parts = ["-" if (text := held.get(name)) is None else f"{len(text)} {text}" for name in HELD]
+    text = "\n".join([ledger, *parts])
+    text.encode("ascii")
+    return text
+
+
 @lru_cache(maxsize=256)
 def _group(analyst: str) -> str:
-    return f"{int(digest('ledger group 1', canonical(analyst))[:8], 16) % GROUPS:02d}"
+    return f"{int(digest('ledger group 1', canonical(analyst))[:8], 16) % GROUPS:03d}"
 
 
 def _mark(text: str) -> str:

@@ -1,7 +1,9 @@
 """A ledger in a SQLite file, or in memory for trying things out.
 
-Write-ahead log with full sync: a transaction that returned is on the disk. `BEGIN IMMEDIATE` takes the file's one write lock
-before anything is read, so that a check and the entry it allows cannot be separated by another process.
+One file and nothing beside it: the journal is rolled back, not written ahead, so between transactions all entries are in the
+file itself, and its locks are on the file whatever it is called. Full sync: a transaction that returned is on the disk.
+`BEGIN IMMEDIATE` takes the file's one write lock before anything is read, so that a check and the entry it allows cannot be
+separated by another process. Who only reads opens the file read-only.
 """
 
 from __future__ import annotations
@@ -11,30 +13,34 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 from dither.errors import LedgerError, NoLedgerError
-from dither.ledger.files import draft_of, publish, sweep
+from dither.ledger.files import draft_of, publish, sole, sweep
 from dither.ledger.sqlite_errors import told
 from dither.ledger.store import Row
 
 APPLICATION = 0x64697468  # "dith": tells a ledger from any other SQLite file
-FORMAT = 1
+BACKUP = 0x64697462  # "ditb": a backup, which nobody can spend from
+FORMAT = 2
 WAIT = 30.0  # seconds to wait for another process's transaction
 PAGE = 256  # rows read at once when walking
+MAYBE = "the price of the question, if its entry was still written: see `dither history`"
 
-SCHEMA = f"""
-PRAGMA application_id = {APPLICATION};
-PRAGMA user_version = {FORMAT};
+SCHEMA = """
 BEGIN IMMEDIATE;
 CREATE TABLE entries (
     number INTEGER PRIMARY KEY, kind TEXT NOT NULL, question TEXT NOT NULL,
-    body TEXT NOT NULL, hash TEXT NOT NULL, signature TEXT NOT NULL);
+    body TEXT NOT NULL, hash TEXT NOT NULL, signature TEXT NOT NULL,
+    CHECK (typeof(kind) = 'text' AND typeof(question) = 'text' AND typeof(body) = 'text' AND typeof(hash) = 'text'
+        AND typeof(signature) = 'text'));
 CREATE INDEX entries_question ON entries (question, number) WHERE question <> '';
-CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL,
+    CHECK (typeof(key) = 'text' AND typeof(value) = 'text')) WITHOUT ROWID;
 CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries are for ever'); END;
 CREATE TRIGGER entries_last BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are for ever'); END;
 """
@@ -46,6 +52,7 @@ APPEND = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)"
 ENTRY = f"SELECT {FIELDS} FROM entries WHERE number = ?"
 LATEST = f"SELECT {FIELDS} FROM entries WHERE question = ? AND question <> '' ORDER BY number DESC LIMIT 1"
 STATE = "SELECT 0, key, value FROM state UNION ALL SELECT 1, NULL, (SELECT max(number) FROM entries)"
+OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
 ROWS = f"SELECT {FIELDS} FROM entries WHERE number BETWEEN ? AND ? ORDER BY number LIMIT {PAGE}"
 
 _OPEN: weakref.WeakSet[SQLite] = weakref.WeakSet()
@@ -54,8 +61,9 @@ _OPEN: weakref.WeakSet[SQLite] = weakref.WeakSet()
 class SQLite:
     """One connection, used by one thread at a time. `create`, `open` and `memory` make one."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, readonly: bool = False) -> None:
         self._path = path
+        self._readonly = readonly
         self._lock = threading.RLock()
         self._lost = ""  # why this store can no longer be used
         self._connection: sqlite3.Connection | None = None
@@ -63,26 +71,29 @@ class SQLite:
         _OPEN.add(self)
 
     @classmethod
-    def create(cls, path: Path, first: Mapping[str, str] | None = None) -> SQLite:
-        """A new file with `first` under its keys. It appears under its name whole, or not at all; never replaces one."""
+    def create(
+        cls, path: Path, first: Mapping[str, str] | None = None, rows: Iterable[Row] = (), *, backup: bool = False
+    ) -> SQLite:
+        """A new file with `first` under its keys, and `rows`. It appears whole, or not at all; never replaces one."""
         path = Path(path)
         sweep(path)
         draft = draft_of(path)
         try:
             with told(path.name):
                 connection = _connect(str(draft))
-                _prepare(connection, first or {})
+                _prepare(connection, first or {}, rows, BACKUP if backup else APPLICATION)
                 connection.close()
             _publish(draft, path)
         finally:
-            for left in (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm")):
+            for left in (draft, Path(f"{draft}-journal")):
                 left.unlink(missing_ok=True)
-        return cls.open(path)
+        return cls.open(path, readonly=backup)
 
     @classmethod
-    def open(cls, path: Path) -> SQLite:
-        """A ledger that is there. A missing file is an error: a forgotten path must not start a fresh budget."""
-        store = cls(Path(path).absolute())
+    def open(cls, path: Path, *, readonly: bool = False) -> SQLite:
+        """A ledger that is there; a backup only to be read. A missing file is an error: a forgotten path must not start a
+        fresh budget."""
+        store = cls(Path(path).absolute(), readonly=readonly)
         store._read("SELECT 1")
         return store
 
@@ -91,7 +102,7 @@ class SQLite:
         """Forgotten when the process ends; refuses to be copied or forked, which would double the budget."""
         store = cls(None)
         store._connection = _connect(":memory:")
-        _prepare(store._connection, first or {})
+        _prepare(store._connection, first or {}, (), APPLICATION)
         return store
 
     @property
@@ -101,32 +112,43 @@ class SQLite:
     @contextmanager
     def transaction(self, *keys: str, question: str = "") -> Iterator[_Transaction]:
         with self._lock:
-            connection = self._connected()
+            connection: Any = self._connected()
             self._same_file()
-            if _open(connection):
+            if connection.in_transaction:
                 raise LedgerError(f"{self.name} is in a transaction already.", fix="end it first.")
-            with told(self.name):
-                connection.execute("BEGIN IMMEDIATE")
             try:
-                inside = _Transaction(connection, self.name, keys)
-                yield inside
-                inside.flush()
-                with told(self.name, charged="the price of the question, if its entry was still written: see `dither history`"):
-                    connection.execute("COMMIT")
-            finally:
-                if _open(connection):
-                    with suppress(sqlite3.Error):
-                        connection.execute("ROLLBACK")
+                try:  # an interrupt may come right after the lock was taken
+                    with told(self.name):
+                        connection.execute("BEGIN IMMEDIATE")
+                    inside = _Transaction(connection, self.name, keys)
+                    yield inside
+                    inside.flush()
+                    with told(self.name, charged=MAYBE):
+                        connection.execute("COMMIT")
+                finally:
+                    if connection.in_transaction:
+                        connection.rollback()
+            finally:  # again, because an interrupt may come between `finally` and the line after it
+                if connection.in_transaction:
+                    connection.rollback()
 
     def get(self, key: str) -> str | None:
         found = self._read(GET, key)
         return found[0][0] if found else None
+
+    def several(self, *keys: str) -> dict[str, str]:
+        return dict(self._read(SEVERAL.format(", ".join("?" * len(keys))), *keys))
 
     def entry(self, number: int) -> Row | None:
         return _row(self._read(ENTRY, number))
 
     def latest(self, question: str) -> Row | None:
         return _row(self._read(LATEST, question))
+
+    def faults(self) -> list[str]:
+        if self._read(OBJECTS) == _objects():
+            return []
+        return ["the file's tables, triggers or indexes are not those that a ledger is made with."]
 
     def state(self) -> tuple[dict[str, str], int]:
         *found, (_, _, last) = sorted(self._read(STATE), key=lambda row: row[0])
@@ -159,23 +181,40 @@ class SQLite:
 
     def _same_file(self) -> None:
         """A file that was moved away takes its entries along: what is written to it now would be forgotten."""
-        if self._path is not None and _file(self._path) != self._file:
+        if self._path is None:
+            return
+        if _file(self._path) != self._file:
             raise LedgerError(
                 f"The ledger {self.name} was moved or replaced while it was open.",
                 fix="put it back, and open the catalog again.",
+            )
+        self._one_name(self._path)
+
+    def _one_name(self, path: Path) -> None:
+        """The journal lies beside the name that was used: under another name nobody would find it after a crash."""
+        if not sole(path):
+            raise LedgerError(
+                f"The ledger {self.name} has a second name (a hard link).",
+                fix="remove the other name: a ledger is one file under one name, so that its budget is one.",
             )
 
     def _reopened(self) -> sqlite3.Connection:
         if self._path is None or not self._path.is_file():
             raise NoLedgerError(self.name)
         self._file = _file(self._path)
+        self._one_name(self._path)
         with told(self.name):
-            connection = _connect(self._path.as_uri() + "?mode=rw")
+            connection = _connect(self._path.as_uri() + ("?mode=ro" if self._readonly else "?mode=rw"))
             try:
                 found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
-                if found != [APPLICATION, FORMAT]:
-                    what = "is no ledger" if found[0] != APPLICATION else "was written by a newer version of dither"
-                    raise LedgerError(f"{self.name} {what}.", fix="name the ledger's file, or update dither.")
+                if found not in ([[APPLICATION, FORMAT], [BACKUP, FORMAT]] if self._readonly else [[APPLICATION, FORMAT]]):
+                    raise _another(self.name, *found)
+                if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+                    raise LedgerError(
+                        f"Another program switched {self.name} to a write-ahead log, so its entries may be in two files.",
+                        fix=f"run: sqlite3 {self.name} 'PRAGMA journal_mode = DELETE', then `dither verify`.",
+                    )
+                _roll_back_only(connection)
             except BaseException:
                 connection.close()
                 raise
@@ -186,7 +225,7 @@ class SQLite:
         self._lock = threading.RLock()
         if self._connection is None:
             return
-        # Closing the parent's connection from here could remove its log, so the object is kept for ever.
+        # Closing the parent's connection from here could disturb its locks, so the object is kept for ever.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
         self._connection = None
         if self._path is None:
@@ -241,8 +280,27 @@ def _file(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _open(connection: sqlite3.Connection) -> bool:
-    return connection.in_transaction
+@cache
+def _objects() -> list[tuple[str, ...]]:
+    """The tables, triggers and indexes that a ledger is made with."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        connection.executescript(SCHEMA + "COMMIT;")
+        return connection.execute(OBJECTS).fetchall()
+    finally:
+        connection.close()
+
+
+def _another(name: str, application: int, version: int) -> LedgerError:
+    if application == BACKUP:
+        return LedgerError(
+            f"{name} is a backup, and a backup cannot be spent from.", fix="dither restore makes a ledger of it."
+        )
+    if application == APPLICATION and version < FORMAT:
+        what = "was written by an earlier version of dither, whose ledgers this version does not open"
+    else:
+        what = "is no ledger" if application != APPLICATION else "was written by a newer version of dither"
+    return LedgerError(f"{name} {what}.", fix="name the ledger's file, or use the version of dither that it was made with.")
 
 
 def _text(found: bytes) -> str:
@@ -268,10 +326,17 @@ def _connect(where: str) -> sqlite3.Connection:
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, first: Mapping[str, str]) -> None:
-    connection.execute("PRAGMA journal_mode = WAL").fetchone()
+def _roll_back_only(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
+
+
+def _prepare(connection: sqlite3.Connection, first: Mapping[str, str], rows: Iterable[Row], application: int) -> None:
+    _roll_back_only(connection)
+    connection.execute(f"PRAGMA application_id = {application}")
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
     connection.executescript(SCHEMA)
     connection.executemany(PUT.format("(?, ?)"), first.items())
+    connection.executemany(APPEND, rows)
     connection.execute("COMMIT")
 
 

@@ -21,11 +21,19 @@ TEXTS = {  # by SQLite's primary error code: what, and how to fix it
 OTHER = ("could not be used: its disk reports an error", "check the disk; `dither verify` tells whether the ledger is whole.")
 
 
+HALF_WRITTEN = (
+    "was left in the middle of a write by a process that died, and this command does not write",
+    "the curator's next `dither ask` or `dither reopen` takes the half back; nothing that was answered is lost.",
+)
+_HOT = (sqlite3.SQLITE_READONLY_ROLLBACK, sqlite3.SQLITE_READONLY_RECOVERY, sqlite3.SQLITE_READONLY_CANTLOCK)
+
+
 @contextmanager
 def told(name: str, charged: str = "nothing") -> Iterator[None]:
     """What fails inside fails as a LedgerError."""
     try:
         yield
     except sqlite3.Error as error:
-        what, fix = TEXTS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, OTHER)
+        code = getattr(error, "sqlite_errorcode", 0)
+        what, fix = HALF_WRITTEN if code in _HOT else TEXTS.get(code & 0xFF, OTHER)
         raise LedgerError(f"The ledger {name} {what}.", fix=fix, charged=charged) from None

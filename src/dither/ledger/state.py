@@ -8,7 +8,9 @@ and verification adds it up again.
     total         sums for everyone together
     analyst:NAME  sums of one analyst, replays included
     history       the neighbour relation, and the unit of each table that was ever asked about
-    rolls, roll:NN, seal    what finds a change of the above by anyone without the key: see sealed.py
+    leases        the questions that are being answered: see leases.py
+    fuse          whether failures closed the catalog to new questions
+    rolls, roll:NNN, seal    what finds a change of the above by anyone without the key: see sealed.py
 """
 
 from __future__ import annotations
@@ -27,12 +29,14 @@ from dither.ledger.entries import START
 from dither.ledger.text import canonical, parsed, read, written
 from dither.privacy.either import Caps, Sums
 
-FORMAT = 1
+FORMAT = 2
 # What is read and written while others wait is taken apart by its canonical text; any other spelling cannot be read.
 _HEAD = re.compile(
     r'\{"hash":"([0-9a-f]{64})","number":([1-9]\d{0,17}),"time":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)"\}', re.ASCII
 )
 _NUMBER = r"(0|[1-9]\d{0,999})"
+_FUSE = re.compile(r'\{"closed":(0|[1-9]\d{0,17}),"dead":(0|[1-9]\d{0,17})\}', re.ASCII)
+MOST_DEAD = 3  # the death that closes the catalog
 _SUMS = re.compile(
     rf'\{{"delta":{_NUMBER},"epsilon":{_NUMBER},"rho":{_NUMBER},"slack":{_NUMBER},"unstated":{_NUMBER}\}}', re.ASCII
 )
@@ -152,6 +156,34 @@ class History(NamedTuple):
             found = cls(**parsed(text))
             _checked(_texts(found.tables))
             return found
+
+
+class Fuse(NamedTuple):
+    """What failures leave behind until the curator reopens the catalog.
+
+    A failure after a charge is an answer that nobody priced. So one failure of the engine, or the third death of a process
+    that had been charged, closes the catalog to new questions.
+    """
+
+    closed: int = 0  # the entry that closed it
+    dead: int = 0  # processes that died with a question charged
+
+    def text(self) -> str:
+        return canonical(self._asdict())
+
+    @classmethod
+    def parse(cls, text: str | None) -> Fuse:
+        if text is None:
+            return cls()
+        with _reading("fuse"):
+            closed, dead = _parts(_FUSE, text)
+            return cls(int(closed), int(dead))
+
+    def failed(self, entry: int) -> Fuse:
+        return Fuse(self.closed or entry, self.dead)
+
+    def died(self, entry: int) -> Fuse:
+        return Fuse(self.closed or (entry if self.dead + 1 >= MOST_DEAD else 0), self.dead + 1)
 
 
 def sums_text(sums: Sums) -> str:

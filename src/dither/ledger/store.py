@@ -54,7 +54,10 @@ class Store(Protocol):
         """
 
     def get(self, key: str) -> str | None:
-        """As last committed; does not wait for writers."""
+        """As last committed."""
+
+    def several(self, *keys: str) -> dict[str, str]:
+        """The values of those of these keys that have one: of one moment."""
 
     def entry(self, number: int) -> Row | None:
         """As last committed."""
@@ -70,5 +73,8 @@ class Store(Protocol):
 
         Streams: memory does not grow with the ledger, and nobody waits for a reader that stands still.
         """
+
+    def faults(self) -> list[str]:
+        """What somebody changed about the tables themselves, such as a trigger that was dropped: for verification."""
 
     def close(self) -> None: ...

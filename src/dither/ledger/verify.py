@@ -1,8 +1,9 @@
 """Re-walking a ledger: chain, signatures, sums and rules, with code that shares nothing with the code that wrote it.
 
-What it finds: any entry that was edited, dropped, added, doubled or moved, any charge that was not allowed, any sum that is
-not what the entries add up to. What it cannot find alone: a ledger that was put back as a whole to an earlier moment, for
-that ledger was right then. A head that was noted elsewhere, or any receipt, finds that too; nothing else can.
+What it finds, with the public key alone: any entry that was edited, dropped, added, doubled, moved or cut off the end, any
+charge that was not allowed, any sum that is not what the entries add up to or was not signed by the curator's key, and tables
+or triggers that were changed. What it cannot find alone: a ledger that was put back as a whole to an earlier moment, for that
+ledger was right then. A head that was noted elsewhere, a witness, or any receipt finds that too; nothing else can.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from dither.errors import DitherError, LedgerError
 from dither.ledger.keys import entry_message, signed
 from dither.ledger.receipts import Receipt
 from dither.ledger.store import Row, Store
-from dither.ledger.verify_entries import HEX64, EntryError, entry, loaded, text_of
+from dither.ledger.verify_entries import EntryError, entry, loaded, text_of
 from dither.ledger.verify_sums import GRID
 from dither.ledger.verify_walk import Walk
 
 MOST = 100  # problems that are told one by one
 START = "0" * 64
 HEAD = re.compile(r"([1-9][0-9]{0,18}):([0-9a-f]{64})", re.ASCII)
+SEALED = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
 LOWEST = -(2**63)  # so that a row which was moved below 1 is met as well
 
 
@@ -34,6 +36,8 @@ class Report(NamedTuple):
     head: str
     kinds: dict[str, int]
     open: int  # reservations without an answer: questions that are on their way, or were when a process died
+    closed: int  # the entry that closed the catalog to new questions, if it is closed
+    restored: int  # how often the ledger went on from a backup
     spent: dict[str, Fraction]
 
     @property
@@ -54,6 +58,8 @@ def verify(
     state, last = store.state()
     receipts = {"the receipt": receipt} if isinstance(receipt, Receipt) else receipt or {}
     check = _Check(store, state, _marks(head, receipts), public_key)
+    for problem in store.faults():
+        check.say(problem)
     for row in store.rows(LOWEST, last):
         check.row(row)
     return check.end(receipts)
@@ -134,7 +140,9 @@ class _Check:
         more = [f"and {self.untold} more problems."] if self.untold else []
         spent = {part: Fraction(units, GRID) for part, units in self.walk.total.items() if part != "unstated"}
         head = f"{self.last.number}:{self.last.hash}"
-        return Report((*self.problems, *more), self.last.number, head, self.kinds, len(self.walk.pending), spent)
+        walk = self.walk
+        told = (*self.problems, *more)
+        return Report(told, self.last.number, head, self.kinds, len(walk.pending), walk.closed, walk.restored, spent)
 
     def _receipt(self, source: str, receipt: Receipt) -> None:
         if receipt.body["ledger"] != self.identity["ledger"]:
@@ -143,22 +151,35 @@ class _Check:
             self.say(f"{source} is not signed with the ledger's key, or was edited.")
 
     def _state(self) -> None:
-        """What is kept beside the entries must be what they add up to."""
+        """What is kept beside the entries must be what they add up to, and signed as it stands."""
         wanted = self.walk.state()
-        if self.last.number:
+        if self.last.number and isinstance(self.last.hash, str):
             wanted["head"] = text_of({"number": self.last.number, "hash": self.last.hash, "time": self.time})
         for key in sorted(set(wanted) | set(self.state), key=ascii):
-            if key not in ("ledger", "seal") and self.state.get(key) != wanted.get(key):
+            if key not in ("ledger", "seal", "leases") and self.state.get(key) != wanted.get(key):
                 self.say(f"the stored {_named(key)} is not what the entries add up to.")
-        seal = self.state.get("seal", "")
-        if not (isinstance(seal, str) and (HEX64.fullmatch(seal) if self.last.number else not seal)):
-            self.say("the stored sums have no seal.")  # whether it is the right one can be told with the private key only
+        if not self.walk.leases(self.state.get("leases")):
+            self.say("the stored leases are not those of the open reservations.")
+        if not self._sealed():
+            self.say("the stored sums are not signed with the ledger's key: they, or the last entries, were changed.")
+
+    def _sealed(self) -> bool:
+        """Whether the signature beside the sums is of just these sums, with just this last entry."""
+        seal = self.state.get("seal")
+        if not self.last.number:
+            return seal is None
+        held = [self.state.get(name) for name in SEALED]
+        if not isinstance(seal, str) or not all(text is None or isinstance(text, str) for text in held):
+            return False
+        parts = ["-" if text is None else f"{len(text)} {text}" for text in held]
+        text = "\n".join(["dither ledger state 1 signature", self.identity["ledger"], *parts])
+        return text.isascii() and signed(self.identity["public_key"], text, seal.partition(" ")[0])
 
     def _identity(self, public_key: str | None) -> dict[str, str]:
         """Who the ledger says it is."""
         try:
             found = loaded(self.state.get("ledger", ""))
-            right = isinstance(found, dict) and set(found) == {"format", "ledger", "public_key"} and found["format"] == 1
+            right = isinstance(found, dict) and set(found) == {"format", "ledger", "public_key"} and found["format"] == 2
         except ValueError:
             found, right = {}, False
         found = found if isinstance(found, dict) else {}

@@ -131,14 +131,21 @@ SHAPES: dict[str, dict[str, Callable[[Any], bool]]] = {
         "payload": _is_text,
     },
     "cancelled/1": {"reserved": _is_count, "reserved_hash": _matches(HEX64), "token": _matches(HEX64)},
+    "failed/1": {
+        "reserved": _is_count,
+        **dict.fromkeys(("reserved_hash", "token"), _matches(HEX64)),
+        "why": lambda value: value in ("engine", "interrupt", "ledger"),
+    },
+    "lapsed/1": {"reserved": _is_count, "reserved_hash": _matches(HEX64)},
     "replayed/1": {
         "committed": _is_count,
         "committed_hash": _matches(HEX64),
         "digest": _matches(HEX64),
         "analyst": _is_text,
         "loss": _numbers(LOSS),
-        "paid": _is_count,
     },
+    "reopened/1": {"closed": lambda value: type(value) is int and value >= 0},
+    "restored/1": {"backup": _is_count, "checked": _matches(re.compile(r"([1-9][0-9]{0,17}:[0-9a-f]{64})?", re.ASCII))},
 }
 
 

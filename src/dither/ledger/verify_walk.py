@@ -11,7 +11,7 @@ from typing import Any
 
 from dither.ledger.keys import signed
 from dither.ledger.store import Row, Store
-from dither.ledger.verify_entries import EntryError, entry, number, sha256, text_of
+from dither.ledger.verify_entries import EntryError, entry, loaded, number, sha256, text_of
 from dither.ledger.verify_sums import Totals, added, caps, nothing, rule, within_share
 
 TERMS = ("catalog", "epsilon", "delta", "per_analyst", "per_query", "analysts", "neighbours", "snapshot", "units")
@@ -31,6 +31,10 @@ class Walk:
         self.total = nothing()
         self.analysts: dict[str, Totals] = {}
         self.pending: dict[int, tuple[str, dict[str, Any]]] = {}
+        self.closed = 0  # the entry that closed the catalog to new questions, if one did
+        self._dead = 0
+        self._fused = False
+        self.restored = 0
 
     def step(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
         """What is wrong with this entry, after those before it."""
@@ -45,7 +49,11 @@ class Walk:
             "reserved": self._reserved,
             "committed": self._committed,
             "cancelled": self._cancelled,
+            "failed": self._failed,
+            "lapsed": self._lapsed,
             "replayed": self._replayed,
+            "reopened": self._reopened,
+            "restored": self._restored,
         }
         yield from steps[kind](row, found)
 
@@ -54,15 +62,28 @@ class Walk:
         found: dict[str, Any] = {f"analyst:{name}": totals for name, totals in self.analysts.items()}
         rolls: dict[str, dict[str, str]] = {}
         for name, totals in self.analysts.items():
-            group = int(sha256("ledger group 1", text_of(name))[:8], 16) % 32
-            rolls.setdefault(f"{group:02}", {})[name] = sha256("ledger roll 1", text_of(totals))[:32]
+            group = int(sha256("ledger group 1", text_of(name))[:8], 16) % 128
+            rolls.setdefault(f"{group:03}", {})[name] = sha256("ledger roll 1", text_of(totals))[:32]
         found |= {f"roll:{group}": roll for group, roll in rolls.items()}
         if rolls:
             found["rolls"] = {group: sha256("ledger roll 1", text_of(roll))[:32] for group, roll in rolls.items()}
         found |= {"total": self.total} if self._charged else {}
+        found |= {"fuse": {"closed": self.closed, "dead": self._dead}} if self._fused else {}
         for name, value in (("caps", self._caps), ("catalog", self._terms), ("history", self._history)):
             found |= {name: value} if value is not None else {}
         return {key: text_of(value) for key, value in found.items()}
+
+    def leases(self, text: Any) -> bool:
+        """Whether these leases are of the reservations that are open, each of its own question."""
+        if text is None:
+            return not self._charged
+        try:
+            found = loaded(text)
+            held = {number: lease[0] for number, lease in found.items()}
+        except (ValueError, TypeError, AttributeError, IndexError, KeyError):
+            return False
+        wanted = {str(number): "" if asked["fresh"] else asked["digest"] for number, (_, asked) in self.pending.items()}
+        return held == wanted and text_of(found) == text
 
     def _opened(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
         if {name: found[name] for name in ("ledger", "public_key")} != self._identity:
@@ -87,6 +108,8 @@ class Walk:
 
     def _reserved(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
         yield from self._allowed(found)
+        if self.closed:
+            yield f"was asked while entry {self.closed} had closed the catalog"
         if found["digest"] != sha256("ledger question 1", text_of([found["plan"], found["catalog"], found["snapshot"]])):
             yield "has a digest that is not its question's"
         if number(found["loss"]["epsilon"]) == 0 and (found["mechanisms"] or set(found["loss"].values()) != {"0"}):
@@ -122,13 +145,18 @@ class Walk:
         if quota is not None and self._kept and not within_share(self._kept, number(quota), used):
             yield "was not allowed by its analyst's quota"
 
-    def _settled(self, row: Row, found: dict[str, Any]) -> dict[str, Any]:
-        """The reservation that this entry ends: open until now, and ended by who made it."""
+    def _ended(self, found: dict[str, Any]) -> dict[str, Any]:
+        """The reservation that this entry ends: open until now."""
         hash, asked = self.pending.pop(found["reserved"], ("", {}))
         if not asked:
             raise EntryError("ends a reservation that is not open")
         if hash != found["reserved_hash"]:
             raise EntryError("names its reservation by another hash")
+        return asked
+
+    def _settled(self, row: Row, found: dict[str, Any]) -> dict[str, Any]:
+        """The same, ended by who made it."""
+        asked = self._ended(found)
         if sha256("ledger token 1", found["token"]) != asked["token"]:
             raise EntryError("was not written by who reserved")
         return asked
@@ -165,13 +193,33 @@ class Walk:
         shown = sha256("ledger replay 1", text_of([found["committed"], found["analyst"]]))
         if row.question != shown:
             yield "is stored under a question that is not its own"
-        if found["paid"] == row.number:
-            yield from self._quota(found)
-        elif found["paid"] != answer["reserved"] or asked["analyst"] != found["analyst"]:
-            first = self._earlier(row, found["paid"], "replayed/1")
-            names = ("committed", "analyst", "loss")
-            if first["paid"] != found["paid"] or any(first[name] != found[name] for name in names):
-                yield "was not paid by its analyst before"
+        last = self._store.latest(shown)
+        if asked["analyst"] == found["analyst"] or (last is not None and last.number != row.number):
+            yield "counts an answer twice for one analyst"
+        yield from self._quota(found)
+
+    def _failed(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        self._settled(row, found)
+        if found["why"] == "engine":
+            self.closed, self._fused = self.closed or row.number, True
+        yield from ()
+
+    def _lapsed(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        self._ended(found)
+        self._dead, self._fused = self._dead + 1, True
+        if self._dead >= 3:
+            self.closed = self.closed or row.number
+        yield from ()
+
+    def _reopened(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        if found["closed"] != self.closed or not (self.closed or self._dead):
+            yield "reopens a catalog that was not closed by the entry it names"
+        self.closed, self._dead = 0, 0
+
+    def _restored(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        self.restored += 1
+        if found["backup"] != row.number - 1:
+            yield "goes on from another entry than the one before it"
 
     def _earlier(self, row: Row, at: int, kind: str) -> dict[str, Any]:
         """An entry before this one, which the walk has checked already."""

@@ -1,0 +1,57 @@
+"""Why the engine failed: for the curator, in a file beside the ledger that nobody else can read.
+
+An engine's own message may quote a value of the data, so it goes here and nowhere else: not into the ledger, not to whoever
+asked. `dither reopen` shows the file and removes it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dither.errors import EngineError
+
+LARGEST = 1 << 16  # bytes; later failures are not written down
+
+
+class Diagnosis:
+    """The notes of one ledger; without a path they are kept in memory."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._notes: list[str] = []
+
+    @classmethod
+    def beside(cls, file: Path) -> Diagnosis:
+        """Notes beside a ledger's file, or beside the key of a ledger on a server."""
+        return cls(file.with_name(f"{file.name}.failure"))
+
+    def add(self, question: str, error: Exception) -> None:
+        """Write down what failed. If that fails too, the question's own failure is what counts."""
+        said = error.diagnosis if isinstance(error, EngineError) and error.diagnosis else f"{type(error).__name__}: {error}"
+        note = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {question}\n{said}\n\n"
+        if self._path is None:
+            self._notes.append(note)
+            return
+        with suppress(OSError):
+            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with open(file, "ab") as out:
+                if os.fstat(file).st_size < LARGEST:
+                    out.write(note.encode("utf-8", "backslashreplace"))
+
+    def read(self) -> str:
+        """All notes, empty if there is none."""
+        if self._path is None:
+            return "".join(self._notes)
+        try:
+            return self._path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def clear(self) -> None:
+        self._notes.clear()
+        if self._path is not None:
+            with suppress(OSError):
+                self._path.unlink()

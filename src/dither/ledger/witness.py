@@ -1,0 +1,85 @@
+"""A witness: a file of heads in another place, which tells when an older copy of the ledger was put in its place.
+
+Every charge adds a line `ledger number:hash` before any row is read, and every transaction compares the newest line with the
+ledger. A ledger that lacks the entry, or has another one under its number, is not the one that was witnessed.
+The file is only appended to, so it may lie where nobody can do more than append.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dither.errors import LedgerError
+from dither.ledger.state import Head
+from dither.ledger.store import Row
+
+TAIL = 1 << 16  # bytes at the end of the file in which the newest line is looked for; a line has about 120
+_LINE = re.compile(r"([0-9a-f]{32}) ([1-9][0-9]{0,17}):([0-9a-f]{64})")
+
+
+class Witness:
+    """The file, opened anew each time: it may be on a disk that comes and goes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path).absolute()
+
+    def create(self) -> None:
+        """Makes the file if it is not there."""
+        with self._trouble():
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+
+    def newest(self, ledger: str) -> Head | None:
+        """The last head of this ledger that was witnessed; None if there is none."""
+        with self._trouble(), self.path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL))
+            lines = file.read().decode("ascii", "replace").splitlines()
+        found = [match for line in lines if (match := _LINE.fullmatch(line)) and match[1] == ledger]
+        if found:
+            return max((Head(int(match[2]), match[3]) for match in found), key=lambda head: head.number)
+        if size > TAIL:
+            raise LedgerError(
+                f"The end of the witness {self.path.name} does not mention this ledger.",
+                fix="keep one witness for each ledger: dither witness FILE makes one.",
+            )
+        return None
+
+    def add(self, ledger: str, head: Head) -> None:
+        line = f"{ledger} {head}\n".encode("ascii")
+        with self._trouble():
+            file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            try:
+                if os.write(file, line) != len(line):
+                    raise OSError
+                os.fsync(file)
+            finally:
+                os.close(file)
+
+    def compare(self, ledger: str, head: Head, entry: Callable[[int], Row | None], name: str) -> None:
+        """Refuses a ledger that has not what was witnessed. `head` and `entry` are the ledger's."""
+        seen = self.newest(ledger)
+        if seen is None:
+            return
+        found = entry(seen.number) if seen.number <= head.number else None
+        if found is None or found.hash != seen.hash:
+            raise LedgerError(
+                f"The ledger {name} has not the entry {seen.number} that the witness {self.path.name} names: "
+                "an older or another copy is in its place.",
+                fix="put the newest copy back; docs/ledger.md says how copies are compared.",
+            )
+
+    @contextmanager
+    def _trouble(self) -> Iterator[None]:
+        """Turns what the file system says into a LedgerError."""
+        try:
+            yield
+        except FileNotFoundError:
+            fix = "put it back, or make a new one: dither witness FILE."
+            raise LedgerError(f"The witness {self.path.name} is missing.", fix=fix) from None
+        except OSError:
+            fix = "see that this user may append to the file, and that its disk has room."
+            raise LedgerError(f"The witness {self.path.name} cannot be used.", fix=fix) from None

@@ -1,0 +1,137 @@
+"""Charging for a question: its price is on the disk before any row is read, its answer before anyone sees it.
+
+    attempt ─▶ unchanged? ─▶ catalog in force ─▶ reserve ─▶ compute ─▶ commit ─▶ show
+
+`Session.charged` is that path, for every kind of question. Whatever stops it, the ledger's lock is free afterwards, the
+question is settled as far as it got, and whoever asked is told what was charged.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from dither import paying
+from dither.diagnosis import Diagnosis
+from dither.errors import ClosedError, DitherError, EngineError, Interrupted, LedgerError
+from dither.ledger.entries import ENGINE, INTERRUPT, LEDGER
+from dither.ledger.ledger import Declaration, Ending, Kept, Ledger, Receipt, Request, Reservation
+from dither.planning.finish import Noisy
+from dither.planning.stored import from_text, to_text
+
+Shown = TypeVar("Shown")
+AGAIN = "nothing, it was given again; in the quota of who had not seen it, it counts"
+STAYS = "and it stays charged"
+KEPT = "and the answer is kept: asking the same again shows it"
+
+
+@dataclass(frozen=True)
+class Paid:
+    """A noisy answer that is paid for: computed now, or given again from the ledger."""
+
+    noisy: Sequence[Noisy]
+    receipt: Receipt
+    stored: Kept | None = None
+
+
+class Session:
+    """An open catalog and its ledger."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        declaration: Declaration,
+        before: str | None,
+        unchanged: Callable[[], None],
+        diagnosis: Diagnosis | None = None,
+    ) -> None:
+        self.ledger = ledger
+        self.declaration = declaration
+        self.before = before  # the catalog that was in force when this session began
+        self.diagnosis = diagnosis or Diagnosis()
+        self._unchanged = unchanged  # raises if the catalog file or the sources are not those that were opened
+        self._declared = threading.Event()
+        self._failed = False
+
+    def charged(self, request: Request, compute: Callable[[], Sequence[Noisy]], show: Callable[[Paid], Shown]) -> Shown:
+        """Reserve, compute, commit, show; or show what was answered before."""
+        attempt = self.ledger.attempt(request)
+        paid: Paid | None = None
+        try:
+            paid = self._paid(attempt, compute)
+            return show(paid)
+        except BaseException as stopped:
+            told = self._settled(attempt, paid, stopped)
+        raise told
+
+    def reopened(self) -> None:
+        """The ledger was reopened: forget what closed it."""
+        self._failed = False
+        self.diagnosis.clear()
+
+    def _paid(self, attempt: Reservation, compute: Callable[[], Sequence[Noisy]]) -> Paid:
+        self._unchanged()
+        self._declare()
+        found = self._reserve(attempt)
+        if isinstance(found, Kept):
+            return Paid(from_text(found.payload), found.receipt, found)
+        self._unchanged()  # again, because paying takes time
+        attempt.touch()
+        noisy = compute()
+        return Paid(noisy, self.ledger.commit(attempt, to_text(noisy)))
+
+    def _reserve(self, attempt: Reservation) -> Reservation | Kept:
+        if self._failed:
+            raise ClosedError
+        return self.ledger.reserve(attempt)
+
+    def _declare(self) -> None:
+        """The first question puts the catalog in force, and with it the budget, for ever; opening and quoting do not."""
+        if not self._declared.is_set():
+            self.ledger.register(self.declaration, expected=(self.before,))
+            self.before = self.ledger.store.get("catalog")
+            self._declared.set()
+
+    def _settled(self, attempt: Reservation, paid: Paid | None, stopped: BaseException) -> BaseException:
+        """What to raise, with what was charged, after everything that was begun is ended."""
+        if isinstance(stopped, Exception):
+            return self._failure(attempt, paid, stopped)
+        traceback.clear_frames(stopped.__traceback__)  # ends what a half-left `with` still holds, a lock say
+        charged = self._charged(attempt, paid)
+        return Interrupted(charged).with_traceback(None) if isinstance(stopped, KeyboardInterrupt) else stopped
+
+    def _charged(self, attempt: Reservation, paid: Paid | None) -> str:
+        """What an interrupt leaves charged, in words."""
+        if paid is not None and paid.stored is not None:
+            return AGAIN
+        price = paying.words(attempt.request.charge)
+        try:
+            ending = self.ledger.give_up(attempt, INTERRUPT)
+        except LedgerError:
+            return f"{price}, unless `dither history` shows that it was given back"
+        return {Ending.UNCHARGED: "nothing", Ending.CHARGED: f"{price}, {STAYS}", Ending.ANSWERED: f"{price}, {KEPT}"}[ending]
+
+    def _failure(self, attempt: Reservation, paid: Paid | None, error: Exception) -> Exception:
+        if paid is not None or not attempt.charged:
+            return error
+        price = paying.words(attempt.request.charge)
+        if not attempt.touched:
+            try:
+                self.ledger.give_up(attempt, LEDGER)
+            except LedgerError as kept:
+                return kept  # what it says of the charge is true
+            return error
+        if isinstance(error, LedgerError):  # the answer could not be kept, so it is not given
+            with suppress(LedgerError):
+                self.ledger.give_up(attempt, LEDGER)
+            return LedgerError(error.what, where=error.where, fix=error.fix, charged=price)
+        self.diagnosis.add(attempt.request.question, error)
+        self._failed = True  # here at once; for everybody as soon as the ledger has it
+        with suppress(DitherError):
+            self.ledger.give_up(attempt, ENGINE)
+            self._failed = False
+        return EngineError(price)
