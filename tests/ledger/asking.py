@@ -63,9 +63,16 @@ def request(plan: Any = 1, epsilon: str | Charge = "0.1", analyst: str = "ada", 
 
 
 def reserved(ledger: Ledger, *args: Any, **changes: Any) -> Reservation:
+    """A question that is on its way for as long as the ledger object lives."""
     found = ledger.reserve(request(*args, **changes))
     assert isinstance(found, Reservation)
+    vars(ledger).setdefault("held by tests", []).append(found)
     return found
+
+
+def abandoned(ledger: Ledger, *args: Any, **changes: Any) -> None:
+    """A question that is charged and that nobody holds any more, as if its process had died."""
+    assert isinstance(ledger.reserve(request(*args, **changes)), Reservation)
 
 
 def asked(ledger: Ledger, *args: Any, payload: str = "42", **changes: Any) -> Receipt:

@@ -8,13 +8,11 @@ from typing import Any
 
 from dither.ledger.entries import ENGINE, hash_of
 from dither.ledger.keys import Key, entry_message
-from dither.ledger.ledger import Ledger, Reservation
+from dither.ledger.ledger import Ledger
 from dither.ledger.receipts import Receipt
 from dither.ledger.sealed import sealed_text
 from dither.ledger.store import Row
-from ledger.asking import RHO_MAX, Fake, asked, declaration, gaussian, request, reserved
-
-LEFT_OPEN: list[Reservation] = []
+from ledger.asking import RHO_MAX, Fake, abandoned, asked, declaration, gaussian, request, reserved
 
 
 def story(ledger: Ledger) -> Receipt:
@@ -31,9 +29,8 @@ def story(ledger: Ledger) -> Receipt:
     broken.touch()
     ledger.give_up(broken, ENGINE)
     ledger.reopen()
-    reserved(ledger, 7, "0.01", catalog_hash="c2")  # nobody holds it, as if its process had died
-    slack = Fraction(1, 10**8)
-    LEFT_OPEN.append(reserved(ledger, 4, gaussian(RHO_MAX / 10, slack), analyst="bob", catalog_hash="c2"))
+    abandoned(ledger, 7, "0.01", catalog_hash="c2")
+    reserved(ledger, 4, gaussian(RHO_MAX / 10, Fraction(1, 10**8)), analyst="bob", catalog_hash="c2")
     asked(ledger, 5, "0.01", catalog_hash="c2", tables=("people", "visits"))
     return receipt
 

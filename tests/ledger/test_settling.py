@@ -15,7 +15,7 @@ from dither.ledger.ledger import Kept, Ledger, Reservation
 from dither.ledger.store import Store
 from dither.ledger.verify import verify
 from dither.privacy.either import GRID, Sums
-from ledger.asking import IDENTITY, KEY, Clock, asked, declaration, pure, request, reserved
+from ledger.asking import IDENTITY, KEY, Clock, abandoned, asked, declaration, pure, request, reserved
 
 IDENTITY_OF = json.loads(IDENTITY["ledger"])["ledger"]
 
@@ -111,7 +111,7 @@ def test_a_reservation_that_was_made_up_settles_nothing(ledger: Ledger) -> None:
 
 
 def test_a_reserved_question_is_not_run_under_its_old_charge(ledger: Ledger) -> None:
-    reserved(ledger, 1)  # nobody holds it any more
+    abandoned(ledger, 1)
     assert isinstance(ledger.reserve(request(1)), Reservation)
     assert spent(ledger) == Fraction(2, 10)
 

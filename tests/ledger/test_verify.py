@@ -177,8 +177,8 @@ def older(length: int, fake: Fake, key: Key | None = None) -> Fake:
         assert list(walk.step(row, entry(row))) == []
     texts = walk.state() | {"ledger": fake.texts["ledger"], "seal": fake.texts["seal"]}
     if length > 2:
-        asked = {number: "" if found["fresh"] else found["digest"] for number, (_, found) in walk.pending.items()}
-        texts["leases"] = canonical({str(number): [digest, "m", "1.x", 0] for number, digest in asked.items()})
+        asked = {str(number): found for number, (_, found) in walk.pending.items()}
+        texts["leases"] = canonical({n: [found["digest"], found["token"], "m", "1.x", 0] for n, found in asked.items()})
     return ended(Fake([], texts), fake.kept[:length], key)
 
 

@@ -4,7 +4,7 @@ A reserved question has a lease until it is committed, cancelled or failed. Whoe
 for its answer instead of paying again. The holder renews the lease; one that ran out, or whose process is gone, is removed
 by the next who asks: the charge stays, and the holder can no longer commit.
 
-    leases    {"12": ["<digest of the question, empty for a fresh one>", "<machine>", "<process>", <until, in milliseconds>]}
+    leases    {"12": ["<digest of the question, empty for a fresh one>", "<token>", "<machine>", "<process>", <until, in ms>]}
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ BEATS = 4  # how often it is renewed in that time
 
 class Lease(NamedTuple):
     question: str
+    token: str  # the reservation's, which no other one has
     machine: str
     process: str
     until: int
 
     @classmethod
-    def new(cls, question: str, now: datetime, seconds: float) -> Lease:
-        return cls(question, machine(), _own(os.getpid()), milliseconds(now) + round(1000 * seconds))
+    def new(cls, question: str, token: str, now: datetime, seconds: float) -> Lease:
+        return cls(question, token, machine(), _own(os.getpid()), milliseconds(now) + round(1000 * seconds))
 
     def renewed(self, now: datetime, seconds: float) -> Lease:
         return self._replace(until=milliseconds(now) + round(1000 * seconds))
@@ -71,9 +72,10 @@ def from_text(text: str | None) -> Leases:
 
 
 def _is_lease(lease: Lease) -> bool:
+    if not all(isinstance(text, str) for text in lease[:4]) or type(lease.until) is not int:
+        return False
     pid, _, start = lease.process.partition(".")
-    texts = isinstance(lease.question, str) and isinstance(lease.machine, str)
-    return texts and type(lease.until) is int and pid.isdecimal() and pid.isascii() and start.isalnum()
+    return pid.isdecimal() and pid.isascii() and start.isalnum()
 
 
 def milliseconds(moment: datetime) -> int:

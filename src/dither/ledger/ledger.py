@@ -296,7 +296,7 @@ class Ledger:
         if refusal is not None:
             raise refusal
         if flight:
-            return self._not_mine(flight)
+            return flight
         if kept is None:
             self._renewal.start()
         return kept or held
@@ -325,7 +325,7 @@ class Ledger:
         held_now = leases.from_text(inside.get("leases"))
         head, entry = self._add(inside, last, self._time(last), held.record.under(rule))
         held.place(entry, head.hash)
-        lease = Lease.new("" if request.fresh else request.digest, now, self._lease)
+        lease = Lease.new("" if request.fresh else request.digest, held.record.token, now, self._lease)
         inside.put("leases", leases.to_text(held_now | {entry.number: lease}))
         inside.put("total", state.sums_text(total))
         inside.use(request.analyst, used)
@@ -359,7 +359,7 @@ class Ledger:
     def _bury(self, inside: Sealed, head: Head) -> Head:
         """Ends the questions whose process died. They stay charged, and the third of them closes the catalog."""
         held, now = leases.from_text(inside.get("leases")), self._clock()
-        dead = [number for number, lease in sorted(held.items()) if not self._alive(number, lease, now)]
+        dead = [number for number, lease in sorted(held.items()) if not self._alive(lease, now)]
         fuse = Fuse.parse(inside.get("fuse"))
         for number in dead:
             row = inside.entry(number)
@@ -382,26 +382,25 @@ class Ledger:
         inside.put("leases", leases.to_text(held))
 
     def _in_flight(self, inside: Sealed, question: str) -> int:
-        held = leases.from_text(inside.get("leases"))
-        return next((number for number, lease in held.items() if lease.question == question), 0)
-
-    def _not_mine(self, flight: int) -> int:
-        if any(held.mine for held in held_here(self._identity.ledger, flight)):
-            raise LedgerError(
-                "This thread is answering the same question already.", fix="commit it first, or ask with fresh=True."
-            )
-        return flight
+        """The reservation that is being answered for this question, or 0."""
+        for number, lease in leases.from_text(inside.get("leases")).items():
+            if lease.question == question:
+                held = held_here(lease.token) if lease.own else None
+                if held is not None and held.mine:
+                    fix = "commit it first, or ask with fresh=True."
+                    raise LedgerError("This thread is answering the same question already.", fix=fix)
+                return number
+        return 0
 
     def _busy(self, flight: int, question: str) -> bool:
         """Whether somebody is still answering this question."""
         held: Leases = leases.from_text(self._store.get("leases"))
         lease = held.get(flight)
-        return lease is not None and lease.question == question and self._alive(flight, lease, self._clock())
+        return lease is not None and lease.question == question and self._alive(lease, self._clock())
 
-    def _alive(self, number: int, lease: Lease, now: datetime) -> bool:
+    def _alive(self, lease: Lease, now: datetime) -> bool:
         """Whether its holder may still answer; one of this process must still be held by somebody here."""
-        held = not lease.own or bool(held_here(self._identity.ledger, number))
-        return held and lease.alive(now, self._lease)
+        return lease.alive(now, self._lease) and not (lease.own and held_here(lease.token) is None)
 
     def _pending(self) -> list[Reservation]:
         with self._guard:

@@ -16,13 +16,12 @@ from dither.errors import LedgerError
 from dither.ledger.asked import Request
 from dither.ledger.entries import Entry, Reserved
 
-
 _LIVE: weakref.WeakSet[Reservation] = weakref.WeakSet()  # all of this process, whichever ledger object made them
 
 
-def held_here(ledger: str, number: int) -> list[Reservation]:
-    """The reservations of this process for this entry. None: whoever made it has let go of it without settling it."""
-    return [held for held in list(_LIVE) if held.is_for(ledger, number)]
+def held_here(token: str) -> Reservation | None:
+    """The reservation of this process with this token. None: whoever made it let go of it without settling it."""
+    return next((held for held in list(_LIVE) if held.record.token == token), None)
 
 
 class Reservation:
@@ -77,9 +76,6 @@ class Reservation:
     def mine(self) -> bool:
         """Whether this very thread holds it: it would wait for itself."""
         return self._thread == threading.get_ident()
-
-    def is_for(self, ledger: str, number: int) -> bool:
-        return self._ledger == ledger and self._written is not None and self._written[0].number == number
 
     def place(self, entry: Entry, hash: str) -> None:
         """The entry that charges for it, about to be written."""

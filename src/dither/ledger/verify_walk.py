@@ -79,10 +79,11 @@ class Walk:
             return not self._charged
         try:
             found = loaded(text)
-            held = {number: lease[0] for number, lease in found.items()}
+            held = {number: (lease[0], lease[1]) for number, lease in found.items()}
         except (ValueError, TypeError, AttributeError, IndexError, KeyError):
             return False
-        wanted = {str(number): "" if asked["fresh"] else asked["digest"] for number, (_, asked) in self.pending.items()}
+        pending = {str(number): asked for number, (_, asked) in self.pending.items()}
+        wanted = {number: ("" if asked["fresh"] else asked["digest"], asked["token"]) for number, asked in pending.items()}
         return held == wanted and text_of(found) == text
 
     def _opened(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
