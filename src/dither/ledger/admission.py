@@ -23,9 +23,30 @@ def in_force(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Term
     if terms.per_query is not None and (most := share(caps, terms.per_query)).rule(Sums().plus(charge)) is None:
         raise BudgetError(f"One question may cost at most {left(most, Sums())} in this catalog, and {cost(charge, caps)}.")
     return terms
+    dear_enough(terms, caps, charge)
 
 
 def charged(caps: Caps, total: Sums, request: Request) -> tuple[Sums, str]:
+def dear_enough(terms: Terms, caps: Caps, charge: Charge) -> None:
+    """Refuses a price below the least one. Only what is public anyway is free.
+
+    Whoever may ask at any price may ask without end, and whatever a question tells beside its answer is told as often.
+    """
+    if not charge.epsilon:
+        return
+    if charge.epsilon < terms.least_epsilon:
+        least = shown(terms.least_epsilon, up=True)
+        raise BudgetError(
+            f"One question costs at least ε = {least} in this catalog, and {cost(charge, caps)}.",
+            fix=f"spend ε = {least} or more.",
+        )
+    if charge.rho is not None and charge.rho < caps.least_rho:
+        raise BudgetError(
+            f"One question costs at least ρ = {shown(caps.least_rho, up=True)} in this catalog, and {cost(charge, caps)}.",
+            fix="round the rho of its charge up to that.",
+        )
+
+
     """The sums with this question in them and the rule that admits it, or a refusal that says what is left."""
     after = total.plus(request.charge)
     rule = caps.rule(after)

@@ -32,6 +32,7 @@ class Declaration:
     analysts: tuple[str, ...] | None
     neighbours: str
     snapshot: str
+    least_epsilon: Fraction
     units: Mapping[str, str]
 
     def __post_init__(self) -> None:
@@ -43,6 +44,9 @@ class Declaration:
         if not isinstance(self.delta, Fraction) or not 0 <= self.delta < 1:
             raise ArgumentError("delta must be a Fraction from 0 to below 1.", fix="declare a delta such as 1e-6.")
         if self.analysts is not None:
+        _above_zero(self.least_epsilon, "least_epsilon")
+        if self.least_epsilon > self.epsilon:
+            raise ArgumentError("least_epsilon must be at most epsilon.", fix="state what one question costs at least.")
             object.__setattr__(self, "analysts", tuple(analyst_name(name) for name in self.analysts))
         if not all(isinstance(part, str) for pair in self.units.items() for part in pair):
             raise ArgumentError("units must name each table's unit in words.", fix='write {"people": "person_id"}.')

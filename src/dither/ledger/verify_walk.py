@@ -12,9 +12,12 @@ from typing import Any
 from dither.ledger.keys import signed
 from dither.ledger.store import Row, Store
 from dither.ledger.verify_entries import EntryError, entry, number, sha256, text_of
-from dither.ledger.verify_sums import Totals, added, caps, nothing, rule, within_share
+from dither.ledger.verify_sums import Totals, added, caps, dear_enough, nothing, rule, within_share
 
-TERMS = ("catalog", "epsilon", "delta", "per_analyst", "per_query", "analysts", "neighbours", "snapshot", "units")
+TERMS = (
+    *("catalog", "epsilon", "delta", "per_analyst", "per_query", "least_epsilon"),
+    *("analysts", "neighbours", "snapshot", "units"),
+)
 
 
 class Walk:
@@ -121,6 +124,8 @@ class Walk:
         quota = self._terms["per_analyst"] if self._terms else None
         if quota is not None and self._kept and not within_share(self._kept, number(quota), used):
             yield "was not allowed by its analyst's quota"
+        if self._kept and not dear_enough(self._kept, number(terms["least_epsilon"]), found["loss"]):
+            yield "costs less than one question must"
 
     def _settled(self, row: Row, found: dict[str, Any]) -> dict[str, Any]:
         """The reservation that this entry ends: open until now, and ended by who made it."""

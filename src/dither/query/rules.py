@@ -70,10 +70,25 @@ def _budget(budget: Budget) -> _Found:
             what = f"{part} must be above 0 and at most epsilon, and it is {written(cap)}."
             yield Fault((*path, part), what, "write a share of epsilon, or leave it out.")
     if budget.analysts is not None:
+    yield from _least(budget)
         yield from _analysts(budget.analysts)
 
 
 def _analysts(names: tuple[str, ...]) -> _Found:
+def _least(budget: Budget) -> _Found:
+    path, least = ("budget", "least_epsilon"), budget.least_epsilon
+    if budget.epsilon <= 0:
+        return  # told already, and what is left out follows from it
+    if not 0 < least <= budget.epsilon:
+        what = f"least_epsilon must be above 0 and at most epsilon, and it is {written(least)}."
+        yield Fault(path, what, "write the least that one question may cost, or leave it out.")
+        return
+    for part, cap in (("per_query", budget.per_query), ("per_analyst", budget.per_analyst)):
+        if cap is not None and 0 < cap < least:
+            what = f"{part} is {written(cap)} and a question costs at least {written(least)}, so none could be asked."
+            yield Fault(("budget", part), what, f"write least_epsilon = {written(cap)} or less, or a larger {part}.")
+
+
     path, fix = ("budget", "analysts"), 'write analysts = ["ana", "ben"], or leave it out to let anyone ask.'
     if not names:
         yield Fault(path, "analysts is empty, so nobody could ask.", fix)
