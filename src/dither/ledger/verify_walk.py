@@ -80,11 +80,16 @@ class Walk:
             delta = kept["delta_sums"] + kept["delta_keys"] + kept["delta_conversion"]
             if (number(found["epsilon"]), number(found["delta"])) != (kept["epsilon"], delta):
                 yield "changes the budget"
+        if not 0 < number(found["least_epsilon"]) <= number(found["epsilon"]):
+            yield "has a least price that is no price of a question"
+        units = {name.casefold(): unit.casefold() for name, unit in found["units"].items()}
+        if len(units) < len(found["units"]):
+            yield "declares a table twice, in capitals and small letters"
         if self._history is not None:
             if found["neighbours"] != self._history["neighbours"]:
                 yield "changes the neighbour relation of tables with history"
             for table, unit in self._history["tables"].items():
-                if found["units"].get(table, unit) != unit:
+                if units.get(table, unit) != unit:
                     yield f"changes the unit of {table}, which has history"
         self._terms = {name: found[name] for name in TERMS}
 
@@ -100,7 +105,9 @@ class Walk:
         yield from self._quota(found)
         if self._terms is not None:
             known = self._history["tables"] if self._history else {}
-            new = {name: self._terms["units"].get(name, found["unit"]) for name in found["tables"] if name not in known}
+            units = {name.casefold(): unit.casefold() for name, unit in self._terms["units"].items()}
+            asked = [name.casefold() for name in found["tables"]]  # a question finds a table whatever its capitals
+            new = {name: units.get(name, found["unit"].casefold()) for name in asked if name not in known}
             self._history = {"neighbours": self._terms["neighbours"], "tables": known | new}
         self.pending[row.number] = (row.hash, found)
 
@@ -117,6 +124,8 @@ class Walk:
         most = number(terms["per_query"]) if terms["per_query"] is not None and self._kept else None
         if most is not None and not within_share(self._kept, most, added(nothing(), found["loss"])):
             yield "costs more than one question may"
+        if self._kept and not dear_enough(self._kept, number(terms["least_epsilon"]), found["loss"]):
+            yield "costs less than one question must"
 
     def _quota(self, found: dict[str, Any]) -> Iterator[str]:
         used = added(self.analysts.get(found["analyst"], nothing()), found["loss"])
@@ -124,8 +133,6 @@ class Walk:
         quota = self._terms["per_analyst"] if self._terms else None
         if quota is not None and self._kept and not within_share(self._kept, number(quota), used):
             yield "was not allowed by its analyst's quota"
-        if self._kept and not dear_enough(self._kept, number(terms["least_epsilon"]), found["loss"]):
-            yield "costs less than one question must"
 
     def _settled(self, row: Row, found: dict[str, Any]) -> dict[str, Any]:
         """The reservation that this entry ends: open until now, and ended by who made it."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dither.query.column_rules import KINDS, column_faults
 from dither.query.faults import Fault, listed, nearest
 from dither.query.written import written
+from dither.text import folded
 
 if TYPE_CHECKING:
     from dither.query.catalog import Budget, Table
@@ -69,12 +70,11 @@ def _budget(budget: Budget) -> _Found:
         if cap is not None and not 0 < cap <= max(budget.epsilon, Fraction(0)):
             what = f"{part} must be above 0 and at most epsilon, and it is {written(cap)}."
             yield Fault((*path, part), what, "write a share of epsilon, or leave it out.")
-    if budget.analysts is not None:
     yield from _least(budget)
+    if budget.analysts is not None:
         yield from _analysts(budget.analysts)
 
 
-def _analysts(names: tuple[str, ...]) -> _Found:
 def _least(budget: Budget) -> _Found:
     path, least = ("budget", "least_epsilon"), budget.least_epsilon
     if budget.epsilon <= 0:
@@ -89,6 +89,7 @@ def _least(budget: Budget) -> _Found:
             yield Fault(("budget", part), what, f"write least_epsilon = {written(cap)} or less, or a larger {part}.")
 
 
+def _analysts(names: tuple[str, ...]) -> _Found:
     path, fix = ("budget", "analysts"), 'write analysts = ["ana", "ben"], or leave it out to let anyone ask.'
     if not names:
         yield Fault(path, "analysts is empty, so nobody could ask.", fix)
@@ -212,7 +213,7 @@ def _cycles(tables: Mapping[str, Table]) -> _Found:
 def _same_but_for_case(path: tuple[str, ...], names: list[str], what: str) -> _Found:
     first: dict[str, str] = {}
     for name in names:
-        other = first.setdefault(str(name).lower(), name)
+        other = first.setdefault(folded(str(name)), name)
         if other != name:
             fix = "SQL reads both as one name: rename one in the source and here."
             yield Fault((*path, name), f"Two {what} differ only in case: {other} and {name}.", fix)
