@@ -11,6 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dither.errors import QueryError
+from dither.query.dependence import Dependence
 from dither.query.infer import Facts, facts, typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation
 from dither.query.resolve_aggregates import PER_UNIT, check_functions, check_key, described, short
@@ -46,10 +47,16 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
     relation = Compute(relation, (*named, Named(UNIT, Column(UNIT))))
     found = {key.name: replace(_origin(key.expression, source), unique=not further) for key in mine}
     found |= {
-        key.name: Known(known[key.name], origin=_origin(key.expression, source).origin, loose=compared) for key in further
+        key.name: Known(
+            known[key.name],
+            origin=_origin(key.expression, source).origin,
+            loose=compared,
+            depends=source.depends(key.expression),
+        )
+        for key in further
     }
     found |= {
-        each.name: Known(result, loose=each.function in _LOOSE)
+        each.name: Known(result, loose=each.function in _LOOSE, depends=_depends(each, source))
         for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)
     }
     alone = not further
@@ -63,6 +70,12 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
         said=said((key.expression for key in others), source),
         together=(mine[0].name, *known),
     )
+
+
+def _depends(each: Aggregate, source: Shape) -> Dependence:
+    """How many rows a person has is nobody's id; the largest of a person's ids is one."""
+    counts = each.argument is None or each.function in ("count", "count_distinct")
+    return Dependence.NONE if counts or each.argument is None else source.depends(each.argument)
 
 
 def _check_parts(node: PerUnit, source: Shape) -> None:
