@@ -159,7 +159,7 @@ def scanned(node: Scan, catalog: Catalog) -> Shape:
         return Shape(node, columns, BY_ROW, tables=(node.table,), whole=node.table)
     if table.unit is None:
         raise QueryError(f"{node.table} does not say who is protected.", span=node.span, fix="declare its unit in the catalog.")
-    hop = _hop(node.table, catalog)
+    hop = next_hop(node.table, catalog)
     own = f"{node.alias}.{table.unit.column}"
     for name in (table.unit.column, *_referred(node.table, catalog)):
         column = f"{node.alias}.{name}"
@@ -227,7 +227,7 @@ def root(table: str, catalog: Catalog) -> tuple[str, str]:
     return (table, unit.column) if unit.references is None else root(unit.references[0], catalog)
 
 
-def _hop(table: str, catalog: Catalog) -> tuple[str, str] | None:
+def next_hop(table: str, catalog: Catalog) -> tuple[str, str] | None:
     """The next table that must be looked into to learn whose row it is; None if the row itself says so."""
     unit = catalog.tables[table].unit
     while unit is not None and unit.references is not None:
