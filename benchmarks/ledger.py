@@ -44,7 +44,7 @@ PRICE = Charge(Fraction(1, 10**9), Fraction(0), Fraction(1, 2 * 10**18), Fractio
 ANSWER = '{"columns":["region","n"],"rows":[["east",1021],["north",988],["south",1043],["west",1007]]}'
 UNIT, NEIGHBOURS, SNAPSHOT, CATALOG = "person_id", "add or remove one person", "2026-11", "c" * 64
 DECLARED = Declaration(
-    CATALOG, "{}", Fraction(1), Fraction(0), None, None, None, NEIGHBOURS, SNAPSHOT, {"people": UNIT}
+    CATALOG, "{}", Fraction(1), Fraction(0), None, None, PRICE.epsilon, None, NEIGHBOURS, SNAPSHOT, {"people": UNIT}
 )  # fmt: skip
 
 

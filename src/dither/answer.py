@@ -16,7 +16,7 @@ from typing import Any
 from dither.errors import DitherError, extra
 from dither.exact.numbers import Number, between, flag
 from dither.ledger.receipts import Receipt
-from dither.planning.explain import explain, pair, plan_price
+from dither.planning.explain import explain, least, pair, plan_price
 from dither.planning.finish import Noisy, Table, Value, margins, plain, ranks
 from dither.planning.grids import plain as plain_number
 from dither.planning.measures import percent
@@ -116,7 +116,7 @@ class Answer:
 
     def _charged(self) -> str:
         if not self.replayed:
-            return f"charged {self.price}"
+            return f"charged {self.price}{least(self.plan)}"
         return f"this is the answer of entry {self.receipt.body['entry']['number']}, given again: charged nothing"
 
     def __repr__(self) -> str:

@@ -109,6 +109,7 @@ def declaration(catalog: Catalog) -> Declaration:
         delta=budget.delta,
         per_analyst=budget.per_analyst,
         per_query=budget.per_query,
+        least_epsilon=budget.least_epsilon,
         analysts=budget.analysts,
         neighbours=catalog.neighbours,
         snapshot=catalog.snapshot,

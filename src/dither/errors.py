@@ -135,8 +135,10 @@ class BudgetError(DitherError):
       Fix: ask at a lower price if something is left; a question that was answered before is free.   Charged: nothing.
     """
 
-    def __init__(self, what: str) -> None:
-        super().__init__(what, fix="ask at a lower price if something is left; a question that was answered before is free.")
+    def __init__(
+        self, what: str, *, fix: str = "ask at a lower price if something is left; a question that was answered before is free."
+    ) -> None:
+        super().__init__(what, fix=fix)
 
 
 class LedgerError(DitherError):

@@ -55,7 +55,7 @@ def request(
         catalog_hash=declared.catalog_hash,
         snapshot=declared.snapshot,
         analyst=ANYONE if analyst is None else analyst,
-        charge=charge(plans),
+        charge=charge(plans).rounded_up(Caps.of(declared.epsilon, declared.delta).least_rho),
         tables=tuple(dict.fromkeys(tables)),
         unit=" and ".join(units),
         neighbours=declared.neighbours,

@@ -51,6 +51,6 @@ def planned_for(found: Resolved, question: Question, catalog: Catalog, caps: Cap
         if wanted.epsilon is not None:
             return at(wanted.epsilon)
         margin = positive(wanted.margin if wanted.margin is not None else 0, "margin")
-        return cheapest(at, catalog.budget.epsilon, margin, wanted.sure, rows)
+        return cheapest(at, catalog.budget.least_epsilon, catalog.budget.epsilon, margin, wanted.sure, rows)
     except QueryError as error:
         raise error.located(text(question)) from None

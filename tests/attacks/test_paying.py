@@ -118,7 +118,7 @@ def test_a_share_of_epsilon_is_not_exchanged_for_all_of_rho(limit: str) -> None:
     """Hardly any epsilon and a large delta is much rho, which is what the budget runs out of. Twin: without the limit."""
     held = dt.Table({"u": list(range(30))}, unit="u", max_rows=1)
     for limits in ({limit: "0.01"}, {}):
-        survey = dt.open(dt.Catalog({"t": held}, dt.Budget(1, "1e-6", **limits)), ledger=":memory:")
+        survey = dt.open(dt.Catalog({"t": held}, dt.Budget(1, "1e-6", least_epsilon="1e-6", **limits)), ledger=":memory:")
         if limits:
             assert "0.125" in survey.quote(COUNT, "1e-6", "0.125").refusal
             with pytest.raises(dt.BudgetError, match="Charged: nothing"):

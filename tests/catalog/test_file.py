@@ -129,6 +129,27 @@ BROKEN = [
     ),
     (SMALL.replace("= 1\n[", "= 1\nper_query = 0\n["), 3, "per_query must be", SMALL),
     (
+        SMALL.replace("= 1\n[", "= 1\nleast_epsilon = 0\n["),
+        3,
+        "least_epsilon must be above 0 and at most epsilon",
+        SMALL.replace("= 1\n[", "= 1\nleast_epsilon = 1\n["),
+    ),
+    (SMALL.replace("= 1\n[", "= 1\nleast_epsilon = -0.1\n["), 3, "least_epsilon must be above 0", SMALL),
+    (SMALL.replace("= 1\n[", "= 1\nleast_epsilon = 1.01\n["), 3, "least_epsilon must be above 0 and at most", SMALL),
+    (SMALL.replace("= 1\n[", "= 1\nleast_epsilon = nan\n["), 3, "least_epsilon must be a finite number", SMALL),
+    (
+        SMALL.replace("= 1\n[", "= 1\nper_query = 0.00001\n["),
+        3,
+        "a question costs at least 0.0001, so none could be asked",
+        SMALL.replace("= 1\n[", "= 1\nper_query = 0.00001\nleast_epsilon = 0.00001\n["),
+    ),
+    (
+        SMALL.replace("= 1\n[", "= 1\nleast_epsilon = 0.2\nper_analyst = 0.1\n["),
+        4,
+        "a question costs at least 0.2, so none could be asked",
+        SMALL.replace("= 1\n[", "= 1\nleast_epsilon = 0.1\nper_analyst = 0.1\n["),
+    ),
+    (
         SMALL.replace("= 1\n[", "= 1\nanalysts = []\n["),
         3,
         "nobody could ask",

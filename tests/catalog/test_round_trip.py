@@ -109,6 +109,7 @@ def test_every_declared_fact_enters_the_digest() -> None:
         replace(catalog, budget=Budget(1)),
         replace(catalog, budget=Budget(1, "1e-6", 1)),
         replace(catalog, budget=Budget(1, "1e-6", per_query=1)),
+        replace(catalog, budget=Budget(1, "1e-6", least_epsilon="0.01")),
         replace(catalog, budget=Budget(1, "1e-6", per_analyst=1, per_query=1)),
         replace(catalog, budget=Budget(1, "1e-6", analysts=["ana"])),
         replace(catalog, budget=Budget(1, "1e-6", analysts=["ana", "ben"])),

@@ -135,7 +135,7 @@ def test_ten_tenths_are_one_and_the_eleventh_is_refused() -> None:
         survey.ask("SELECT COUNT(*) FROM people", epsilon=0.1, fresh=True)
     assert survey.budget.left.epsilon == 0
     with pytest.raises(BudgetError, match="left ε = 0"):
-        survey.ask("SELECT COUNT(*) FROM people", epsilon="1e-12")
+        survey.ask("SELECT COUNT(*) FROM people", epsilon="0.0001")
     assert survey.budget.spent.epsilon == 1
 
 

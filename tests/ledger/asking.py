@@ -17,6 +17,7 @@ from dither.privacy.either import Caps, Charge
 
 KEY = Key.new()
 IDENTITY = {"ledger": Identity("0" * 31 + "7", KEY.public).text()}
+SMALLEST = Fraction(1, 10**40)  # a least price for tests of prices that are smaller than any catalog's
 RHO_MAX = Caps.of(1, "1e-6").rho_max
 
 
@@ -28,6 +29,7 @@ def declaration(epsilon: str = "1", delta: str = "0", **changes: Any) -> Declara
         "delta": Fraction(delta),
         "per_analyst": None,
         "per_query": None,
+        "least_epsilon": Fraction(epsilon) / 10_000,
         "analysts": None,
         "neighbours": "add or remove one person",
         "snapshot": "2026-11",

@@ -46,6 +46,7 @@ RECORDS: list[Record] = [
         delta=Fraction(1, 10**6),
         per_analyst=Fraction(1, 4),
         per_query=None,
+        least_epsilon=Fraction(1, 10_000),
         analysts=("ada", "bob"),
         neighbours="add or remove one person",
         snapshot="2026-11",

@@ -11,7 +11,7 @@ from dither.errors import ArgumentError, BudgetError, LedgerError
 from dither.ledger.ledger import Kept, Ledger, Reservation
 from dither.ledger.verify import verify
 from dither.privacy.either import GRID, Caps, Charge, Sums
-from ledger.asking import RHO_MAX, asked, declaration, gaussian, pure, request, reserved
+from ledger.asking import RHO_MAX, SMALLEST, asked, declaration, gaussian, pure, request, reserved
 
 
 def spent(ledger: Ledger) -> Fraction:
@@ -26,6 +26,7 @@ def kinds(ledger: Ledger) -> list[str]:
 
 
 def test_ten_tenths_are_one_and_the_smallest_more_is_refused(ledger: Ledger) -> None:
+    ledger.register(declaration(least_epsilon=SMALLEST))
     for number in range(10):
         asked(ledger, number)
     assert spent(ledger) == 1
@@ -46,7 +47,7 @@ def test_four_hundred_gaussian_questions_fit_into_a_budget_with_delta(mixed: Led
     for number in range(400):
         assert reserved(mixed, number, share).rule == "zcdp"
     with pytest.raises(BudgetError):
-        mixed.reserve(request("more", gaussian(Fraction(1, 10**30))))
+        mixed.reserve(request("more", gaussian(RHO_MAX / 10_000)))
     assert mixed.standing().rule == "zcdp"
     assert verify(mixed.store).ok
 
@@ -114,7 +115,7 @@ def test_a_quota_counts_rho_where_rho_admits(empty: Ledger) -> None:
     for number in range(10):
         reserved(empty, number, gaussian(RHO_MAX / 40))
     with pytest.raises(BudgetError, match="quota"):
-        empty.reserve(request("more", gaussian(Fraction(1, 10**20))))
+        empty.reserve(request("more", gaussian(RHO_MAX / 10_000)))
     reserved(empty, "more", gaussian(RHO_MAX / 40), analyst="bob")
     assert verify(empty.store).ok
 
@@ -132,7 +133,7 @@ DEAR = Charge(Fraction(1, 10**6), Fraction(1, 8), RHO_MAX * 9 / 10)  # hardly an
 @pytest.mark.parametrize("limit", ["per_analyst", "per_query"])
 def test_a_large_delta_does_not_buy_more_than_the_share(empty: Ledger, limit: str) -> None:
     """A hundredth is a hundredth of each: of epsilon, of both deltas, of rho. Twin: without the limit it is admitted."""
-    empty.register(declaration(delta="1e-6", **{limit: Fraction(1, 100)}))
+    empty.register(declaration(delta="1e-6", least_epsilon=SMALLEST, **{limit: Fraction(1, 100)}))
     caps = Caps.of(1, "1e-6")
     within = [
         Charge(Fraction(1, 100), caps.delta_sums / 100, caps.rho_max / 10),
@@ -149,7 +150,7 @@ def test_a_large_delta_does_not_buy_more_than_the_share(empty: Ledger, limit: st
     for number, charge in enumerate(within):
         asked(empty, number, charge, analyst=f"analyst {number}")
     assert verify(empty.store).ok
-    empty.register(declaration(delta="1e-6", catalog_hash="c2"))
+    empty.register(declaration(delta="1e-6", least_epsilon=SMALLEST, catalog_hash="c2"))
     reserved(empty, 1, Charge(DEAR.epsilon, DEAR.delta, caps.rho_max / 2), fresh=True, catalog_hash="c2")
 
 

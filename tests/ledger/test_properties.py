@@ -17,7 +17,7 @@ from dither.ledger.opening import memory
 from dither.ledger.state import MOST_DEAD
 from dither.ledger.verify import verify
 from dither.privacy.either import GRID, Caps, Charge, Sums
-from ledger.asking import RHO_MAX, declaration, gaussian, pure, request
+from ledger.asking import RHO_MAX, SMALLEST, declaration, gaussian, pure, request
 
 PRICES = [
     pure("0.1"),
@@ -27,6 +27,8 @@ PRICES = [
     pure(Fraction(10**40 + 1, 10**41)),  # off the grid: rounded up
     pure("1"),
     gaussian(RHO_MAX / 7),
+    gaussian(RHO_MAX / 10_000),  # as little rho as a question may cost
+    gaussian(RHO_MAX / 10_001),
     gaussian(RHO_MAX / 3, Fraction(1, 10**8)),
     Charge(Fraction(1, 5), Fraction(1, 10**7)),  # no rho stated
     Charge(Fraction(1, 10**6), Fraction(1, 8), RHO_MAX * 3 / 5),  # hardly any epsilon, and most of rho
@@ -51,6 +53,7 @@ class Model:
 
     caps: Caps
     quota: Fraction | None
+    least: Fraction = SMALLEST
     charges: list[Charge] = field(default_factory=list)
     mine: dict[str, list[Charge]] = field(default_factory=lambda: defaultdict(list))
     answers: dict[int, set[str]] = field(default_factory=dict)  # by question: who has paid for its latest answer
@@ -65,6 +68,9 @@ class Model:
         stated = bool(self.caps.rho_max) and all(c.rho is not None for c in charges)
         concentrated = stated and sum(up(c.rho) for c in charges) <= self.caps.rho_max
         return plain or (concentrated and sum(up(c.slack) for c in charges) <= self.caps.delta_keys)
+
+    def dear_enough(self, charge: Charge) -> bool:
+        return charge.epsilon >= self.least and (charge.rho is None or 10_000 * charge.rho >= self.caps.rho_max)
 
     def fits_quota(self, charges: list[Charge]) -> bool:
         if self.quota is None:
@@ -81,7 +87,8 @@ class Model:
             return "busy"
         if self.closed or self.deaths >= MOST_DEAD:
             return "closed"
-        return "reserved" if self.fits([*self.charges, PRICES[question]]) and self.fits_quota(mine) else "refused"
+        fits = self.fits([*self.charges, PRICES[question]]) and self.fits_quota(mine)
+        return "reserved" if fits and self.dear_enough(PRICES[question]) else "refused"
 
 
 def parts(sums: Sums) -> dict[str, Fraction]:
@@ -140,9 +147,9 @@ def follow(ledger: Ledger, model: Model, step: tuple[str, str, int, bool]) -> No
         model.closed |= action == "break"
 
 
-def run(ledger: Ledger, delta: str, quota: Fraction | None, steps: list[tuple[str, str, int, bool]]) -> None:
-    ledger.register(declaration(delta=delta, per_analyst=quota))
-    model = Model(Caps.of(1, delta), quota)
+def run(ledger: Ledger, delta: str, quota: Fraction | None, least: Fraction, steps: list[tuple[str, str, int, bool]]) -> None:
+    ledger.register(declaration(delta=delta, per_analyst=quota, least_epsilon=least))
+    model = Model(Caps.of(1, delta), quota, least)
     for step in steps:
         follow(ledger, model, step)
         standing = ledger.standing()
@@ -155,13 +162,18 @@ def run(ledger: Ledger, delta: str, quota: Fraction | None, steps: list[tuple[st
     assert report.spent == readded(model.charges)
 
 
-@given(st.sampled_from(["0", "1e-6"]), st.sampled_from([None, Fraction(1, 2)]), st.lists(STEPS, max_size=25))
+@given(
+    st.sampled_from(["0", "1e-6"]),
+    st.sampled_from([None, Fraction(1, 2)]),
+    st.sampled_from([SMALLEST, Fraction(1, 10_000), Fraction(1, 5)]),
+    st.lists(STEPS, max_size=25),
+)
 def test_the_state_is_what_the_charges_add_up_to(
-    delta: str, quota: Fraction | None, steps: list[tuple[str, str, int, bool]]
+    delta: str, quota: Fraction | None, least: Fraction, steps: list[tuple[str, str, int, bool]]
 ) -> None:
     ledger = memory()
     try:
-        run(ledger, delta, quota, steps)
+        run(ledger, delta, quota, least, steps)
     finally:
         ledger.close()
 
@@ -174,7 +186,7 @@ def test_the_same_on_every_store(empty: Ledger, delta: str, quota: Fraction | No
         ("ada", "bob", "ada", "cleo", "bob"),
     )
     steps = [(actions[i % 8], analysts[i % 5], (i * i) % len(PRICES), i % 6 == 0) for i in range(40)]
-    run(empty, delta, quota, steps)
+    run(empty, delta, quota, SMALLEST, steps)
 
 
 def test_that_check_can_fail() -> None:

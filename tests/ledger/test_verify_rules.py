@@ -32,6 +32,8 @@ CASES: list[tuple[int, dict[str, Any], str]] = [
     (3, {"loss": {"epsilon": "1/10", "delta": "1/8", "rho": "1", "slack": "0"}}, "more than one question may"),
     (3, {"loss": {"epsilon": "1/10", "delta": "1/8", "rho": "1/100", "slack": "0"}}, "quota"),
     (3, {"loss": {"epsilon": "0", "delta": "0", "rho": "0", "slack": "0"}}, "charges nothing"),
+    (3, {"loss": {"epsilon": "1/10001", "delta": "0", "rho": "1/100", "slack": "0"}}, "costs less than one question must"),
+    (3, {"loss": {"epsilon": "1/10", "delta": "0", "rho": "1/1000000", "slack": "0"}}, "costs less than one question must"),
     (3, {"loss": {"epsilon": "6/10", "delta": "0", "rho": "1", "slack": "0"}}, "lowest terms"),
     (3, {"loss": {"epsilon": "3/5", "delta": "0", "rho": "1", "slack": "0"}}, "quota"),
     (4, {"token": "0" * 64}, "was not written by who reserved"),
@@ -50,6 +52,9 @@ CASES: list[tuple[int, dict[str, Any], str]] = [
     (13, {"closed": 11}, "not closed by the entry it names"),
     (13, {"closed": 0}, "not closed by the entry it names"),
     (15, {"reserved": 9}, "not open"),
+    (2, {"least_epsilon": "1/5"}, "costs less than one question must"),
+    (8, {"least_epsilon": "0"}, "least price that is no price"),
+    (8, {"least_epsilon": "2"}, "least price that is no price"),
     (1, {"ledger": "f" * 32}, "another ledger"),
 ]
 

@@ -8,6 +8,7 @@ from dither.errors import ArgumentError, BudgetError, LedgerError
 from dither.ledger.asked import Declaration, Request
 from dither.ledger.state import History, Terms, shown
 from dither.privacy.either import GRID, Caps, Charge, Sums
+from dither.text import folded
 
 
 def in_force(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Terms:
@@ -22,7 +23,28 @@ def in_force(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Term
         )
     if terms.per_query is not None and (most := share(caps, terms.per_query)).rule(Sums().plus(charge)) is None:
         raise BudgetError(f"One question may cost at most {left(most, Sums())} in this catalog, and {cost(charge, caps)}.")
+    dear_enough(terms, caps, charge)
     return terms
+
+
+def dear_enough(terms: Terms, caps: Caps, charge: Charge) -> None:
+    """Refuses a price below the least one. Only what is public anyway is free.
+
+    Whoever may ask at any price may ask without end, and whatever a question tells beside its answer is told as often.
+    """
+    if not charge.epsilon:
+        return
+    if charge.epsilon < terms.least_epsilon:
+        least = shown(terms.least_epsilon, up=True)
+        raise BudgetError(
+            f"One question costs at least ε = {least} in this catalog, and {cost(charge, caps)}.",
+            fix=f"spend ε = {least} or more.",
+        )
+    if charge.rho is not None and charge.rho < caps.least_rho:
+        raise BudgetError(
+            f"One question costs at least ρ = {shown(caps.least_rho, up=True)} in this catalog, and {cost(charge, caps)}.",
+            fix="round the rho of its charge up to that.",
+        )
 
 
 def charged(caps: Caps, total: Sums, request: Request) -> tuple[Sums, str]:
@@ -117,5 +139,5 @@ def unchanged(caps: Caps, history: History | None, declared: Declaration) -> Non
 def noted(history: History | None, terms: Terms, request: Request) -> History:
     """The history with this question's tables in it."""
     tables = history.tables if history else {}
-    added = {name: terms.units.get(name, request.unit) for name in request.tables if name not in tables}
+    added = {name: terms.units.get(name, folded(request.unit)) for name in request.tables if name not in tables}
     return History(terms.neighbours, tables | added)

@@ -14,6 +14,7 @@ from dither.errors import ArgumentError
 from dither.ledger.entries import Reserved, question_digest, token_of
 from dither.ledger.text import plain, written
 from dither.privacy.either import Charge
+from dither.text import folded
 
 LONGEST_NAME = 200
 _FREE = Charge(Fraction(0), Fraction(0), Fraction(0))
@@ -21,7 +22,9 @@ _FREE = Charge(Fraction(0), Fraction(0), Fraction(0))
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a catalog declares, as far as a budget depends on it. `text` is the whole of it, without sources."""
+    """What a catalog declares, as far as a budget depends on it. `text` is the whole of it, without sources.
+
+    The names in `units` are folded: tables are told apart as questions tell them apart."""
 
     catalog_hash: str
     text: str
@@ -29,6 +32,7 @@ class Declaration:
     delta: Fraction
     per_analyst: Fraction | None
     per_query: Fraction | None
+    least_epsilon: Fraction
     analysts: tuple[str, ...] | None
     neighbours: str
     snapshot: str
@@ -40,13 +44,14 @@ class Declaration:
             value = getattr(self, name)
             if not (name != "epsilon" and value is None):
                 _above_zero(value, name)
+        _above_zero(self.least_epsilon, "least_epsilon")
+        if self.least_epsilon > self.epsilon:
+            raise ArgumentError("least_epsilon must be at most epsilon.", fix="state what one question costs at least.")
         if not isinstance(self.delta, Fraction) or not 0 <= self.delta < 1:
             raise ArgumentError("delta must be a Fraction from 0 to below 1.", fix="declare a delta such as 1e-6.")
         if self.analysts is not None:
             object.__setattr__(self, "analysts", tuple(analyst_name(name) for name in self.analysts))
-        if not all(isinstance(part, str) for pair in self.units.items() for part in pair):
-            raise ArgumentError("units must name each table's unit in words.", fix='write {"people": "person_id"}.')
-        object.__setattr__(self, "units", MappingProxyType(dict(self.units)))
+        object.__setattr__(self, "units", MappingProxyType(_units(self.units)))
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,9 @@ class Request:
             written(part)
         if not isinstance(self.fresh, bool):
             raise ArgumentError("fresh must be True or False.", fix="write fresh=True.")
-        object.__setattr__(self, "tables", tuple(plain(list(self.tables), "tables")))
+        if not all(isinstance(name, str) for name in self.tables):
+            raise ArgumentError("tables must be names.", fix='write tables=("people",).')
+        object.__setattr__(self, "tables", tuple(dict.fromkeys(map(folded, self.tables))))
         object.__setattr__(self, "mechanisms", tuple(plain(list(self.mechanisms), "mechanisms")))
 
     @cached_property
@@ -89,6 +96,16 @@ class Request:
         names = ("question", "plan", "snapshot", "analyst", "tables", "unit", "neighbours", "digest", "mechanisms", "fresh")
         same = {name: getattr(self, name) for name in names}
         return Reserved(**same, catalog=self.catalog_hash, loss=self.charge, rule="", token=token_of(secret))
+
+
+def _units(units: Mapping[str, str]) -> dict[str, str]:
+    """The unit of each table, all names folded; two tables of one name could have two units."""
+    if not all(isinstance(part, str) for pair in units.items() for part in pair):
+        raise ArgumentError("units must name each table's unit in words.", fix='write {"people": "person_id"}.')
+    found = {folded(table): folded(unit) for table, unit in units.items()}
+    if len(found) < len(units):
+        raise ArgumentError("Two tables in units differ only in capitals, which are one name.", fix="rename one.")
+    return found
 
 
 def analyst_name(name: Any) -> str:

@@ -57,6 +57,7 @@ class Declared(_Written):
     delta: Fraction
     per_analyst: Fraction | None
     per_query: Fraction | None
+    least_epsilon: Fraction
     analysts: tuple[str, ...] | None
     neighbours: str
     snapshot: str

@@ -115,6 +115,7 @@ class Terms(NamedTuple):
     delta: Fraction
     per_analyst: Fraction | None
     per_query: Fraction | None
+    least_epsilon: Fraction
     analysts: tuple[str, ...] | None
     neighbours: str
     snapshot: str
@@ -133,7 +134,7 @@ class Terms(NamedTuple):
     def parse(cls, text: str) -> Terms:
         with _reading("catalog"):
             found: dict[str, Any] = parsed(text)
-            for name in ("epsilon", "delta", "per_analyst", "per_query"):
+            for name in ("epsilon", "delta", "per_analyst", "per_query", "least_epsilon"):
                 found[name] = None if found[name] is None and name.startswith("per") else read(found[name])
             found["analysts"] = None if found["analysts"] is None else tuple(found["analysts"])
             _checked(_texts(found["units"]))

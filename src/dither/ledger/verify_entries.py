@@ -111,6 +111,7 @@ SHAPES: dict[str, dict[str, Callable[[Any], bool]]] = {
         "delta": _is_number,
         "per_analyst": _maybe(_is_number),
         "per_query": _maybe(_is_number),
+        "least_epsilon": _is_number,
         "analysts": _maybe(_is_texts),
         "neighbours": _is_text,
         "snapshot": _is_text,

@@ -12,6 +12,7 @@ from typing import Any
 from dither.ledger.verify_entries import CAPS, LOSS, EntryError, number
 from dither.privacy.conversion import delta_of_zcdp
 
+QUESTIONS = 10_000  # the most that the sum of rho may admit
 GRID = 10**36 * 144403552893600  # the second factor is the least common multiple of 1, …, 32
 
 Totals = dict[str, int]
@@ -54,3 +55,9 @@ def rule(kept: dict[str, Fraction], used: Totals) -> str | None:
 def within_share(kept: dict[str, Fraction], epsilon: Fraction, used: Totals) -> bool:
     """Whether these totals keep either rule when each cap is cut down as epsilon is: for one analyst, or one question."""
     return rule({name: cap * epsilon / kept["epsilon"] for name, cap in kept.items()}, used) is not None
+
+
+def dear_enough(kept: dict[str, Fraction], least: Fraction, loss: dict[str, Any]) -> bool:
+    """Whether a loss is none at all, or at least the least epsilon and, where rho is stated, its share of rho_max."""
+    epsilon, rho = number(loss["epsilon"]), loss["rho"]
+    return epsilon == 0 or (epsilon >= least and (rho is None or number(rho) * QUESTIONS >= kept["rho_max"]))

@@ -12,9 +12,12 @@ from typing import Any
 from dither.ledger.keys import signed
 from dither.ledger.store import Row, Store
 from dither.ledger.verify_entries import EntryError, entry, loaded, number, sha256, text_of
-from dither.ledger.verify_sums import Totals, added, caps, nothing, rule, within_share
+from dither.ledger.verify_sums import Totals, added, caps, dear_enough, nothing, rule, within_share
 
-TERMS = ("catalog", "epsilon", "delta", "per_analyst", "per_query", "analysts", "neighbours", "snapshot", "units")
+TERMS = (
+    *("catalog", "epsilon", "delta", "per_analyst", "per_query", "least_epsilon"),
+    *("analysts", "neighbours", "snapshot", "units"),
+)
 
 
 class Walk:
@@ -99,11 +102,16 @@ class Walk:
             delta = kept["delta_sums"] + kept["delta_keys"] + kept["delta_conversion"]
             if (number(found["epsilon"]), number(found["delta"])) != (kept["epsilon"], delta):
                 yield "changes the budget"
+        if not 0 < number(found["least_epsilon"]) <= number(found["epsilon"]):
+            yield "has a least price that is no price of a question"
+        units = {name.casefold(): unit.casefold() for name, unit in found["units"].items()}
+        if len(units) < len(found["units"]):
+            yield "declares a table twice, in capitals and small letters"
         if self._history is not None:
             if found["neighbours"] != self._history["neighbours"]:
                 yield "changes the neighbour relation of tables with history"
             for table, unit in self._history["tables"].items():
-                if found["units"].get(table, unit) != unit:
+                if units.get(table, unit) != unit:
                     yield f"changes the unit of {table}, which has history"
         self._terms = {name: found[name] for name in TERMS}
 
@@ -121,7 +129,9 @@ class Walk:
         yield from self._quota(found)
         if self._terms is not None:
             known = self._history["tables"] if self._history else {}
-            new = {name: self._terms["units"].get(name, found["unit"]) for name in found["tables"] if name not in known}
+            units = {name.casefold(): unit.casefold() for name, unit in self._terms["units"].items()}
+            asked = [name.casefold() for name in found["tables"]]  # a question finds a table whatever its capitals
+            new = {name: units.get(name, found["unit"].casefold()) for name in asked if name not in known}
             self._history = {"neighbours": self._terms["neighbours"], "tables": known | new}
         self.pending[row.number] = (row.hash, found)
 
@@ -138,6 +148,8 @@ class Walk:
         most = number(terms["per_query"]) if terms["per_query"] is not None and self._kept else None
         if most is not None and not within_share(self._kept, most, added(nothing(), found["loss"])):
             yield "costs more than one question may"
+        if self._kept and not dear_enough(self._kept, number(terms["least_epsilon"]), found["loss"]):
+            yield "costs less than one question must"
 
     def _quota(self, found: dict[str, Any]) -> Iterator[str]:
         used = added(self.analysts.get(found["analyst"], nothing()), found["loss"])

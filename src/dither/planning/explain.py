@@ -24,7 +24,7 @@ _WIDTH = 14
 
 def explain(plan: Plan, confidence: Fraction, rows: int | None = None) -> str:
     """The plan as text. `rows`: how many rows a group is assumed to have, for the margins of means."""
-    lines = [("price", f"{plan_price(plan)}, charged before any row is read"), ("each person", _unit(plan))]
+    lines = [("price", f"{plan_price(plan)}{least(plan)}, charged before any row is read"), ("each person", _unit(plan))]
     lines.append(("groups", _groups(plan)))
     lines += [("noise" if i == 0 else "", _noise(noise, plan)) for i, noise in enumerate(plan.noises)]
     lines += [(f"  {name}", text) for name, text in outputs(plan, confidence, rows)]
@@ -37,6 +37,11 @@ def plan_price(plan: Plan) -> str:
     """The loss that will be charged."""
     epsilon, delta = pair(plan)
     return f"ε = {show(epsilon)}" + (f", δ = {show(delta)}" if delta else "")
+
+
+def least(plan: Plan) -> str:
+    """What to say where a margin was asked for and a smaller price would give it."""
+    return " (the least price of a question; less would give this margin)" if plan.rounded_up and pair(plan)[0] else ""
 
 
 def pair(plan: Plan) -> tuple[Fraction, Fraction]:

@@ -6,7 +6,7 @@ Frozen and canonical: the same question, catalog and price give the same plan. `
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dither.errors import QueryError
@@ -40,6 +40,8 @@ class Plan:
     loss: Loss
     unit: str
     clipped: tuple[str, ...]
+    # The price is the catalog's least, and less would give the margin asked for: the same question as at that price.
+    rounded_up: bool = field(default=False, compare=False)
 
     def reading(self, name: str) -> Reading | None:
         """How the aggregate of this name is read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 from dither.errors import DitherError
@@ -19,8 +20,10 @@ _LOWEST = -6  # the first price tried is 10^-6
 _DIGITS = 1000
 
 
-def cheapest(build: Callable[[Fraction], Plan], most: Fraction, margin: Fraction, sure: Fraction, rows: int | None) -> Plan:
-    """The plan with the smallest epsilon (three digits) whose margins are all within `margin`; at most `most`."""
+def cheapest(
+    build: Callable[[Fraction], Plan], least: Fraction, most: Fraction, margin: Fraction, sure: Fraction, rows: int | None
+) -> Plan:
+    """The plan with the smallest epsilon (three digits) whose margins are all within `margin`; from `least` to `most`."""
     _can_tell(build(most), rows)
     count = 0
     while _price(count) < most:
@@ -35,7 +38,8 @@ def cheapest(build: Callable[[Fraction], Plan], most: Fraction, margin: Fraction
             f"A margin of {show(margin)} needs more than ε = {show(most)}, which is all there is.",
             fix="ask for a wider margin, fewer outputs or a lower confidence.",
         )
-    return build(min(_price(search(holds, 0, last)), most))
+    found = min(_price(search(holds, 0, last)), most)
+    return build(found) if found >= least else replace(build(least), rounded_up=True)
 
 
 def _price(index: int) -> Fraction:

@@ -17,7 +17,7 @@ References: Rogers, Roth, Ullman and Vadhan, NIPS 2016; Feldman and Zrnic, NeurI
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -30,6 +30,7 @@ from dither.privacy.parts.base import MOST
 GRID = 10**36 * math.lcm(*range(1, 33))
 _NONE = Fraction(0)
 _STEPS = 40  # of the search for rho_max
+MOST_QUESTIONS = 10_000  # that the sum of rho admits, however little noise they ask for
 _HALVINGS = 256  # a smaller rho_max would be below 1/GRID and admit nothing: it is 0
 
 
@@ -66,6 +67,17 @@ class Charge:
         """The charge of a release whose loss is known both ways; both must be losses of the same draws."""
         epsilon, delta = stated.pair()
         return cls(epsilon, delta) if concentrated is None else cls(epsilon, delta, concentrated.rho, concentrated.slack)
+
+    def rounded_up(self, least_rho: Fraction) -> Charge:
+        """The charge with a rho of at least this much: more than the release costs, and so a price of it too. What is free
+        stays free.
+
+        >>> Charge(Fraction(1, 100), Fraction(0), Fraction(1, 20000)).rounded_up(Fraction(1, 1000)).rho
+        Fraction(1, 1000)
+        """
+        if not self.epsilon or self.rho is None or self.rho >= least_rho:
+            return self
+        return replace(self, rho=least_rho)
 
 
 @dataclass(frozen=True)
@@ -120,6 +132,11 @@ class Caps:
     def delta(self) -> Fraction:
         """What the layout costs in all."""
         return self.delta_sums + self.delta_keys + self.delta_conversion
+
+    @property
+    def least_rho(self) -> Fraction:
+        """The least rho that a question is charged: so the sum of rho admits no more than 10,000. 0 in pure catalogs."""
+        return self.rho_max / MOST_QUESTIONS
 
     def rule(self, sums: Sums) -> str | None:
         """Which line these sums keep: "sum", else "zcdp", else None."""

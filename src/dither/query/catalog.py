@@ -105,10 +105,12 @@ class Budget:
     """For everyone together, for ever. delta 0 is pure differential privacy.
 
     `per_analyst` and `per_query` cap the epsilon of one analyst and of one question: for fairness, since analysts may collude.
-    `analysts` are the only ones who may ask; None: whoever asks.
+    `least_epsilon` is the least that a question may cost, so that nobody asks without end; left out, a ten-thousandth of
+    epsilon, or 0.001 if that is less. `analysts` are the only ones who may ask; None: whoever asks.
 
-    >>> Budget(epsilon=0.1, analysts=["ben", "ana"])
-    Budget(epsilon=Fraction(1, 10), delta=Fraction(0, 1), per_analyst=None, per_query=None, analysts=('ana', 'ben'))
+    >>> budget = Budget(epsilon=0.1, analysts=["ben", "ana"])
+    >>> budget.analysts, budget.least_epsilon
+    (('ana', 'ben'), Fraction(1, 100000))
     """
 
     epsilon: Fraction
@@ -116,6 +118,7 @@ class Budget:
     per_analyst: Fraction | None
     per_query: Fraction | None
     analysts: tuple[str, ...] | None
+    least_epsilon: Fraction
 
     def __init__(
         self,
@@ -124,10 +127,13 @@ class Budget:
         per_analyst: Number | None = None,
         per_query: Number | None = None,
         analysts: Sequence[str] | None = None,
+        least_epsilon: Number | None = None,
     ) -> None:
         caps = {"per_analyst": per_analyst, "per_query": per_query}
         _fill(self, epsilon=_exact(epsilon, "epsilon"), delta=_exact(delta, "delta"), analysts=_analysts(analysts))
         _fill(self, **{name: None if cap is None else _exact(cap, name) for name, cap in caps.items()})
+        least = least_price(self.epsilon) if least_epsilon is None else _exact(least_epsilon, "least_epsilon")
+        _fill(self, least_epsilon=least)
 
 
 @dataclass(frozen=True, init=False)
@@ -147,6 +153,11 @@ class Catalog:
         found = rules.faults(self.tables, budget, neighbours, snapshot)
         if found:
             raise CatalogError([(None, fault.what, fault.fix) for fault in found])
+
+
+def least_price(epsilon: Fraction) -> Fraction:
+    """What a question costs at least where the catalog does not say so."""
+    return min(epsilon / 10_000, Fraction(1, 1000))
 
 
 def _fill(frozen: Any, **values: Any) -> None:

@@ -27,7 +27,7 @@ from dither.query.written import number
 Problem = tuple[int | None, str, str]
 
 _TOP = ("budget", "privacy", "tables", "snapshot")
-_BUDGET = ("epsilon", "delta", "per_analyst", "per_query")
+_BUDGET = ("epsilon", "delta", "per_analyst", "per_query", "least_epsilon")
 _DATA = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".duckdb", ".db", ".ddb", ".json", ".xlsx", ".arrow")
 _TABLE = ("source", "unit", "max_rows", "max_groups", "public", "rows", "key", "columns")
 

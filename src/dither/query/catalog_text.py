@@ -11,12 +11,12 @@ from fractions import Fraction
 from typing import Any
 
 from dither.errors import CatalogError
-from dither.query.catalog import Budget, Catalog, ColumnFacts, Key, Table
+from dither.query.catalog import Budget, Catalog, ColumnFacts, Key, Table, least_price
 from dither.query.declare import date_of
 from dither.query.written import written
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+$")
-_LATER = ("per_query", "analysts")
+_LATER = ("per_query", "analysts", "least_epsilon")
 _SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -28,6 +28,7 @@ def catalog_text(catalog: Catalog) -> str:
     lines += [f"delta = {written(budget.delta)}"] if budget.delta else []
     lines += [f"per_analyst = {written(budget.per_analyst)}"] if budget.per_analyst is not None else []
     lines += [f"per_query = {written(budget.per_query)}"] if budget.per_query is not None else []
+    lines += [f"least_epsilon = {written(budget.least_epsilon)}"] if budget.least_epsilon != least_price(budget.epsilon) else []
     lines += [f"analysts = [{', '.join(map(quoted, budget.analysts))}]"] if budget.analysts is not None else []
     if catalog.neighbours != "add-remove":
         lines += ["", "[privacy]", f"neighbours = {quoted(catalog.neighbours)}"]
@@ -118,6 +119,7 @@ def _plain(value: Any) -> Any:
         return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__ if name != "source"}
     if isinstance(value, Budget):  # what was added later counts where it is said, so that older digests stay
         parts = {name: getattr(value, name) for name in value.__dataclass_fields__}
+        parts["least_epsilon"] = None if value.least_epsilon == least_price(value.epsilon) else value.least_epsilon
         return {name: _plain(held) for name, held in parts.items() if held is not None or name not in _LATER}
     if hasattr(value, "__dataclass_fields__"):
         return {name: _plain(getattr(value, name)) for name, part in value.__dataclass_fields__.items() if part.compare}

@@ -16,6 +16,7 @@ from dither.query.catalog import Catalog, ColumnFacts, Table
 from dither.query.catalog_file import Problem, file_text, parts, problems
 from dither.query.column_rules import KINDS, column_faults
 from dither.query.faults import Fault, listed, nearest
+from dither.text import folded
 
 Schema = Mapping[str, str]  # column -> kind, or UNSUPPORTED
 ReadSchema = Callable[[Any], Schema]
@@ -207,7 +208,7 @@ def _missing(path: tuple[str, ...], table: str, column: str, schema: Schema) -> 
 def _twins(table: str, schema: Schema) -> Iterator[Fault]:
     first: dict[str, str] = {}
     for column in schema:
-        other = first.setdefault(column.lower(), column)
+        other = first.setdefault(folded(column), column)
         if other != column:
             what = f"{table} has two columns that differ only in case: {other} and {column}."
             yield Fault(("tables", table, "source"), what, "SQL reads both as one name: rename one in the source.")

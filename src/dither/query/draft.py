@@ -27,6 +27,7 @@ epsilon = 1.0            # what may be learnt in all, by everyone together, for 
 # delta = 1e-6           # allows unknown group keys and Gaussian noise: well below 1 / number of people
 # per_analyst = 0.25     # a quota for each analyst, for fairness
 # per_query = 0.1        # the most that one question may cost
+# least_epsilon = 1e-4   # the least that one question may cost: a ten-thousandth of epsilon if left out
 # analysts = ["ana"]     # who may ask; leave it out to let anyone ask
 """
 

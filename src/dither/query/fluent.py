@@ -35,6 +35,7 @@ from dither.query.catalog import Catalog, Unit
 from dither.query.grammar import read_expression
 from dither.query.names import matching, similar
 from dither.query.nodes import Query
+from dither.query.shapes import next_hop, root
 from dither.query.sql import question
 from dither.query.sql_subqueries import begun
 
@@ -56,6 +57,7 @@ __all__ = [
     "variance",
 ]
 
+_OWNER, _KEY, _UNIT = "whose row", "key of its owner", "owner"  # names that nobody gives a table or a column
 _LONGEST = 400  # letters of a question that repr shows
 
 
@@ -132,9 +134,23 @@ class Asking:
         unit = self._unit()
         if unit is None or any(self.tree.args.get(part) for part in ("expressions", "group")):
             raise QueryError("per_unit needs a table with a unit column, and comes before group_by and agg.", fix="move it up.")
-        inner = self.group_by(unit.column, *keys)._agg(aggregates)
+        inner = self._by_unit(unit).group_by(*keys)._agg(aggregates)
         outer = exp.Subquery(this=inner.tree, alias=exp.TableAlias(this=exp.to_identifier(self.base)))
         return replace(inner, tree=exp.Select(from_=exp.From(this=outer)))
+
+    def _by_unit(self, unit: Unit) -> Asking:
+        """Grouped by the unit: the table's own column, or, where that refers to a row which says whose it is, that row's."""
+        hop = next_hop(self._table(), self.catalog)
+        if hop is None:
+            return self.group_by(unit.column)
+        after = replace(self, tree=self.tree.copy())
+        base = after.tree.args["from_"].this.alias_or_name
+        after.tree.append("joins", _owner(self.catalog, hop, exp.column(unit.column, base, quoted=True)))
+        key = exp.column(_UNIT, _OWNER, quoted=True)
+        named = exp.to_identifier(root(self._table(), self.catalog)[1], quoted=True)
+        after.tree.append("expressions", exp.alias_(key, named))
+        after.tree.set("group", exp.Group(expressions=[key.copy()]))
+        return after
 
     def having(self, condition: str) -> Asking:
         """Only groups whose noisy numbers satisfy this."""
@@ -183,13 +199,17 @@ class Asking:
 
     def _unit(self) -> Unit | None:
         """The unit of the table that the question began with."""
+        return self.catalog.tables[self._table()].unit
+
+    def _table(self) -> str:
+        """The table that the question began with, as the catalog spells it."""
         found = matching(self.base, False, self.catalog.tables, str)
         if not found:
             known = similar(self.base, self.catalog.tables)
             raise QueryError(
                 f"There is no table {self.base} in the catalog.", text=self.text, span=(7, 7 + len(self.base)), fix=known
             )
-        return self.catalog.tables[found[0]].unit
+        return found[0]
 
     def _asked(self, name: str, asked: Asked) -> tuple[Asking, exp.Expr]:
         arguments: list[Any] = []
@@ -225,6 +245,23 @@ def table(catalog: Catalog, name: str, alias: str | None = None) -> Asking:
     """The beginning of a question about one table."""
     start = exp.Select(from_=exp.From(this=_table(name, alias)))
     return Asking(catalog, f'table("{name}")', start, name)
+
+
+def _owner(catalog: Catalog, hop: tuple[str, str], own: exp.Column) -> exp.Join:
+    """A join to the row that says whose this one is. That row is referred to by a unique column, so nothing is multiplied."""
+    parent, column = hop
+    unit, above = catalog.tables[parent].unit, next_hop(parent, catalog)
+    owner = exp.column(unit.column if unit else column, parent, quoted=True)
+    outputs = {_KEY: exp.column(column, parent, quoted=True), _UNIT: owner}
+    rows = exp.Select(from_=exp.From(this=_table(parent, None)))
+    if above is not None:
+        outputs[_UNIT] = exp.column(_UNIT, _OWNER, quoted=True)
+        rows.append("joins", _owner(catalog, above, owner))
+    for name, value in outputs.items():
+        rows.append("expressions", exp.alias_(value, exp.to_identifier(name, quoted=True)))
+    alias = exp.TableAlias(this=exp.to_identifier(_OWNER, quoted=True))
+    equal = exp.EQ(this=own, expression=exp.column(_KEY, _OWNER, quoted=True))
+    return exp.Join(this=exp.Subquery(this=rows, alias=alias), on=equal)
 
 
 def _named(unnamed: Sequence[object], step: str) -> None:

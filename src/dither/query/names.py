@@ -18,6 +18,7 @@ from dither.query.catalog import Catalog, Table
 from dither.query.grammar import written
 from dither.query.nodes import Column, Expression, Relation
 from dither.query.sql_outer import instead
+from dither.text import folded
 
 T = TypeVar("T")
 
@@ -96,7 +97,7 @@ def matching(name: str, quoted: bool, choices: Iterable[T], spell: Callable[[T],
     """The choices spelled exactly so; failing that, and unless quoted, those that differ only in case."""
     every = list(choices)
     exact = [choice for choice in every if spell(choice) == name]
-    return exact if exact or quoted else [choice for choice in every if spell(choice).casefold() == name.casefold()]
+    return exact if exact or quoted else [choice for choice in every if folded(spell(choice)) == folded(name)]
 
 
 def similar(name: str, choices: Iterable[str]) -> str:

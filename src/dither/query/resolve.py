@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from dither.errors import QueryError
 from dither.query.catalog import Catalog, Rows
 from dither.query.constants import check_constants
+from dither.query.dependence import equalities
 from dither.query.function import either
 from dither.query.infer import Facts, facts, typed
 from dither.query.legality import (
@@ -117,7 +118,9 @@ def _relation(node: Relation, catalog: Catalog) -> Shape:
         return scanned(node, catalog)
     if isinstance(node, Filter):
         source = _relation(node.source, catalog)
-        return replace(source, relation=Filter(source.relation, condition(node.condition, source)), whole=None)
+        kept = condition(node.condition, source)
+        sides = ((a, source.depends(b)) for pair in equalities(kept) for a, b in (pair, pair[::-1]))
+        return replace(source.equated(sides), relation=Filter(source.relation, kept), whole=None)
     if isinstance(node, Compute):
         return _compute(node, _relation(node.source, catalog))
     if isinstance(node, Join):
@@ -161,7 +164,9 @@ def _compute(node: Compute, source: Shape) -> Shape:
         inner = each.expression
         plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
         inner = inner if plain else held(inner, source)
-        columns[each.name] = plain or Known(facts(inner, source.scope), size=size([inner], source))
+        columns[each.name] = plain or Known(
+            facts(inner, source.scope), size=size([inner], source), depends=source.depends(inner)
+        )
         named.append(Named(each.name, typed(inner, source.scope)))
     if source.protects == BY_UNIT:
         named.append(Named(UNIT, Column(UNIT)))
@@ -206,6 +211,10 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
         own = f"#unit{_private_joins(left.relation) + _private_joins(right.relation) + 1}"
         other = Compute(other, (*(Named(name, Column(name)) for name in right.columns), Named(own, Column(UNIT))))
         pairs = _equated(pairs, left, right, own)
+    left, right = (
+        left.equated((a, right.depends(b)) for a, b in node.equal),
+        right.equated((b, left.depends(a)) for a, b in node.equal),
+    )
     # What is unique stays so where each row finds at most one partner.
     columns = {name: replace(known, unique=known.unique and once[1]) for name, known in left.columns.items()}
     theirs = {name: replace(known, unique=known.unique and once[0]) for name, known in right.columns.items()}
@@ -247,6 +256,8 @@ def _semi(node: Semi, source: Shape, other: Shape, catalog: Catalog) -> Shape:
     shape = replace(source, tables=tables, joins=check_joins(source.joins + other.joins, span))
     if node.mark is not None:
         return marked(node.mark, shape, other, pairs, one, span)
+    if not node.negated:
+        shape = shape.equated((a, other.depends(b)) for a, b in pairs)
     return replace(shape, relation=Semi(source.relation, other.relation, pairs, node.negated, one, span=span), whole=None)
 
 
@@ -261,8 +272,10 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         known = [part.columns[name] for part in parts]
         nullable = any(each.facts.nullable for each in known)
         unit, loose = all(each.unit for each in known), any(each.loose for each in known)
-        largest = max(each.size for each in known)
-        columns[name] = Known(either([each.facts for each in known], nullable), unit, size=largest, loose=loose)
+        largest, depends = max(each.size for each in known), max(each.depends for each in known)
+        columns[name] = Known(
+            either([each.facts for each in known], nullable), unit, size=largest, loose=loose, depends=depends
+        )
     groups = [part.max_groups for part in parts]
     relations = tuple(_alike(part, columns) for part in parts)
     return replace(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dither.errors import QueryError
+from dither.query.dependence import Dependence
 from dither.query.function import family
 from dither.query.functions import columns
 from dither.query.infer import Facts, facts, typed
@@ -34,15 +35,33 @@ def keys(named: tuple[Named, ...], source: Shape) -> tuple[Named, ...]:
     """The keys of the private aggregate, with kinds that can be keys."""
     for key in named:
         known = facts(key.expression, source.scope)
-        units = sorted(name for name in columns(key.expression) if source.columns[name].unit)
-        if units:
-            raise QueryError(
-                f"{short(Column(units[0]))} is the unit that is protected: a group of its own would show one person.",
-                span=key.expression.span,
-                fix="group by something many people share; to aggregate per person, do it in a subquery.",
-            )
+        _check_unit(key, known, source)
         check_key(known, key.expression, _origin(key.expression, source), _given(key))
     return tuple(Named(key.name, typed(key.expression, source.scope)) for key in named)
+
+
+def _check_unit(key: Named, known: Facts, source: Shape) -> None:
+    """A key may not be made from the unit, under whatever name; the unit may choose among values that are listed."""
+    level = source.depends(key.expression)
+    if level == Dependence.NONE or (level == Dependence.CHOSEN and known.values is not None):
+        return
+    unit, span = source.root[1] if source.root else "row", key.expression.span
+    names = sorted(columns(key.expression))
+    units = [name for name in names if source.columns[name].unit or source.columns[name].origin == source.root]
+    what = _given(key) or short(key.expression)
+    if level == Dependence.CHOSEN:
+        raise QueryError(
+            f"{what} is chosen by {unit}, the unit that is protected, and its values are not public.",
+            span=span,
+            fix="group by something that does not depend on it, or declare the `values` of the other columns in it.",
+        )
+    raise QueryError(
+        f"{short(Column(units[0]))} is the unit that is protected: a group of its own would show one person."
+        if units
+        else f"{what} tells which {unit} a row belongs to, and that is protected: a group of its own would show one person.",
+        span=span,
+        fix="group by something many people share; to aggregate per person, do it in a subquery.",
+    )
 
 
 def _origin(expression: Expression, source: Shape) -> tuple[str, str] | None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dither.errors import QueryError
+from dither.query.dependence import Dependence
 from dither.query.infer import Facts, facts, typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation
 from dither.query.resolve_aggregates import PER_UNIT, check_functions, check_key, described, short
@@ -46,10 +47,16 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
     relation = Compute(relation, (*named, Named(UNIT, Column(UNIT))))
     found = {key.name: replace(_origin(key.expression, source), unique=not further) for key in mine}
     found |= {
-        key.name: Known(known[key.name], origin=_origin(key.expression, source).origin, loose=compared) for key in further
+        key.name: Known(
+            known[key.name],
+            origin=_origin(key.expression, source).origin,
+            loose=compared,
+            depends=source.depends(key.expression),
+        )
+        for key in further
     }
     found |= {
-        each.name: Known(result, loose=each.function in _LOOSE)
+        each.name: Known(result, loose=each.function in _LOOSE, depends=_depends(each, source))
         for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)
     }
     alone = not further
@@ -63,6 +70,12 @@ def per_unit(node: PerUnit, source: Shape) -> Shape:
         said=said((key.expression for key in others), source),
         together=(mine[0].name, *known),
     )
+
+
+def _depends(each: Aggregate, source: Shape) -> Dependence:
+    """How many rows a person has is nobody's id; the largest of a person's ids is one."""
+    counts = each.argument is None or each.function in ("count", "count_distinct")
+    return Dependence.NONE if counts or each.argument is None else source.depends(each.argument)
 
 
 def _check_parts(node: PerUnit, source: Shape) -> None:
@@ -116,11 +129,12 @@ def _check_unit(node: PerUnit, source: Shape) -> None:
     place = "GROUP BY" if node.aggregates else "SELECT"
     what = "aggregates" if node.aggregates else "looks for distinct rows"
     units = [key.name for key in node.keys if _is_unit(key.expression, source)]
+    unit = source.root[1] if source.root else "the unit column"
     if _is_scalar(node) and source.protects == BY_UNIT and not units:
         raise QueryError(
             "This subquery would put an exact number about other people into each row.",
             span=node.span,
-            fix=f"equate the unit ({source.root[1] if source.root else 'the unit column'}) of both sides in its WHERE.",
+            fix=f"{_joined(source)}equate the unit ({unit}) of both sides in its WHERE.",
         )
     if [key.name for key in node.keys] == ["#one"]:
         raise QueryError(
@@ -131,11 +145,10 @@ def _check_unit(node: PerUnit, source: Shape) -> None:
     if source.protects == BY_UNIT:
         if units:
             return
-        unit = source.root[1] if source.root else "the unit column"
         raise QueryError(
             f"This subquery {what} across people, and the question then asks about the result.",
             span=node.span,
-            fix=f"add {unit} to its {place}, so that it is per person, or make it the whole question.",
+            fix=f"{_joined(source)}add {unit} to its {place}, so that it is per person, or make it the whole question.",
         )
     if source.protects == BY_ROW:
         raise QueryError(
@@ -143,6 +156,14 @@ def _check_unit(node: PerUnit, source: Shape) -> None:
             span=node.span,
             fix='ask in one step, or declare a unit column instead of unit = "row".',
         )
+
+
+def _joined(source: Shape) -> str:
+    """What to do first where the subquery has a column that leads to the unit, and not the unit itself."""
+    found = source.columns.values()
+    if source.root is None or any(known.unit for known in found) or all(known.depends == Dependence.NONE for known in found):
+        return ""
+    return f"follow the catalog's references: join it to the table that has {source.root[1]}; then "
 
 
 Lowered = tuple[tuple[Aggregate, ...], Expression, Facts]

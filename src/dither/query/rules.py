@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dither.query.column_rules import KINDS, column_faults
 from dither.query.faults import Fault, listed, nearest
 from dither.query.written import written
+from dither.text import folded
 
 if TYPE_CHECKING:
     from dither.query.catalog import Budget, Table
@@ -69,8 +70,23 @@ def _budget(budget: Budget) -> _Found:
         if cap is not None and not 0 < cap <= max(budget.epsilon, Fraction(0)):
             what = f"{part} must be above 0 and at most epsilon, and it is {written(cap)}."
             yield Fault((*path, part), what, "write a share of epsilon, or leave it out.")
+    yield from _least(budget)
     if budget.analysts is not None:
         yield from _analysts(budget.analysts)
+
+
+def _least(budget: Budget) -> _Found:
+    path, least = ("budget", "least_epsilon"), budget.least_epsilon
+    if budget.epsilon <= 0:
+        return  # told already, and what is left out follows from it
+    if not 0 < least <= budget.epsilon:
+        what = f"least_epsilon must be above 0 and at most epsilon, and it is {written(least)}."
+        yield Fault(path, what, "write the least that one question may cost, or leave it out.")
+        return
+    for part, cap in (("per_query", budget.per_query), ("per_analyst", budget.per_analyst)):
+        if cap is not None and 0 < cap < least:
+            what = f"{part} is {written(cap)} and a question costs at least {written(least)}, so none could be asked."
+            yield Fault(("budget", part), what, f"write least_epsilon = {written(cap)} or less, or a larger {part}.")
 
 
 def _analysts(names: tuple[str, ...]) -> _Found:
@@ -197,7 +213,7 @@ def _cycles(tables: Mapping[str, Table]) -> _Found:
 def _same_but_for_case(path: tuple[str, ...], names: list[str], what: str) -> _Found:
     first: dict[str, str] = {}
     for name in names:
-        other = first.setdefault(str(name).lower(), name)
+        other = first.setdefault(folded(str(name)), name)
         if other != name:
             fix = "SQL reads both as one name: rename one in the source and here."
             yield Fault((*path, name), f"Two {what} differ only in case: {other} and {name}.", fix)

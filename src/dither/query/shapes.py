@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from dither.errors import QueryError
 from dither.query.catalog import Catalog, ColumnFacts, Table
+from dither.query.dependence import Dependence, dependence
 from dither.query.functions import columns as columns_in
 from dither.query.infer import Facts, declared
 from dither.query.names import columns_of
@@ -31,6 +32,7 @@ class Known:
     sure: bool = True  # False: its kind is not declared, and not checked
     size: int = 1  # of its expression, written out over the columns of the tables below
     loose: bool = False  # a count or sum per unit: beyond its bounds in units with more than max_rows rows
+    depends: Dependence = Dependence.NONE  # on the unit: whether it tells whose row it is
 
     def missing(self) -> Known:
         """The column on the side of an outer join that may have no partner."""
@@ -60,6 +62,18 @@ class Shape:
     @property
     def scope(self) -> dict[str, Facts]:
         return {name: known.facts for name, known in self.columns.items()}
+
+    def depends(self, expression: Expression) -> Dependence:
+        """How an expression over the columns depends on the unit."""
+        return dependence(expression, {name: known.depends for name, known in self.columns.items()}, self.scope)
+
+    def equated(self, pairs: Iterable[tuple[Expression, Dependence]]) -> Shape:
+        """The same rows, knowing that each of these equals something that depends on the unit as stated."""
+        columns = dict(self.columns)
+        for expression, level in pairs:
+            if isinstance(expression, Column) and expression.name in columns and level > columns[expression.name].depends:
+                columns[expression.name] = replace(columns[expression.name], depends=level)
+        return replace(self, columns=columns)
 
 
 def size(expressions: Iterable[Expression], shape: Shape, span: Span = None) -> int:
@@ -145,8 +159,11 @@ def scanned(node: Scan, catalog: Catalog) -> Shape:
         return Shape(node, columns, BY_ROW, tables=(node.table,), whole=node.table)
     if table.unit is None:
         raise QueryError(f"{node.table} does not say who is protected.", span=node.span, fix="declare its unit in the catalog.")
-    hop = _hop(node.table, catalog)
+    hop = next_hop(node.table, catalog)
     own = f"{node.alias}.{table.unit.column}"
+    for name in (table.unit.column, *_referred(node.table, catalog)):
+        column = f"{node.alias}.{name}"
+        columns[column] = replace(columns[column], depends=Dependence.COMPUTED)
     if hop is None:
         columns[own] = replace(columns[own], unit=True)
         relation: Relation = _with_unit(node, tuple(columns), Column(own))
@@ -159,8 +176,14 @@ def scanned(node: Scan, catalog: Catalog) -> Shape:
 
 def _is_unique(name: str, column: str, catalog: Catalog) -> bool:
     """Keys, and what other tables refer to: engines/sources.py looks whether they are."""
-    units = (table.unit for table in catalog.tables.values())
-    return column == catalog.tables[name].key or any(unit is not None and unit.references == (name, column) for unit in units)
+    return column == catalog.tables[name].key or column in _referred(name, catalog)
+
+
+def _referred(name: str, catalog: Catalog) -> list[str]:
+    """The columns of a table that say whose rows another table's are, among those that a question may name."""
+    edges = [table.unit.references for table in catalog.tables.values() if table.unit is not None and table.unit.references]
+    usable = columns_of(catalog.tables[name])
+    return [column for parent, column in edges if parent == name and column in usable]
 
 
 def _sure(table: Table, name: str) -> bool:
@@ -204,7 +227,7 @@ def root(table: str, catalog: Catalog) -> tuple[str, str]:
     return (table, unit.column) if unit.references is None else root(unit.references[0], catalog)
 
 
-def _hop(table: str, catalog: Catalog) -> tuple[str, str] | None:
+def next_hop(table: str, catalog: Catalog) -> tuple[str, str] | None:
     """The next table that must be looked into to learn whose row it is; None if the row itself says so."""
     unit = catalog.tables[table].unit
     while unit is not None and unit.references is not None:

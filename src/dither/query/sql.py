@@ -19,6 +19,7 @@ from dither.query.sql_aggregates import Grouping, has_aggregate
 from dither.query.sql_expressions import expression
 from dither.query.sql_subqueries import begun, group, output_name, rows
 from dither.query.sql_tables import Context, with_ctes
+from dither.text import folded
 
 _LONGEST = 60  # letters of keys that a fix repeats
 
@@ -94,8 +95,8 @@ def _outputs(tree: exp.Select, grouping: Grouping) -> None:
     for item in tree.expressions:
         name, value = output_name(item, grouping.scope)
         read = grouping.above(value, "in SELECT", False, name)
-        taken = {each.name.casefold() for each in found}
-        if name.casefold() in taken:
+        taken = {folded(each.name) for each in found}
+        if folded(name) in taken:
             raise refuse(grouping.scope, item, f"Two outputs are called {name}.", "rename one with AS.")
         found.append(Named(name or _natural(read, len(found), taken), read))
     grouping.outputs = found
@@ -104,7 +105,7 @@ def _outputs(tree: exp.Select, grouping: Grouping) -> None:
 def _natural(read: Expression, before: int, taken: set[str]) -> str:
     """The name of an output that was given none: its column's, with a number if that is taken."""
     plain = read.name if isinstance(read, Column) else f"column_{before + 1}"
-    return plain if plain.casefold() not in taken else f"{plain}_{before + 1}"
+    return plain if folded(plain) not in taken else f"{plain}_{before + 1}"
 
 
 def _order(tree: exp.Select, grouping: Grouping) -> tuple[Order, ...]:

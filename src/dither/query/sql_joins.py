@@ -12,6 +12,7 @@ from dither.query.nodes import Column, Expression, Filter, Join
 from dither.query.sql_expressions import expression
 from dither.query.sql_scalars import with_values
 from dither.query.sql_tables import Context, Pair, named_table
+from dither.text import folded
 
 
 def joined_tables(node: exp.Select, context: Context) -> Source:
@@ -36,7 +37,7 @@ def _join(left: Source, node: exp.Expr, context: Context) -> Source:
     if kind == "OUTER" and not side:
         raise refuse(scope, node.this, "An outer join keeps the left or the right side.", "write LEFT JOIN or RIGHT JOIN.")
     right = named_table(node.this, context)
-    if {each.alias.casefold() for each in left.fields} & {each.alias.casefold() for each in right.fields}:
+    if {folded(each.alias) for each in left.fields} & {folded(each.alias) for each in right.fields}:
         raise refuse(scope, node.this, "Two tables of FROM have the same name.", "give one an alias: JOIN visits AS v.")
     if node.args.get("using"):
         if node.args.get("on") is not None:

@@ -16,6 +16,7 @@ from dither.query.sql_expressions import expression
 from dither.query.sql_scalars import with_values
 from dither.query.sql_tables import Context, check_below, with_ctes
 from dither.query.wording import is_subquery, worded
+from dither.text import folded
 
 
 def begun(text: str, catalog: Catalog) -> Context:
@@ -76,9 +77,9 @@ def _outputs(node: exp.Select, scope: Scope) -> list[tuple[str, Expression]]:
         name, value = output_name(item, scope)
         read = expression(value, scope)
         found.append((name or _plain_name(read) or f"column_{len(found) + 1}", read))
-    names = [name.casefold() for name, _ in found]
+    names = [folded(name) for name, _ in found]
     for name, _ in found:
-        if names.count(name.casefold()) > 1:
+        if names.count(folded(name)) > 1:
             raise refuse(scope, node, f"Two columns of this subquery are called {name}.", "rename one with AS.")
     return found
 
@@ -119,7 +120,7 @@ def _per_unit(node: exp.Select, source: Source, scope: Scope, alias: str) -> Sou
         read = grouping.above(value, "in SELECT", False, name)
         outputs.append(Named(name or (read.name if isinstance(read, Column) else f"column_{len(outputs) + 1}"), read))
     grouping.outputs = outputs
-    names = [each.name.casefold() for each in outputs]
+    names = [folded(each.name) for each in outputs]
     if len(set(names)) < len(names):
         raise refuse(scope, node, "Two columns of this subquery have the same name.", "rename one with AS.")
     having = node.args.get("having")

@@ -11,6 +11,7 @@ from dither.query.catalog import Catalog
 from dither.query.names import Field, Scope, Source, columns_of, matching, only, place, refuse, spelled, table
 from dither.query.nodes import Column, Compute, Expression, Named, Scan
 from dither.query.sql_words import ADVICE
+from dither.text import folded
 
 Pair = tuple[Expression, Expression]
 MOST_TABLES = 64  # CTEs are written out where they are named, so a short text could name a great many tables
@@ -53,7 +54,7 @@ def with_ctes(node: exp.Expr, context: Context) -> Context:
         only(context.scope, cte, "this alias", "WITH")
         only(context.scope, cte.args["alias"], "this columns", "WITH")
         name = spelled(context.scope, cte.args["alias"].this)[0]
-        if any(old.casefold() == name.casefold() for old in [*context.ctes, *context.catalog.tables]):
+        if any(folded(old) == folded(name) for old in [*context.ctes, *context.catalog.tables]):
             raise refuse(context.scope, cte.args["alias"], f"{name} already names a table.", "choose another name for the CTE.")
         context.subquery(cte.this, replace(context, scans=[]), name)
         context = replace(context, ctes={**context.ctes, name: (cte, context)})
@@ -126,7 +127,7 @@ def _renamed(source: Source, node: exp.Expr, context: Context) -> Source:
     if len(names) != len(source.fields):
         raise refuse(context.scope, alias, f"{len(names)} names for {len(source.fields)} columns.", "name each column.")
     spell = [spelled(context.scope, each)[0] for each in names]
-    if len({each.casefold() for each in spell}) < len(spell):
+    if len({folded(each) for each in spell}) < len(spell):
         raise refuse(context.scope, alias, "Two of these names are the same.", "choose different names.")
     fields = tuple(Field(old.alias, new, f"{old.alias}.{new}") for old, new in zip(source.fields, spell, strict=True))
     renaming = zip(fields, source.fields, strict=True)

@@ -1,0 +1,71 @@
+"""A table whose unit is two references away: its people are counted all the same, and a refusal says how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import dither as dt
+from dither.curator import Curator
+from dither.errors import QueryError
+
+SURE = 200  # an epsilon at which noise is none
+
+
+def referring(column: str, to: str, key: str | None = None, **columns: Any) -> Any:
+    unit = {"column": column, "references": to}
+    return lambda rows: dt.Table(rows, unit=unit, max_rows=3, max_groups=3, key=key, columns=columns)
+
+
+@pytest.fixture
+def survey() -> Iterator[Curator]:
+    whole = dt.between(0, 9, kind="int")
+    visits = {"visit_id": [1, 2, 3], "person_id": [1, 2, 2], "qty": [9, 9, 9]}
+    items = {"visit_id": [1, 2, 3, 3, 9], "item_id": [1, 2, 3, 4, 5], "qty": [1, 2, 3, 4, 5]}  # nobody's visit is 9
+    parts = {"item_id": [1, 1, 4], "weight": [1, 2, 3]}
+    tables = {
+        "visits": dt.Table(visits, unit="person_id", max_rows=3, max_groups=3, key="visit_id", columns={"qty": whole}),
+        "items": referring("visit_id", "visits.visit_id", "item_id", qty=whole)(items),
+        "parts": referring("item_id", "items.item_id", weight=whole)(parts),
+    }
+    with dt.open(dt.Catalog(tables, dt.Budget(10**6)), ledger=":memory:") as curator:
+        yield curator
+
+
+def people_by(survey: Curator, asking: Any) -> dict[Any, Any]:
+    """How many people there are for each value of n."""
+    answer = survey.ask(asking.group_by("n").agg(people=dt.count()), epsilon=SURE)
+    return {n: people for n, people in answer.rows if people}
+
+
+def test_rows_are_counted_per_person(survey: Curator) -> None:
+    assert people_by(survey, survey.table("items").per_unit(n=dt.count())) == {1: 1, 3: 1}
+    assert people_by(survey, survey.table("items", alias="i").where("i.qty > 2").per_unit(n=dt.count())) == {2: 1}
+    assert people_by(survey, survey.table("parts").per_unit(n=dt.count())) == {1: 1, 2: 1}
+    assert people_by(survey, survey.table("items").per_unit(n=dt.count_distinct("visit_id"))) == {1: 1, 2: 1}
+
+
+def test_the_unit_has_its_own_name_in_what_follows(survey: Curator) -> None:
+    asking = survey.table("parts").per_unit(n=dt.count()).agg(people=dt.count_distinct("person_id"))
+    assert survey.ask(asking, epsilon=SURE)["people"] == [2]
+
+
+def test_bounds_are_proposed(survey: Curator) -> None:
+    found = survey.suggest("items.qty", epsilon=SURE, by="visit_id")
+    assert (found.max_rows, found.max_groups) == (3, 3)
+    assert survey.suggest("parts.weight", epsilon=SURE).max_rows == 3
+
+
+@pytest.mark.parametrize("table", ["items", "parts"])
+def test_the_refusal_leads_somewhere(survey: Curator, table: str) -> None:
+    column = {"items": "visit_id", "parts": "item_id"}[table]
+    with pytest.raises(QueryError) as refused:
+        survey.quote(f"SELECT COUNT(*) AS n FROM (SELECT {column}, COUNT(*) AS c FROM {table} GROUP BY {column}) t", epsilon=1)
+    assert "follow the catalog's references: join it to the table that has person_id; then add person_id" in str(refused.value)
+    chain = "JOIN visits v ON v.visit_id = i.visit_id GROUP BY v.person_id"
+    way = {"items": f"items i {chain}", "parts": f"parts p JOIN items i ON i.item_id = p.item_id {chain}"}[table]
+    question = f"SELECT c, COUNT(*) AS n FROM (SELECT v.person_id, COUNT(*) AS c FROM {way}) t GROUP BY c"
+    by_hand = {c: n for c, n in survey.ask(question, epsilon=SURE).rows if n}
+    assert by_hand == people_by(survey, survey.table(table).per_unit(n=dt.count()))
