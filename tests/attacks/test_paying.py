@@ -14,9 +14,9 @@ import pytest
 
 import dither as dt
 from attacks.paths import Watched, catalog, see, watched
-from dither import curator as curating
 from dither.audit.own.frozen import patched
 from dither.ledger import opening
+from dither.ledger.ledger import Ledger
 from dither.ledger.verify import verify
 from dither.query.work import Group, Work
 
@@ -64,7 +64,7 @@ def test_a_crash_after_release_and_before_commit_gives_no_answer_and_stays_paid(
         raise Crash
 
     survey = dt.open(people(), ledger=tmp_path / "t.ledger")
-    with patched(vars(curating)["paying"], "commit", crash), pytest.raises(Crash):
+    with patched(Ledger, "commit", crash), pytest.raises(Crash):
         survey.ask(COUNT, epsilon=TENTH)
     again = dt.open(people(), ledger=tmp_path / "t.ledger")
     assert again.budget.spent.epsilon == TENTH
@@ -79,6 +79,10 @@ def test_there_is_no_refund_on_failure_and_no_second_run_for_one_charge() -> Non
         survey.ask(COUNT, epsilon=TENTH)
     assert (engine.runs, survey.budget.spent.epsilon) == (1, TENTH)
     engine.fails = False
+    with pytest.raises(dt.DitherError, match=r"closed to new questions(.|\n)*Charged: nothing"):
+        survey.ask(COUNT, epsilon=TENTH)
+    assert (engine.runs, survey.budget.spent.epsilon) == (1, TENTH)
+    survey.reopen()
     survey.ask(COUNT, epsilon=TENTH)
     assert (engine.runs, survey.budget.spent.epsilon) == (2, 2 * TENTH)
 

@@ -133,7 +133,8 @@ def test_an_interruption_after_that_stays_charged(folder: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         survey.ask(COUNT, epsilon="0.1")
     assert survey.budget.spent.epsilon == Fraction(1, 10)
-    assert kinds(survey.ledger)[2:] == ["reserved"]
+    assert kinds(survey.ledger)[2:] == ["reserved", "failed"]
+    assert not survey.closed  # the asker's own doing
 
 
 def test_an_interruption_at_the_very_touch_is_never_both(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
