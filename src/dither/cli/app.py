@@ -21,6 +21,7 @@ from typer.core import TyperGroup
 
 from dither import __version__
 from dither.cli import wording
+from dither.cli.outputs import Outputs, protected
 from dither.cli.screen import OutputError, complain, let_go_of_stdout
 from dither.errors import (
     ArgumentError,
@@ -177,11 +178,19 @@ def existing(catalog: Path, ledger: str | None) -> str:
 
 
 def books_of(where: str, key: Path | None) -> dict[str, Path]:
-    """The files of a ledger that is no server's, and its key."""
+    """The files that keep the budget, which no output may replace: the ledger if it is no server's, and its key."""
     from dither.ledger import opening
 
     files = {} if opening.is_address(where) else {"the ledger": Path(where)}
     return files | ({"the key": opening.key_path(where, key)} if key or files else {})
+
+
+def outputs_of(catalog: Path, where: str, key: Path | None, force: bool) -> Outputs:
+    """Writes the outputs of a command on this catalog and ledger."""
+    from dither.query import catalog_file
+
+    sources = {name: str(table.source) for name, table in catalog_file.read(catalog).tables.items()}
+    return Outputs(force, protected(sources, {"the catalog": catalog, **books_of(where, key)}))
 
 
 def signing(where: str, key: Path | None) -> Path | None:
