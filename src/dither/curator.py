@@ -31,6 +31,7 @@ from dither.books import (
 from dither.busy import Busy
 from dither.engines.base import Engine
 from dither.engines.duckdb import DuckDB, Progress
+from dither.engines.interrupts import interruptible
 from dither.engines.sources import open_catalog
 from dither.errors import DitherError, EngineError, LedgerError, QueryError
 from dither.exact import entropy
@@ -72,7 +73,7 @@ def open(
     to 1 while a question takes longer than two seconds: for the curator's eyes only.
     """
     declared, current = read_declared(catalog)
-    sources, book = open_catalog(declared), None
+    sources, book = interruptible(lambda: open_catalog(declared)), None
     try:
         kinds = {name: sources.schema(name) for name in sources.catalog.tables}
         engine = DuckDB(sources.connection, kinds, progress)
@@ -223,7 +224,8 @@ class Curator:
 
     def close(self) -> None:
         """Lets go of the data and the ledger. `with dt.open(…) as survey:` does it at the end."""
-        with self._busy.alone():
+        with self._busy.closing:
+            self._busy.check()
             self.ledger.close()
             self._closing()
 
@@ -268,6 +270,7 @@ class Curator:
 
     def _unchanged(self) -> None:
         """Two versions of the data must not pass for one snapshot, nor two declarations for one catalog."""
+        self._busy.wait_for_closing()
         if not self._current():
             raise LedgerError(
                 "The catalog file was changed while this session was open.",

@@ -135,6 +135,27 @@ class LedgerError(DitherError):
     """
 
 
+class Interrupted(KeyboardInterrupt):
+    """A question was stopped (Ctrl-C) after its price was paid. `charged` says what it cost.
+
+    A KeyboardInterrupt of any other class does not know: nothing was charged, unless `dither history` shows a new entry.
+
+    >>> raise Interrupted("ε = 0.1, and it stays charged")
+    Traceback (most recent call last):
+    dither.errors.Interrupted: charged ε = 0.1, and it stays charged
+    """
+
+    def __init__(self, charged: str) -> None:
+        self.charged = charged
+        super().__init__(f"charged {charged}")
+
+    @classmethod
+    def at(cls, stopped: KeyboardInterrupt, charged: str) -> Interrupted:
+        """The same interruption with its charge. An engine's error that was being handled is not passed on with it."""
+        stopped.__context__ = stopped.__cause__ = None
+        return cls(charged)
+
+
 class NoLedgerError(LedgerError):
     """There is no ledger where one was looked for; one that is there and cannot be used is another matter.
 

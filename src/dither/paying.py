@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 
-from dither.errors import ArgumentError, BudgetError, DitherError, LedgerError
+from dither.errors import ArgumentError, BudgetError, DitherError, Interrupted, LedgerError
 from dither.exact.numbers import Number, between, not_negative, positive
 from dither.ledger import admission, state
 from dither.ledger.entries import Committed, Reserved, parse, shown_to
@@ -151,10 +151,9 @@ def telling(paid: Reservation | Kept) -> Iterator[None]:
     """Whoever stops a question that is paid for (Ctrl-C) is told what it cost."""
     try:
         yield
-    except KeyboardInterrupt:
-        if isinstance(paid, Kept):
-            raise KeyboardInterrupt(GIVEN_AGAIN) from None
-        raise KeyboardInterrupt(f"{words(paid.request.charge)}, and it stays charged") from None
+    except KeyboardInterrupt as stopped:
+        charged = GIVEN_AGAIN if isinstance(paid, Kept) else f"{words(paid.request.charge)}, and it stays charged"
+        raise Interrupted.at(stopped, charged) from None
 
 
 def words(charged: Charge) -> str:

@@ -5,7 +5,7 @@
 2   wrong usage: an unknown option, an argument that breaks its rule, a file that is not there
 3   the budget does not pay for it
 4   the ledger or the engine failed, or what was to be shown cannot be written
-130 interrupted (Ctrl-C), 141 nobody reads what is written (a broken pipe)
+130 interrupted (Ctrl-C), 143 terminated (SIGTERM), 141 nobody reads what is written (a broken pipe)
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import typer
 from typer.core import TyperGroup
 
 from dither import __version__
-from dither.cli import wording
+from dither.cli import ending, wording
+from dither.cli.ending import TERMINATED, UNREAD
 from dither.cli.outputs import Outputs, protected
 from dither.cli.screen import OutputError, complain, let_go_of_stdout
 from dither.errors import (
@@ -29,6 +30,7 @@ from dither.errors import (
     CatalogError,
     DitherError,
     EngineError,
+    Interrupted,
     LedgerError,
     PriceError,
     QueryError,
@@ -37,7 +39,6 @@ from dither.errors import (
 if TYPE_CHECKING:
     from dither.curator import Curator
 
-INTERRUPTED, UNREAD = 130, 141
 _CODES: tuple[tuple[type[DitherError], int], ...] = (
     (BudgetError, 3),
     (LedgerError, 4),
@@ -74,10 +75,11 @@ class Commands(TyperGroup):
         except DitherError as error:
             raise _refused(error) from None
         except KeyboardInterrupt as stopped:
-            # Without words of its own it came from where nobody can tell whether a price was being written.
-            charged = str(stopped) or "nothing, unless `dither history` shows a new entry"
-            complain(f"Interrupted.\n  Charged: {charged}.")
-            raise typer.Exit(INTERRUPTED) from None
+            # Others come from where nobody can tell whether a price was being written.
+            unknown = "nothing, unless `dither history` shows a new entry"
+            charged = stopped.charged if isinstance(stopped, Interrupted) else unknown
+            complain(f"{'Terminated' if ending.code() == TERMINATED else 'Interrupted'}.\n  Charged: {charged}.")
+            raise typer.Exit(ending.code()) from None
         except BrokenPipeError:
             let_go_of_stdout()
             raise typer.Exit(UNREAD) from None

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dither.cli.screen import OutputError, harmless_json, harmless_lines, plain_table, say, show_table
-from dither.errors import ArgumentError, DitherError, extra
+from dither.errors import ArgumentError, DitherError, Interrupted, extra
 
 if TYPE_CHECKING:
     from dither.answer import Answer
@@ -91,8 +91,8 @@ def kept(file: Path | None, charged: str) -> Iterator[None]:
         raise
     except DitherError:
         raise
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"{charged}; the answer is kept, and asking the same again shows it") from None
+    except KeyboardInterrupt as stopped:
+        raise Interrupted.at(stopped, f"{charged}; the answer is kept, and asking the same again shows it") from None
     except FileExistsError:  # it was not there when the question was asked
         what = f"{file} was made by somebody else meanwhile. The answer is kept."
         raise OutputError(what, fix=f"name another file and {again}", charged=charged) from None

@@ -17,7 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 import dither as dt
-from dither.cli.app import INTERRUPTED, UNREAD, app
+from dither.cli.app import app
+from dither.cli.ending import INTERRUPTED, TERMINATED, UNREAD
 from dither.cli.formats import drawable
 from dither.cli.outputs import Force, Outputs, drawn
 from dither.cli.screen import out, say
@@ -50,7 +51,7 @@ def _command(words: Sequence[str]) -> int:
     """One command line in this process; its exit code."""
     found = app(list(words), prog_name="dither", standalone_mode=False)
     code = found if isinstance(found, int) else 0
-    if code in (INTERRUPTED, UNREAD):
+    if code in (INTERRUPTED, TERMINATED, UNREAD):
         raise typer.Exit(code)  # who stops a step stops the story
     return code
 
