@@ -63,14 +63,14 @@ def open(
     key: str | PathLike[str] | None = None,
     analyst: str | None = None,
     progress: Progress | None = None,
-    make: bool = True,
+    make: bool = False,
 ) -> Curator:  # the builtin's namesake, as dt.open
     """A curator for a catalog file or a Catalog.
 
-    `ledger`: a path or a postgresql:// address, made if it is new unless `make` is False; without it the one beside the catalog
-    file, which must be there (`dither init` makes it). ":memory:" forgets what was spent when the process ends. `key` is the
-    file that signs receipts, beside the ledger unless named; `analyst` is who asks. `progress` is called with a share from 0
-    to 1 while a question takes longer than two seconds: for the curator's eyes only.
+    `ledger`: a path or a postgresql:// address, or the one beside the catalog file. It must be there: a path that is wrong must
+    not be a fresh budget. `make=True` makes a new one if there is none, as `dither init` does. ":memory:" forgets what was
+    spent when the process ends. `key` is the file that signs receipts, beside the ledger unless named; `analyst` is who asks.
+    `progress` is called with a share from 0 to 1 while a question takes longer than two seconds: for the curator's eyes only.
     """
     declared, current = read_declared(catalog)
     sources, book = interruptible(lambda: open_catalog(declared)), None

@@ -140,9 +140,8 @@ class Interrupted(KeyboardInterrupt):
 
     A KeyboardInterrupt of any other class does not know: nothing was charged, unless `dither history` shows a new entry.
 
-    >>> raise Interrupted("ε = 0.1, and it stays charged")
-    Traceback (most recent call last):
-    dither.errors.Interrupted: charged ε = 0.1, and it stays charged
+    >>> print(Interrupted("ε = 0.1, and it stays charged"))
+    charged ε = 0.1, and it stays charged
     """
 
     def __init__(self, charged: str) -> None:
@@ -164,9 +163,10 @@ class NoLedgerError(LedgerError):
       Fix: name the right one. If it was lost, restore a copy: ...   Charged: nothing.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, looked: str = "") -> None:
+        place = f" (looked for {looked}; a path is relative to the working folder)" if looked else ""
         fix = (
-            "name the right one. If it was lost, restore a copy: a new ledger is a second budget for the same people. "
-            'The first one is made by `dither init`, or by dt.open(…, ledger="…").'
+            f"name the right one{place}. If it was lost, restore a copy: a new ledger is a second budget for the same people. "
+            "The first one is made by `dither init`, or by dt.open(…, make=True)."
         )
         super().__init__(f"There is no ledger {name}.", fix=fix)

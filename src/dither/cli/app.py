@@ -213,7 +213,7 @@ def opened(
     """A curator for one command, closed with it. Only `init` makes a ledger: a misspelt address must not start a budget."""
     from dither import curator
 
-    with curator.open(catalog, where, key=signing(where, key), analyst=analyst, progress=progress, make=False) as survey:
+    with curator.open(catalog, where, key=signing(where, key), analyst=analyst, progress=progress) as survey:
         yield survey
 
 

@@ -43,9 +43,12 @@ def _init(
     Without DATA the catalog stays as it is and only the ledger is made. A ledger that is there is kept.
     """
     from dither import curator
+    from dither.ledger import opening
 
     where = place(out, ledger)
     signing(where, key)
+    if where.strip().lower() == opening.MEMORY:
+        raise ArgumentError("A ledger in memory ends with its process, so there is none to make.", fix="name a file.")
     if data:
         _draft(data, unit, out, books_of(where, key))
         say(f"{out} is written. Fill in what its comments ask for, then run: dither check {out}")
