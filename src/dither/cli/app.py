@@ -108,7 +108,6 @@ def _refused(error: DitherError) -> typer.Exit:
 
 app = typer.Typer(
     cls=Commands,
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # they show the values of variables, and some of those are rows
     help="Answers about people's data, with a price on each.",
