@@ -102,7 +102,7 @@ class Session:
             return self._failure(attempt, paid, stopped)
         traceback.clear_frames(stopped.__traceback__)  # ends what a half-left `with` still holds, a lock say
         charged = self._charged(attempt, paid)
-        return Interrupted(charged).with_traceback(None) if isinstance(stopped, KeyboardInterrupt) else stopped
+        return Interrupted(charged) if isinstance(stopped, KeyboardInterrupt) else stopped
 
     def _charged(self, attempt: Reservation, paid: Paid | None) -> str:
         """What an interrupt leaves charged, in words."""

@@ -59,7 +59,7 @@ def test_a_catalog_without_a_file_needs_its_ledger_named(folder: Path) -> None:
         with pytest.raises(dt.ArgumentError):
             dt.open(catalog, **odd)  # type: ignore[arg-type]
     assert dt.open(catalog, ":memory:").ask(COUNT, epsilon="0.1").receipt
-    assert dt.open(catalog, folder / "other.ledger").budget.total.epsilon == 1
+    assert dt.open(catalog, folder / "other.ledger", make=True).budget.total.epsilon == 1
 
 
 # --- given again -------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def test_another_session_that_changed_the_catalog_ends_this_one(folder: Path) ->
         dt.Catalog({"people": dt.Table(people(), unit="person", columns={"age": dt.between(0, high)})}, dt.Budget(1))
         for high in (120, 130)
     ]
-    idle, first, second = (dt.open(each, folder / "two.ledger") for each in (catalogs[0], *catalogs))
+    idle, first, second = (dt.open(each, folder / "two.ledger", make=True) for each in (catalogs[0], *catalogs))
     assert first.ask(COUNT, epsilon="0.1")
     assert dt.open(catalogs[1], folder / "two.ledger").ask(COUNT, epsilon="0.1")  # opened later, and asked: in force now
     for old in (idle, first):  # whether it had asked before or not

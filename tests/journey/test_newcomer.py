@@ -33,7 +33,8 @@ def test_every_file_the_docs_point_to_is_there() -> None:
 def test_what_the_on_call_page_quotes_is_what_the_ledger_says() -> None:
     page = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
     quoted = [text for row in re.findall(r"^\| (\*.*?) \|", page, re.M) for text in re.findall(r"\*(.+?)\*", row)]
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src" / "dither" / "ledger").glob("*.py")))
+    files = [*sorted((ROOT / "src" / "dither" / "ledger").glob("*.py")), ROOT / "src" / "dither" / "errors.py"]
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in files)
     assert len(quoted) > 8
     assert [text for text in quoted if text not in sources] == []
 
