@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from dither import paying
 from dither.diagnosis import Diagnosis
-from dither.errors import ClosedError, DitherError, EngineError, Interrupted, LedgerError
+from dither.errors import ClosedError, EngineError, Interrupted, LedgerError
 from dither.ledger.entries import ENGINE, INTERRUPT, LEDGER
 from dither.ledger.ledger import Declaration, Ending, Kept, Ledger, Receipt, Request, Reservation
 from dither.planning.finish import Noisy
@@ -55,7 +55,7 @@ class Session:
         self.diagnosis = diagnosis or Diagnosis()
         self._unchanged = unchanged  # raises if the catalog file or the sources are not those that were opened
         self._declared = threading.Event()
-        self._failed = False
+        self._unsettled: list[tuple[Reservation, str]] = []  # what the ledger could not be told when it broke off, and why
 
     def charged(self, request: Request, compute: Callable[[], Sequence[Noisy]], show: Callable[[Paid], Shown]) -> Shown:
         """Reserve, compute, commit, show; or show what was answered before."""
@@ -70,7 +70,6 @@ class Session:
 
     def reopened(self) -> None:
         """The ledger was reopened: forget what closed it."""
-        self._failed = False
         self.diagnosis.clear()
 
     def _paid(self, attempt: Reservation, compute: Callable[[], Sequence[Noisy]]) -> Paid:
@@ -85,9 +84,26 @@ class Session:
         return Paid(noisy, self.ledger.commit(attempt, to_text(noisy)))
 
     def _reserve(self, attempt: Reservation) -> Reservation | Kept:
-        if self._failed:
-            raise ClosedError
+        self._settle_rest()
         return self.ledger.reserve(attempt)
+
+    def _settle_rest(self) -> None:
+        """Tells the ledger what it could not be told before. An engine's failure closes the catalog even untold."""
+        for left in list(self._unsettled):
+            try:
+                self.ledger.give_up(*left)
+            except LedgerError:
+                if left[1] == ENGINE:
+                    raise ClosedError from None
+            else:
+                self._unsettled.remove(left)
+
+    def _give_up(self, attempt: Reservation, why: str) -> Ending:
+        try:
+            return self.ledger.give_up(attempt, why)
+        except LedgerError:
+            self._unsettled.append((attempt, why))
+            raise
 
     def _declare(self) -> None:
         """The first question puts the catalog in force, and with it the budget, for ever; opening and quoting do not."""
@@ -110,7 +126,7 @@ class Session:
             return AGAIN
         price = paying.words(attempt.request.charge)
         try:
-            ending = self.ledger.give_up(attempt, INTERRUPT)
+            ending = self._give_up(attempt, INTERRUPT)
         except LedgerError:
             return f"{price}, unless `dither history` shows that it was given back"
         return {Ending.UNCHARGED: "nothing", Ending.CHARGED: f"{price}, {STAYS}", Ending.ANSWERED: f"{price}, {KEPT}"}[ending]
@@ -123,19 +139,17 @@ class Session:
             return self._given_back(attempt, error)
         if isinstance(error, LedgerError):  # the answer could not be kept, so it is not given
             with suppress(LedgerError):
-                self.ledger.give_up(attempt, LEDGER)
+                self._give_up(attempt, LEDGER)
             return LedgerError(error.what, where=error.where, fix=error.fix, charged=price)
         self.diagnosis.add(attempt.request.question, error)
-        self._failed = True  # here at once; for everybody as soon as the ledger has it
-        with suppress(DitherError):
-            self.ledger.give_up(attempt, ENGINE)
-            self._failed = False
+        with suppress(LedgerError):
+            self._give_up(attempt, ENGINE)
         return EngineError(price)
 
     def _given_back(self, attempt: Reservation, error: Exception) -> Exception:
         """The error, after the price of a question that never reached the engine is given back; or why it was not."""
         try:
-            self.ledger.give_up(attempt, LEDGER)
+            self._give_up(attempt, LEDGER)
         except LedgerError as kept:
             unsure = isinstance(error, LedgerError) and error.charged != "nothing"
             return error if unsure else kept  # what either says of the charge is true

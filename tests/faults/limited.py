@@ -1,6 +1,6 @@
 """Asks in processes that may not write as they should, for tests/faults/test_disk.py.
 
-    python limited.py size FOLDER          the ledger may grow a little more each time: every single write fails once
+    python limited.py size FOLDER          files may be a little longer each time: every single write fails once
     python limited.py readonly FOLDER      the ledger's file, or its folder, may not be written
 
 Prints for each ask its question, what became of it, and what its error says, as JSON.
@@ -21,7 +21,7 @@ from dither.curator import Curator
 from faults.mortal import born, question
 from faults.told import outcome
 
-FRAME = 4096 + 24  # what SQLite's log grows by, at least, when anything is written
+PAGE = 4096  # what SQLite writes at once
 NOBODY = 65534
 
 
@@ -40,12 +40,14 @@ def opened(folder: Path) -> Curator:
 
 
 def size(folder: Path, steps: int) -> list[Any]:
-    """A question for which the ledger may grow by so many half frames; then one for which there is room again."""
+    """A question for which no file may be written beyond so many thirtieths of the ledger; from 30 on, so many half pages
+    more than the ledger has. Then one for which there is room again."""
     survey = opened(folder)
+    survey.reopen()
     survey.ask(question(0), epsilon="0.1")
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    now = (folder / "survey.ledger-wal").stat().st_size
-    resource.setrlimit(resource.RLIMIT_FSIZE, (now + steps * FRAME // 2, most))
+    now = (folder / "survey.ledger").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (min(steps, 30) * now // 30 + max(0, steps - 30) * PAGE // 2, most))
     first = outcome(survey, question(2 * steps + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     second = outcome(survey, question(2 * steps + 2))

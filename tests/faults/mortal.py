@@ -50,7 +50,9 @@ class Case(NamedTuple):
     every: int = 1  # how many deaths to an examination: nothing is ever erased, so what is wrong is still there later
 
     def open(self) -> Curator:
-        return dt.open(Path(self.folder) / "survey.toml", self.where, key=self.key, make=True)
+        survey = dt.open(Path(self.folder) / "survey.toml", self.where, key=self.key, make=True)
+        survey.reopen()  # so many deaths close the catalog
+        return survey
 
 
 def question(number: int) -> str:
@@ -68,15 +70,11 @@ def charged_late(survey: Curator, text: str, show: Show) -> None:
     """What others do: run, show, and only then write down what it cost."""
     held: list[Any] = []
     reserve, commit = Ledger.reserve, Ledger.commit
-    unpaid = {
-        "reserve": lambda _, request: Reservation("", None, "", request, ""),  # type: ignore[arg-type]
-        "commit": lambda _, reservation, payload: held.extend((reservation.request, payload)),
-    }
-    for name, step in unpaid.items():
-        setattr(Ledger, name, step)
+    setattr(Ledger, "reserve", lambda _, attempt: attempt)  # noqa: B010
+    setattr(Ledger, "commit", lambda _, *late: held.extend(late))  # noqa: B010
+    setattr(Reservation, "touch", lambda _: None)  # noqa: B010
     show(survey.ask(text, epsilon=PRICE).rows)
-    paid = reserve(survey.ledger, held[0])
-    commit(survey.ledger, paid, held[1])  # type: ignore[arg-type]
+    commit(survey.ledger, reserve(survey.ledger, held[0]), held[1])  # type: ignore[arg-type]
 
 
 def kept_late(survey: Curator, text: str, show: Show) -> None:
@@ -92,13 +90,14 @@ def given_back(survey: Curator, text: str, show: Show) -> None:
     """What others do: a question whose process dies is given back, though its rows were read."""
     reserve = Ledger.reserve
 
-    def reserved(ledger: Ledger, request: Any) -> Any:
-        held: Any = reserve(ledger, request)
+    def reserved(ledger: Ledger, attempt: Any) -> Any:
+        held: Any = reserve(ledger, attempt)
         ledger.cancel(held)
         held._settled = False
         return held
 
     setattr(Ledger, "reserve", reserved)  # noqa: B010
+    setattr(Ledger, "commit", lambda *_: None)  # noqa: B010
     right(survey, text, show)
 
 

@@ -8,17 +8,17 @@ import shutil
 import sqlite3
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import dither as dt
 from dither.curator import Curator
 from dither.ledger import opening
+from dither.ledger.asked import Request
 from dither.ledger.entries import Reserved
 from dither.ledger.receipts import Receipt
-from dither.ledger.reservation import Reservation
 from dither.ledger.verify import verify
+from dither.session import Session
 from faults.mortal import question
 from faults.programs import program
 from journey.paid import Broken, opened
@@ -96,16 +96,15 @@ def test_an_open_session_notices_an_old_copy(folder: Path) -> None:
     survey.ledger.close()
 
 
-def test_a_file_that_is_copied_without_its_log_is_an_old_copy(folder: Path) -> None:
-    """Recent entries are in the log beside the file: why the documents say how to copy."""
+def test_between_questions_the_file_is_the_whole_ledger(folder: Path) -> None:
+    """Nothing lies beside it that a copy, a mount of the one file, or a clean-up could miss."""
     where, bare = folder / "survey.ledger", folder / "bare.ledger"
     survey = opened(folder)
     receipt, head = asked(survey, 1), head_of(survey)
     shutil.copyfile(where, bare)
-    assert problems(bare, head=head)
-    assert problems(bare, receipt=receipt)
-    backup(where, folder / "whole.ledger")
-    assert problems(folder / "whole.ledger", head=head, receipt=receipt) == ()  # the twin: copied as it should be
+    assert problems(bare, head=head, receipt=receipt) == ()
+    beside = {each.name for each in folder.glob("survey.ledger*") if each.stat().st_size} - {"survey.ledger.key"}
+    assert beside == {"survey.ledger"}
     survey.ledger.close()
 
 
@@ -126,13 +125,14 @@ def test_the_documents_say_so() -> None:
 @pytest.mark.parametrize("settle", ["commit", "cancel"])
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_what_a_process_reserved_is_settled_by_nobody_else(
-    kind: str, settle: str, folder: Path, request: pytest.FixtureRequest
+    kind: str, settle: str, folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The secret for it was in that process alone. Who makes one up writes a ledger that does not verify."""
     where = folder / "survey.ledger" if kind == "sqlite" else request.getfixturevalue("postgres_url")
     ended = dt.open(folder / "survey.toml", where, key=folder / "survey.key", make=True)
     ended._engine = Broken(KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as dying, pytest.raises(KeyboardInterrupt):
+        dying.setattr(Session, "_charged", lambda *_: "")  # nothing more is written
         asked(ended, 1)
     ended.ledger.close()
     survey = dt.open(folder / "survey.toml", where, key=folder / "survey.key")
@@ -140,11 +140,11 @@ def test_what_a_process_reserved_is_settled_by_nobody_else(
     assert isinstance(dead.record, Reserved)
     report = verify(survey.ledger.store)
     assert (report.open, report.problems, report.spent["epsilon"]) == (1, (), Fraction(2, 5))
-    assert not survey.ask(question(1), epsilon="0.4").replayed  # asked again, it is paid again
-    assert survey.budget.spent.epsilon == Fraction(4, 5)
-    assert verify(survey.ledger.store).open == 1
-    wanted = SimpleNamespace(digest=dead.record.digest, analyst=dead.record.analyst, charge=dead.record.loss)
-    forged = Reservation(survey.ledger._identity.ledger, dead, dead.hash, wanted, "0" * 64)  # type: ignore[arg-type]
+    names = ("question", "plan", "snapshot", "analyst", "tables", "unit", "neighbours", "mechanisms", "fresh")
+    same = {name: getattr(dead.record, name) for name in names}
+    forged = survey.ledger.attempt(Request(**same, catalog_hash=dead.record.catalog, charge=dead.record.loss))
+    forged.place(dead, dead.hash)
+    survey.ledger._held.discard(forged)
     with pytest.raises(dt.LedgerError, match="made up"):
         survey.ledger.commit(forged, "42") if settle == "commit" else survey.ledger.cancel(forged)
     assert verify(survey.ledger.store).open == 1
@@ -152,6 +152,21 @@ def test_what_a_process_reserved_is_settled_by_nobody_else(
     survey.ledger.commit(forged, "42") if settle == "commit" else survey.ledger.cancel(forged)
     assert verify(survey.ledger.store).problems
     survey.ledger.close()
+
+
+def test_what_a_dead_process_reserved_stays_charged_and_is_paid_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = opened(folder)
+    ended._engine = Broken(KeyboardInterrupt())
+    with monkeypatch.context() as dying, pytest.raises(KeyboardInterrupt):
+        dying.setattr(Session, "_charged", lambda *_: "")
+        asked(ended, 1)
+    survey = opened(folder)
+    assert not survey.ask(question(1), epsilon="0.4").replayed
+    assert survey.budget.spent.epsilon == Fraction(4, 5)
+    assert verify(survey.ledger.store).open == 0
+    assert survey.ledger.fuse().dead == 1
+    for each in (ended, survey):
+        each.ledger.close()
 
 
 # --- sessions ----------------------------------------------------------------------------------------------------------

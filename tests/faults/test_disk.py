@@ -29,7 +29,8 @@ def where(folder: Path) -> str:
 
 
 def test_every_write_that_fails(folder: Path, where: str) -> None:
-    """A real limit of the operating system, half a page further each time, until there is room for the whole ask."""
+    """A real limit of the operating system, a little further each time, until there is room for the whole ask: first the
+    journal cannot be written, then one page of the file after the other."""
     write(folder, epsilon=10**6)
     asked = program("limited.py", "size", str(folder))["asked"]
     found = charged(where)
@@ -58,7 +59,7 @@ def test_a_disk_that_is_really_full(folder: Path) -> None:
     write(folder, epsilon=10**6)
     found = program("full.py", str(folder), within=ALONE)
     assert found["texts"] == ["The ledger survey.ledger cannot grow: the disk is full.", "answered"]
-    assert set(found["full"]) == {"perhaps", "charged", "answered"}
+    assert set(found["full"]) == {"nothing", "charged", "answered"}
     assert set(found["after"]) == {"answered"}  # with room again the same session goes on
 
 
@@ -94,6 +95,8 @@ def test_a_file_or_folder_that_may_not_be_written(locked: str) -> None:
         write(folder)
         asked = program("limited.py", "readonly", str(folder), locked)["asked"]
         for _, what, fix, says, _ in asked:
+            if locked == "." and what == "answered":
+                continue  # the file itself may be written, and its journal is there already
             assert what in ("The ledger survey.ledger cannot be written.", "The ledger survey.ledger cannot be opened.")
             assert "access to the file and its folder" in fix
             assert says == "nothing"

@@ -79,7 +79,7 @@ def test_a_signal_ends_the_question_and_tells_its_charge(
     assert len(told.splitlines()) == 2
     charge = told.splitlines()[1].strip()
     assert charge in (PAID, UNKNOWN)
-    assert charge == UNKNOWN or [each["state"] for each in entries] == ["reserved"]
+    assert charge == UNKNOWN or [each["state"] for each in entries] == ["interrupted"]
 
 
 PROGRAM = """
@@ -105,6 +105,8 @@ except (KeyboardInterrupt, EngineError) as error:
         links.append(f"{type(chain).__name__}: {chain}")
         chain = chain.__context__
     print(type(error).__name__, error.charged, survey.budget.spent.epsilon - spent, "Query" in str(links), sep="; ")
+assert survey.closed == (way == "interrupt")
+survey.reopen()
 survey.close()
 """
 
