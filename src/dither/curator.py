@@ -19,6 +19,7 @@ from dither.books import (
     acceptable,
     beside,
     check,
+    check_data,
     declaration,
     draft,
     held_to,
@@ -52,7 +53,20 @@ from dither.questions import Question, resolved, text, told
 from dither.quote import Quote
 from dither.wanted import Wanted, planned_for, sure_of
 
-__all__ = ["ANYONE", "Curator", "Standing", "beside", "check", "draft", "held_to", "make_ledger", "named", "open", "quota"]
+__all__ = [
+    "ANYONE",
+    "Curator",
+    "Standing",
+    "beside",
+    "check",
+    "check_data",
+    "draft",
+    "held_to",
+    "make_ledger",
+    "named",
+    "open",
+    "quota",
+]
 
 
 def open(
