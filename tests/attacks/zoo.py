@@ -139,6 +139,17 @@ def _by_duckdb(make: str, name: str) -> Store:
     return store
 
 
+def _pandas(rows: pa.Table, folder: Path) -> Any:
+    frame = rows.to_pandas()
+    if (
+        rows.column("x").null_count
+        and pa.types.is_primitive(rows.schema.field("x").type)
+        and str(frame.x.dtype) != str(rows.schema.field("x").type)
+    ):
+        raise TypeError("pandas has no such column: it makes another type of all of it")
+    return frame
+
+
 def _csv(rows: pa.Table, folder: Path) -> Path:
     rows.to_pandas().to_csv(folder / "t.csv", index=False)
     return folder / "t.csv"
@@ -166,7 +177,7 @@ PARQUET: dict[str, Store] = {
 OTHERS: dict[str, Store] = {
     "arrow": lambda rows, folder: rows,
     "arrow stream": lambda rows, folder: rows.to_reader(),
-    "pandas": lambda rows, folder: rows.to_pandas(),
+    "pandas": _pandas,
     "pandas arrow": lambda rows, folder: rows.to_pandas(types_mapper=_backed),
     "polars frame": lambda rows, folder: pl.DataFrame(rows),
     "polars lazy": lambda rows, folder: pl.DataFrame(rows).lazy(),

@@ -1,4 +1,4 @@
-"""What was read is remembered of exactly these files and this declaration; whatever is wrong with the memory, files are read."""
+"""What was read is remembered of exactly these files and this declaration. If the memory is spoilt, files are read again."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Recorded:
 def readings(monkeypatch: pytest.MonkeyPatch, table: Table) -> int:
     """How many views an opening read whole."""
     seen: list[str] = []
-    real = sources._Opening._has_long_text
+    real = sources._Opening._needs_guards
     with monkeypatch.context() as patch:
-        patch.setattr(sources._Opening, "_has_long_text", lambda self, on, *rest: real(self, Recorded(on, seen), *rest))
+        patch.setattr(sources._Opening, "_needs_guards", lambda self, on, *rest: real(self, Recorded(on, seen), *rest))
         open_catalog(Catalog({"t": table}, Budget(1)), threads=1).close()
     return sum("bit_xor" in text for text in seen)
 

@@ -61,8 +61,7 @@ def _column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 def _array(array: pa.Array) -> pa.Array:
     kind, types = array.type, pa.types
     if types.is_dictionary(kind):
-        array.validate(full=True)  # an index without an entry
-        return _array(array.dictionary_decode())
+        return _decoded(array.indices, _array(array.dictionary))
     if types.is_null(kind):
         return array.cast(pa.string())
     if types.is_float16(kind):
@@ -75,6 +74,13 @@ def _array(array: pa.Array) -> pa.Array:
         low, high = (_decimal(sign * (10**kind.precision - 1), kind) for sign in (-1, 1))
         return _only(array, pc.and_(pc.greater_equal(array, low), pc.less_equal(array, high)))
     return _text(array) if _is_text(kind) else array
+
+
+def _decoded(indices: pa.Array, entries: pa.Array) -> pa.Array:
+    """A plain column. Raises ArrowException where an index has no entry."""
+    if pa.types.is_string_view(entries.type):
+        entries = entries.cast(pa.large_string())  # Arrow has no look-up in views
+    return pa.DictionaryArray.from_arrays(indices, entries).dictionary_decode()
 
 
 def _text(array: pa.Array) -> pa.Array:

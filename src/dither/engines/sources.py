@@ -108,7 +108,7 @@ def open_catalog(catalog: Catalog, *, threads: int | None = None, memory_limit: 
         try:
             return opening.attempt()
         except _ReaderError as failed:
-            opening.read_by_arrow(failed.table)
+            opening.read_carefully(failed.table)
 
 
 class _Opening:
@@ -119,7 +119,7 @@ class _Opening:
         self._settings = threads, memory_limit
         self._verified = Verified()
         self._frames: dict[str, tuple[Any, dict[str, str]]] = {}  # converted once: a stream can be read only once
-        self._by_arrow: set[str] = set()
+        self._careful: set[str] = set()  # tables on which DuckDB's reader failed
         self._placed: dict[str, Placed] = {}
 
     def attempt(self) -> Sources:
@@ -143,11 +143,11 @@ class _Opening:
             connection.close()
             raise
 
-    def read_by_arrow(self, name: str) -> None:
-        """Reads the table's files by way of Arrow from now on; refuses the table if that is no way."""
-        if name in self._by_arrow or not self._placed[name].parquet:
+    def read_carefully(self, name: str) -> None:
+        """Reads the table with guards from the start, Parquet files by way of Arrow; refuses it if that failed already."""
+        if name in self._careful:
             raise _unreadable(name)
-        self._by_arrow.add(name)
+        self._careful.add(name)
 
     def _place_all(self, connection: DuckDBPyConnection) -> dict[str, Placed]:
         placed: dict[str, Placed] = {}
@@ -177,32 +177,31 @@ class _Opening:
         table, source, exact = catalog.tables[name], self._placed[name], identifying(catalog, name)
         if source.rows is not None:
             return _copy(connection, name, table, source, exact)
-        if name in self._by_arrow:
+        careful = name in self._careful
+        if careful and source.parquet:
             source = _copied(connection, name, table, source)
-        plain, guarded = (view(table, source, exact, guarded=guard) for guard in (False, True))
         try:
-            for text in (plain, guarded):
-                if not self._has_long_text(connection, table, text, source.files if name not in self._by_arrow else ()):
+            for guarded in (False, True) if not careful else (True,):
+                text = view(table, source, exact, guarded=guarded)
+                reading = whole(table, source, exact, guarded=guarded)
+                if not self._needs_guards(connection, [reading, *filtered(table, text)], () if careful else source.files):
                     break
             connection.execute(f"CREATE VIEW {identifier(name)} AS {text}")
         except duckdb.Error:  # its text may quote a value
             raise _ReaderError(name) from None
         return text
 
-    def _has_long_text(self, connection: DuckDBPyConnection, table: Table, text: str, files: Sequence[str]) -> bool:
-        """Reads a view whole, unless it was read before and no text was too long."""
-        reading = whole(table, text)
-        filters = list(filtered(table, text))
-        statement = "\n".join((reading, *filters))
-        if self._verified.holds(statement, files):
+    def _needs_guards(self, connection: DuckDBPyConnection, statements: Sequence[str], files: Sequence[str]) -> bool:
+        """Reads a view whole and by filters, unless it was read before and needed no guards."""
+        text = "\n".join(statements)
+        if self._verified.holds(text, files):
             return False
         before = file_stats(files)
-        ((long, *_),) = connection.execute(reading).fetchall()
-        for each in filters:
-            connection.execute(each).fetchall()
-        if not long:
-            self._verified.remember(statement, files, before)
-        return bool(long)
+        results = [connection.execute(statement).fetchall() for statement in statements]
+        needed = bool(results[0][0][0])
+        if not needed:
+            self._verified.remember(text, files, before)
+        return needed
 
     def _check_keys(self, connection: DuckDBPyConnection, catalog: Catalog, views: dict[str, str]) -> None:
         """Referenced columns and declared keys hold every value once. The text is constant: it names no value and no number."""
@@ -227,7 +226,7 @@ class _Opening:
         held, files = identifier(column), self._placed[name].files
         rows = f"SELECT 1 FROM {identifier(name)} WHERE {held} IS NOT NULL GROUP BY {held} HAVING count(*) > 1"
         statement = f"{rows}\n{text}"
-        known = name not in self._by_arrow and self._placed[name].rows is None
+        known = name not in self._careful and self._placed[name].rows is None
         if known and self._verified.holds(statement, files):
             return 0
         before = file_stats(files)
