@@ -5,8 +5,11 @@ sets DITHER_SEARCH and looks for new ones.
 """
 
 import os
+import tempfile
 
 from hypothesis import settings
+
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="dither-tests-")  # what was read is not remembered beyond a run
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("searching", deadline=None)

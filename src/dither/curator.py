@@ -19,6 +19,7 @@ from dither.books import (
     acceptable,
     beside,
     check,
+    check_data,
     declaration,
     diagnosis_of,
     draft,
@@ -55,7 +56,20 @@ from dither.quote import Quote
 from dither.session import Paid, Session
 from dither.wanted import Wanted, planned_for, sure_of
 
-__all__ = ["ANYONE", "Curator", "Standing", "beside", "check", "draft", "held_to", "make_ledger", "named", "open", "quota"]
+__all__ = [
+    "ANYONE",
+    "Curator",
+    "Standing",
+    "beside",
+    "check",
+    "check_data",
+    "draft",
+    "held_to",
+    "make_ledger",
+    "named",
+    "open",
+    "quota",
+]
 
 
 def open(

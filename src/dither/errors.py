@@ -82,6 +82,8 @@ def _caret(text: str, span: tuple[int, int] | None) -> str:
 class CatalogError(DitherError):
     """What is wrong with a catalog, everything at once: (line or None, what, fix) for each problem.
 
+    The text depends on no row. `diagnosis` may: it is for the curator, and `dither check --data` prints it.
+
     >>> print(CatalogError([(3, "epsilon must be above 0.", "write epsilon = 1."), (7, "unit is missing.", "")]))
     The catalog has 2 problems.
         line 3: epsilon must be above 0.
@@ -90,8 +92,15 @@ class CatalogError(DitherError):
       Charged: nothing.
     """
 
-    def __init__(self, problems: Sequence[tuple[int | None, str, str]], *, name: str = "The catalog") -> None:
+    def __init__(
+        self,
+        problems: Sequence[tuple[int | None, str, str]],
+        *,
+        name: str = "The catalog",
+        diagnosis: Sequence[str] = (),
+    ) -> None:
         self.problems = tuple(problems)
+        self.diagnosis = tuple(diagnosis)
         if len(self.problems) == 1:
             line, what, fix = self.problems[0]
             super().__init__(what, where=f"{name}, line {line}" if line else "", fix=fix)

@@ -10,7 +10,7 @@ import pytest
 import dither as dt
 from dither.audit.own.compare import complaints
 from dither.audit.own.watch import see, watched
-from dither.engines import sources
+from dither.engines import views
 from dither.engines.duckdb_text import identifier
 
 BY_ROW = [
@@ -65,7 +65,7 @@ def test_one_row_stays_one_and_one_person_one(question: str, tmp_path: Path) -> 
 
 
 def test_that_check_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_stored", lambda name, source: identifier(name))
+    monkeypatch.setattr(views, "_stored", lambda name, source: identifier(name))
     caught = []
     for number, question in enumerate(BY_ROW + BY_PERSON):
         folder = tmp_path / str(number)

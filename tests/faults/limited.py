@@ -39,18 +39,18 @@ def opened(folder: Path) -> Curator:
     return dt.open(folder / "survey.toml", folder / "survey.ledger", make=True)
 
 
-def size(folder: Path, steps: int) -> list[Any]:
-    """A question for which no file may be written beyond so many thirtieths of the ledger; from 30 on, so many half pages
+def size(folder: Path, number: int, steps: int) -> list[Any]:
+    """A question for which no file may be written beyond so many twentieths of the ledger; from 20 on, so many half pages
     more than the ledger has. Then one for which there is room again."""
     survey = opened(folder)
     survey.reopen()
     survey.ask(question(0), epsilon="0.1")
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     now = (folder / "survey.ledger").stat().st_size
-    resource.setrlimit(resource.RLIMIT_FSIZE, (min(steps, 30) * now // 30 + max(0, steps - 30) * PAGE // 2, most))
-    first = outcome(survey, question(2 * steps + 1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (min(steps, 20) * now // 20 + max(0, steps - 20) * PAGE // 2, most))
+    first = outcome(survey, question(number + 1))
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-    second = outcome(survey, question(2 * steps + 2))
+    second = outcome(survey, question(number + 2))
     survey.ledger.close()
     return [first, second]
 
@@ -81,10 +81,11 @@ def main(way: str, folder: Path) -> list[Any]:
     if way == "readonly":
         return in_child(lambda: readonly(folder, sys.argv[3]))  # type: ignore[no-any-return]
     found = []
-    for steps in range(100):
-        found += in_child(lambda steps=steps: size(folder, steps))
-        if found[-2][1] == "answered":
-            break
+    for start in (0, *[20] * 9):  # the file ends elsewhere in a page each time, so reserve and commit need another one in turn
+        for steps in range(start, 100):
+            found += in_child(lambda steps=steps: size(folder, len(found), steps))
+            if found[-2][1] == "answered":
+                break
     return found
 
 

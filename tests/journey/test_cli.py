@@ -73,6 +73,26 @@ def test_check_tells_every_problem_and_its_line(hospital: Path) -> None:
     assert "line " in done.stdout
 
 
+def test_only_check_with_data_names_the_line_of_a_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody may see whether a catalog opens; which line is spoilt says how many rows stand before it."""
+    monkeypatch.chdir(tmp_path)
+    people = tmp_path / "people.csv"
+    people.write_text("person_id,age\n1,20\n2,30\n", encoding="utf-8")
+    assert run("init", "people.csv", "--unit", "person_id").exit_code == 0
+    assert run("check", "--data").exit_code == 0
+    told = set()
+    for rows in (3, 700):
+        people.write_text("person_id,age\n" + "1,20\n" * rows + "2,30,spoilt\n", encoding="utf-8")
+        asked = run("ask", "SELECT COUNT(*) AS n FROM people", "-e", "0.1")
+        assert asked.exit_code == 1
+        told.add(asked.stderr)
+        assert run("check").exit_code == 0
+        checked = run("check", "--data")
+        assert checked.exit_code == 1
+        assert f"line {rows + 2} of" in " ".join(checked.stdout.split())
+    assert len(told) == 1
+
+
 def test_suggest_proposes_bounds_at_its_price(hospital: Path) -> None:
     done = run("suggest", "patients.income", "--epsilon", "0.5")
     assert done.exit_code == 0, done.stderr

@@ -90,12 +90,14 @@ def _check(
     file: Annotated[Path | None, typer.Argument(help="The catalog file, if not by --catalog.")] = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
+    data: Annotated[bool, typer.Option("--data", help="Read the rows, too. What it finds is for the curator only.")] = False,
 ) -> None:
-    """Report every problem of a catalog at once, with its line, and what its ledger would refuse. Never reads rows."""
+    """Report every problem of a catalog at once, with its line, and what its ledger would refuse. No rows without --data."""
     from dither import curator
 
     named = there(file or catalog)
-    if problems := curator.check(named) or curator.held_to(named, place(named, ledger)):
+    problems = curator.check(named) or curator.held_to(named, place(named, ledger))
+    if problems := problems or (curator.check_data(named) if data else ""):
         tell(problems, hang=6)
         raise typer.Exit(1)
     typer.echo(f"{named}: nothing to complain about.")

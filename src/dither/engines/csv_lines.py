@@ -17,11 +17,11 @@ SEPARATORS = ",;\t|"
 
 
 class LineError(Exception):
-    """A line that is no row, by its number."""
+    """A line that is no row: its file and its number, for the curator only. The number says how many rows stand before it."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+    def __init__(self, file: str, number: int) -> None:
+        super().__init__(file, number)
+        self.file, self.number = file, number
 
 
 def header(file: str) -> tuple[str, tuple[str, ...]]:
@@ -49,10 +49,10 @@ def _rows(file: str, separator: str, width: int) -> int:
                 if found == width or (found == width + 1 and not cells[-1]) or (not found and width == 1):
                     count += 1
                 elif found:
-                    raise LineError(seen + 1)
+                    raise LineError(file, seen + 1)
                 seen = lines.line_num
         except (csv.Error, UnicodeDecodeError, OSError, EOFError):
-            raise LineError(seen + 1) from None
+            raise LineError(file, seen + 1) from None
     return count - 1  # the header
 
 

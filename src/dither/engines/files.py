@@ -42,7 +42,7 @@ class Placed:
     kinds: dict[str, str]
     files: tuple[str, ...] = ()
     rows: Callable[[], int] | None = None  # counts them the slow way. Such a source is read once, on opening
-    unproved: bool = False  # its text may be no text
+    parquet: bool = False  # pyarrow can read it where DuckDB cannot
     collated: bool = False  # its text may have rules of its own for which texts are equal
 
 
@@ -121,7 +121,7 @@ def _parquet(connection: DuckDBPyConnection, files: list[str]) -> Placed:
             raise _SourceError("its files differ in columns or types", "write them with one schema.")
         first = types
     sql = _read_parquet(files)
-    return replace(_placed(sql, _described(connection, sql), files), unproved=True)
+    return replace(_placed(sql, _described(connection, sql), files), parquet=True)
 
 
 def _read_parquet(files: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 A pandas column of Python objects becomes text, value by value, as a CSV column is: its declared kind decides what it
 means. NaN in pandas means NULL. A lazy frame is computed once, on opening, so that every question sees the same data.
+Values that DuckDB cannot read are NULL (arrow_values.py).
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from dither.engines.arrow_values import arrow_kind, readable
 from dither.errors import CatalogError
-from dither.query.check import UNSUPPORTED
 
 
 def is_frame(source: Any) -> bool:
@@ -68,50 +69,14 @@ def _frame_table(source: Any) -> pa.Table:
     return _arrow(computed)
 
 
-def arrow_kind(kind: pa.DataType) -> str:
-    """The kind of an Arrow type."""
-    types = pa.types
-    if types.is_dictionary(kind):
-        return arrow_kind(kind.value_type)
-    if types.is_integer(kind):
-        return "int"
-    if types.is_floating(kind) or types.is_decimal128(kind):
-        return "real"
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
-        return "text"
-    if types.is_boolean(kind):
-        return "bool"
-    if types.is_date(kind):
-        return "date"
-    return "timestamp" if types.is_timestamp(kind) else UNSUPPORTED
-
-
-def readable(table: pa.Table) -> pa.Table:
-    """The columns that DuckDB can read; narrow floats and encoded columns in a type that it knows.
-
-    Bytes that are no text are met here, by the curator, and not by a question.
-    """
+def frame_columns(source: Any) -> tuple[pa.Table, dict[str, str]]:
+    """The columns that questions can use, as DuckDB reads them without an error, and the kinds of all columns."""
+    table = frame_table(source)
+    kinds = {field.name: arrow_kind(field.type) for field in table.schema}
     try:
-        return _readable(table)
+        return readable(table), kinds
     except (pa.ArrowException, UnicodeError):
-        raise CatalogError([(None, "The frame's text is not all UTF-8.", "repair its text columns.")]) from None
-
-
-def _readable(table: pa.Table) -> pa.Table:
-    table = table.select([field.name for field in table.schema if arrow_kind(field.type) != UNSUPPORTED])
-    for place, field in enumerate(table.schema):
-        wanted = field.type
-        if pa.types.is_dictionary(wanted):
-            wanted = wanted.value_type
-        if pa.types.is_float16(wanted):
-            wanted = pa.float32()
-        if pa.types.is_null(wanted):
-            wanted = pa.string()
-        if wanted != field.type:
-            table = table.set_column(place, field.name, table.column(place).cast(wanted))
-        if arrow_kind(wanted) == "text":
-            table.column(place).validate(full=True)
-    return table
+        raise _unreadable() from None
 
 
 def _arrow(source: Any) -> pa.Table:
@@ -121,7 +86,7 @@ def _arrow(source: Any) -> pa.Table:
         if _is_dict(source):
             return pa.table(dict(source))
         return pa.RecordBatchReader.from_stream(source).read_all()
-    except (pa.ArrowException, TypeError, ValueError):
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise _unreadable() from None  # Arrow's own text may quote a value
 
 
@@ -140,12 +105,28 @@ def _pandas_type(column: Any) -> pa.DataType:
 
 def _pandas_column(column: Any) -> Any:
     try:
-        if column.dtype != object:
-            return pa.array(column, from_pandas=True)
-        missing = column.isna()
-        return pa.array([None if gone else str(value) for value, gone in zip(column, missing, strict=True)], pa.string())
+        if column.dtype == object:
+            return _texts(column)
+        return pa.array(column, from_pandas=True)
+    except UnicodeError:
+        return _texts(column)
     except (pa.ArrowException, TypeError, ValueError):
         raise _unreadable() from None
+
+
+def _texts(column: Any) -> pa.Array:
+    missing = column.isna()
+    return pa.array([None if gone else _written(value) for value, gone in zip(column, missing, strict=True)], pa.string())
+
+
+def _written(value: Any) -> str | None:
+    """The value as text; None if it has none: half a character, or a number of more digits than Python writes."""
+    try:
+        text = str(value)
+        text.encode()
+    except ValueError:
+        return None
+    return text
 
 
 def _unreadable() -> CatalogError:

@@ -2,28 +2,34 @@
 
 What a question can reach is exactly what is declared: undeclared columns of private tables are not in the views. After
 opening, DuckDB may read the named files and nothing else: no other path, no network, no extension, no setting (but those
-of duckdb_parts.py). A decimal in a column of kind int is rounded, except where the column says who or which row it is: two
-people must never become one, so there only what is a whole number as it stands is read. What does not cast at all is NULL.
+of duckdb_parts.py).
+
+Reading is total. Every declared column is read once, whole, through the view that questions use, when a file is opened for
+the first time; verified.py remembers it. What DuckDB's reader cannot read is copied by way of Arrow (parquet_rows.py), and
+what does not fit is NULL. So no stored value can make a question fail, and a file that nobody can read is refused here.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
 from duckdb import DuckDBPyConnection
 
+from dither.engines.arrow_values import arrow_kind
 from dither.engines.csv_lines import LineError
 from dither.engines.duckdb_parts import SETTINGS, spread
-from dither.engines.duckdb_text import TYPES, identifier, literal
+from dither.engines.duckdb_text import identifier, literal
 from dither.engines.files import Placed, place_file, types_of
-from dither.engines.frames import arrow_kind, frame_schema, frame_table, is_frame, readable
+from dither.engines.frames import frame_columns, frame_schema, is_frame
+from dither.engines.parquet_rows import UnreadableError, copy_parquet
+from dither.engines.spill import Spill, sweep
+from dither.engines.verified import Verified, file_stats
+from dither.engines.views import NOTHING, filtered, identifying, view, whole
 from dither.errors import CatalogError
 from dither.query.catalog import Catalog, Table
 from dither.query.check import UNSUPPORTED, complete, schema_faults
@@ -34,16 +40,21 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": "false",
     "allow_unsigned_extensions": "false",
 }
-_SMALL = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
-_ALWAYS_FITS = {(stored, kind) for stored in _SMALL for kind in ("int", "real")} | {("BIGINT", "real"), ("FLOAT", "real")}
-_NOTHING = "no column"  # a view needs one, even where only the number of rows matters
 _A_ROW = (
-    "look at that line: it needs a cell for each column, in UTF-8, and a quote at the end of a cell that begins with one; "
-    "a quote within such a cell is written twice."
+    "run `dither check --data`, which names the line. It needs a cell for each column, in UTF-8, and a quote at the end of a "
+    "cell that begins with one; a quote within such a cell is written twice."
 )
 _ALIKE = "write the file anew, with one kind of line ends throughout and cells of at most 131,072 characters."
-_COMPLETE = "look whether its files are complete and their text is UTF-8."
-_Stamp = tuple[str, int, int]
+_COMPLETE = "look whether its files are complete."
+_Stamp = tuple[str, int, int, int, int]
+
+
+class _ReaderError(Exception):
+    """DuckDB cannot read a table. Its connection may be beyond use."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(table)
+        self.table = table
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,7 @@ class Sources:
     def schema(self, table: str) -> dict[str, str]:
         """The usable columns of a table and their kinds. Never empty: a table of rows only has one column that says nothing."""
         columns = self.catalog.tables[table].columns
-        return {name: facts.kind or UNSUPPORTED for name, facts in columns.items()} or {_NOTHING: "int"}
+        return {name: facts.kind or UNSUPPORTED for name, facts in columns.items()} or {NOTHING: "int"}
 
     @property
     def kinds(self) -> dict[str, dict[str, str]]:
@@ -84,148 +95,189 @@ def schema(source: Any) -> dict[str, str]:
     if is_frame(source):
         return {field.name: arrow_kind(field.type) for field in frame_schema(source)}
     with duckdb.connect(":memory:", config=_CONFIG) as connection:
-        return _place(connection, source, 0).kinds
+        return _place(connection, source).kinds
 
 
 def open_catalog(catalog: Catalog, *, threads: int | None = None, memory_limit: str | None = None) -> Sources:
-    """Opens all sources, or says all that is wrong with them. Reads rows only to see that keys are unique and text is text."""
-    connection = duckdb.connect(":memory:", config=_CONFIG)
-    try:
-        configure(connection, threads, memory_limit)
-        placed = _place_all(connection, catalog)
-        schemas = {name: source.kinds for name, source in placed.items()}
-        faults = schema_faults(catalog.tables, schemas)
-        if faults:
-            raise CatalogError([(None, fault.what, fault.fix) for fault in faults])
-        known = complete(catalog, schemas)
-        stamps = tuple(_stamp(file) for file in sorted({file for source in placed.values() for file in source.files}))
-        for name, table in known.tables.items():
-            _make(connection, name, table, placed[name], _identifying(known, name))
-        _check_keys(connection, known)
-        spread(connection)
-        _lock(connection, [file for source in placed.values() for file in source.files if source.rows is None])
-        return Sources(connection, known, stamps)
-    except BaseException:
-        connection.close()
-        raise
+    """Opens all sources, or says all that is wrong with them. Reads rows of files that were not read before.
 
-
-def _place_all(connection: DuckDBPyConnection, catalog: Catalog) -> dict[str, Placed]:
-    placed: dict[str, Placed] = {}
-    found: list[tuple[int | None, str, str]] = []
-    for number, (name, table) in enumerate(catalog.tables.items()):
+    The error's text depends on the catalog and on which rule is broken, on no row; `diagnosis` has more, for the curator only.
+    """
+    opening = _Opening(catalog, threads, memory_limit)
+    while True:
         try:
-            placed[name] = _place(connection, table.source, number)
-        except CatalogError as error:
-            found += [(line, f"{name}: {what}", fix) for line, what, fix in error.problems]
-    if found:
-        raise CatalogError(found)
-    return placed
+            return opening.attempt()
+        except _ReaderError as failed:
+            opening.read_carefully(failed.table)
 
 
-def _place(connection: DuckDBPyConnection, source: Any, number: int) -> Placed:
-    if is_frame(source):
-        name = f"frame {number}"  # no table can have this name: it has a space
-        table = frame_table(source)
-        connection.register(name, readable(table))
-        kinds = {field.name: arrow_kind(field.type) for field in table.schema}
-        return Placed(identifier(name), types_of(connection, identifier(name)), kinds)
+class _Opening:
+    """One opening, begun anew with another connection whenever DuckDB's reader fails: such a failure may have broken it."""
+
+    def __init__(self, catalog: Catalog, threads: int | None, memory_limit: str | None) -> None:
+        self._catalog = catalog
+        self._settings = threads, memory_limit
+        self._verified = Verified()
+        self._frames: dict[str, tuple[Any, dict[str, str]]] = {}  # converted once: a stream can be read only once
+        self._careful: set[str] = set()  # tables on which DuckDB's reader failed
+        self._placed: dict[str, Placed] = {}
+
+    def attempt(self) -> Sources:
+        connection = duckdb.connect(":memory:", config=_CONFIG)
+        try:
+            configure(connection, *self._settings)
+            self._placed = self._place_all(connection)
+            schemas = {name: source.kinds for name, source in self._placed.items()}
+            faults = schema_faults(self._catalog.tables, schemas)
+            if faults:
+                raise CatalogError([(None, fault.what, fault.fix) for fault in faults])
+            known = complete(self._catalog, schemas)
+            files = sorted({file for source in self._placed.values() for file in source.files})
+            stamps = tuple(_stamp(file) for file in files)
+            views = {name: self._make(connection, known, name) for name in known.tables}
+            self._check_keys(connection, known, views)
+            spread(connection)
+            _lock(connection, [file for source in self._placed.values() for file in source.files if source.rows is None])
+            return Sources(connection, known, stamps)
+        except BaseException:
+            connection.close()
+            raise
+
+    def read_carefully(self, name: str) -> None:
+        """Reads the table with guards from the start, Parquet files by way of Arrow; refuses it if that failed already."""
+        if name in self._careful:
+            raise _unreadable(name)
+        self._careful.add(name)
+
+    def _place_all(self, connection: DuckDBPyConnection) -> dict[str, Placed]:
+        placed: dict[str, Placed] = {}
+        found: list[tuple[int | None, str, str]] = []
+        for number, (name, table) in enumerate(self._catalog.tables.items()):
+            try:
+                if is_frame(table.source):
+                    placed[name] = self._place_frame(connection, name, number)
+                else:
+                    placed[name] = _place(connection, table.source)
+            except CatalogError as error:
+                found += [(line, f"{name}: {what}", fix) for line, what, fix in error.problems]
+        if found:
+            raise CatalogError(found)
+        return placed
+
+    def _place_frame(self, connection: DuckDBPyConnection, name: str, number: int) -> Placed:
+        if name not in self._frames:
+            self._frames[name] = frame_columns(self._catalog.tables[name].source)
+        table, kinds = self._frames[name]
+        place = f"frame {number}"  # no table can have this name: it has a space
+        connection.register(place, table)
+        return Placed(identifier(place), types_of(connection, identifier(place)), kinds)
+
+    def _make(self, connection: DuckDBPyConnection, catalog: Catalog, name: str) -> str:
+        """Makes a table's view, and returns its text."""
+        table, source, exact = catalog.tables[name], self._placed[name], identifying(catalog, name)
+        if source.rows is not None:
+            return _copy(connection, name, table, source, exact)
+        careful = name in self._careful
+        if careful and source.parquet:
+            source = _copied(connection, name, table, source)
+        try:
+            for guarded in (False, True) if not careful else (True,):
+                text = view(table, source, exact, guarded=guarded)
+                reading = whole(table, source, exact, guarded=guarded)
+                if not self._needs_guards(connection, [reading, *filtered(table, text)], () if careful else source.files):
+                    break
+            connection.execute(f"CREATE VIEW {identifier(name)} AS {text}")
+        except duckdb.Error:  # its text may quote a value
+            raise _ReaderError(name) from None
+        return text
+
+    def _needs_guards(self, connection: DuckDBPyConnection, statements: Sequence[str], files: Sequence[str]) -> bool:
+        """Reads a view whole and by filters, unless it was read before and needed no guards."""
+        text = "\n".join(statements)
+        if self._verified.holds(text, files):
+            return False
+        before = file_stats(files)
+        results = [connection.execute(statement).fetchall() for statement in statements]
+        needed = bool(results[0][0][0])
+        if not needed:
+            self._verified.remember(text, files, before)
+        return needed
+
+    def _check_keys(self, connection: DuckDBPyConnection, catalog: Catalog, views: dict[str, str]) -> None:
+        """Referenced columns and declared keys hold every value once. The text is constant: it names no value and no number."""
+        keys = {(name, table.key): "" for name, table in catalog.tables.items() if table.key}
+        for name, table in catalog.tables.items():
+            if table.unit and table.unit.references:
+                keys[table.unit.references] = f", and {name} refers to it"
+        found: list[tuple[int | None, str, str]] = []
+        diagnosis = []
+        for (name, column), use in keys.items():
+            doubled = self._doubled(connection, name, column, views[name])
+            if doubled:
+                found.append(
+                    (None, f"{name}.{column} is not unique{use}.", "keep one row for each, or refer to a unique column.")
+                )
+                diagnosis.append(f"{doubled:,} values of {name}.{column} stand in more than one row.")
+        if found:
+            raise CatalogError(found, diagnosis=diagnosis)
+
+    def _doubled(self, connection: DuckDBPyConnection, name: str, column: str, text: str) -> int:
+        """How many values a column has more than once."""
+        held, files = identifier(column), self._placed[name].files
+        rows = f"SELECT 1 FROM {identifier(name)} WHERE {held} IS NOT NULL GROUP BY {held} HAVING count(*) > 1"
+        statement = f"{rows}\n{text}"
+        known = name not in self._careful and self._placed[name].rows is None
+        if known and self._verified.holds(statement, files):
+            return 0
+        before = file_stats(files)
+        try:
+            ((count,),) = connection.execute(f"SELECT count(*) FROM ({rows})").fetchall()
+        except duckdb.Error:
+            raise _ReaderError(name) from None
+        if known and not count:
+            self._verified.remember(statement, files, before)
+        return int(count)
+
+
+def _place(connection: DuckDBPyConnection, source: Any) -> Placed:
     if isinstance(source, (str, os.PathLike)):
         return place_file(connection, os.fspath(source))
     what = f"The source cannot be used: it is a {type(source).__name__}."
     raise CatalogError([(None, what, "give a path, or a pandas, Polars or Arrow table.")])
 
 
-def _make(connection: DuckDBPyConnection, name: str, table: Table, source: Placed, exact: frozenset[str]) -> None:
+def _copied(connection: DuckDBPyConnection, name: str, table: Table, source: Placed) -> Placed:
+    """A table of Parquet files that DuckDB cannot read, copied."""
+    copy = f"{name} as stored"  # no table can have this name: it has spaces
     try:
-        if source.rows is not None:
-            _copy(connection, name, _select(table, source, exact), source.sql, source.rows)
-        else:
-            connection.execute(f"CREATE VIEW {identifier(name)} AS {_select(table, source, exact)} FROM {source.sql}")
-        texts = [identifier(column) for column in table.columns if source.types[column] == "VARCHAR"]
-        if texts and source.unproved:  # bytes that are no text would make questions fail, so they are met here
-            connection.execute(f"SELECT {', '.join(f'sum(length({text}))' for text in texts)} FROM {source.sql}").fetchall()
-    except LineError as error:
-        where = f"line {error.number} of {'one of its files' if len(source.files) > 1 else 'its file'} is no row of the table"
-        raise CatalogError([(None, f"{name} cannot be read: {where}.", _A_ROW)]) from None
-    except duckdb.Error:  # its text may quote a line of the file
-        raise CatalogError([(None, f"{name} cannot be read.", _COMPLETE if source.rows is None else _ALIKE)]) from None
+        types = copy_parquet(connection, copy, source.files, {column: source.types[column] for column in table.columns})
+    except (UnreadableError, duckdb.Error):
+        raise _unreadable(name) from None
+    return replace(source, sql=identifier(copy), types=types)
 
 
-def _copy(connection: DuckDBPyConnection, name: str, select: str, source: str, rows: Callable[[], int]) -> None:
+def _copy(connection: DuckDBPyConnection, name: str, table: Table, source: Placed, exact: frozenset[str]) -> str:
     """Rows of a CSV. As texts first: a cast that DuckDB does while it reads the file drops the rows that it does not fit."""
-    count, text = rows(), identifier(f"{name} as text")  # no table can have this name: it has spaces
-    connection.execute(f"CREATE TABLE {text} AS SELECT * FROM {source}")
-    if connection.execute(f"SELECT count(*) FROM {text}").fetchall() != [(count,)]:
-        raise duckdb.InvalidInputException
-    connection.execute(f"CREATE TABLE {identifier(name)} AS {select} FROM {text}")
-    connection.execute(f"DROP TABLE {text}")
+    as_text = identifier(f"{name} as text")  # no table can have this name: it has spaces
+    text = view(table, replace(source, sql=as_text), exact, guarded=True)
+    try:
+        count = source.rows() if source.rows else 0
+        connection.execute(f"CREATE TABLE {as_text} AS SELECT * FROM {source.sql}")
+        if connection.execute(f"SELECT count(*) FROM {as_text}").fetchall() != [(count,)]:
+            raise duckdb.InvalidInputException
+        connection.execute(f"CREATE TABLE {identifier(name)} AS {text}")
+        connection.execute(f"DROP TABLE {as_text}")
+    except LineError as error:
+        where = "one of its files" if len(source.files) > 1 else "its file"
+        what = f"{name} cannot be read: a line of {where} is no row of the table."
+        raise CatalogError([(None, what, _A_ROW)], diagnosis=[f"{name}: line {error.number} of {error.file}"]) from None
+    except duckdb.Error:  # its text may quote a line of the file
+        raise CatalogError([(None, f"{name} cannot be read.", _ALIKE)]) from None
+    return text
 
 
-def _identifying(catalog: Catalog, name: str) -> frozenset[str]:
-    """The columns of a table that say whose row it is, or which row."""
-    table = catalog.tables[name]
-    referenced = [other.unit.references for other in catalog.tables.values() if other.unit and other.unit.references]
-    named = [table.unit and table.unit.column, table.key, *(column for parent, column in referenced if parent == name)]
-    return frozenset(column for column in named if column)
-
-
-def _select(table: Table, source: Placed, exact: frozenset[str]) -> str:
-    columns = [
-        f"{(_read_exactly if name in exact else _read_as)(_stored(name, source), source.types[name], facts.kind or '')}"
-        f" AS {identifier(name)}"
-        for name, facts in table.columns.items()
-    ]
-    listed = ", ".join(columns) or f"CAST(NULL AS BIGINT) AS {identifier(_NOTHING)}"
-    return f"SELECT {listed}"
-
-
-def _stored(name: str, source: Placed) -> str:
-    """A column, its texts equal only where they are the same. A table may have been made so that 'a' = 'A' in one column: then
-    groups and joins would go by rules that differ from column to column, and one row could be two, or take another's group."""
-    return f"{identifier(name)} COLLATE C" if source.collated and source.types[name] == "VARCHAR" else identifier(name)
-
-
-def _read_as(column: str, stored: str, kind: str) -> str:
-    """A stored column in its declared kind. TRY_CAST makes NULL of what does not fit; a cast that always fits is cheaper."""
-    wanted = TYPES[kind]
-    if stored == wanted:
-        return column
-    return f"CAST({column} AS {wanted})" if (stored, kind) in _ALWAYS_FITS else f"TRY_CAST({column} AS {wanted})"
-
-
-def _read_exactly(column: str, stored: str, kind: str) -> str:
-    """The same where different stored values must stay different: NULL unless the value says what was stored, no less."""
-    read = _read_as(column, stored, kind)
-    if read == column or (stored, kind) in _ALWAYS_FITS:
-        return read
-    if stored in ("FLOAT", "DOUBLE") or stored.startswith("DECIMAL"):
-        # Beyond 2^53 neighbouring whole numbers are one double.
-        number = f"TRY_CAST({column} AS DOUBLE)" if stored in ("FLOAT", "DOUBLE") else column
-        same = f"{column} = trunc({column}) AND abs({number}) <= {2**53}"
-    else:
-        same = f"TRY_CAST({read} AS {stored}) = {column}"
-    return f"(CASE WHEN {same} THEN {read} END)"
-
-
-def _check_keys(connection: DuckDBPyConnection, catalog: Catalog) -> None:
-    """Referenced columns and declared keys hold every value once. The text is constant: it names no value and no number."""
-    keys = {(name, table.key): "" for name, table in catalog.tables.items() if table.key}
-    for name, table in catalog.tables.items():
-        if table.unit and table.unit.references:
-            keys[table.unit.references] = f", and {name} refers to it"
-    found: list[tuple[int | None, str, str]] = []
-    for (name, column), use in keys.items():
-        held = identifier(column)
-        twice = f"SELECT 1 FROM {identifier(name)} WHERE {held} IS NOT NULL GROUP BY {held} HAVING count(*) > 1 LIMIT 1"
-        try:
-            doubled = connection.execute(twice).fetchall()
-        except duckdb.Error:
-            raise CatalogError([(None, f"{name} cannot be read.", _COMPLETE)]) from None
-        if doubled:
-            found.append((None, f"{name}.{column} is not unique{use}.", "keep one row for each, or refer to a unique column."))
-    if found:
-        raise CatalogError(found)
+def _unreadable(name: str) -> CatalogError:
+    return CatalogError([(None, f"{name} cannot be read.", _COMPLETE)])
 
 
 def configure(connection: DuckDBPyConnection, threads: int | None = None, memory_limit: str | None = None) -> None:
@@ -244,14 +296,10 @@ def configure(connection: DuckDBPyConnection, threads: int | None = None, memory
     if memory_limit is not None:
         connection.execute(f"SET memory_limit = {literal(memory_limit).text}")
     # What does not fit into memory goes where only this user can read it, and goes away with the connection.
-    spill = tempfile.mkdtemp(prefix="dither-")
-    weakref.finalize(connection, _remove, spill, os.getpid())
-    connection.execute(f"SET temp_directory = {literal(spill).text}")
-
-
-def _remove(folder: str, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child that ends must not take its parent's folder away
-        shutil.rmtree(folder, ignore_errors=True)
+    sweep()
+    spill = Spill()
+    weakref.finalize(connection, spill.remove)
+    connection.execute(f"SET temp_directory = {literal(spill.folder).text}")
 
 
 def _lock(connection: DuckDBPyConnection, files: list[str]) -> None:
@@ -264,4 +312,4 @@ def _lock(connection: DuckDBPyConnection, files: list[str]) -> None:
 
 def _stamp(file: str) -> _Stamp:
     status = os.stat(file)
-    return file, status.st_size, status.st_mtime_ns
+    return file, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

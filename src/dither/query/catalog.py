@@ -15,6 +15,7 @@ from typing import Any
 
 from dither.errors import CatalogError
 from dither.query import rules
+from dither.query.column_rules import LONGEST
 from dither.query.written import Number, number
 
 Key = None | bool | int | str | datetime.date
@@ -34,6 +35,7 @@ class ColumnFacts:
     step: Fraction | None = None
     values: tuple[Key, ...] | None = None
     nullable: bool = True
+    longest: int = LONGEST  # a text of more characters is NULL; in a unit or key column its row is left out
     implied: bool = field(default=False, compare=False, repr=False)  # the kind was not said: it is that of values or bounds
 
 

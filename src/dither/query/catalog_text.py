@@ -12,11 +12,13 @@ from typing import Any
 
 from dither.errors import CatalogError
 from dither.query.catalog import Budget, Catalog, ColumnFacts, Key, Table, least_price
+from dither.query.column_rules import LONGEST
 from dither.query.declare import date_of
 from dither.query.written import written
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+$")
 _LATER = ("per_query", "analysts", "least_epsilon")
+_FACTS = tuple(name for name, part in ColumnFacts.__dataclass_fields__.items() if part.compare)
 _SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -102,6 +104,7 @@ def _column(facts: ColumnFacts) -> str:
         parts.append(f"values = [{', '.join(_value(value) for value in facts.values if value is not None)}]")
         parts += ['null = "group"'] if None in facts.values else []
     parts += ["null = false"] if not facts.nullable else []
+    parts += [f"longest = {facts.longest}"] if facts.longest != LONGEST else []
     return f"{{ {', '.join(parts)} }}" if parts else "{}"
 
 
@@ -121,6 +124,8 @@ def _plain(value: Any) -> Any:
         parts = {name: getattr(value, name) for name in value.__dataclass_fields__}
         parts["least_epsilon"] = None if value.least_epsilon == least_price(value.epsilon) else value.least_epsilon
         return {name: _plain(held) for name, held in parts.items() if held is not None or name not in _LATER}
+    if isinstance(value, ColumnFacts) and value.longest == LONGEST:
+        return _plain({name: getattr(value, name) for name in _FACTS if name != "longest"})
     if hasattr(value, "__dataclass_fields__"):
         return {name: _plain(getattr(value, name)) for name, part in value.__dataclass_fields__.items() if part.compare}
     if isinstance(value, dict):

@@ -27,6 +27,8 @@ LARGEST_KEY = 2**62  # a key beyond it is NULL in every engine
 FIRST_DAY, LAST_DAY = -719162, 2932896  # the calendar of datetime.date, in days since 1970-01-01
 LARGEST_BOUND = Fraction(2**500)  # doubles can square what is not beyond it, and divide by what is not below its inverse
 MOST_STEPS = 2**52  # a double counts whole steps exactly up to here
+LONGEST = 4096  # characters of a text cell, unless its column says otherwise
+MOST_LONGEST = 2**20
 
 
 def column_faults(path: Path, column: ColumnFacts) -> list[Fault]:
@@ -38,6 +40,7 @@ def column_faults(path: Path, column: ColumnFacts) -> list[Fault]:
         return [Fault((*path, "kind"), f"{name} has no known kind.", f"{meant} {', '.join(KINDS)}.")]
     found = [Fault((*path, part), f"{name}: {what}", fix) for part, what, fix in _bounds(column)]
     found += [Fault((*path, part), f"{name}: {what}", fix) for part, what, fix in _values(column)]
+    found += [Fault((*path, "longest"), f"{name}: {what}", fix) for what, fix in _longest(column)]
     return found
 
 
@@ -118,6 +121,16 @@ def _values(column: ColumnFacts) -> Iterator[tuple[str, str, str]]:
         yield from _values_and_bounds(column, known)
     if any(value is None for value in values) and not column.nullable:
         yield "null", "NULL is declared a public value and impossible at once.", "leave one of the two out."
+
+
+def _longest(column: ColumnFacts) -> Iterator[tuple[str, str]]:
+    longest = column.longest
+    if isinstance(longest, bool) or not isinstance(longest, int) or not 1 <= longest <= MOST_LONGEST:
+        yield f"longest must be a whole number of characters from 1 to {MOST_LONGEST:,}.", "write longest = 20000."
+    elif longest != LONGEST and column.kind not in (None, "text"):
+        yield f"longest is for text, and the column is {column.kind}.", "leave longest out."
+    elif any(isinstance(value, str) and len(value) > longest for value in column.values or ()):
+        yield "a public value is longer than longest.", "write a larger longest."
 
 
 def _each_value(values: tuple[Any, ...], known: list[Any]) -> Iterator[tuple[str, str, str]]:

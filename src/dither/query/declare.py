@@ -16,13 +16,13 @@ from typing import Any
 
 from dither.errors import CatalogError
 from dither.query.catalog import ColumnFacts, Key
-from dither.query.column_rules import column_faults, kind_of
+from dither.query.column_rules import LONGEST, column_faults, kind_of
 from dither.query.faults import Fault, Path, listed, nearest
 from dither.query.written import Number, number
 
 _EPOCH = datetime.date(1970, 1, 1)
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?.*")
-_PARTS = ("kind", "between", "step", "values", "null")
+_PARTS = ("kind", "between", "step", "values", "null", "longest")
 
 
 def between(
@@ -41,7 +41,7 @@ def between(
     return column(between=(low, high), step=step, kind=kind, null=null)
 
 
-def values(*public: Key, null: bool = True) -> ColumnFacts:
+def values(*public: Key, null: bool = True, longest: int | None = None) -> ColumnFacts:
     """A column whose possible values are public: every one of them is shown as a group, empty or not.
 
     None among them makes a group of the rows where it is NULL. Rows with other values are left out of groupings.
@@ -49,7 +49,7 @@ def values(*public: Key, null: bool = True) -> ColumnFacts:
     >>> values("north", "south").kind
     'text'
     """
-    return column(values=public, null=null)
+    return column(values=public, null=null, longest=longest)
 
 
 def column(
@@ -59,9 +59,13 @@ def column(
     step: Number | None = None,
     values: tuple[Key, ...] | None = None,
     null: bool = True,
+    longest: int | None = None,
 ) -> ColumnFacts:
-    """Any column: usable once it is declared, even with nothing said about it."""
-    given: dict[str, Any] = {"kind": kind, "between": between, "step": step, "values": values}
+    """Any column: usable once it is declared, even with nothing said about it.
+
+    `longest`: a text of more characters is NULL, and in a unit or key column its row is left out. 4,096 if not said.
+    """
+    given: dict[str, Any] = {"kind": kind, "between": between, "step": step, "values": values, "longest": longest}
     facts, found = read_column(("column",), {**{part: it for part, it in given.items() if it is not None}, "null": null})
     if facts is None or found:
         raise CatalogError([(None, fault.what.removeprefix("column: "), fault.fix) for fault in found])
@@ -95,7 +99,8 @@ def read_column(path: Path, written: Any) -> tuple[ColumnFacts | None, list[Faul
     counts = [value for value in public or () if isinstance(value, int)]
     if low is None and kind == "int" and len(set(counts)) > 1:
         low, high = Fraction(min(counts)), Fraction(max(counts))  # the values imply the bounds
-    facts = ColumnFacts(kind, low, high, step, public, nullable, implied=written.get("kind") is None)
+    longest = written.get("longest", LONGEST)
+    facts = ColumnFacts(kind, low, high, step, public, nullable, longest, implied=written.get("kind") is None)
     return facts, unknown + column_faults(path, facts)
 
 

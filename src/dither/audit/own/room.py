@@ -24,8 +24,8 @@ from dither.audit.own.frozen import Trace, patched
 from dither.audit.own.survey import Person
 from dither.audit.own.watch import Change, Seen, engine_of, see, watched
 from dither.audit.own.worlds import World
+from dither.engines.arrow_values import readable
 from dither.engines.duckdb import DuckDB
-from dither.engines.frames import readable
 from dither.engines.sources import open_catalog
 from dither.planning.choose import Price
 

@@ -1,0 +1,131 @@
+"""Remembers which statements were seen to hold of which files, so that unchanged files are not read again on opening.
+
+One empty file per statement in the user's cache folder. Its name is a digest of the statement (which has the view's text in
+it), of each file's path, device, inode, size and times, and of the versions of dither and DuckDB: for another file, another
+version of it or another declaration there is no such name. No value of the data is in it.
+
+Whatever is wrong with the cache folder, the files are read again, no more.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import stat
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import duckdb
+
+MOST = 1000  # statements; the oldest go first
+_SETTLED = 2.0  # seconds. A file changed within them may be changed again without another time being written
+Stats = tuple[tuple[str, int, int, int, int, int], ...]
+
+
+class Verified:
+    """What was verified. `folder` is for tests; by default `dither/verified` in the user's cache folder."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = _private(folder or _default())
+
+    def holds(self, statement: str, files: Sequence[str]) -> bool:
+        """Whether the statement was seen to hold of these files as they are now."""
+        stats = _stats(files)
+        if self._folder is None or not stats:
+            return False
+        found = self._folder / _digest(statement, stats)
+        with suppress(OSError):
+            os.utime(found, follow_symlinks=False)  # used: among the last to go
+            return True
+        return False
+
+    def remember(self, statement: str, files: Sequence[str], before: Stats) -> None:
+        """Remembers that the statement holds, if the files still are what they were `before` they were read."""
+        if self._folder is None or not before or before != _stats(files) or _recent(before):
+            return
+        with suppress(OSError):
+            (self._folder / _digest(statement, before)).touch(mode=0o600)
+            self._forget()
+
+    def _forget(self) -> None:
+        if self._folder is None:
+            return
+        with os.scandir(self._folder) as entries:
+            held = [entry.path for entry in entries]
+        if len(held) > MOST:
+            for path in sorted(held, key=_changed)[: len(held) - MOST // 2]:
+                with suppress(OSError):
+                    os.unlink(path)
+
+
+def file_stats(files: Sequence[str]) -> Stats:
+    """What tells one version of files from another; empty if there are none or one cannot be looked at."""
+    return _stats(files)
+
+
+def _stats(files: Sequence[str]) -> Stats:
+    found = []
+    try:
+        for file in files:
+            logs = [f"{file}.wal"] if os.path.exists(f"{file}.wal") else []  # what DuckDB has not yet put into its file
+            for path in (file, *logs):
+                s = os.stat(path)
+                found.append((os.path.abspath(path), s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns))
+    except OSError:
+        return ()
+    return tuple(found)
+
+
+def _recent(stats: Stats) -> bool:
+    latest = max(max(mtime, ctime) for *_, mtime, ctime in stats)
+    return time.time() - latest / 1e9 < _SETTLED
+
+
+def _digest(statement: str, stats: Stats) -> str:
+    parts = ["1", _version(), duckdb.__version__, statement, stats]
+    return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).hexdigest()
+
+
+@functools.cache
+def _version() -> str:
+    try:
+        return version("dither")
+    except PackageNotFoundError:  # run from a source tree
+        return ""
+
+
+def _default() -> Path | None:
+    cache = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    if cache and os.path.isabs(cache):
+        return Path(cache) / "dither" / "verified"
+    with suppress(RuntimeError):
+        return Path.home() / ".cache" / "dither" / "verified"
+    return None
+
+
+def _private(folder: Path | None) -> Path | None:
+    """The folder if only this user can write into it, made if it is not there; else None, and nothing is remembered."""
+    if folder is None:
+        return None
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = os.lstat(folder)
+    except OSError:
+        return None
+    if not stat.S_ISDIR(found.st_mode):
+        return None
+    if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o077):
+        return None
+    return folder
+
+
+def _changed(path: str) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return 0.0
