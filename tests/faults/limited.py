@@ -83,7 +83,8 @@ def main(way: str, folder: Path) -> list[Any]:
     found = []
     for start in (0, *[20] * 9):  # the file ends elsewhere in a page each time, so reserve and commit need another one in turn
         for steps in range(start, 100):
-            found += in_child(lambda steps=steps: size(folder, len(found), steps))
+            number = len(found)
+            found += in_child(lambda number=number, steps=steps: size(folder, number, steps))
             if found[-2][1] == "answered":
                 break
     return found
