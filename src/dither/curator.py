@@ -54,7 +54,20 @@ from dither.quote import Quote
 from dither.session import Paid, Session
 from dither.wanted import Wanted, planned_for, sure_of
 
-__all__ = ["ANYONE", "Curator", "Standing", "beside", "check", "draft", "held_to", "make_ledger", "named", "open", "quota"]
+__all__ = [
+    "ANYONE",
+    "Curator",
+    "Standing",
+    "beside",
+    "check",
+    "diagnosis_of",
+    "draft",
+    "held_to",
+    "make_ledger",
+    "named",
+    "open",
+    "quota",
+]
 
 
 def open(
@@ -239,9 +252,9 @@ class Curator:
 
     def reopen(self) -> int:
         """Let new questions in again after a failure, once its cause is gone. The entry that had closed the catalog, or 0."""
-        closed = self.ledger.reopen()
+        forgiven = self.ledger.reopen()
         self._session.reopened()
-        return closed
+        return forgiven.closed
 
     def close(self) -> None:
         """Lets go of the data and the ledger. `with dt.open(…) as survey:` does it at the end."""

@@ -51,7 +51,10 @@ _CODES: tuple[tuple[type[DitherError], int], ...] = (
 
 
 # In the order of a curator's day.
-_ORDER = ("init", "check", "suggest", "quote", "ask", "budget", "history", "verify", "explain", "audit", "demo")
+_ORDER = (
+    *("init", "check", "suggest", "quote", "ask", "budget", "history", "verify"),
+    *("backup", "restore", "witness", "reopen", "explain", "audit", "demo"),
+)
 
 
 class Commands(TyperGroup):
@@ -135,6 +138,10 @@ Ledger = Annotated[
 Key = Annotated[
     Path | None, typer.Option("--key", envvar="DITHER_KEY", help="The curator's key file. Default: beside the ledger.")
 ]
+Witness = Annotated[
+    Path | None,
+    typer.Option(envvar="DITHER_WITNESS", help="A file of heads that the ledger is compared with (dither witness makes it)."),
+]
 Analyst = Annotated[str | None, typer.Option("--analyst", "-a", envvar="DITHER_ANALYST", help="Who asks, if there are quotas.")]
 Question = Annotated[str, typer.Argument(help="The question, in SQL. - reads it from standard input.", show_default=False)]
 Epsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="The price to pay, as in 0.1 or 1/3.")]
@@ -197,12 +204,18 @@ def signing(where: str, key: Path | None) -> Path | None:
 
 @contextmanager
 def opened(
-    catalog: Path, where: str, key: Path | None, analyst: str | None, progress: Callable[[float], None] | None = None
+    catalog: Path,
+    where: str,
+    key: Path | None,
+    analyst: str | None,
+    progress: Callable[[float], None] | None = None,
+    witness: Path | None = None,
 ) -> Iterator[Curator]:
     """A curator for one command, closed with it. Only `init` makes a ledger: a misspelt address must not start a budget."""
     from dither import curator
 
-    with curator.open(catalog, where, key=signing(where, key), analyst=analyst, progress=progress, make=False) as survey:
+    rest: dict[str, Any] = {"analyst": analyst, "progress": progress, "witness": witness}
+    with curator.open(catalog, where, key=signing(where, key), make=False, **rest) as survey:
         yield survey
 
 

@@ -21,6 +21,7 @@ from dither.cli.app import (
     Margin,
     Question,
     Rows,
+    Witness,
     app,
     asked,
     books_of,
@@ -94,6 +95,7 @@ def _ask(
     ledger: Ledger = None,
     key: Key = None,
     analyst: Analyst = None,
+    witness: Witness = None,
 ) -> None:
     """Answer a question. Its price is charged before any row is read; the same question again is free."""
     formats.writable(out, receipt)
@@ -101,7 +103,7 @@ def _ask(
     where = existing(there(catalog), ledger)
     formats.apart({"--out": out, "--receipt": receipt, "--plot": plot}, {"the catalog": catalog, **books_of(where, key)})
     form = formats.chosen(form, out)
-    with Watch() as progress, opened(catalog, where, key, analyst, progress) as survey:
+    with Watch() as progress, opened(catalog, where, key, analyst, progress, witness) as survey:
         answer = survey.ask(
             asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
         )

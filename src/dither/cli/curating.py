@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dither.cli.app import CATALOG, Analyst, Catalog, Delta, Key, Ledger, app, existing, opened, place, signing, there
+from dither.cli.app import CATALOG, Analyst, Catalog, Delta, Key, Ledger, Witness, app, existing, opened, place, signing, there
 from dither.cli.asking import show_standing, standing
 from dither.cli.formats import kept
 from dither.cli.screen import Watch, say, tell
@@ -90,10 +90,11 @@ def _suggest(
     ledger: Ledger = None,
     key: Key = None,
     analyst: Analyst = None,
+    witness: Witness = None,
 ) -> None:
     """Propose bounds for a column from the data, privately. Costs its price, like any question."""
     where = existing(there(catalog), ledger)
-    with Watch() as progress, opened(catalog, where, key, analyst, progress) as survey:
+    with Watch() as progress, opened(catalog, where, key, analyst, progress, witness) as survey:
         proposal = survey.suggest(column, epsilon, delta, by=by)
         left = standing(survey, analyst)
     with kept(None, proposal.price):

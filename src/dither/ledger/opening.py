@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dither.errors import LedgerError, extra
+from dither.errors import DitherError, LedgerError, extra
 from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger
 from dither.ledger.sqlite import SQLite
 from dither.ledger.state import Identity
-from dither.ledger.store import Store
+from dither.ledger.store import Row, Store
 from dither.ledger.witness import Witness
 
 if TYPE_CHECKING:
@@ -29,8 +30,12 @@ def create(where: Where, key: Where | None = None) -> Ledger:
     if not is_address(where) and Path(where).exists():
         raise LedgerError(f"There is a ledger {Path(where).name} already.", fix="open it, or name another file.")
     made = Key.create(key_path(where, key))
-    first = {"ledger": _identity(made)}
-    return Ledger(_postgres().create(str(where), first) if is_address(where) else SQLite.create(Path(where), first), made)
+    return Ledger(make(where, {"ledger": _identity(made)}), made)
+
+
+def make(where: Where, first: Mapping[str, str], rows: Iterable[Row] = ()) -> Store:
+    """A new store with these texts and rows. It appears whole, or not at all; never replaces one."""
+    return _postgres().create(str(where), first, rows) if is_address(where) else SQLite.create(Path(where), first, rows)
 
 
 def open(where: Where, key: Where | None = None, witness: Where | None = None) -> Ledger:
@@ -39,7 +44,7 @@ def open(where: Where, key: Where | None = None, witness: Where | None = None) -
     try:
         seen = None if witness is None else Witness(Path(witness))
         return Ledger(store, Key.read(key_path(where, key)), witness=seen)
-    except LedgerError:
+    except DitherError:
         store.close()
         raise
 
@@ -49,11 +54,15 @@ def view(where: Where) -> Ledger:
     return Ledger(readable(where), None)
 
 
-def readable(where: Where) -> Store:
-    """The store of a ledger or of a backup, to be read: nothing is written, not even beside the file."""
+def readable(where: Where, *, backup: bool = True) -> Store:
+    """The store of a ledger, to be read: nothing is written, not even beside the file. `backup`: or of a backup."""
     if is_address(where) or where == MEMORY:
         return find(where)
-    return SQLite.open(Path(where), readonly=True)
+    store = SQLite.open(Path(where), readonly=True)
+    if store.backup and not backup:
+        store.close()
+        raise LedgerError(f"{store.name} is a backup.", fix="name the ledger itself.")
+    return store
 
 
 def memory() -> Ledger:

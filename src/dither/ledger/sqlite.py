@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
@@ -68,6 +68,7 @@ class SQLite:
         self._lost = ""  # why this store can no longer be used
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None  # which file the name stood for when it was opened
+        self.backup = False  # whether the file is a backup; known once it is open
         _OPEN.add(self)
 
     @classmethod
@@ -79,10 +80,8 @@ class SQLite:
         sweep(path)
         draft = draft_of(path)
         try:
-            with told(path.name):
-                connection = _connect(str(draft))
+            with told(path.name), closing(_connect(str(draft))) as connection:
                 _prepare(connection, first or {}, rows, BACKUP if backup else APPLICATION)
-                connection.close()
             _publish(draft, path)
         finally:
             for left in (draft, Path(f"{draft}-journal")):
@@ -98,11 +97,11 @@ class SQLite:
         return store
 
     @classmethod
-    def memory(cls, first: Mapping[str, str] | None = None) -> SQLite:
+    def memory(cls, first: Mapping[str, str] | None = None, rows: Iterable[Row] = ()) -> SQLite:
         """Forgotten when the process ends; refuses to be copied or forked, which would double the budget."""
         store = cls(None)
         store._connection = _connect(":memory:")
-        _prepare(store._connection, first or {}, (), APPLICATION)
+        _prepare(store._connection, first or {}, rows, APPLICATION)
         return store
 
     @property
@@ -209,6 +208,7 @@ class SQLite:
                 found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
                 if found not in ([[APPLICATION, FORMAT], [BACKUP, FORMAT]] if self._readonly else [[APPLICATION, FORMAT]]):
                     raise _another(self.name, *found)
+                self.backup = found[0] == BACKUP
                 if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
                     raise LedgerError(
                         f"Another program switched {self.name} to a write-ahead log, so its entries may be in two files.",
