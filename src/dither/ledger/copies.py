@@ -46,10 +46,10 @@ class Restoration(NamedTuple):
 
 def back_up(where: Where, path: Path) -> Head:
     """Copies a ledger as it is now into a new file, and returns its head. Questions may go on meanwhile."""
-    if os.path.lexists(path):
-        raise ArgumentError(f"{path} is there already.", fix="name a new file: a backup replaces none.")
     if path.name.endswith(LOGS):
         raise ArgumentError(f"{path.name} would be taken for a database's log.", fix="give the backup another name.")
+    if os.path.lexists(path):
+        raise ArgumentError(f"{path} is there already.", fix="name a new file: a backup replaces none.")
     with closing(opening.readable(where)) as store:
         texts, last = store.state()  # of one moment; entries up to `last` never change
         head = Head.parse(texts.get("head"))

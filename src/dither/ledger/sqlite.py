@@ -77,6 +77,7 @@ class SQLite:
     ) -> SQLite:
         """A new file with `first` under its keys, and `rows`. It appears whole, or not at all; never replaces one."""
         path = Path(path)
+        _no_log_beside(path)
         sweep(path)
         draft = draft_of(path)
         try:
@@ -338,6 +339,17 @@ def _prepare(connection: sqlite3.Connection, first: Mapping[str, str], rows: Ite
     connection.executemany(PUT.format("(?, ?)"), first.items())
     connection.executemany(APPEND, rows)
     connection.execute("COMMIT")
+
+
+def _no_log_beside(path: Path) -> None:
+    """SQLite would write the log of a file that was lost into the new one."""
+    for ending in ("-journal", "-wal"):
+        log = Path(f"{path}{ending}")
+        if log.exists() and log.stat().st_size:
+            raise LedgerError(
+                f"{log.name} is the log of a ledger that is no longer there.",
+                fix=f"put {path.name} back beside it; if it is lost, move the log away.",
+            )
 
 
 def _publish(draft: Path, path: Path) -> None:
