@@ -464,6 +464,47 @@ def test_that_the_steps_can_buy_more(tmp_path: Path) -> None:
         assert len(curator.answers) == most
 
 
+# --- one file -------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_name_is_no_second_budget(tmp_path: Path, key: Path) -> None:
+    """With a log beside each name two names were two budgets, and verification found nothing."""
+    place, twin = tmp_path / "survey.ledger", tmp_path / "twin.ledger"
+    with closing(made(place, key)) as ledger:
+        asked(ledger, 1, "0.1")
+        os.link(place, twin)
+        with pytest.raises(LedgerError, match="second name"):
+            opening.open(twin, key)
+        with pytest.raises(LedgerError, match="second name"):
+            asked(ledger, 2, "0.9")
+        with pytest.raises(LedgerError, match="second name"):
+            opening.readable(place)
+        twin.unlink()
+        asked(ledger, 2, "0.9")
+    assert problems(place) == ()
+
+
+def test_between_questions_everything_is_in_the_file(tmp_path: Path, key: Path) -> None:
+    place = tmp_path / "survey.ledger"
+    with closing(made(place, key)) as ledger:
+        receipt = asked(ledger)
+        others = [file for file in tmp_path.iterdir() if file.name not in (place.name, key.name)]
+        assert [(file.name, file.stat().st_size) for file in others] == [("survey.ledger-journal", 0)]
+        shutil.copy(place, tmp_path / "copy")
+    assert problems(tmp_path / "copy", receipt=receipt) == ()
+
+
+def test_reading_changes_nothing(tmp_path: Path, key: Path) -> None:
+    place = tmp_path / "survey.ledger"
+    with closing(made(place, key)) as ledger:
+        asked(ledger)
+    before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in tmp_path.iterdir()}
+    with closing(opening.view(place)) as ledger:
+        assert (len(list(ledger.history())), ledger.standing().entries) == (4, 4)
+    assert problems(place) == ()
+    assert {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in tmp_path.iterdir()} == before
+
+
 # --- broken off -----------------------------------------------------------------------------------------------------
 
 
