@@ -552,3 +552,9 @@ def test_a_killed_restore_leaves_nothing_under_the_name(tmp_path: Path, key: Pat
     assert not place.exists()
     assert restore(tmp_path / "backup", place, key, unchecked=True).head.number == 5
     assert problems(place) == ()
+
+
+def test_a_long_ledger_reaches_a_server_whole(postgres_url: str) -> None:
+    rows = [Row(number, "reserved/1", f"q{number % 7}", f"{number:0900}", f"{number:064}", "s") for number in range(1, 3502)]
+    with closing(opening.make(postgres_url, {"left": "1"}, iter(rows))) as store:
+        assert (list(store.rows()), store.state()) == (rows, ({"left": "1"}, 3501))

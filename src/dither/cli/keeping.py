@@ -10,7 +10,7 @@ import typer
 
 from dither.cli.app import CATALOG, Catalog, Key, Ledger, Witness, app, place, signing
 from dither.cli.books import head_of, receipt_of
-from dither.cli.screen import harmless, harmless_lines, say, say_head
+from dither.cli.screen import harmless, harmless_lines, notes, say, say_head
 
 
 @app.command("backup")
@@ -48,12 +48,13 @@ def _restore(
     from dither.ledger import copies
     from dither.ledger import witness as witnesses
 
-    heads = {f"the head {head_of(each)[:12]}…": head_of(each) for each in head or ()}
+    heads = {f"the head {head_of(each)}": head_of(each) for each in head or ()}
     receipts = {f"the receipt {file}": receipt_of(file) for file in receipt or ()}
     evidence = copies.Evidence(heads, receipts, None if witness is None else witnesses.Witness(witness))
     where = place(catalog, ledger)
     beside = [place(catalog, None)] if ledger else []
-    made = copies.restore(backup, where, signing(where, key), evidence, unchecked=unchecked, beside=beside)
+    with notes().status("checking every entry"):
+        made = copies.restore(backup, where, signing(where, key), evidence, unchecked=unchecked, beside=beside)
     say(f"The ledger goes on from {harmless(str(backup))}, which ends with entry {made.backup}.")
     if made.checked:
         say(f"The newest entry known from elsewhere is {made.checked.partition(':')[0]}, and the backup has it.")

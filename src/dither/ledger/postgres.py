@@ -38,7 +38,7 @@ from dither.ledger.postgres_wire import Said, Wire
 from dither.ledger.postgres_work import Work, first, row_of
 from dither.ledger.store import Row
 
-RESTORE = "`dither verify` tells what else is; restore the newest whole copy."
+RESTORE = "`dither verify` tells what else is; restore the newest backup."
 _OPEN: weakref.WeakSet[Postgres] = weakref.WeakSet()
 _PARENTS: list[Wire] = []  # connections inherited by a fork: never closed here, the parent still talks on them
 

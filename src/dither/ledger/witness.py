@@ -79,7 +79,7 @@ class Witness:
             raise LedgerError(
                 f"The ledger {name} does not have the entry {seen.number} that the witness {self.path.name} names: "
                 "an older or another copy is in its place.",
-                fix="put the newest copy back; docs/ledger.md says how copies are compared.",
+                fix="put the newest one back, or restore the newest backup: docs/ledger.md.",
             )
         return seen
 
