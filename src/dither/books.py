@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -40,21 +41,32 @@ def beside(catalog: Where) -> Path:
 
 
 def named(where: Where) -> str:
-    """A ledger's name for messages: never a password."""
+    """A ledger's name for messages: never a password.
+
+    >>> named("postgresql://ada:secret@host/db?password=secret#survey")
+    'postgresql://host/db#survey'
+    """
     if not opening.is_address(where):
         return str(where)
     _, _, rest = str(where).partition("://")
-    return "postgresql://" + rest.rsplit("@", 1)[-1].split("?")[0]
+    server, end = re.match(r"([^/?#]*)(.*)", rest, re.DOTALL).groups()  # type: ignore[union-attr]
+    if "@" in end and "@" not in server:
+        return "postgresql://…"  # a password with a / ? or # in it: nobody can tell where it ends
+    database, schema = re.match(r"([^?#]*)", end)[0], re.search(r"#\w+$", end)  # type: ignore[index]
+    return "postgresql://" + server.rsplit("@", 1)[-1] + database + (schema[0] if schema else "")
 
 
 def make_ledger(where: Where, key: Where | None = None) -> bool:
-    """A new ledger, and True; or False where one is there already: what was spent there stays spent."""
-    try:
-        opening.find(where).close()
+    """A new ledger, and True; or False where one is there already: what was spent there stays spent.
+
+    A key without its ledger is the trace of a budget that was lost, and no place for a new one.
+    """
+    if _is_there(where):
         return False
-    except LedgerError:
-        if not opening.is_address(where) and Path(where).exists():
-            raise  # it is there, and something is wrong with it
+    if lost := opening.lost(where, key):
+        if _is_there(where):  # somebody else has just made it
+            return False
+        raise lost
     try:
         opening.create(where, key).close()
         return True
@@ -66,8 +78,17 @@ def make_ledger(where: Where, key: Where | None = None) -> bool:
             raise refusal from None
 
 
+def _is_there(where: Where) -> bool:
+    """Whether there is a ledger. One with which something is wrong is refused."""
+    try:
+        opening.find(where).close()
+        return True
+    except NoLedgerError:
+        return False
+
+
 def ledger_for(catalog: object, where: Where | None, key: Where | None, make: bool, witness: Where | None = None) -> Ledger:
-    """The ledger that was named, made if it is new and may be; or the one beside the catalog file, which must be there."""
+    """The ledger that was named, or the one beside the catalog file. It must be there, unless `make` asks for a new one."""
     for name, given in (("ledger", where), ("key", key), ("witness", witness)):
         if given is not None and (not isinstance(given, (str, PathLike)) or not str(given)):
             raise ArgumentError(
@@ -76,16 +97,15 @@ def ledger_for(catalog: object, where: Where | None, key: Where | None, make: bo
             )
     if where == opening.MEMORY:
         return opening.memory()
-    if where is not None:
-        if make:
-            make_ledger(where, key)
-        return opening.open(where, key, witness)
-    if isinstance(catalog, Catalog):
+    if where is None and isinstance(catalog, Catalog):
         raise LedgerError(
             "A catalog that is not a file needs its ledger named.",
             fix='write dt.open(catalog, ledger="survey.ledger"); ledger=":memory:" forgets what was spent with the process.',
         )
-    return opening.open(beside(str(catalog)), key, witness)
+    place = beside(str(catalog)) if where is None else where
+    if make:
+        make_ledger(place, key)
+    return opening.open(place, key, witness)
 
 
 def diagnosis_of(catalog: object, where: Where | None, key: Where | None) -> Diagnosis:

@@ -1,35 +1,44 @@
-"""Who is at work: what is closed in the middle of somebody's question would take the answer away and leave the price."""
+"""Refuses to close a session while a question is running.
+
+A Ctrl-C can come between any two steps of a context manager written in Python, and then its exit is never run. Locks are
+taken and released by the interpreter itself, in one step each: so a running question is a lock that is held, not a number.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import weakref
 
 from dither.errors import DitherError
 
 
 class Busy:
-    """Counts the questions that are being answered, by any thread."""
+    """Knows which questions are running, in any thread.
+
+    with busy.working():         one question
+        busy.wait_for_closing()
+    with busy.closing:           whoever closes the session
+        busy.check()
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._count = 0
+        self.closing = threading.Lock()
+        self._questions: list[weakref.ref[threading.Lock]] = []  # without callbacks: a Ctrl-C in one would be lost
 
-    @contextmanager
-    def working(self) -> Iterator[None]:
-        with self._lock:
-            self._count += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._count -= 1
+    def working(self) -> threading.Lock:
+        """A lock to hold while a question runs."""
+        question = threading.Lock()
+        with self.closing:
+            self._questions = [*(each for each in self._questions if each() is not None), weakref.ref(question)]
+        return question
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Nobody is at work, and nobody begins; or a refusal."""
-        with self._lock:
-            if self._count:
-                raise DitherError("A question is still being answered.", fix="close the session when the answer is there.")
-            yield
+    def wait_for_closing(self) -> None:
+        """Waits until nobody is closing the session. Call it when the lock is held, before anything is charged: whoever
+        closes the session from now on finds the lock held."""
+        with self.closing:
+            pass
+
+    def check(self) -> None:
+        """Refuses to close while a question runs. Call it with `closing` held."""
+        if any(question.locked() for each in self._questions if (question := each()) is not None):
+            raise DitherError("A question is still being answered.", fix="close the session when the answer is there.")

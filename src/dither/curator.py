@@ -33,6 +33,7 @@ from dither.busy import Busy
 from dither.diagnosis import Diagnosis
 from dither.engines.base import Engine
 from dither.engines.duckdb import DuckDB, Progress
+from dither.engines.interrupts import interruptible
 from dither.engines.sources import open_catalog
 from dither.errors import DitherError, LedgerError, QueryError
 from dither.exact import entropy
@@ -77,19 +78,20 @@ def open(
     key: str | PathLike[str] | None = None,
     analyst: str | None = None,
     progress: Progress | None = None,
-    make: bool = True,
+    make: bool = False,
     witness: str | PathLike[str] | None = None,
 ) -> Curator:  # the builtin's namesake, as dt.open
     """A curator for a catalog file or a Catalog.
 
-    `ledger`: a path or a postgresql:// address, made if it is new unless `make` is False; without it the one beside the catalog
-    file, which must be there (`dither init` makes it). ":memory:" forgets what was spent when the process ends. `key` is the
-    file that signs receipts, beside the ledger unless named; `analyst` is who asks. `progress` is called with a share from 0
-    to 1 while a question takes longer than two seconds: for the curator's eyes only. `witness` is a file in another place
-    that keeps the ledger's heads, so that an older copy of the ledger is noticed (`dither witness` makes it).
+    `ledger`: a path or a postgresql:// address, or the one beside the catalog file. It must be there: a path that is wrong must
+    not be a fresh budget. `make=True` makes a new one if there is none, as `dither init` does. ":memory:" forgets what was
+    spent when the process ends. `key` is the file that signs receipts, beside the ledger unless named; `analyst` is who asks.
+    `progress` is called with a share from 0 to 1 while a question takes longer than two seconds: for the curator's eyes only.
+    `witness` is a file in another place that keeps the ledger's heads, so that an older copy of the ledger is noticed
+    (`dither witness` makes it).
     """
     declared, current = read_declared(catalog)
-    sources, book = open_catalog(declared), None
+    sources, book = interruptible(lambda: open_catalog(declared)), None
     try:
         kinds = {name: sources.schema(name) for name in sources.catalog.tables}
         engine = DuckDB(sources.connection, kinds, progress)
@@ -258,7 +260,8 @@ class Curator:
 
     def close(self) -> None:
         """Lets go of the data and the ledger. `with dt.open(…) as survey:` does it at the end."""
-        with self._busy.alone():
+        with self._busy.closing:
+            self._busy.check()
             self.ledger.close()
             self._closing()
 
@@ -296,6 +299,7 @@ class Curator:
 
     def _unchanged(self) -> None:
         """Two versions of the data must not pass for one snapshot, nor two declarations for one catalog."""
+        self._busy.wait_for_closing()
         if not self._current():
             raise LedgerError(
                 "The catalog file was changed while this session was open.",

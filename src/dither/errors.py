@@ -35,14 +35,6 @@ def extra(name: str) -> str:
     return f"pip install -e '.[{name}]' in the clone, or pip install 'dither[{name}]'."
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a question. `charged` says what the question cost, in words of ours."""
-
-    def __init__(self, charged: str) -> None:
-        super().__init__(charged)
-        self.charged = charged
-
-
 class DitherWarning(UserWarning):
     """Something the curator should know, and that stops nothing."""
 
@@ -165,17 +157,38 @@ class ClosedError(LedgerError):
         )
 
 
+class Interrupted(KeyboardInterrupt):
+    """A question was stopped (Ctrl-C) after its price was paid. `charged` says what it cost.
+
+    A KeyboardInterrupt of any other class does not know: nothing was charged, unless `dither history` shows a new entry.
+
+    >>> print(Interrupted("ε = 0.1, and it stays charged"))
+    charged ε = 0.1, and it stays charged
+    """
+
+    def __init__(self, charged: str) -> None:
+        self.charged = charged
+        super().__init__(f"charged {charged}")
+
+    @classmethod
+    def at(cls, stopped: KeyboardInterrupt, charged: str) -> Interrupted:
+        """The same interruption with its charge. An engine's error that was being handled is not passed on with it."""
+        stopped.__context__ = stopped.__cause__ = None
+        return cls(charged)
+
+
 class NoLedgerError(LedgerError):
     """There is no ledger where one was looked for; one that is there and cannot be used is another matter.
 
     >>> print(NoLedgerError("survey.ledger"))  # doctest: +ELLIPSIS
     There is no ledger survey.ledger.
-      Fix: name the right one. If it was lost, restore a copy: ...   Charged: nothing.
+      Fix: name the right one. If it was lost, restore a backup: ...   Charged: nothing.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, looked: str = "") -> None:
+        place = f" (looked for {looked}; a path is relative to the working folder)" if looked else ""
         fix = (
-            "name the right one. If it was lost, restore a copy: a new ledger is a second budget for the same people. "
-            'The first one is made by `dither init`, or by dt.open(…, ledger="…").'
+            f"name the right one{place}. If it was lost, restore a backup: a new ledger is a second budget for the same "
+            "people. The first one is made by `dither init`, or by dt.open(…, make=True)."
         )
         super().__init__(f"There is no ledger {name}.", fix=fix)

@@ -102,7 +102,7 @@ class Session:
             return self._failure(attempt, paid, stopped)
         traceback.clear_frames(stopped.__traceback__)  # ends what a half-left `with` still holds, a lock say
         charged = self._charged(attempt, paid)
-        return Interrupted(charged).with_traceback(None) if isinstance(stopped, KeyboardInterrupt) else stopped
+        return Interrupted(charged) if isinstance(stopped, KeyboardInterrupt) else stopped
 
     def _charged(self, attempt: Reservation, paid: Paid | None) -> str:
         """What an interrupt leaves charged, in words."""
@@ -120,11 +120,7 @@ class Session:
             return error
         price = paying.words(attempt.request.charge)
         if not attempt.touched:
-            try:
-                self.ledger.give_up(attempt, LEDGER)
-            except LedgerError as kept:
-                return kept  # what it says of the charge is true
-            return error
+            return self._given_back(attempt, error)
         if isinstance(error, LedgerError):  # the answer could not be kept, so it is not given
             with suppress(LedgerError):
                 self.ledger.give_up(attempt, LEDGER)
@@ -135,3 +131,14 @@ class Session:
             self.ledger.give_up(attempt, ENGINE)
             self._failed = False
         return EngineError(price)
+
+    def _given_back(self, attempt: Reservation, error: Exception) -> Exception:
+        """The error, after the price of a question that never reached the engine is given back; or why it was not."""
+        try:
+            self.ledger.give_up(attempt, LEDGER)
+        except LedgerError as kept:
+            unsure = isinstance(error, LedgerError) and error.charged != "nothing"
+            return error if unsure else kept  # what either says of the charge is true
+        if isinstance(error, LedgerError) and error.charged != "nothing":  # it could not tell, and now it is known
+            return LedgerError(error.what, where=error.where, fix=error.fix)
+        return error

@@ -141,10 +141,11 @@ def test_no_error_text_quotes_a_value(error: type[Exception]) -> None:
     curator = watched(catalog(table([CALM]), COLUMNS))
     curator._engine = Watched(Failing(made))
     seen = see(curator, "SELECT COUNT(*) AS n FROM t")
-    assert seen.status.startswith("EngineError: The data could not be read to the end.")
+    assert seen.status.startswith("EngineError: The question could not be computed")
     assert "Miller" not in seen.status
     assert error.__name__ not in seen.status
     assert seen.charge.epsilon == 1  # the data may have been touched, so it stays charged
+    curator.reopen()
     with pytest.raises(dt.EngineError) as caught:
         curator.ask("SELECT COUNT(*) AS n FROM t", epsilon=1)
     assert caught.value.__context__ is None

@@ -14,9 +14,9 @@ import pytest
 
 import dither as dt
 from attacks.paths import Watched, catalog, see, watched
-from dither import curator as curating
 from dither.audit.own.frozen import patched
 from dither.ledger import opening
+from dither.ledger.ledger import Ledger
 from dither.ledger.verify import verify
 from dither.query.work import Group, Work
 
@@ -63,8 +63,8 @@ def test_a_crash_after_release_and_before_commit_gives_no_answer_and_stays_paid(
     def crash(*_: Any) -> Any:
         raise Crash
 
-    survey = dt.open(people(), ledger=tmp_path / "t.ledger")
-    with patched(vars(curating)["paying"], "commit", crash), pytest.raises(Crash):
+    survey = dt.open(people(), ledger=tmp_path / "t.ledger", make=True)
+    with patched(Ledger, "commit", crash), pytest.raises(Crash):
         survey.ask(COUNT, epsilon=TENTH)
     again = dt.open(people(), ledger=tmp_path / "t.ledger")
     assert again.budget.spent.epsilon == TENTH
@@ -79,6 +79,10 @@ def test_there_is_no_refund_on_failure_and_no_second_run_for_one_charge() -> Non
         survey.ask(COUNT, epsilon=TENTH)
     assert (engine.runs, survey.budget.spent.epsilon) == (1, TENTH)
     engine.fails = False
+    with pytest.raises(dt.DitherError, match=r"closed to new questions(.|\n)*Charged: nothing"):
+        survey.ask(COUNT, epsilon=TENTH)
+    assert (engine.runs, survey.budget.spent.epsilon) == (1, TENTH)
+    survey.reopen()
     survey.ask(COUNT, epsilon=TENTH)
     assert (engine.runs, survey.budget.spent.epsilon) == (2, 2 * TENTH)
 
@@ -131,7 +135,7 @@ def test_a_share_of_epsilon_is_not_exchanged_for_all_of_rho(limit: str) -> None:
 
 def test_what_was_spent_is_not_forgotten_because_somebody_deletes_a_sum(tmp_path: Path) -> None:
     """Somebody who can write the file and has no key: the ledger stops, and does not sign another budget."""
-    with dt.open(people(), ledger=tmp_path / "t.ledger", analyst="ana") as survey:
+    with dt.open(people(), ledger=tmp_path / "t.ledger", analyst="ana", make=True) as survey:
         survey.ask(COUNT, epsilon="0.9")
     for keys in (("total",), ("total", "analyst:ana"), ("total", "analyst:ana", "rolls", "seal")):
         path = tmp_path / f"{len(keys)}.ledger"
@@ -148,7 +152,7 @@ def test_what_was_spent_is_not_forgotten_because_somebody_deletes_a_sum(tmp_path
 def test_a_ledger_restored_from_an_old_copy_is_refused(tmp_path: Path) -> None:
     """Under an open session at once; for a session that is opened later, by the receipt of what the copy does not have."""
     path, kept = tmp_path / "t.ledger", tmp_path / "old"
-    with dt.open(people(), ledger=path) as survey:
+    with dt.open(people(), ledger=path, make=True) as survey:
         survey.ask(COUNT, epsilon=TENTH)
     shutil.copy(path, kept)
     survey = dt.open(people(), ledger=path)

@@ -31,14 +31,14 @@ def child(survey: Curator, folder: Path, where: str) -> dict[str, Any]:
         spent = str(survey.budget.spent.epsilon)
     except dt.DitherError as error:
         return {"child": told, "own": ["", error.what], "rows": []}
-    own = dt.open(folder / "survey.toml", where, key=folder / "survey.key")
+    own = dt.open(folder / "survey.toml", where, key=folder / "survey.key", make=True)
     rows = noise(own)
     own.ledger.close()
     return {"child": told, "own": [spent, "answered"], "rows": rows}
 
 
 def main(folder: Path, where: str) -> dict[str, Any]:
-    survey = dt.open(folder / "survey.toml", where, key=folder / "survey.key")
+    survey = dt.open(folder / "survey.toml", where, key=folder / "survey.key", make=True)
     first = noise(survey)
     parent = [["answered", str(survey.budget.spent.epsilon)]]
     told, tell = os.pipe()

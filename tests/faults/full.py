@@ -40,7 +40,7 @@ def main(folder: Path) -> dict[str, Any]:
     for name in ("survey.toml", "people.parquet"):
         shutil.copyfile(folder / name, disk / name)
     where, ballast = disk / "survey.ledger", disk / "ballast"
-    survey = dt.open(disk / "survey.toml", where)
+    survey = dt.open(disk / "survey.toml", where, make=True)
     survey.ask(question(0), epsilon="0.1")
     first: list[Any] = []
     second: list[Any] = []

@@ -36,7 +36,7 @@ def in_child(work: Callable[[], Any]) -> Any:
 
 
 def opened(folder: Path) -> Curator:
-    return dt.open(folder / "survey.toml", folder / "survey.ledger")
+    return dt.open(folder / "survey.toml", folder / "survey.ledger", make=True)
 
 
 def size(folder: Path, steps: int) -> list[Any]:

@@ -50,7 +50,7 @@ class Case(NamedTuple):
     every: int = 1  # how many deaths to an examination: nothing is ever erased, so what is wrong is still there later
 
     def open(self) -> Curator:
-        return dt.open(Path(self.folder) / "survey.toml", self.where, key=self.key)
+        return dt.open(Path(self.folder) / "survey.toml", self.where, key=self.key, make=True)
 
 
 def question(number: int) -> str:

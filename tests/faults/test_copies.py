@@ -130,7 +130,7 @@ def test_what_a_process_reserved_is_settled_by_nobody_else(
 ) -> None:
     """The secret for it was in that process alone. Who makes one up writes a ledger that does not verify."""
     where = folder / "survey.ledger" if kind == "sqlite" else request.getfixturevalue("postgres_url")
-    ended = dt.open(folder / "survey.toml", where, key=folder / "survey.key")
+    ended = dt.open(folder / "survey.toml", where, key=folder / "survey.key", make=True)
     ended._engine = Broken(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         asked(ended, 1)

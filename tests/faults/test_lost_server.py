@@ -31,7 +31,7 @@ def wire(postgres: Server) -> Iterator[Wire]:
 def survey(folder: Path, postgres_url: str, wire: Wire) -> Iterator[Curator]:
     """A survey whose ledger is behind the wire."""
     write(folder, epsilon=10**6)
-    dt.open(folder / "survey.toml", postgres_url, key=folder / "survey.key").ledger.close()
+    dt.open(folder / "survey.toml", postgres_url, key=folder / "survey.key", make=True).ledger.close()
     schema = postgres_url.partition("#")[2]
     address = f"postgresql://postgres@127.0.0.1:{wire.port}/postgres?sslmode=disable&gssencmode=disable#{schema}"
     survey = dt.open(folder / "survey.toml", address, key=folder / "survey.key")
@@ -114,7 +114,7 @@ def test_a_wire_cut_while_a_price_is_given_back(
 @pytest.mark.parametrize(("step", "told"), [("reserve", "nothing"), ("cancel", "charged"), ("commit", "charged")])
 def test_a_server_that_loses_its_power(folder: Path, postgres: Server, postgres_url: str, step: str, told: str) -> None:
     """Stopped as by a power cut: what the server had only in its memory is gone, and nothing that was promised."""
-    survey = dt.open(folder / "survey.toml", postgres_url, key=folder / "survey.key")
+    survey = dt.open(folder / "survey.toml", postgres_url, key=folder / "survey.key", make=True)
     survey.ask(question(0), epsilon="0.1")
     around(survey.ledger, step, lambda when: when == f"before {step}" and postgres.stop("immediate"))
     if step == "cancel":

@@ -17,7 +17,7 @@ from journey.paid import COUNT
 def prepared(folder: Path, kind: str, request: pytest.FixtureRequest) -> dt.Curator:
     """A survey of which seven tenths are spent."""
     where = folder / "survey.ledger" if kind == "sqlite" else request.getfixturevalue("postgres_url")
-    survey = dt.open(folder / "survey.toml", where, key=folder / "survey.key")
+    survey = dt.open(folder / "survey.toml", where, key=folder / "survey.key", make=True)
     for _ in range(7):
         survey.ask(COUNT, epsilon="0.1", fresh=True)
     return survey

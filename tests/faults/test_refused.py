@@ -28,7 +28,7 @@ def where(request: pytest.FixtureRequest, folder: Path) -> str:
 @pytest.fixture
 def survey(folder: Path, where: str) -> Iterator[Curator]:
     write(folder, more='delta = 1e-6\nanalysts = ["ana"]')
-    survey = dt.open(folder / "survey.toml", where, key=folder / "survey.key", analyst="ana")
+    survey = dt.open(folder / "survey.toml", where, key=folder / "survey.key", analyst="ana", make=True)
     survey.ask(question(0), epsilon="0.1")
     yield survey
     survey.ledger.close()

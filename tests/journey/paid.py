@@ -54,7 +54,7 @@ def write(
 
 
 def opened(folder: Path, **options: Any) -> Curator:
-    return dt.open(folder / "survey.toml", folder / "survey.ledger", **options)
+    return dt.open(folder / "survey.toml", folder / "survey.ledger", **{"make": True} | options)
 
 
 def kinds(ledger: Ledger) -> list[str]:

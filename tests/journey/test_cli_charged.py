@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dt
-from dither import curator, paying
+from dither import curator
 from dither.answer import Answer
 from dither.cli import formats
 from dither.engines.duckdb import DuckDB
 from dither.errors import DitherError
+from dither.ledger.ledger import Ledger
 from journey.hospital import BY_WARD, COUNT, built, run
 
 
@@ -51,7 +52,7 @@ def test_a_proposal_says_what_it_cost_and_what_is_left(hospital: Path) -> None:
 def test_who_interrupts_is_told_what_it_cost(
     hospital: Path, monkeypatch: pytest.MonkeyPatch, where: str, words: tuple[str, ...]
 ) -> None:
-    owner: Any = {"run": DuckDB, "release": curator, "commit": paying}[where]
+    owner: Any = {"run": DuckDB, "release": curator, "commit": Ledger}[where]
     with monkeypatch.context() as patched:
         patched.setattr(owner, where, stop(KeyboardInterrupt))
         done = run(*words)
@@ -68,7 +69,7 @@ def test_who_interrupts_what_is_paid_is_told_so_too(
         patched.setattr(owner, step, stop(KeyboardInterrupt))
         done = run("ask", COUNT, "-e", "0.1")
     assert (done.exit_code, done.stdout) == (130, "")
-    assert "Charged: ε = 0.1, and it stays charged." in done.stderr
+    assert "Charged: ε = 0.1, and the answer is kept: asking the same again shows it." in done.stderr
     assert spent() == Fraction(1, 10)
 
 

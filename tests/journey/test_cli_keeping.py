@@ -166,6 +166,32 @@ def test_a_witness_beside_the_ledger_is_worth_a_word(hospital: Path) -> None:
     assert "has no head of this ledger" in good("verify", "--witness", "heads")
 
 
+def test_a_witness_is_not_overwritten_by_an_answer(hospital: Path) -> None:
+    good("witness", "far/heads")
+    good("ask", COUNT, "-e", "0.1", "--witness", "far/heads")
+    before = (hospital / "far" / "heads").read_bytes()
+    for option in ("--out", "--receipt"):
+        for watched in (("--witness", "far/heads"), ()):
+            refused(2, "ask", COUNT, "-e", "0.1", option, "far/heads", "--force", *watched)
+    good("witness", "far/new")
+    good("backup", "far/backup")
+    (hospital / "far" / "new").write_bytes(b"")  # without a line it is known by its name alone
+    refused(2, "ask", COUNT, "-e", "0.1", "--out", "far/new", "--force", "--witness", "far/new")
+    refused(2, "ask", COUNT, "-e", "0.1", "--out", "far/backup", "--force")
+    assert (hospital / "far" / "heads").read_bytes() == before
+
+
+def test_nothing_is_put_among_the_data(hospital: Path) -> None:
+    good("ask", COUNT, "-e", "0.1")
+    catalog = hospital / "catalog.toml"
+    text = catalog.read_text(encoding="utf-8")
+    catalog.write_text(text.replace("visits.parquet", "far/*.parquet"), encoding="utf-8")
+    for command in ("backup", "witness"):
+        assert "would become part of the data of visits" in refused(2, command, "far/new.parquet")
+    catalog.write_text("[nonsense", encoding="utf-8")
+    good("backup", "far/backup")  # a ledger is kept whatever is wrong with its catalog
+
+
 # --- backup and restore ---------------------------------------------------------------------------------------------
 
 

@@ -113,7 +113,7 @@ def test_two_outputs_in_one_file_are_refused_before_anything_is_charged(hospital
     (hospital / "b.json").hardlink_to(hospital / "a.json")
     assert run("ask", COUNT, "-e", "0.1", "--receipt", "a.json", "--out", "b.json").exit_code == 2
     assert spent() == 0
-    assert run("ask", COUNT, "-e", "0.1", "--receipt", "a.json", "--out", "c.json", "--plot", "x.png").exit_code == 0
+    assert run("ask", COUNT, "-e", "0.1", "--receipt", "d.json", "--out", "c.json", "--plot", "x.png").exit_code == 0
 
 
 @pytest.mark.parametrize("file", ["catalog.toml", "catalog.ledger", "catalog.ledger.key"])

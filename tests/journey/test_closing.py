@@ -76,6 +76,6 @@ def test_that_the_answer_would_be_lost_otherwise(monkeypatch: pytest.MonkeyPatch
     survey = _survey()
     held = _Held(survey)
     monkeypatch.setattr(survey, "_engine", held)
-    monkeypatch.setattr(survey._busy, "alone", Busy().working)
+    monkeypatch.setattr(survey._busy, "check", Busy().check)
     (lost,) = _asked_while_closing(survey, held)
     assert isinstance(lost, DitherError)

@@ -40,7 +40,7 @@ def test_another_session_that_changed_the_catalog_ends_this_one(folder: Path) ->
         dt.Catalog({"people": dt.Table(people(), unit="person", columns={"age": dt.between(0, high)})}, dt.Budget(1))
         for high in (120, 130)
     ]
-    idle, first, second = (dt.open(each, folder / "two.ledger") for each in (catalogs[0], *catalogs))
+    idle, first, second = (dt.open(each, folder / "two.ledger", make=True) for each in (catalogs[0], *catalogs))
     assert first.ask(COUNT, epsilon="0.1")
     assert dt.open(catalogs[1], folder / "two.ledger").ask(COUNT, epsilon="0.1")  # opened later, and asked: in force now
     for old in (idle, first):  # whether it had asked before or not
@@ -133,7 +133,8 @@ def test_an_interruption_after_that_stays_charged(folder: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         survey.ask(COUNT, epsilon="0.1")
     assert survey.budget.spent.epsilon == Fraction(1, 10)
-    assert kinds(survey.ledger)[2:] == ["reserved"]
+    assert kinds(survey.ledger)[2:] == ["reserved", "failed"]
+    assert not survey.closed  # the asker's own doing
 
 
 def test_an_interruption_at_the_very_touch_is_never_both(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

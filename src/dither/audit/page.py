@@ -6,7 +6,7 @@ No script, no font and no picture comes from elsewhere; every text that is not o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,11 @@ _METHODS = {
 }
 
 
-def save(report: Report, page: Path) -> Path:
+def save(report: Report, page: Path, write: Callable[[Path, bytes], object] = Path.write_bytes) -> Path:
     """Write the page, and the JSON beside it under the same name; the JSON's path."""
     beside = page.with_suffix(".json")
-    page.write_text(rendered(report), encoding="utf-8")
-    beside.write_text(report.to_json() + "\n", encoding="utf-8")
+    write(page, rendered(report).encode("utf-8"))
+    write(beside, (report.to_json() + "\n").encode("utf-8"))
     return beside
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dither.cli import asking, auditing, books, curating, history, keeping, telling
 from dither.cli.app import app
+from dither.cli.ending import handled
 from dither.cli.screen import occupy_streams, speak_utf8
 
 __all__ = ["app", "asking", "auditing", "books", "curating", "history", "keeping", "main", "telling"]
@@ -25,6 +26,7 @@ __all__ = ["app", "asking", "auditing", "books", "curating", "history", "keeping
 
 def main() -> None:
     """Run the command line."""
-    occupy_streams()
-    speak_utf8()
-    app()
+    with handled():
+        occupy_streams()
+        speak_utf8()
+        app()

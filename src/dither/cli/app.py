@@ -5,7 +5,7 @@
 2   wrong usage: an unknown option, an argument that breaks its rule, a file that is not there
 3   the budget does not pay for it
 4   the ledger or the engine failed, or what was to be shown cannot be written
-130 interrupted (Ctrl-C), 141 nobody reads what is written (a broken pipe)
+130 interrupted (Ctrl-C), 143 terminated (SIGTERM), 141 nobody reads what is written (a broken pipe)
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ import typer
 from typer.core import TyperGroup
 
 from dither import __version__
-from dither.cli import wording
+from dither.cli import ending, wording
+from dither.cli.ending import TERMINATED, UNREAD
+from dither.cli.outputs import Outputs, protected
 from dither.cli.screen import OutputError, complain, let_go_of_stdout
 from dither.errors import (
     ArgumentError,
@@ -28,6 +30,7 @@ from dither.errors import (
     CatalogError,
     DitherError,
     EngineError,
+    Interrupted,
     LedgerError,
     PriceError,
     QueryError,
@@ -36,7 +39,6 @@ from dither.errors import (
 if TYPE_CHECKING:
     from dither.curator import Curator
 
-INTERRUPTED, UNREAD = 130, 141
 _CODES: tuple[tuple[type[DitherError], int], ...] = (
     (BudgetError, 3),
     (LedgerError, 4),
@@ -76,10 +78,11 @@ class Commands(TyperGroup):
         except DitherError as error:
             raise _refused(error) from None
         except KeyboardInterrupt as stopped:
-            # Without words of its own it came from where nobody can tell whether a price was being written.
-            charged = str(stopped) or "nothing, unless `dither history` shows a new entry"
-            complain(f"Interrupted.\n  Charged: {charged}.")
-            raise typer.Exit(INTERRUPTED) from None
+            # Others come from where nobody can tell whether a price was being written.
+            unknown = "nothing, unless `dither history` shows a new entry"
+            charged = stopped.charged if isinstance(stopped, Interrupted) else unknown
+            complain(f"{'Terminated' if ending.code() == TERMINATED else 'Interrupted'}.\n  Charged: {charged}.")
+            raise typer.Exit(ending.code()) from None
         except BrokenPipeError:
             let_go_of_stdout()
             raise typer.Exit(UNREAD) from None
@@ -108,7 +111,6 @@ def _refused(error: DitherError) -> typer.Exit:
 
 app = typer.Typer(
     cls=Commands,
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # they show the values of variables, and some of those are rows
     help="Answers about people's data, with a price on each.",
@@ -183,12 +185,21 @@ def existing(catalog: Path, ledger: str | None) -> str:
     return where
 
 
-def books_of(where: str, key: Path | None) -> dict[str, Path]:
-    """The files of a ledger that is no server's, and its key."""
+def books_of(where: str, key: Path | None, witness: Path | None = None) -> dict[str, Path]:
+    """The files that keep the budget, which no output may replace: the ledger if it is no server's, its key, its witness."""
     from dither.ledger import opening
 
     files = {} if opening.is_address(where) else {"the ledger": Path(where)}
-    return files | ({"the key": opening.key_path(where, key)} if key or files else {})
+    files |= {"the key": opening.key_path(where, key)} if key or files else {}
+    return files | ({} if witness is None else {"the witness": witness})
+
+
+def outputs_of(catalog: Path, where: str, key: Path | None, force: bool, witness: Path | None = None) -> Outputs:
+    """Writes the outputs of a command on this catalog and ledger."""
+    from dither.query import catalog_file
+
+    sources = {name: str(table.source) for name, table in catalog_file.read(catalog).tables.items()}
+    return Outputs(force, protected(sources, {"the catalog": catalog, **books_of(where, key, witness)}))
 
 
 def signing(where: str, key: Path | None) -> Path | None:
@@ -215,7 +226,7 @@ def opened(
     from dither import curator
 
     rest: dict[str, Any] = {"analyst": analyst, "progress": progress, "witness": witness}
-    with curator.open(catalog, where, key=signing(where, key), make=False, **rest) as survey:
+    with curator.open(catalog, where, key=signing(where, key), **rest) as survey:
         yield survey
 
 

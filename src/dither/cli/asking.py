@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,13 +25,14 @@ from dither.cli.app import (
     Witness,
     app,
     asked,
-    books_of,
     existing,
     opened,
+    outputs_of,
     place,
     there,
 )
 from dither.cli.formats import Form, Out
+from dither.cli.outputs import Force, drawn
 from dither.cli.screen import Watch, notes, say, tell
 from dither.errors import LedgerError, NoLedgerError
 
@@ -91,6 +93,7 @@ def _ask(
     out: Out = None,
     receipt: Annotated[Path | None, typer.Option(help="Write the signed receipt to this file (JSON).")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the answer with its error bars to this file.")] = None,
+    force: Force = False,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
     key: Key = None,
@@ -98,10 +101,10 @@ def _ask(
     witness: Witness = None,
 ) -> None:
     """Answer a question. Its price is charged before any row is read; the same question again is free."""
-    formats.writable(out, receipt)
     formats.drawable(plot)
     where = existing(there(catalog), ledger)
-    formats.apart({"--out": out, "--receipt": receipt, "--plot": plot}, {"the catalog": catalog, **books_of(where, key)})
+    files = outputs_of(catalog, where, key, force, witness)
+    files.check({"--out": out, "--receipt": receipt, "--plot": plot})
     form = formats.chosen(form, out)
     with Watch() as progress, opened(catalog, where, key, analyst, progress, witness) as survey:
         answer = survey.ask(
@@ -111,14 +114,14 @@ def _ask(
     charged = "nothing, it was given again" if answer.replayed else answer.price
     if receipt is not None:
         with formats.kept(receipt, charged):
-            receipt.write_text(answer.receipt.to_json() + "\n", encoding="utf-8")
+            files.write(receipt, (answer.receipt.to_json() + "\n").encode())
     with formats.kept(out, charged):
-        formats.write_answer(answer, form, out)
+        formats.write_answer(answer, form, None if out is None else partial(files.write, out))
     say(answer.footer())
     show_standing(left)
     if plot is not None:  # the last, because it may fail: what was charged is said by then
         with formats.kept(plot, charged):
-            answer.plot(plot)
+            files.write(plot, drawn(answer.plot, plot))
 
 
 def show_standing(left: tuple[Caps, Sums, Quota | None] | None) -> None:

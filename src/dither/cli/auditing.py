@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from dither.cli.app import app
-from dither.cli.formats import writable
+from dither.cli.outputs import Force, Outputs
 from dither.cli.screen import notes, say
 from dither.errors import ArgumentError, DitherError
 
@@ -32,6 +32,7 @@ def _audit(
     time_limit: Annotated[float | None, typer.Option(help="Seconds. Default: 120 for dither, 30 for a function.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Data is generated from this.")] = 1,
     report: Annotated[Path | None, typer.Option(help="Write a page to read (HTML), and JSON beside it.")] = None,
+    force: Force = False,
 ) -> None:
     """Check a privacy claim: prove it, replay it, attack it. Exit code 1 means that it is violated.
 
@@ -39,14 +40,15 @@ def _audit(
     """
     from dither.audit import command, page
 
-    _page(report)
+    files = Outputs(force)
+    _check_page(report, files)
     asked = command.Asked(target, epsilon, delta, data, pairs, time_limit, seed)
     with _Steps() as steps:
         found = command.audit(asked, steps)
     _show(found)
     if report is not None:
         try:
-            beside = page.save(found, report)
+            beside = page.save(found, report, files.write)
         except OSError:
             raise DitherError(f"{report} cannot be written.", fix="name a file in a folder that is there.") from None
         say(f"The report is in {report}, and for programs in {beside}.")
@@ -56,11 +58,11 @@ def _audit(
         raise typer.Exit(2)
 
 
-def _page(report: Path | None) -> None:
+def _check_page(report: Path | None, files: Outputs) -> None:
     """Refuses a page that could not be written later."""
     if report is not None and report.suffix.lower() not in (".html", ".htm"):
         raise ArgumentError(f"{report} is no name of a page.", fix="end it in .html.")
-    writable(report, None if report is None else report.with_suffix(".json"))
+    files.check({"--report": report, "the JSON beside it": None if report is None else report.with_suffix(".json")})
 
 
 def _show(report: Report) -> None:

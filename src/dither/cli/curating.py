@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dither.cli.app import CATALOG, Analyst, Catalog, Delta, Key, Ledger, Witness, app, existing, opened, place, signing, there
+from dither.cli.app import (
+    CATALOG,
+    Analyst,
+    Catalog,
+    Delta,
+    Key,
+    Ledger,
+    Witness,
+    app,
+    books_of,
+    existing,
+    opened,
+    place,
+    signing,
+    there,
+)
 from dither.cli.asking import show_standing, standing
 from dither.cli.formats import kept
+from dither.cli.outputs import Outputs, protected
 from dither.cli.screen import Watch, say, tell
 from dither.errors import ArgumentError, CatalogError, DitherError
 
@@ -27,11 +44,14 @@ def _init(
     Without DATA the catalog stays as it is and only the ledger is made. A ledger that is there is kept.
     """
     from dither import curator
+    from dither.ledger import opening
 
     where = place(out, ledger)
     signing(where, key)
+    if where.strip().lower() == opening.MEMORY:
+        raise ArgumentError("A ledger in memory ends with its process, so there is none to make.", fix="name a file.")
     if data:
-        _draft(data, unit, out)
+        _draft(data, unit, out, books_of(where, key))
         say(f"{out} is written. Fill in what its comments ask for, then run: dither check {out}")
     elif not out.exists():
         raise ArgumentError("No data is named.", fix="write: dither init people.parquet --unit person_id.")
@@ -43,15 +63,17 @@ def _init(
         say(f"The ledger {curator.named(where)} is there already, and what was spent stays spent.")
 
 
-def _draft(data: list[str], unit: str | None, out: Path) -> None:
+def _draft(data: list[str], unit: str | None, out: Path, books: dict[str, Path]) -> None:
     from dither import curator
 
     if unit is None:
         raise ArgumentError(
             "It is not said whose row is whose.", fix="add --unit person_id, or --unit row if every row is its own person."
         )
-    if out.exists():
+    if os.path.lexists(out):  # never replaced, not even by force: a catalog is a promise
         raise ArgumentError(f"{out} is there already.", fix="name another file with --out, or move it away.")
+    files = Outputs(protected=protected({source: source for source in data}, books))
+    files.check({"--out": out})
     if out.parent.resolve() != Path.cwd():
         data = [str(Path(source).resolve()) for source in data]  # a catalog's relative sources are relative to its folder
     try:
@@ -59,7 +81,7 @@ def _draft(data: list[str], unit: str | None, out: Path) -> None:
     except CatalogError as error:  # there is no catalog yet: it is the data or the unit that was named wrongly
         raise ArgumentError(error.what, where=error.where, fix=error.fix) from None
     try:
-        out.write_text(text, encoding="utf-8")
+        files.write(out, text.encode("utf-8"))
     except OSError:
         raise DitherError(f"{out} cannot be written.", fix="name a file in a folder that is there, with --out.") from None
 

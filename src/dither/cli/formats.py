@@ -1,16 +1,15 @@
 """Answers and other rows as tables, CSV, JSON or Parquet: on stdout, or in a file.
 
 Beside every noisy column of a CSV or Parquet answer stands its margin, as `n_margin`; in JSON the margins have a place of
-their own. Wherever something is going to be written is looked at *before* a question is asked, because it cannot be unasked.
+their own.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib.util import find_spec
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dither.cli.screen import OutputError, harmless_json, harmless_lines, plain_table, say, show_table
-from dither.errors import ArgumentError, DitherError, extra
+from dither.errors import ArgumentError, DitherError, Interrupted, extra
 
 if TYPE_CHECKING:
     from dither.answer import Answer
@@ -50,6 +49,8 @@ class Verdict(StrEnum):
     JSON = "json"
 
 
+Save = Callable[[bytes], None]  # writes a file whose name was checked: see outputs.py
+
 _ENDINGS = {".csv": Format.CSV, ".json": Format.JSON, ".parquet": Format.PARQUET, ".txt": Format.TABLE, "": Format.TABLE}
 Form = Annotated[Format | None, typer.Option("--format", "-f", help="How to write it. Default: as --out ends, else table.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the answer to this file instead of stdout.")]
@@ -70,44 +71,12 @@ def chosen(form: Format | None, out: Path | None) -> Format:
     return form
 
 
-def writable(*files: Path | None) -> None:
-    """Refuses what could not be written later."""
-    for file in files:
-        if file is None:
-            continue
-        folder = file.parent
-        taken = file.is_dir() or (file.exists() and not os.access(file, os.W_OK))
-        if taken or not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise ArgumentError(
-                f"{file} cannot be written.", fix="name a file in a folder that is there and yours to write in."
-            )
-
-
 def drawable(plot: Path | None) -> None:
     """Refuses a picture that could not be drawn later."""
-    writable(plot)
     if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ArgumentError(f"{plot} is no name of a picture.", fix="end it in .png, .svg or .pdf.")
     if plot is not None and find_spec("matplotlib") is None:
         raise DitherError("Pictures need matplotlib, and it is not installed.", fix=extra("plots"))
-
-
-def apart(outputs: Mapping[str, Path | None], taken: Mapping[str, Path]) -> None:
-    """Refuses two outputs in one file, however it is spelled, and an output in place of the books."""
-    named = [*taken.items(), *((name, file) for name, file in outputs.items() if file is not None)]
-    for place, (name, file) in enumerate(named):
-        for earlier, other in named[:place]:
-            if name in outputs and _same(file, other):
-                raise ArgumentError(
-                    f"{name} and {earlier} are the same file, {file}.", fix=f"name another file with {name}: one would be lost."
-                )
-
-
-def _same(one: Path, other: Path) -> bool:
-    try:
-        return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
-    except (OSError, RuntimeError):  # a link that leads to itself
-        raise ArgumentError(f"{one} cannot be written.", fix="name a file in a folder that is there.") from None
 
 
 @contextmanager
@@ -122,8 +91,11 @@ def kept(file: Path | None, charged: str) -> Iterator[None]:
         raise
     except DitherError:
         raise
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"{charged}; the answer is kept, and asking the same again shows it") from None
+    except KeyboardInterrupt as stopped:
+        raise Interrupted.at(stopped, f"{charged}; the answer is kept, and asking the same again shows it") from None
+    except FileExistsError:  # it was not there when the question was asked
+        what = f"{file} was made by somebody else meanwhile. The answer is kept."
+        raise OutputError(what, fix=f"name another file and {again}", charged=charged) from None
     except OSError:
         what = f"{file or 'The output'} cannot be written. The answer is kept."
         raise OutputError(what, fix=f"make room and {again}", charged=charged) from None
@@ -132,21 +104,21 @@ def kept(file: Path | None, charged: str) -> Iterator[None]:
         raise OutputError(what, fix=f"choose another --format and {again}", charged=charged) from None
 
 
-def write_answer(answer: Answer, form: Format, out: Path | None) -> None:
-    """The answer in the chosen form."""
+def write_answer(answer: Answer, form: Format, save: Save | None) -> None:
+    """Writes the answer in the chosen form: by `save`, or to stdout."""
     if form is Format.TABLE:
         right = [_is_right(answer[name]) for name in answer.columns]
-        if out is None:
+        if save is None:
             show_table(answer.columns, answer.cells(), right)
         else:
-            _text(plain_table(answer.columns, answer.cells(), right), out)
+            _text(plain_table(answer.columns, answer.cells(), right), save)
     elif form is Format.JSON:
-        _text(harmless_json(answer.to_json()) + "\n", out)
+        _text(harmless_json(answer.to_json()) + "\n", save)
     elif form is Format.CSV:
         columns = answer.to_dict(margins=True)
-        _text(as_csv([columns, *zip(*columns.values(), strict=True)]), out)
+        _text(as_csv([columns, *zip(*columns.values(), strict=True)]), save)
     else:
-        _parquet(answer, out)
+        _parquet(answer, save)
 
 
 def as_csv(rows: Iterable[Iterable[Any]]) -> str:
@@ -161,24 +133,24 @@ def as_csv(rows: Iterable[Iterable[Any]]) -> str:
     return text.getvalue()
 
 
-def _parquet(answer: Answer, out: Path | None) -> None:
+def _parquet(answer: Answer, save: Save | None) -> None:
     import pyarrow as pa  # type: ignore[import-untyped]
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
     held = pa.BufferOutputStream()
     pq.write_table(answer.to_arrow(margins=True), held)
     content = held.getvalue().to_pybytes()
-    if out is None:
+    if save is None:
         sys.stdout.buffer.write(content)
     else:
-        out.write_bytes(content)
+        save(content)
 
 
-def _text(text: str, out: Path | None) -> None:
-    if out is None:
+def _text(text: str, save: Save | None) -> None:
+    if save is None:
         sys.stdout.write(harmless_lines(text) if sys.stdout.isatty() else text)
     else:
-        out.write_text(text, encoding="utf-8")
+        save(text.encode("utf-8"))
 
 
 def _is_right(values: Sequence[Any]) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dither.cli.app import CATALOG, Catalog, Key, Ledger, Witness, app, place, signing
+from dither.cli.app import CATALOG, Catalog, Key, Ledger, Witness, app, outputs_of, place, signing
 from dither.cli.books import head_of, receipt_of
 from dither.cli.screen import harmless, harmless_lines, notes, say, say_head
+from dither.errors import ArgumentError, CatalogError
 
 
 @app.command("backup")
@@ -25,9 +27,21 @@ def _backup(
     """
     from dither.ledger import copies
 
-    head = copies.back_up(place(catalog, ledger), file)
+    where = place(catalog, ledger)
+    _free(file, catalog, where)
+    head = copies.back_up(where, file)
     say(f"{harmless(str(file))} is a backup up to entry {head.number}. Keep it, and a copy of the key, on another disk.")
     say_head(str(head))
+
+
+def _free(file: Path, catalog: Path, where: str) -> None:
+    """Refuses a new file among the data or the ledger's own files, as far as a catalog says where those are."""
+    try:
+        what = outputs_of(catalog, where, None, False).protected.name_of(file) if catalog.is_file() else None
+    except CatalogError:
+        return  # a ledger is kept whatever is wrong with its catalog
+    if what is not None and not os.path.lexists(file):
+        raise ArgumentError(f"{file} would become part of {what}.", fix="name another file.")
 
 
 @app.command("restore")
@@ -75,8 +89,10 @@ def _witness(
     """
     from dither.ledger import opening, witness
 
-    kept = witness.Witness(file)
-    with closing(opening.readable(place(catalog, ledger), backup=False)) as store:
+    where, kept = place(catalog, ledger), witness.Witness(file)
+    if not file.exists():
+        _free(file, catalog, where)
+    with closing(opening.readable(where, backup=False)) as store:
         made = kept.create()
         seen, head = witness.bring_up_to_date(kept, store)
     name = harmless(str(file))
@@ -89,7 +105,7 @@ def _witness(
     if made:
         say(f"{name} is made. Compare with it at every question: --witness {name} or DITHER_WITNESS={name};")
         say(f'in Python dt.open(…, witness="{name}").')
-    if file.absolute().parent == Path(place(catalog, ledger)).absolute().parent:
+    if file.absolute().parent == Path(where).absolute().parent:
         say("It lies beside the ledger: whoever puts an old copy of the folder back puts both back. Keep it elsewhere.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -16,8 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 import dither as dt
-from dither.cli.app import INTERRUPTED, UNREAD, app
+from dither.cli.app import app
+from dither.cli.ending import INTERRUPTED, TERMINATED, UNREAD
 from dither.cli.formats import drawable
+from dither.cli.outputs import Force, Outputs, drawn
 from dither.cli.screen import out, say
 from dither.errors import ArgumentError
 
@@ -48,7 +51,7 @@ def _command(words: Sequence[str]) -> int:
     """One command line in this process; its exit code."""
     found = app(list(words), prog_name="dither", standalone_mode=False)
     code = found if isinstance(found, int) else 0
-    if code in (INTERRUPTED, UNREAD):
+    if code in (INTERRUPTED, TERMINATED, UNREAD):
         raise typer.Exit(code)  # who stops a step stops the story
     return code
 
@@ -58,9 +61,12 @@ def _explain(
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="The price to explain.")],
     delta: Annotated[str, typer.Option(help="Its delta, if it has one.")] = "0",
     plot: Annotated[Path | None, typer.Option(help="Draw it, too: a picture file to write, such as explain.png.")] = None,
+    force: Force = False,
 ) -> None:
     """Say in words and numbers what a price means for one person, for a household of four, and for an attacker."""
     drawable(plot)
+    files = Outputs(force)
+    files.check({"--plot": plot})
     loss = dt.Approx(epsilon, delta)
     eps, slack = loss.pair()
     if slack == 1:
@@ -72,7 +78,7 @@ def _explain(
     if plot is not None:
         from dither import plots
 
-        plots.guarantee_picture(eps, plot)
+        files.write(plot, drawn(partial(plots.guarantee_picture, eps), plot))
         say(f"The picture is in {plot}.")
     out().print(sections)
 

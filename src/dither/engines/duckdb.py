@@ -18,6 +18,7 @@ from dither.engines.duckdb_parts import gathered, is_spread
 from dither.engines.duckdb_rows import secret_numbers
 from dither.engines.duckdb_text import identifier
 from dither.engines.duckdb_work import Found, OutgrownError, Row, Statement, groups, statements
+from dither.engines.interrupts import interruptible
 from dither.engines.prepare import check
 from dither.errors import ArgumentError, DitherError, EngineError
 from dither.query.work import Group, Work
@@ -144,7 +145,7 @@ class DuckDB:
         return [statement.text for statement in self._statements(work)]
 
     def interrupt(self) -> None:
-        """Ends the running query, from another thread. Its `run` then fails like any other."""
+        """Ends the running query, from another thread. Its `run` then fails like any other; only Ctrl-C is an interruption."""
         self._connection.interrupt()
 
     @contextmanager
@@ -171,9 +172,10 @@ class DuckDB:
 
 
 def _guarded(query: Callable[[], list[Row]]) -> list[Row]:
-    """The rows, or one constant error. It is raised outside the handler, so not even its context has DuckDB's message."""
+    """The rows, or one constant error. It is raised outside the handler, so not even its context has DuckDB's message, which
+    goes to the curator alone."""
     try:
-        return query()
-    except (duckdb.Error, RuntimeError, ValueError, OverflowError, MemoryError, OSError):
-        pass
-    raise EngineError()
+        return interruptible(query)
+    except (duckdb.Error, RuntimeError, ValueError, OverflowError, MemoryError, OSError) as error:
+        diagnosis = f"{type(error).__name__}: {error}"
+    raise EngineError(diagnosis=diagnosis)

@@ -102,6 +102,7 @@ def _vacant(where: Where) -> None:
     if not opening.is_address(where) and where != opening.MEMORY:
         if os.path.lexists(where):
             raise taken
+        opening.check_new(Path(where))
         return
     try:
         opening.find(where).close()

@@ -9,6 +9,7 @@ by the next who asks: the charge stays, and the holder can no longer commit.
 
 from __future__ import annotations
 
+import _thread
 import hashlib
 import os
 import threading
@@ -132,7 +133,7 @@ class Renewal:
                 return
             stop = threading.Event()
             self._running = os.getpid(), stop
-        threading.Thread(target=self._run, args=(stop,), name="dither leases", daemon=True).start()
+        _thread.start_new_thread(self._run, (stop,))  # Thread.start waits, and a Ctrl-C in that wait is lost in its own error
 
     def stop(self) -> None:
         if self._running is not None:

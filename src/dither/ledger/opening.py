@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dither.errors import DitherError, LedgerError, extra
+from dither.errors import ArgumentError, DitherError, LedgerError, NoLedgerError, extra
 from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger
 from dither.ledger.sqlite import SQLite
@@ -27,10 +29,20 @@ def create(where: Where, key: Where | None = None) -> Ledger:
     """A new ledger, never in place of one that is there. Its key file is made with it, or taken if it is there already."""
     if where == MEMORY:
         return memory()
-    if not is_address(where) and Path(where).exists():
-        raise LedgerError(f"There is a ledger {Path(where).name} already.", fix="open it, or name another file.")
-    made = Key.create(key_path(where, key))
-    return Ledger(make(where, {"ledger": _identity(made)}), made)
+    if not is_address(where):
+        check_new(Path(where))
+    file = key_path(where, key)
+    with suppress(OSError):  # where this fails the key cannot be made either
+        _mark_of(file).touch(mode=0o600)
+    made = Key.create(file)
+    try:
+        store = make(where, {"ledger": _identity(made)})
+    except LedgerError:
+        if not is_address(where) and Path(where).exists():  # somebody else was faster
+            _unmark(file)
+        raise
+    _unmark(file)
+    return Ledger(store, made)
 
 
 def make(where: Where, first: Mapping[str, str], rows: Iterable[Row] = ()) -> Store:
@@ -38,12 +50,68 @@ def make(where: Where, first: Mapping[str, str], rows: Iterable[Row] = ()) -> St
     return _postgres().create(str(where), first, rows) if is_address(where) else SQLite.create(Path(where), first, rows)
 
 
+def lost(where: Where, key: Where | None = None) -> LedgerError | None:
+    """Why no new ledger may be made beside this key; None if it may. Call it where there is no ledger."""
+    file = key_path(where, key)
+    if not os.path.lexists(file) or _mark_of(file).exists():
+        return None
+    return LedgerError(
+        f"The ledger of the key {file.name} is missing, and with it what was spent. A new one would be a second budget.",
+        fix=f"put the ledger back beside {file.absolute()}, or restore a backup: dither restore. If there is none, read "
+        'docs/ledger.md, "A lost key, or a lost ledger", and then remove the key file yourself. If the key belongs to another '
+        "ledger, name a new key file.",
+    )
+
+
+def _mark_of(key: Path) -> Path:
+    """A file that is there while a ledger is being made, from before its key until after it: a key beside it belongs to a
+    ledger that never was, because nothing is charged before `open` takes the mark away."""
+    return key.parent / f".{key.name}.making"
+
+
+def _unmark(key: Path) -> None:
+    with suppress(OSError):
+        _mark_of(key).unlink(missing_ok=True)
+
+
+def check_new(path: Path) -> None:
+    """Refuses a place where no ledger can be made, before a key is left there."""
+    _check_name(path)
+    if os.path.lexists(path):
+        raise _odd(path) or LedgerError(f"There is a ledger {path.name} already.", fix="open it, or name another file.")
+    if not path.absolute().parent.is_dir():
+        raise LedgerError(
+            f"The ledger {path.name} cannot be made: there is no folder {path.parent}.", fix="make the folder, or name another."
+        )
+
+
+def _check_name(where: Where) -> None:
+    if str(where) != MEMORY and str(where).strip().lower() == MEMORY:
+        raise ArgumentError(f"{where} would be a file of that name.", fix='write ledger=":memory:", or name another file.')
+    if str(where) == MEMORY:
+        raise LedgerError("A ledger in memory ends with its process.", fix="name a file.")
+
+
+def _odd(path: Path) -> LedgerError | None:
+    """What else stands where a ledger is looked for."""
+    if path.is_dir():
+        return LedgerError(f"{path} is a folder, and a ledger is a file.", fix="name the file in it.")
+    if path.is_symlink() and not path.exists():
+        return LedgerError(
+            f"{path} is a link to {os.path.realpath(path)}, and there is no file.",
+            fix="put the ledger back there, or name the right one.",
+        )
+    return None
+
+
 def open(where: Where, key: Where | None = None, witness: Where | None = None) -> Ledger:
     """A ledger that is there, with its key; `witness` is a file of heads that it is compared with (witness.py)."""
     store = find(where)
     try:
-        seen = None if witness is None else Witness(Path(witness))
-        return Ledger(store, Key.read(key_path(where, key)), witness=seen)
+        file = key_path(where, key)
+        opened = Ledger(store, Key.read(file), witness=None if witness is None else Witness(Path(witness)))
+        _unmark(file)
+        return opened
     except DitherError:
         store.close()
         raise
@@ -73,9 +141,15 @@ def memory() -> Ledger:
 
 def find(where: Where) -> Store:
     """The store alone, which is all that verification needs."""
-    if where == MEMORY:
-        raise LedgerError("A ledger in memory ends with its process.", fix="name a file.")
-    return _postgres().open(str(where)) if is_address(where) else SQLite.open(Path(where))
+    if is_address(where):
+        return _postgres().open(str(where))
+    path = Path(where)
+    _check_name(path)
+    if odd := _odd(path):
+        raise odd
+    if not path.exists():
+        raise NoLedgerError(path.name, looked=str(path.absolute()))
+    return SQLite.open(path)
 
 
 def is_address(where: Where) -> bool:

@@ -1,0 +1,57 @@
+"""How a run of the command line ends if not by itself: by a signal, or because nobody reads what it writes.
+
+Only `main` uses this: the library installs no signal handlers.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+INTERRUPTED, UNREAD, TERMINATED = 130, 141, 143
+
+_received: list[int] = []
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal. It has a class of its own because Python, once it has seen the plain one leave code that C runs (an import,
+    say), ends by SIGINT whatever became of it."""
+
+
+@contextmanager
+def handled() -> Iterator[None]:
+    """Inside, the first SIGINT or SIGTERM is a KeyboardInterrupt, so that the charge is told; a second one ends the process.
+
+    The exit code tells which signal it was, and that a pipe was broken, whoever turned that into another one.
+    """
+    _received.clear()
+    before = {each: signal.getsignal(each) or signal.SIG_DFL for each in (signal.SIGINT, signal.SIGTERM)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # nohup and background jobs are not to be stopped
+            signal.signal(number, _stop)
+    try:
+        yield
+    except SystemExit as end:
+        if _received and end.code == 1:  # the parser of options was stopped, and says no more than that
+            raise SystemExit(code()) from None
+        if isinstance(end.__context__, BrokenPipeError):  # as Rich and Click leave
+            raise SystemExit(UNREAD) from None
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def code() -> int:
+    """The exit code of what was stopped."""
+    return 128 + (_received[0] if _received else signal.SIGINT)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    for each in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(each) is _stop:
+            signal.signal(each, signal.SIG_DFL)
+    _received.append(number)
+    raise Stopped
