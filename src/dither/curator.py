@@ -63,6 +63,7 @@ __all__ = [
     "beside",
     "check",
     "check_data",
+    "diagnosis_of",
     "draft",
     "held_to",
     "make_ledger",
@@ -255,9 +256,9 @@ class Curator:
 
     def reopen(self) -> int:
         """Let new questions in again after a failure, once its cause is gone. The entry that had closed the catalog, or 0."""
-        closed = self.ledger.reopen()
+        forgiven = self.ledger.reopen()
         self._session.reopened()
-        return closed
+        return forgiven.closed
 
     def close(self) -> None:
         """Lets go of the data and the ledger. `with dt.open(…) as survey:` does it at the end."""

@@ -130,9 +130,8 @@ def _tell(console: Console, command: Command) -> None:
 
 
 def _copied(ledger: str, copy: str) -> None:
-    """A copy of the database, not of the file: what is still in the write-ahead log belongs to it."""
-    with closing(sqlite3.connect(ledger)) as source, closing(sqlite3.connect(copy)) as target:
-        source.backup(target)
+    """A plain copy, as somebody may keep one: a ledger is one file."""
+    shutil.copy(ledger, copy)
 
 
 def _meddle(ledger: str, copy: str) -> None:

@@ -191,13 +191,13 @@ class NoLedgerError(LedgerError):
 
     >>> print(NoLedgerError("survey.ledger"))  # doctest: +ELLIPSIS
     There is no ledger survey.ledger.
-      Fix: name the right one. If it was lost, restore a copy: ...   Charged: nothing.
+      Fix: name the right one. If it was lost, restore a backup: ...   Charged: nothing.
     """
 
     def __init__(self, name: str, *, looked: str = "") -> None:
         place = f" (looked for {looked}; a path is relative to the working folder)" if looked else ""
         fix = (
-            f"name the right one{place}. If it was lost, restore a copy: a new ledger is a second budget for the same people. "
-            "The first one is made by `dither init`, or by dt.open(…, make=True)."
+            f"name the right one{place}. If it was lost, restore a backup: a new ledger is a second budget for the same "
+            "people. The first one is made by `dither init`, or by dt.open(…, make=True)."
         )
         super().__init__(f"There is no ledger {name}.", fix=fix)

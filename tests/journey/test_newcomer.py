@@ -30,15 +30,6 @@ def test_every_file_the_docs_point_to_is_there() -> None:
             assert (page.parent / target).exists(), f"{page.name} points to {target}"
 
 
-def test_what_the_on_call_page_quotes_is_what_the_ledger_says() -> None:
-    page = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
-    quoted = [text for row in re.findall(r"^\| (\*.*?) \|", page, re.M) for text in re.findall(r"\*(.+?)\*", row)]
-    files = [*sorted((ROOT / "src" / "dither" / "ledger").glob("*.py")), ROOT / "src" / "dither" / "errors.py"]
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in files)
-    assert len(quoted) > 8
-    assert [text for text in quoted if text not in sources] == []
-
-
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "dither.cli", *words], capture_output=True, text=True, check=False, timeout=60)
 

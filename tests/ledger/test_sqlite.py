@@ -192,7 +192,7 @@ def test_a_file_that_cannot_grow_is_told(path: Path, ledger: Ledger) -> None:
     assert in_child(work) == 0
     again = opening.open(path)
     assert verify(again.store).ok
-    assert again.reopen()  # the child died with many questions charged
+    assert again.reopen().closed  # the child died with many questions charged
     asked(again, "more", "0.001")
     again.close()
 

@@ -4,6 +4,8 @@
     quote, ask                asking.py       what would it cost; the answer
     budget, verify            books.py        what was spent, and is it true
     history                   history.py      who asked what
+    backup, restore           keeping.py      copies of the ledger that are no second budget
+    witness, reopen           keeping.py      heads kept elsewhere; new questions after a failure
     audit                     auditing.py     is a promise kept, ours or anyone's
     explain, demo             telling.py      what an epsilon means; the whole story on made-up data
 
@@ -14,12 +16,12 @@ what it uses when it runs, because `dither --help` should not wait for a databas
 
 from __future__ import annotations
 
-from dither.cli import asking, auditing, books, curating, history, telling
+from dither.cli import asking, auditing, books, curating, history, keeping, telling
 from dither.cli.app import app
 from dither.cli.ending import handled
 from dither.cli.screen import occupy_streams, speak_utf8
 
-__all__ = ["app", "asking", "auditing", "books", "curating", "history", "main", "telling"]
+__all__ = ["app", "asking", "auditing", "books", "curating", "history", "keeping", "main", "telling"]
 
 
 def main() -> None:

@@ -53,7 +53,10 @@ _CODES: tuple[tuple[type[DitherError], int], ...] = (
 
 
 # In the order of a curator's day.
-_ORDER = ("init", "check", "suggest", "quote", "ask", "budget", "history", "verify", "explain", "audit", "demo")
+_ORDER = (
+    *("init", "check", "suggest", "quote", "ask", "budget", "history", "verify"),
+    *("backup", "restore", "witness", "reopen", "explain", "audit", "demo"),
+)
 
 
 class Commands(TyperGroup):
@@ -137,6 +140,10 @@ Ledger = Annotated[
 Key = Annotated[
     Path | None, typer.Option("--key", envvar="DITHER_KEY", help="The curator's key file. Default: beside the ledger.")
 ]
+Witness = Annotated[
+    Path | None,
+    typer.Option(envvar="DITHER_WITNESS", help="A file of heads that the ledger is compared with (dither witness makes it)."),
+]
 Analyst = Annotated[str | None, typer.Option("--analyst", "-a", envvar="DITHER_ANALYST", help="Who asks, if there are quotas.")]
 Question = Annotated[str, typer.Argument(help="The question, in SQL. - reads it from standard input.", show_default=False)]
 Epsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="The price to pay, as in 0.1 or 1/3.")]
@@ -178,20 +185,21 @@ def existing(catalog: Path, ledger: str | None) -> str:
     return where
 
 
-def books_of(where: str, key: Path | None) -> dict[str, Path]:
-    """The files that keep the budget, which no output may replace: the ledger if it is no server's, and its key."""
+def books_of(where: str, key: Path | None, witness: Path | None = None) -> dict[str, Path]:
+    """The files that keep the budget, which no output may replace: the ledger if it is no server's, its key, its witness."""
     from dither.ledger import opening
 
     files = {} if opening.is_address(where) else {"the ledger": Path(where)}
-    return files | ({"the key": opening.key_path(where, key)} if key or files else {})
+    files |= {"the key": opening.key_path(where, key)} if key or files else {}
+    return files | ({} if witness is None else {"the witness": witness})
 
 
-def outputs_of(catalog: Path, where: str, key: Path | None, force: bool) -> Outputs:
+def outputs_of(catalog: Path, where: str, key: Path | None, force: bool, witness: Path | None = None) -> Outputs:
     """Writes the outputs of a command on this catalog and ledger."""
     from dither.query import catalog_file
 
     sources = {name: str(table.source) for name, table in catalog_file.read(catalog).tables.items()}
-    return Outputs(force, protected(sources, {"the catalog": catalog, **books_of(where, key)}))
+    return Outputs(force, protected(sources, {"the catalog": catalog, **books_of(where, key, witness)}))
 
 
 def signing(where: str, key: Path | None) -> Path | None:
@@ -207,12 +215,18 @@ def signing(where: str, key: Path | None) -> Path | None:
 
 @contextmanager
 def opened(
-    catalog: Path, where: str, key: Path | None, analyst: str | None, progress: Callable[[float], None] | None = None
+    catalog: Path,
+    where: str,
+    key: Path | None,
+    analyst: str | None,
+    progress: Callable[[float], None] | None = None,
+    witness: Path | None = None,
 ) -> Iterator[Curator]:
     """A curator for one command, closed with it. Only `init` makes a ledger: a misspelt address must not start a budget."""
     from dither import curator
 
-    with curator.open(catalog, where, key=signing(where, key), analyst=analyst, progress=progress) as survey:
+    rest: dict[str, Any] = {"analyst": analyst, "progress": progress, "witness": witness}
+    with curator.open(catalog, where, key=signing(where, key), **rest) as survey:
         yield survey
 
 

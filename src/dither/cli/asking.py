@@ -22,6 +22,7 @@ from dither.cli.app import (
     Margin,
     Question,
     Rows,
+    Witness,
     app,
     asked,
     existing,
@@ -97,14 +98,15 @@ def _ask(
     ledger: Ledger = None,
     key: Key = None,
     analyst: Analyst = None,
+    witness: Witness = None,
 ) -> None:
     """Answer a question. Its price is charged before any row is read; the same question again is free."""
     formats.drawable(plot)
     where = existing(there(catalog), ledger)
-    files = outputs_of(catalog, where, key, force)
+    files = outputs_of(catalog, where, key, force, witness)
     files.check({"--out": out, "--receipt": receipt, "--plot": plot})
     form = formats.chosen(form, out)
-    with Watch() as progress, opened(catalog, where, key, analyst, progress) as survey:
+    with Watch() as progress, opened(catalog, where, key, analyst, progress, witness) as survey:
         answer = survey.ask(
             asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
         )

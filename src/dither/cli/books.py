@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dither.cli.app import CATALOG, Analyst, Catalog, Ledger, app, place, there
+from dither.cli.app import CATALOG, Analyst, Catalog, Ledger, Witness, app, place, there
 from dither.cli.formats import Books, Listing, Verdict, as_csv
 from dither.cli.screen import harmless, harmless_json, notes, out, say
 from dither.errors import ArgumentError, LedgerError
@@ -38,9 +38,10 @@ def _budget(form: Books = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Led
 
     with closing(opening.view(place(catalog, ledger))) as books:
         head, (caps, sums, declared) = books.head(), _standing(books, catalog)
-        quota = budgets.quota(books, caps, declared, analyst)
+        quota, closed = budgets.quota(books, caps, declared, analyst), books.fuse().closed
     if form is Listing.JSON:
-        typer.echo(json.dumps(budgets.as_json(caps, sums, head, quota), indent=2))  # ASCII: a name is only shown
+        found = budgets.as_json(caps, sums, head, quota) | {"closed": closed or None}
+        typer.echo(json.dumps(found, indent=2))  # ASCII: a name is only shown
     elif form is Listing.CSV:
         sys.stdout.write(as_csv([budgets.COLUMNS, *budgets.as_rows(caps, sums, quota)]))
     else:
@@ -48,6 +49,9 @@ def _budget(form: Books = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Led
     if analyst is not None and quota is None:
         sys.stdout.flush()
         say(f"This catalog has no quotas: {harmless(analyst)} may use all that is left.", "dim")
+    if closed:
+        sys.stdout.flush()
+        say(f"Entry {closed} closed the catalog to new questions: dither reopen shows the curator why, and opens it again.")
 
 
 def _standing(books: Opened, catalog: Path) -> tuple[Caps, Sums, Terms | Budget]:
@@ -69,6 +73,7 @@ def _verify(
     receipt: Annotated[
         list[Path] | None, typer.Option(help="A receipt file: the ledger must still have its entries. May be given again.")
     ] = None,
+    witness: Witness = None,
     public_key: Annotated[str | None, typer.Option(help="The curator's public key, as you know it (-f json shows it).")] = None,
     form: Annotated[Verdict, typer.Option("--format", "-f", help="How to write it.")] = Verdict.TABLE,
     catalog: Catalog = CATALOG,
@@ -76,15 +81,17 @@ def _verify(
 ) -> None:
     """Re-walk the chain, re-add every loss and re-check every signature, with code of its own.
 
-    Rollback to an old copy is found against a receipt or a head from later, and against nothing else.
+    Rollback to an old copy is found against a receipt, a head or a witness from later, and against nothing else.
     """
     from dither.ledger import opening
     from dither.ledger.verify import verify
 
-    _well_written(head, public_key)
-    held = {f"the receipt {file}": _receipt(file) for file in receipt or ()}
+    _well_written(public_key)
+    heads = {} if head is None else {"the head": head_of(head)}
+    held = {f"the receipt {file}": receipt_of(file) for file in receipt or ()}
     with closing(opening.readable(place(catalog, ledger))) as store, notes().status("checking every entry"):
-        name, report = store.name, verify(store, head and head.strip(), held, public_key)
+        seen = _witnessed(witness, store)
+        name, report = store.name, verify(store, heads | seen, held, public_key)
         smooth = not report.problems and _has_rho(store)
         signed = {} if report.problems else {"public_key": json.loads(store.get("ledger") or "{}").get("public_key")}
     if form is Verdict.JSON:
@@ -94,14 +101,33 @@ def _verify(
         told = [f"{name}: {many} in {report.entries:,} entries.", *(f"  {each}" for each in report.problems)]
         typer.echo("\n".join(map(harmless, told)))  # who meddled with a ledger may have left something for the terminal
     else:
-        typer.echo(_verdict(harmless(name), report, smooth, receipt or ()))
+        typer.echo(_verdict(harmless(name), report, smooth, receipt or (), witness if seen else None))
     if report.problems:
         raise typer.Exit(1)
-    if head is None and not held:
+    if not (heads or seen or held):
         say(
-            "Keep the head elsewhere. An old copy in this one's place is found with --head or --receipt, and by nothing else.",
+            "Keep the head elsewhere. An old copy in this one's place is found with --head, --receipt or --witness, "
+            "and by nothing else.",
             "dim",
         )
+
+
+def _witnessed(file: Path | None, store: Store) -> dict[str, str]:
+    """The newest head in the witness, read before the ledger is: a question that is asked meanwhile is in both then."""
+    from dither.ledger.state import Identity
+    from dither.ledger.witness import Witness
+
+    if file is None:
+        return {}
+    try:
+        identity = Identity.parse(store.get("ledger"), store.name)
+    except LedgerError:
+        return {}  # verification says what is wrong
+    seen = Witness(file).newest(identity.ledger)
+    if seen is None:
+        say(f"The witness {harmless(str(file))} has no head of this ledger: dither witness adds one.")
+        return {}
+    return {f"the witness {file}": str(seen)}
 
 
 def _has_rho(store: Store) -> bool:
@@ -112,7 +138,7 @@ def _has_rho(store: Store) -> bool:
     return bool(text and state.caps(text).rho_max)
 
 
-def _verdict(name: str, report: Report, smooth: bool, receipts: Sequence[Path]) -> str:
+def _verdict(name: str, report: Report, smooth: bool, receipts: Sequence[Path], witness: Path | None) -> str:
     from dither.ledger.state import shown
 
     count = {kind.partition("/")[0]: number for kind, number in report.kinds.items()}
@@ -125,10 +151,17 @@ def _verdict(name: str, report: Report, smooth: bool, receipts: Sequence[Path]) 
         f"  cancelled  {count.get('cancelled', 0):,} before any row was read",
         f"  open       {report.open:,} charged without an answer so far",
         f"  spent      {spent or 'nothing'}",
+        *([f"  closed     by entry {report.closed}: no new questions until dither reopen"] if report.closed else []),
+        *([f"  restored   from a backup, {_times(report.restored)}"] if report.restored else []),
         *(f"  receipt    {harmless(str(file))}: the ledger has its entries" for file in dict.fromkeys(receipts)),
+        *([f"  witness    {harmless(str(witness))}: the ledger has its newest head"] if witness else []),
         f"  head       {report.head}",
     ]
     return "\n".join(lines)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _as_json(name: str, report: Report) -> dict[str, Any]:
@@ -143,12 +176,15 @@ def _as_json(name: str, report: Report) -> dict[str, Any]:
         "shown_again": count.get("replayed", 0),
         "cancelled": count.get("cancelled", 0),
         "open": report.open,
+        "closed": report.closed or None,
+        "restored": report.restored,
         "spent": {part: str(value) for part, value in report.spent.items()},
         "head": report.head,
     }
 
 
-def _receipt(file: Path) -> Receipt:
+def receipt_of(file: Path) -> Receipt:
+    """A receipt from its file; what is none is a slip of whoever named it."""
     from dither.ledger.receipts import Receipt
 
     saved = "name the file that `dither ask --receipt` wrote."
@@ -164,13 +200,17 @@ def _receipt(file: Path) -> Receipt:
         raise ArgumentError(f"{file} is no receipt of dither, or not a whole one.", fix=saved) from None
 
 
-def _well_written(head: str | None, public_key: str | None) -> None:
-    """Refuses what no ledger could have: a slip of the pen must not read as a ledger that was meddled with."""
-    if head is not None and not re.fullmatch(r"[0-9]{1,18}:[0-9a-f]{64}", head.strip()):
+def head_of(text: str) -> str:
+    """A head as it was written down: a slip of the pen must not read as a ledger that was meddled with."""
+    if not re.fullmatch(r"[0-9]{1,18}:[0-9a-f]{64}", text.strip()):
         raise ArgumentError(
             "A head is written as number:hash, the hash in 64 digits from 0 to f.",
             fix=f"give it as `dither verify` printed it, as in 8:{'d9dfd342' * 8}.",
         )
+    return text.strip()
+
+
+def _well_written(public_key: str | None) -> None:
     if public_key is not None and not re.fullmatch(r"[0-9a-f]{64}", public_key):
         raise ArgumentError(
             "A public key is written in 64 digits from 0 to f.", fix="give it as `dither verify --format json` printed it."

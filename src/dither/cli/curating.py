@@ -15,6 +15,7 @@ from dither.cli.app import (
     Delta,
     Key,
     Ledger,
+    Witness,
     app,
     books_of,
     existing,
@@ -113,10 +114,11 @@ def _suggest(
     ledger: Ledger = None,
     key: Key = None,
     analyst: Analyst = None,
+    witness: Witness = None,
 ) -> None:
     """Propose bounds for a column from the data, privately. Costs its price, like any question."""
     where = existing(there(catalog), ledger)
-    with Watch() as progress, opened(catalog, where, key, analyst, progress) as survey:
+    with Watch() as progress, opened(catalog, where, key, analyst, progress, witness) as survey:
         proposal = survey.suggest(column, epsilon, delta, by=by)
         left = standing(survey, analyst)
     with kept(None, proposal.price):

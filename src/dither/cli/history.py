@@ -76,7 +76,7 @@ def _entries(store: Store, start: int) -> Iterator[Rowed]:
 
 def _entry(entry: Entry) -> Rowed:
     """What an entry says, under the names of ENTRIES; exact numbers as text."""
-    from dither.ledger.entries import Cancelled, Committed, Replayed, Reserved
+    from dither.ledger.entries import Cancelled, Committed, Failed, Lapsed, Reopened, Replayed, Reserved, Restored
 
     record = entry.record
     found: Rowed = dict.fromkeys(ENTRIES)
@@ -85,10 +85,14 @@ def _entry(entry: Entry) -> Rowed:
         found |= {"rule": record.rule, "question": _one_line(record.question)}
     if isinstance(record, Reserved | Replayed):
         found |= {"analyst": record.analyst, "epsilon": str(record.loss.epsilon), "delta": str(record.loss.delta)}
-    if isinstance(record, Committed | Cancelled):
+    if isinstance(record, Committed | Cancelled | Failed | Lapsed):
         found["about"] = record.reserved
     if isinstance(record, Replayed):
         found["about"] = record.committed
+    if isinstance(record, Reopened):
+        found["about"] = record.closed or None
+    if isinstance(record, Restored):
+        found["about"] = record.backup
     return found
 
 

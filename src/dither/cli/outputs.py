@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import secrets
 import stat
 import sys
@@ -42,6 +43,7 @@ _BEGINNINGS = (
     (8, b"DUCK"),
     (0, b"-----BEGIN PRIVATE KEY-----"),
 )
+_WITNESS = re.compile(rb"[0-9a-f]{32} [1-9][0-9]{0,17}:[0-9a-f]")  # how a file of heads begins
 
 
 # --- what no output may touch -----------------------------------------------------------------------------------
@@ -150,6 +152,8 @@ def _book(file: Path, status: os.stat_result) -> str | None:
         return None  # who cannot read it is refused because of that
     if any(start[at:].startswith(text) for at, text in _BEGINNINGS):
         return "a database, its log or a key"
+    if _WITNESS.match(start):
+        return "a witness"
     return _log(*_place(Path(os.path.realpath(file))))
 
 

@@ -9,7 +9,9 @@ import re
 
 from dither.errors import DitherError
 
-_OPTIONS = {name: f"--{name}" for name in ("epsilon", "delta", "margin", "confidence", "analyst", "ledger", "key", "by")}
+_OPTIONS = {
+    name: f"--{name}" for name in ("epsilon", "delta", "margin", "confidence", "analyst", "ledger", "key", "witness", "by")
+}
 _OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh"}
 _NAMES = "|".join(_OPTIONS)
 _GIVEN = re.compile(rf"""\b({_NAMES})=(?:"([^"]*)"|(True)|(…)|([\w./-]*\w))?""")

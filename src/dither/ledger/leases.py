@@ -12,6 +12,7 @@ from __future__ import annotations
 import _thread
 import hashlib
 import os
+import signal
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -140,6 +141,8 @@ class Renewal:
             self._running[1].set()
 
     def _run(self, stop: threading.Event) -> None:
+        if hasattr(signal, "pthread_sigmask"):  # signals go to the main thread: one that is delivered here would not wake it
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while not stop.wait(self._pause):
             with self._guard:
                 if not self._pending():

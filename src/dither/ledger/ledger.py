@@ -35,6 +35,7 @@ from dither.ledger.entries import (
     Record,
     Reopened,
     Replayed,
+    Restored,
     found_by,
     hash_of,
     parse,
@@ -227,8 +228,8 @@ class Ledger:
         self._saw(head)
         return Ending.CHARGED if reservation.touched else Ending.UNCHARGED
 
-    def reopen(self) -> int:
-        """Let new questions in again, and forgive the deaths so far. The entry that had closed the catalog, or 0."""
+    def reopen(self) -> Fuse:
+        """Let new questions in again. Returns what is forgiven: what had closed the catalog, and the deaths so far."""
         with saying("nothing"), self._writing() as (inside, last):
             head = self._bury(inside, last)
             fuse = Fuse.parse(inside.get("fuse"))
@@ -236,7 +237,14 @@ class Ledger:
                 head, _ = self._add(inside, head, self._time(head), Reopened(fuse.closed))
                 inside.put("fuse", Fuse().text())
         self._saw(head)
-        return fuse.closed
+        return fuse
+
+    def restored(self, checked: str) -> Head:
+        """Note that the ledger goes on from a backup that ends here. `checked` is the newest head it was compared with."""
+        with saying("nothing"), self._writing() as (inside, last):
+            head, _ = self._add(inside, last, self._time(last), Restored(last.number, checked))
+        self._saw(head)
+        return head
 
     # --- reading ------------------------------------------------------------------------------------------------
 
@@ -307,6 +315,8 @@ class Ledger:
             return
         try:
             self._witness.add(self._identity.ledger, Head(held.number, held.hash))
+            # Again, because a copy of this ledger may have been charged since: one of the two is the first in the file.
+            self._witness.compare(self._identity.ledger, self._store.entry, self.name)
         except LedgerError:
             self.cancel(held)
             raise
@@ -426,7 +436,7 @@ class Ledger:
             if not self._seen.number:  # once: what this process writes it knows
                 ends_at(inside, head, self.name)
             if self._witness is not None:
-                self._witness.compare(self._identity.ledger, head, inside.entry, self.name)
+                self._witness.compare(self._identity.ledger, inside.entry, self.name)
             yield sealed, head
             sealed.close()
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dither.errors import ArgumentError, LedgerError, NoLedgerError, extra
+from dither.errors import ArgumentError, DitherError, LedgerError, NoLedgerError, extra
 from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger
 from dither.ledger.sqlite import SQLite
 from dither.ledger.state import Identity
-from dither.ledger.store import Store
+from dither.ledger.store import Row, Store
 from dither.ledger.witness import Witness
 
 if TYPE_CHECKING:
@@ -29,20 +30,24 @@ def create(where: Where, key: Where | None = None) -> Ledger:
     if where == MEMORY:
         return memory()
     if not is_address(where):
-        _check_new(Path(where))
+        check_new(Path(where))
     file = key_path(where, key)
     with suppress(OSError):  # where this fails the key cannot be made either
         _mark_of(file).touch(mode=0o600)
     made = Key.create(file)
-    first = {"ledger": _identity(made)}
     try:
-        store = _postgres().create(str(where), first) if is_address(where) else SQLite.create(Path(where), first)
+        store = make(where, {"ledger": _identity(made)})
     except LedgerError:
         if not is_address(where) and Path(where).exists():  # somebody else was faster
             _unmark(file)
         raise
     _unmark(file)
     return Ledger(store, made)
+
+
+def make(where: Where, first: Mapping[str, str], rows: Iterable[Row] = ()) -> Store:
+    """A new store with these texts and rows. It appears whole, or not at all; never replaces one."""
+    return _postgres().create(str(where), first, rows) if is_address(where) else SQLite.create(Path(where), first, rows)
 
 
 def lost(where: Where, key: Where | None = None) -> LedgerError | None:
@@ -52,8 +57,9 @@ def lost(where: Where, key: Where | None = None) -> LedgerError | None:
         return None
     return LedgerError(
         f"The ledger of the key {file.name} is missing, and with it what was spent. A new one would be a second budget.",
-        fix=f'put the ledger back beside {file.absolute()}. If it is really lost, read docs/ledger.md, "A lost key, or a lost '
-        'ledger", and then remove the key file yourself. If the key belongs to another ledger, name a new key file.',
+        fix=f"put the ledger back beside {file.absolute()}, or restore a backup: dither restore. If there is none, read "
+        'docs/ledger.md, "A lost key, or a lost ledger", and then remove the key file yourself. If the key belongs to another '
+        "ledger, name a new key file.",
     )
 
 
@@ -68,7 +74,7 @@ def _unmark(key: Path) -> None:
         _mark_of(key).unlink(missing_ok=True)
 
 
-def _check_new(path: Path) -> None:
+def check_new(path: Path) -> None:
     """Refuses a place where no ledger can be made, before a key is left there."""
     _check_name(path)
     if os.path.lexists(path):
@@ -106,7 +112,7 @@ def open(where: Where, key: Where | None = None, witness: Where | None = None) -
         opened = Ledger(store, Key.read(file), witness=None if witness is None else Witness(Path(witness)))
         _unmark(file)
         return opened
-    except LedgerError:
+    except DitherError:
         store.close()
         raise
 
@@ -116,11 +122,15 @@ def view(where: Where) -> Ledger:
     return Ledger(readable(where), None)
 
 
-def readable(where: Where) -> Store:
-    """The store of a ledger or of a backup, to be read: nothing is written, not even beside the file."""
+def readable(where: Where, *, backup: bool = True) -> Store:
+    """The store of a ledger, to be read: nothing is written, not even beside the file. `backup`: or of a backup."""
     if is_address(where) or where == MEMORY:
         return find(where)
-    return SQLite.open(Path(where), readonly=True)
+    store = SQLite.open(Path(where), readonly=True)
+    if store.backup and not backup:
+        store.close()
+        raise LedgerError(f"{store.name} is a backup.", fix="name the ledger itself.")
+    return store
 
 
 def memory() -> Ledger:

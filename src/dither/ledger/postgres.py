@@ -26,6 +26,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, NoReturn
 
 import psycopg
@@ -37,7 +38,7 @@ from dither.ledger.postgres_wire import Said, Wire
 from dither.ledger.postgres_work import Work, first, row_of
 from dither.ledger.store import Row
 
-RESTORE = "`dither verify` tells what else is; restore the newest whole copy."
+RESTORE = "`dither verify` tells what else is; restore the newest backup."
 _OPEN: weakref.WeakSet[Postgres] = weakref.WeakSet()
 _PARENTS: list[Wire] = []  # connections inherited by a fork: never closed here, the parent still talks on them
 
@@ -63,7 +64,7 @@ class Postgres:
         """A new ledger with `first` under its keys, and `rows`; of several who try at once exactly one makes it."""
         store = cls(Address.of(url))
         try:
-            store._make(first or {}, rows)
+            store._make(first or {}, iter(rows))
         except BaseException:
             store.close()
             raise
@@ -144,7 +145,7 @@ class Postgres:
             self._closed = True
             self._drop()
 
-    def _make(self, first: Mapping[str, str], rows: Iterable[Row]) -> None:
+    def _make(self, first: Mapping[str, str], rows: Iterator[Row]) -> None:
         schema = self._address.schema
         with self._lock:
             wire, _ = self._connected()
@@ -164,8 +165,8 @@ class Postgres:
                         say(statement)
                     if first:
                         wire.together(_put(self._sql.put, first))
-                    for row in rows:
-                        wire.together(Said(self._sql.append, tuple(row)))
+                    while page := list(islice(rows, said.PAGE)):
+                        wire.together(*(Said(self._sql.append, tuple(row)) for row in page))
             except psycopg.Error as error:
                 raise failure(self.name, error) from None
 

@@ -39,7 +39,7 @@ def ends_at(inside: Transaction, head: state.Head, name: str) -> None:
     if head.number and (last is None or last.hash != head.hash or inside.entry(head.number + 1) is not None):
         raise LedgerError(
             f"The entries of {name} do not end where its head says they do: some were cut off or added.",
-            fix="`dither verify` tells where; restore the newest whole copy, and write nothing to this one.",
+            fix="`dither verify` tells where; restore the newest backup, and write nothing to this ledger.",
         )
 
 

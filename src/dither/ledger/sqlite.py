@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
@@ -68,6 +68,7 @@ class SQLite:
         self._lost = ""  # why this store can no longer be used
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None  # which file the name stood for when it was opened
+        self.backup = False  # whether the file is a backup; known once it is open
         _OPEN.add(self)
 
     @classmethod
@@ -76,13 +77,12 @@ class SQLite:
     ) -> SQLite:
         """A new file with `first` under its keys, and `rows`. It appears whole, or not at all; never replaces one."""
         path = Path(path)
+        _no_log_beside(path)
         sweep(path)
         draft = draft_of(path)
         try:
-            with told(path.name):
-                connection = _connect(str(draft))
+            with told(path.name), closing(_connect(str(draft))) as connection:
                 _prepare(connection, first or {}, rows, BACKUP if backup else APPLICATION)
-                connection.close()
             _publish(draft, path)
         finally:
             for left in (draft, Path(f"{draft}-journal")):
@@ -98,11 +98,11 @@ class SQLite:
         return store
 
     @classmethod
-    def memory(cls, first: Mapping[str, str] | None = None) -> SQLite:
+    def memory(cls, first: Mapping[str, str] | None = None, rows: Iterable[Row] = ()) -> SQLite:
         """Forgotten when the process ends; refuses to be copied or forked, which would double the budget."""
         store = cls(None)
         store._connection = _connect(":memory:")
-        _prepare(store._connection, first or {}, (), APPLICATION)
+        _prepare(store._connection, first or {}, rows, APPLICATION)
         return store
 
     @property
@@ -209,6 +209,7 @@ class SQLite:
                 found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
                 if found not in ([[APPLICATION, FORMAT], [BACKUP, FORMAT]] if self._readonly else [[APPLICATION, FORMAT]]):
                     raise _another(self.name, *found)
+                self.backup = found[0] == BACKUP
                 if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
                     raise LedgerError(
                         f"Another program switched {self.name} to a write-ahead log, so its entries may be in two files.",
@@ -338,6 +339,17 @@ def _prepare(connection: sqlite3.Connection, first: Mapping[str, str], rows: Ite
     connection.executemany(PUT.format("(?, ?)"), first.items())
     connection.executemany(APPEND, rows)
     connection.execute("COMMIT")
+
+
+def _no_log_beside(path: Path) -> None:
+    """SQLite would write the log of a file that was lost into the new one."""
+    for ending in ("-journal", "-wal"):
+        log = Path(f"{path}{ending}")
+        if log.exists() and log.stat().st_size:
+            raise LedgerError(
+                f"{log.name} is the log of a ledger that is no longer there.",
+                fix=f"put {path.name} back beside it; if it is lost, move the log away.",
+            )
 
 
 def _publish(draft: Path, path: Path) -> None:

@@ -15,8 +15,8 @@ TEXTS = {  # by SQLite's primary error code: what, and how to fix it
     sqlite3.SQLITE_PERM: ("cannot be written", "give this user write access to the file and its folder."),
     sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "give this user access to the file and its folder."),
     sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", "free some space on its disk."),
-    sqlite3.SQLITE_NOTADB: ("is no ledger", "name the ledger's file, or restore it from a copy and compare it with a receipt."),
-    sqlite3.SQLITE_CORRUPT: ("is damaged", "restore it from a copy and compare it with a receipt: `dither verify --receipt`."),
+    sqlite3.SQLITE_NOTADB: ("is no ledger", "name the ledger's file, or restore the newest backup: dither restore."),
+    sqlite3.SQLITE_CORRUPT: ("is damaged", "restore the newest backup: dither restore."),
 }
 OTHER = ("could not be used: its disk reports an error", "check the disk; `dither verify` tells whether the ledger is whole.")
 

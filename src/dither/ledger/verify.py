@@ -47,17 +47,18 @@ class Report(NamedTuple):
 
 def verify(
     store: Store,
-    head: str | None = None,
+    head: str | Mapping[str, str] | None = None,
     receipt: Receipt | Mapping[str, Receipt] | None = None,
     public_key: str | None = None,
 ) -> Report:
     """Walk the whole ledger. `head` ("number:hash"), `receipt` and `public_key` come from elsewhere and are compared.
 
-    Several receipts come with the names that they are told apart by, such as their files'.
+    Several heads or receipts come with the names that they are told apart by, such as their files'.
     """
     state, last = store.state()
+    heads = {"the head": head} if isinstance(head, str) else head or {}
     receipts = {"the receipt": receipt} if isinstance(receipt, Receipt) else receipt or {}
-    check = _Check(store, state, _marks(head, receipts), public_key)
+    check = _Check(store, state, _marks(heads, receipts), public_key)
     for problem in store.faults():
         check.say(problem)
     for row in store.rows(LOWEST, last):
@@ -65,16 +66,16 @@ def verify(
     return check.end(receipts)
 
 
-def _marks(head: str | None, receipts: Mapping[str, Receipt]) -> dict[int, list[tuple[str, str]]]:
+def _marks(heads: Mapping[str, str], receipts: Mapping[str, Receipt]) -> dict[int, list[tuple[str, str]]]:
     """Hashes that entries must have, by number, each with where that is known from."""
     marks: dict[int, list[tuple[str, str]]] = {}
-    if head is not None:
+    for source, head in heads.items():
         found = HEAD.fullmatch(head.strip())
         if found is None:
             raise LedgerError(
                 "A head is written as number:hash, from number 1 on.", fix="give it as `dither verify` printed it."
             )
-        marks.setdefault(int(found[1]), []).append((found[2], "the head"))
+        marks.setdefault(int(found[1]), []).append((found[2], source))
     for source, receipt in receipts.items():
         for place in (receipt.body["reserved"], receipt.body["entry"]):
             marks.setdefault(place["number"], []).append((place["hash"], source))

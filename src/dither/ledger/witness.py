@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dither.errors import LedgerError
-from dither.ledger.state import Head
-from dither.ledger.store import Row
+from dither.errors import ArgumentError, LedgerError
+from dither.ledger.state import Head, Identity
+from dither.ledger.store import Row, Store
 
 TAIL = 1 << 16  # bytes at the end of the file in which the newest line is looked for; a line has about 120
+LOGS = ("-journal", "-wal", "-shm")  # what SQLite takes for its own beside a database
 _LINE = re.compile(r"([0-9a-f]{32}) ([1-9][0-9]{0,17}):([0-9a-f]{64})")
 
 
@@ -26,21 +27,30 @@ class Witness:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path).absolute()
+        if self.path.name.endswith(LOGS):
+            raise ArgumentError(f"{self.path.name} would be taken for a database's log.", fix="give the witness another name.")
 
-    def create(self) -> None:
-        """Makes the file if it is not there."""
+    def create(self) -> bool:
+        """Makes the file, and returns whether it was missing."""
         with self._trouble():
-            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+            try:
+                os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            except FileExistsError:
+                return False
+        return True
 
     def newest(self, ledger: str) -> Head | None:
-        """The last head of this ledger that was witnessed; None if there is none."""
+        """The last head of this ledger that was witnessed; None if there is none. Of two for one number the first counts."""
         with self._trouble(), self.path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - TAIL))
-            lines = file.read().decode("ascii", "replace").splitlines()
-        found = [match for line in lines if (match := _LINE.fullmatch(line)) and match[1] == ledger]
+            lines = file.read(TAIL).decode("ascii", "replace").splitlines()
+        matches = [match for line in lines if (match := _LINE.fullmatch(line))]
+        if size and not matches:
+            raise LedgerError(f"{self.path.name} is no witness.", fix="name another file: dither witness FILE makes one.")
+        found = [Head(int(match[2]), match[3]) for match in matches if match[1] == ledger]
         if found:
-            return max((Head(int(match[2]), match[3]) for match in found), key=lambda head: head.number)
+            return max(found, key=lambda head: head.number)
         if size > TAIL:
             raise LedgerError(
                 f"The end of the witness {self.path.name} does not mention this ledger.",
@@ -53,24 +63,33 @@ class Witness:
         with self._trouble():
             file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
             try:
+                if self._torn():
+                    line = b"\n" + line
                 if os.write(file, line) != len(line):
                     raise OSError
                 os.fsync(file)
             finally:
                 os.close(file)
 
-    def compare(self, ledger: str, head: Head, entry: Callable[[int], Row | None], name: str) -> None:
-        """Refuses a ledger that has not what was witnessed. `head` and `entry` are the ledger's."""
+    def compare(self, ledger: str, entry: Callable[[int], Row | None], name: str) -> Head | None:
+        """Refuses a ledger that lacks what was witnessed; returns the newest head. `entry` finds the ledger's entries."""
         seen = self.newest(ledger)
-        if seen is None:
-            return
-        found = entry(seen.number) if seen.number <= head.number else None
-        if found is None or found.hash != seen.hash:
+        found = entry(seen.number) if seen else None
+        if seen and (found is None or found.hash != seen.hash):
             raise LedgerError(
-                f"The ledger {name} has not the entry {seen.number} that the witness {self.path.name} names: "
+                f"The ledger {name} does not have the entry {seen.number} that the witness {self.path.name} names: "
                 "an older or another copy is in its place.",
-                fix="put the newest copy back; docs/ledger.md says how copies are compared.",
+                fix="put the newest one back, or restore the newest backup: docs/ledger.md.",
             )
+        return seen
+
+    def _torn(self) -> bool:
+        """Whether the last line is a part of one, as a full disk leaves it."""
+        with self.path.open("rb") as file:
+            if not file.seek(0, os.SEEK_END):
+                return False
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
 
     @contextmanager
     def _trouble(self) -> Iterator[None]:
@@ -83,3 +102,13 @@ class Witness:
         except OSError:
             fix = "see that this user may append to the file, and that its disk has room."
             raise LedgerError(f"The witness {self.path.name} cannot be used.", fix=fix) from None
+
+
+def bring_up_to_date(witness: Witness, store: Store) -> tuple[Head | None, Head]:
+    """Compares a ledger with its witness and adds its head, if it is new. The newest head before, and the present one."""
+    ledger = Identity.parse(store.get("ledger"), store.name).ledger
+    seen = witness.compare(ledger, store.entry, store.name)
+    head = Head.parse(store.get("head"))
+    if head.number and (seen is None or seen.number < head.number):
+        witness.add(ledger, head)
+    return seen, head

@@ -1,0 +1,193 @@
+"""Backups: a ledger of one moment in a file of its own, and a ledger that goes on from one.
+
+A backup has another application id, so nobody can spend from it. Restoring writes a `restored` entry after the last one, with
+a nonce of its own: the restored ledger and the one the backup was made of part there, and every later head, receipt or
+witness belongs to one of them only. What was asked after the backup was made is not in the restored ledger, so restoring
+compares the backup with what is known from elsewhere before it makes anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from dither.errors import ArgumentError, LedgerError, NoLedgerError
+from dither.ledger import opening
+from dither.ledger.keys import Key
+from dither.ledger.ledger import Ledger
+from dither.ledger.opening import Where
+from dither.ledger.receipts import Receipt
+from dither.ledger.sqlite import SQLite
+from dither.ledger.state import Head, Identity
+from dither.ledger.store import Row, Store
+from dither.ledger.verify import verify
+from dither.ledger.witness import LOGS, Witness
+
+TOLD = 3  # problems of a backup that are told when it is refused
+
+
+class Evidence(NamedTuple):
+    """What is known of a ledger from elsewhere: heads and receipts by the names they are told apart by, and a witness."""
+
+    heads: Mapping[str, str] = {}
+    receipts: Mapping[str, Receipt] = {}
+    witness: Witness | None = None
+
+
+class Restoration(NamedTuple):
+    head: Head  # of the new ledger
+    backup: int  # the last entry of the backup
+    checked: str  # the newest head that the backup was compared with, or empty
+
+
+def back_up(where: Where, path: Path) -> Head:
+    """Copies a ledger as it is now into a new file, and returns its head. Questions may go on meanwhile."""
+    if path.name.endswith(LOGS):
+        raise ArgumentError(f"{path.name} would be taken for a database's log.", fix="give the backup another name.")
+    if os.path.lexists(path):
+        raise ArgumentError(f"{path} is there already.", fix="name a new file: a backup replaces none.")
+    with closing(opening.readable(where)) as store:
+        texts, last = store.state()  # of one moment; entries up to `last` never change
+        head = Head.parse(texts.get("head"))
+        if not last:
+            raise LedgerError(
+                f"The ledger {store.name} has no entries yet, so there is nothing to back up.",
+                fix="back it up after the first question.",
+            )
+        if head.number != last:
+            raise LedgerError(
+                f"The entries of {store.name} do not end where its head says they do.", fix="run `dither verify`."
+            )
+        SQLite.create(path, texts, store.rows(1, last), backup=True).close()
+    return head
+
+
+def restore(
+    backup: Path,
+    where: Where,
+    key: Where | None = None,
+    evidence: Evidence = Evidence(),  # noqa: B008 - it is empty for ever
+    *,
+    unchecked: bool = False,
+    beside: Sequence[Where] = (),
+) -> Restoration:
+    """Makes a ledger of a backup, in a place where none is. Refuses a backup that lacks what the evidence names.
+
+    `unchecked` allows to restore without any evidence. `beside` are places where the ledger itself might still be.
+    """
+    _vacant(where)
+    signing = Key.read(opening.key_path(where, key))
+    with closing(_backup(backup)) as store:
+        identity = Identity.parse(store.get("ledger"), store.name)
+        _lost(identity, [*beside, *_named_by(opening.key_path(where, key))])
+        heads = _heads(evidence, identity, unchecked)
+        _verified(store, heads, evidence.receipts, signing)
+        checked = _newest(heads, evidence.receipts)
+        texts, last = store.state()
+        head, texts, row = _continued(store, texts, last, signing, checked)
+        opening.make(where, texts, chain(store.rows(1, last), [row])).close()
+    _witnessed(evidence.witness, identity, head)
+    return Restoration(head, last, checked)
+
+
+def _vacant(where: Where) -> None:
+    taken = LedgerError(
+        "There is a ledger in that place already, and a second one from its backup would be a second budget.",
+        fix="go on with the ledger that is there; if it is damaged, move it away first.",
+    )
+    if not opening.is_address(where) and where != opening.MEMORY:
+        if os.path.lexists(where):
+            raise taken
+        opening.check_new(Path(where))
+        return
+    try:
+        opening.find(where).close()
+    except NoLedgerError:
+        return
+    raise taken
+
+
+def _backup(path: Path) -> SQLite:
+    store = SQLite.open(path, readonly=True)
+    if store.backup:
+        return store
+    store.close()
+    raise LedgerError(
+        f"{path.name} is a ledger and no backup.", fix="use it as it is with --ledger, or make a backup of it: dither backup."
+    )
+
+
+def _lost(identity: Identity, places: Sequence[Where]) -> None:
+    """Refuses if the ledger that the backup is of is still in one of these places."""
+    for place in places:
+        try:
+            with closing(opening.readable(place)) as store:
+                living = Identity.parse(store.get("ledger"), store.name) == identity
+        except LedgerError:
+            continue
+        if living:
+            raise LedgerError(
+                f"The ledger of this backup is still there: {Path(place).name}. Two of them would be two budgets.",
+                fix="go on with the one that is there; if it is damaged, move it away first.",
+            )
+
+
+def _named_by(key: Path) -> list[Path]:
+    """The ledger that a key was made beside."""
+    return [key.with_name(key.name.removesuffix(".key"))] if key.name.endswith(".key") else []
+
+
+def _heads(evidence: Evidence, identity: Identity, unchecked: bool) -> dict[str, str]:
+    heads = dict(evidence.heads)
+    if evidence.witness is not None:
+        seen = evidence.witness.newest(identity.ledger)
+        if seen is not None:
+            heads[f"the witness {evidence.witness.path.name}"] = str(seen)
+    if not heads and not evidence.receipts and not unchecked:
+        raise LedgerError(
+            "Nothing tells whether questions were answered after this backup was made; their budget could be spent twice.",
+            fix="name what you have: --witness, --head or the newest --receipt. If you have none, add --unchecked.",
+        )
+    return heads
+
+
+def _verified(store: Store, heads: Mapping[str, str], receipts: Mapping[str, Receipt], key: Key) -> None:
+    report = verify(store, heads, receipts, key.public)
+    if report.problems:
+        more = [f"and {len(report.problems) - TOLD} more."] if len(report.problems) > TOLD else []
+        raise LedgerError(
+            f"{store.name} is not restored: it is not whole, or lacks what is known from elsewhere.",
+            where="\n".join([*report.problems[:TOLD], *more]),
+            fix="restore a newer backup; docs/ledger.md says what can be done if there is none.",
+        )
+
+
+def _newest(heads: Mapping[str, str], receipts: Mapping[str, Receipt]) -> str:
+    """The latest entry that anything names, as a head."""
+    entries = [receipt.body["entry"] for receipt in receipts.values()]
+    named = [*(head.strip() for head in heads.values()), *(f"{entry['number']}:{entry['hash']}" for entry in entries)]
+    return max(named, key=lambda head: int(head.partition(":")[0]), default="")
+
+
+def _continued(store: Store, texts: dict[str, str], last: int, key: Key, checked: str) -> tuple[Head, dict[str, str], Row]:
+    """The texts and the entry that follow the last one. The ledger itself writes them, on a store that ends like this one."""
+    end = [row for row in (store.entry(last),) if row is not None]
+    with closing(Ledger(SQLite.memory(texts, end), key)) as ledger:
+        head = ledger.restored(checked)
+        (row,) = ledger.store.rows(last + 1)
+        return head, ledger.store.state()[0], row
+
+
+def _witnessed(witness: Witness | None, identity: Identity, head: Head) -> None:
+    if witness is None:
+        return
+    try:
+        witness.add(identity.ledger, head)
+    except LedgerError as error:
+        raise LedgerError(
+            f"The ledger is restored. {error.what}", fix="make it usable, and run dither witness before the first question."
+        ) from None

@@ -1,0 +1,56 @@
+"""docs/ledger.md stays true: its messages are those that are said, its kinds and keys those that are written."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from dither.ledger.entries import KINDS
+from dither.ledger.ledger import Ledger
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
+
+
+def said() -> list[str]:
+    """Every text in the source, with … for what is filled in."""
+    found = []
+    for file in (ROOT / "src" / "dither").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                found.append("".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return found
+
+
+def unsaid(page: str) -> list[str]:
+    """The messages of the page's table that nothing says."""
+    rows = page.partition("## On call")[2].splitlines()
+    phrases = [phrase for row in rows if row.startswith("|") for phrase in re.findall(r"\*([^*]+)\*", row.split("|")[1])]
+    assert len(phrases) > 25
+    texts = [text.casefold() for text in said()]
+    return [
+        phrase
+        for phrase in phrases
+        if not any(re.search(".*".join(map(re.escape, phrase.casefold().split("…"))), text, re.DOTALL) for text in texts)
+    ]
+
+
+def test_every_message_of_the_page_is_said() -> None:
+    assert unsaid(PAGE) == []
+
+
+def test_that_check_can_fail() -> None:
+    assert unsaid(PAGE.replace("*is a backup*", "*is a spare copy*")) == ["is a spare copy"]
+
+
+def test_every_kind_is_on_the_page_and_no_other() -> None:
+    assert re.findall(r"^\| `([a-z]+/\d)` \|", PAGE, re.MULTILINE) == list(KINDS)
+
+
+def test_every_text_beside_the_entries_is_on_the_page(told: tuple[Ledger, object]) -> None:
+    keys = {re.sub(r"^analyst:.*", "analyst:NAME", re.sub(r"^roll:\d+", "roll:NNN", key)) for key in told[0].store.state()[0]}
+    table = PAGE.partition("| `state` | holds |")[2].partition("\n\n")[0]
+    assert {key for row in table.splitlines()[2:] for key in re.findall(r"`([^`]+)`", row.split("|")[1])} == keys
