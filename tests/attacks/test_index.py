@@ -118,6 +118,27 @@ PITFALLS: dict[str, dict[str, str]] = {
         "ledger restored from an old copy": "test_paying.py test_a_ledger_restored_from_an_old_copy_is_refused",
         "k-fold composition priced as one": "test_budget.py test_a_hundred_responses_are_not_priced_as_one",
     },
+    "Seen in this project": {
+        "a stored timestamp that only a reader rejects": (
+            "test_zoo.py test_neighbours_in_the_zoo_have_equal_status; "
+            "test_zoo.py test_that_it_would_tell_if_columns_were_not_read_on_opening"
+        ),
+        "a failure after the charge that may be repeated": (
+            "journey/test_fuse.py test_a_failure_closes_and_stored_answers_are_still_given"
+        ),
+        "outputs written over the ledger's log": (
+            "journey/test_cli_protected.py test_asking_leaves_protected_files_as_they_are"
+        ),
+        "two names of one ledger file": "ledger/test_one_file.py test_a_hard_link_is_no_second_budget",
+        "a capital letter that makes another table": "ledger/test_names.py test_a_capital_letter_is_no_new_table",
+        "an interrupt between a lock and its try": (
+            "faults/test_interrupts.py test_after_an_interrupt_anywhere_nothing_is_stuck_and_the_charge_is_true"
+        ),
+        "the same question at once, paid several times": (
+            "ledger/test_flight.py test_eight_at_once_pay_once_and_see_one_answer; ledger/test_flight.py test_that_check_can_fail"
+        ),
+        "sums that a checker recomputes itself": ("ledger/test_verify.py test_a_cut_tail_is_found_with_the_public_key_alone"),
+    },
     "Randomness": {
         "seeded or predictable generators": "test_randomness.py test_seeding_every_known_generator_changes_nothing",
         "the same stream in forked workers": (
@@ -180,7 +201,7 @@ def test_that_a_missing_test_would_be_noticed() -> None:
 
 
 def test_all_sections_are_here() -> None:
-    assert [len(lines) for lines in PITFALLS.values()] == [12, 10, 6, 10, 6, 12, 4, 8]
+    assert [len(lines) for lines in PITFALLS.values()] == [12, 10, 6, 10, 6, 12, 8, 4, 8]
 
 
 def test_the_list_itself_has_no_other_sections() -> None:

@@ -26,8 +26,8 @@ def hospital(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
         built(folder, "epsilon = 1.0\ndelta = 1e-6\nper_analyst = 0.5")
-        for question, price in ((COUNT, "0.123456"), (WIDE, "0.2"), (WIDE, "0.2")):
-            assert run("ask", question, "-e", price, "--analyst", ANALYST).exit_code == 0
+        for question, price, analyst in ((COUNT, "0.123456", ANALYST), (WIDE, "0.2", ANALYST), (WIDE, "0.2", "ben")):
+            assert run("ask", question, "-e", price, "--analyst", analyst).exit_code == 0
     return folder
 
 

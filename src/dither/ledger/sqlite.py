@@ -189,6 +189,15 @@ class SQLite:
                 fix="put it back, and open the catalog again.",
             )
         self._one_name(self._path)
+        self._no_log(self._path)
+
+    def _no_log(self, path: Path) -> None:
+        """With a write-ahead log beside it SQLite would write there, under this one name, and not into the file."""
+        if os.path.lexists(f"{path}-wal"):
+            raise LedgerError(
+                f"Another program put a write-ahead log beside {self.name}, so its entries could be in two files.",
+                fix=f"close that program; then run: sqlite3 {self.name} 'PRAGMA journal_mode = DELETE', and `dither verify`.",
+            )
 
     def _one_name(self, path: Path) -> None:
         """The journal lies beside the name that was used: under another name nobody would find it after a crash."""
@@ -203,6 +212,7 @@ class SQLite:
             raise NoLedgerError(self.name)
         self._file = _file(self._path)
         self._one_name(self._path)
+        self._no_log(self._path)
         with told(self.name):
             connection = _connect(self._path.as_uri() + ("?mode=ro" if self._readonly else "?mode=rw"))
             try:
@@ -212,8 +222,8 @@ class SQLite:
                 self.backup = found[0] == BACKUP
                 if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
                     raise LedgerError(
-                        f"Another program switched {self.name} to a write-ahead log, so its entries may be in two files.",
-                        fix=f"run: sqlite3 {self.name} 'PRAGMA journal_mode = DELETE', then `dither verify`.",
+                        f"Another program switched {self.name} to a write-ahead log, which a ledger must not have.",
+                        fix=f"run: sqlite3 {self.name} 'PRAGMA journal_mode = DELETE', and then `dither verify`.",
                     )
                 _roll_back_only(connection)
             except BaseException:
