@@ -124,20 +124,20 @@ PITFALLS: dict[str, dict[str, str]] = {
             "test_zoo.py test_that_it_would_tell_if_columns_were_not_read_on_opening"
         ),
         "a failure after the charge that may be repeated": (
+            "test_seen.py test_a_failure_after_the_charge_is_not_repeated; "
             "journey/test_fuse.py test_a_failure_closes_and_stored_answers_are_still_given"
         ),
-        "outputs written over the ledger's log": (
-            "journey/test_cli_protected.py test_asking_leaves_protected_files_as_they_are"
-        ),
-        "two names of one ledger file": "ledger/test_one_file.py test_a_hard_link_is_no_second_budget",
-        "a capital letter that makes another table": "ledger/test_names.py test_a_capital_letter_is_no_new_table",
+        "outputs written over the ledger's log": "test_seen.py test_outputs_are_not_written_over_the_ledgers_log",
+        "two names of one ledger file": "test_seen.py test_two_names_are_one_budget",
+        "a capital letter that makes another table": "test_seen.py test_a_capital_letter_makes_no_other_table",
         "an interrupt between a lock and its try": (
+            "test_seen.py test_an_interrupt_at_the_lock_leaves_it_free; "
             "faults/test_interrupts.py test_after_an_interrupt_anywhere_nothing_is_stuck_and_the_charge_is_true"
         ),
         "the same question at once, paid several times": (
-            "ledger/test_flight.py test_eight_at_once_pay_once_and_see_one_answer; ledger/test_flight.py test_that_check_can_fail"
+            "test_seen.py test_the_same_question_at_once_is_paid_once; ledger/test_flight.py test_that_check_can_fail"
         ),
-        "sums that a checker recomputes itself": ("ledger/test_verify.py test_a_cut_tail_is_found_with_the_public_key_alone"),
+        "sums that a checker recomputes itself": "test_seen.py test_sums_made_again_by_the_checkers_own_code_are_found",
     },
     "Randomness": {
         "seeded or predictable generators": "test_randomness.py test_seeding_every_known_generator_changes_nothing",
