@@ -1,4 +1,5 @@
-"""What an ask costs beyond the store's own disk, at ten and at a million entries, and how many a second a server takes.
+"""What an ask costs beyond the store's own disk, at ten and at a million entries, with one and with many analysts, and how
+many a second a server takes.
 
     python benchmarks/ledger.py [most entries, 1000000] [seconds per round, 5]
 
@@ -40,6 +41,7 @@ from dither.privacy.either import Charge
 SIZES = (10, 1_000, 100_000, 1_000_000)
 PROCESSES, TIMES = 16, 200
 SLOWER = 2  # milliseconds
+ANALYSTS = 10_000
 PRICE = Charge(Fraction(1, 10**9), Fraction(0), Fraction(1, 2 * 10**18), Fraction(0))
 ANSWER = '{"columns":["region","n"],"rows":[["east",1021],["north",988],["south",1043],["west",1007]]}'
 UNIT, NEIGHBOURS, SNAPSHOT, CATALOG = "person_id", "add or remove one person", "2026-11", "c" * 64
@@ -48,13 +50,13 @@ DECLARED = Declaration(
 )  # fmt: skip
 
 
-def ask(ledger: Ledger) -> None:
+def ask(ledger: Ledger, analyst: str = "ada") -> None:
     """A question of ordinary size that was never asked before."""
     mark = secrets.token_hex(8)
     question = f"SELECT region, COUNT(*) AS n FROM people WHERE visits < {int(mark, 16)} GROUP BY region"
     noise = {"noise": "geometric", "epsilon": "1/1000000000", "sensitivity": 1, "cells": 4}
     asked = Request(
-        question, f'{{"plan":"{question}"}}', CATALOG, SNAPSHOT, "ada", PRICE, ("people",), UNIT, NEIGHBOURS, (noise,)
+        question, f'{{"plan":"{question}"}}', CATALOG, SNAPSHOT, analyst, PRICE, ("people",), UNIT, NEIGHBOURS, (noise,)
     )  # fmt: skip
     held = ledger.reserve(asked)
     if isinstance(held, Reservation):
@@ -116,6 +118,7 @@ class Raw:
     def __init__(self, path: Path) -> None:
         SQLite.create(path).close()
         self._link = sqlite3.connect(path, isolation_level=None)
+        self._link.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
         self._link.execute("PRAGMA synchronous = FULL")
         self._number = 0
 
@@ -159,6 +162,7 @@ def sqlite_part(folder: Path, most: int) -> None:
         took = f"{asks:10.2f} {raws:10.2f} {asks - raws:11.2f} {work - raw_work:17.2f}"
         print(f"      {size:15,} {took}   {verdict}, filled in {seconds:.0f} s", flush=True)
         ledger.close()
+    many_analysts(path, key, raw)
     raw.close()
     store = SQLite.open(path)
     begin = time.perf_counter()
@@ -168,6 +172,20 @@ def sqlite_part(folder: Path, most: int) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"verify        {report.entries:,} entries in {seconds:.1f} s: {seconds * 1e6 / report.entries:.0f} s per million;")
     print(f"              problems {len(report.problems)}, peak memory of this process {peak:.0f} MB")
+
+
+def many_analysts(path: Path, key: Path, raw: Raw) -> None:
+    """The same once so many people have asked: an ask reads one small group of them."""
+    bulk = Bulk(path)
+    ledger = Ledger(bulk, Key.read(key))  # type: ignore[arg-type]
+    for number in range(ANALYSTS):
+        ask(ledger, f"analyst {number}")
+    bulk.close()
+    ledger = opening.open(path)
+    (asks, work), (raws, raw_work) = in_turn(lambda: ask(ledger), raw)
+    took = f"{asks:10.2f} {raws:10.2f} {asks - raws:11.2f} {work - raw_work:17.2f}"
+    print(f"      {ANALYSTS:6,} analysts {took}   {'met' if asks - raws <= 2 else 'missed'}", flush=True)
+    ledger.close()
 
 
 def rate(work: Callable[[str, Path], Callable[[], None]], url: str, key: Path, seconds: float) -> float:
@@ -234,7 +252,7 @@ def rates(url: str, key: Path, seconds: float) -> None:
     ratio = statistics.median(each[2] / each[0] for each in rounds)
     tight = statistics.median(each[2] / each[1] for each in rounds)
     print(f"PostgreSQL    {asks:.0f} asks/s from {PROCESSES} processes (at least 300: {'met' if asks >= 300 else 'missed'})")
-    print(f"              {ratio:.2f} of {raw:.0f} raw transactions/s (at least 0.5: {'met' if ratio >= 0.5 else 'missed'})")
+    print(f"              {ratio:.2f} of {raw:.0f} raw transactions/s")
     print(f"              {tight:.2f} of {trip:.0f} raw transactions/s in a single round trip; an ask is two transactions")
 
 

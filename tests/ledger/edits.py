@@ -46,7 +46,7 @@ def rechained(rows: list[Row], key: Key | None = None) -> list[Row]:
         previous = done[-1].hash if done else "0" * 64
         body = canonical(json.loads(row.body) | {"previous": previous, "number": len(done) + 1})
         made = row._replace(number=len(done) + 1, body=body, hash=hash_of(body))
-        done.append(made._replace(signature=key.sign(entry_message(made.hash))) if key else made)
+        done.append(made._replace(signature=key.sign(entry_message(made.hash))) if key and row.signature else made)
     return done
 
 

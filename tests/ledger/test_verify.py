@@ -100,7 +100,7 @@ def other(value: Any) -> Any:
         return value + 1
     if value is None:
         return "1/3"
-    if isinstance(value, str) and len(value) >= 32 and not set(value) - set("0123456789abcdef"):
+    if isinstance(value, str) and len(value) >= 16 and not set(value) - set("0123456789abcdef"):
         return ("1" if value[0] == "0" else "0") + value[1:]
     return str(Fraction(value) + 1) if isinstance(value, str) and value[:1].isdigit() and "-" not in value else f"{value}x"
 
@@ -178,7 +178,9 @@ def older(length: int, fake: Fake, key: Key | None = None) -> Fake:
     texts = walk.state() | {"ledger": fake.texts["ledger"], "seal": fake.texts["seal"]}
     if length > 2:
         asked = {str(number): found for number, (_, found) in walk.pending.items()}
-        texts["leases"] = canonical({n: [found["digest"], found["token"], "m", "1.x", 0] for n, found in asked.items()})
+        texts["leases"] = canonical(
+            {n: [found["digest"][:16], found["token"][:16], "m", "1.x", 0] for n, found in asked.items()}
+        )
     return ended(Fake([], texts), fake.kept[:length], key)
 
 

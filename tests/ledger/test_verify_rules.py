@@ -113,6 +113,8 @@ def test_each_kind_of_damage_is_named(fake: Fake) -> None:
     assert "after entry 3 comes entry 5" in problems(rows[:3] + rows[4:], fake)
     other = rows[3]._replace(hash="f" * 64)
     assert "entry 5 does not follow the entry before it" in problems([*rows[:3], other, *rows[4:]], fake)
-    unsigned = rows[4]._replace(signature=rows[5].signature)
-    assert problems([*rows[:4], unsigned, *rows[5:]], fake) == "entry 5 is not signed with the ledger's key."
+    unsigned = rows[6]._replace(signature=rows[3].signature)
+    assert problems([*rows[:6], unsigned, *rows[7:]], fake) == "entry 7 is not signed with the ledger's key."
+    signed = rows[4]._replace(signature=rows[3].signature)
+    assert problems([*rows[:4], signed, *rows[5:]], fake) == "entry 5 is not signed with the ledger's key."
     assert problems(rows, fake) == ""

@@ -4,7 +4,7 @@ A reserved question has a lease until it is committed, cancelled or failed. Whoe
 for its answer instead of paying again. The holder renews the lease; one that ran out, or whose process is gone, is removed
 by the next who asks: the charge stays, and the holder can no longer commit.
 
-    leases    {"12": ["<digest of the question, empty for a fresh one>", "<token>", "<machine>", "<process>", <until, in ms>]}
+    leases    {"12": ["<mark of the question, empty for a fresh one>", "<token>", "<machine>", "<process>", <until, in ms>]}
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from dither.errors import DitherError, LedgerError
 from dither.ledger.text import canonical, parsed
 
 SECONDS = 60.0  # how long a lease lasts unless it is renewed
+YOUNG = 1000  # milliseconds in which nobody looks whether its process is still there: that would cost more than most questions
+MARK = 16  # digits of a question's digest, and of a reservation's token, that a lease is known by: 64 bits of each
 BEATS = 4  # how often it is renewed in that time
 
 
@@ -37,7 +39,7 @@ class Lease(NamedTuple):
 
     @classmethod
     def new(cls, question: str, token: str, now: datetime, seconds: float) -> Lease:
-        return cls(question, token, machine(), _own(os.getpid()), milliseconds(now) + round(1000 * seconds))
+        return cls(question[:MARK], token[:MARK], machine(), _own(os.getpid()), milliseconds(now) + round(1000 * seconds))
 
     def renewed(self, now: datetime, seconds: float) -> Lease:
         return self._replace(until=milliseconds(now) + round(1000 * seconds))
@@ -49,9 +51,12 @@ class Lease(NamedTuple):
 
     def alive(self, now: datetime, seconds: float) -> bool:
         """Whether the holder may still answer. A lease that ends too far ahead is from a clock that was set back since."""
+        left = self.until - milliseconds(now)
+        if 1000 * seconds - left < YOUNG:
+            return left <= 2000 * seconds
         if not self.own and self.machine == machine() and self.process != process(int(self.process.partition(".")[0])):
             return False  # its number is free, or another process has it now
-        return 0 <= self.until - milliseconds(now) <= 2000 * seconds
+        return left >= 0
 
 
 Leases = dict[int, Lease]
@@ -62,6 +67,11 @@ def to_text(leases: Mapping[int, Lease]) -> str:
 
 
 def from_text(text: str | None) -> Leases:
+    return dict(_read(text))
+
+
+@lru_cache(maxsize=8)
+def _read(text: str | None) -> Leases:
     if text is None:
         return {}
     try:

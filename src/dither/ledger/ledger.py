@@ -353,7 +353,7 @@ class Ledger:
             return Kept(payload, receipt, asked.analyst, reserved.time, False), last
         inside.use(analyst, admission.quota(caps, terms.per_analyst, inside.used(analyst), analyst, asked.loss))
         record = Replayed(row.number, row.hash, request.digest, analyst, asked.loss)
-        head, _ = self._add(inside, last, self._time(last), record)
+        head, _ = self._add(inside, last, self._time(last), record, lambda _, hash: self._signing().sign(entry_message(hash)))
         return Kept(payload, receipt, asked.analyst, reserved.time, True), head
 
     def _cancel(self, inside: Sealed, last: Head, reservation: Reservation, secret: str) -> Head:
@@ -394,7 +394,7 @@ class Ledger:
     def _in_flight(self, inside: Sealed, question: str) -> int:
         """The reservation that is being answered for this question, or 0."""
         for number, lease in leases.from_text(inside.get("leases")).items():
-            if lease.question == question:
+            if lease.question == question[: leases.MARK]:
                 held = held_here(lease.token) if lease.own else None
                 if held is not None and held.mine:
                     fix = "commit it first, or ask with fresh=True."
@@ -406,7 +406,7 @@ class Ledger:
         """Whether somebody is still answering this question."""
         held: Leases = leases.from_text(self._store.get("leases"))
         lease = held.get(flight)
-        return lease is not None and lease.question == question and self._alive(lease, self._clock())
+        return lease is not None and lease.question == question[: leases.MARK] and self._alive(lease, self._clock())
 
     def _alive(self, lease: Lease, now: datetime) -> bool:
         """Whether its holder may still answer; one of this process must still be held by somebody here."""
@@ -461,11 +461,11 @@ class Ledger:
         record: Record,
         sign: Callable[[Entry, str], str] | None = None,
     ) -> tuple[Head, Entry]:
-        """The next entry, in the chain and signed."""
+        """The next entry, in the chain. The seal signs its hash, and so all before it; what is shown alone is signed too."""
         entry = Entry(head.number + 1, head.hash, secrets.token_hex(16), time, record)
         body = entry.body
         hash = hash_of(body)
-        signature = sign(entry, hash) if sign else self._signing().sign(entry_message(hash))
+        signature = sign(entry, hash) if sign else ""
         inside.append(Row(entry.number, entry.kind, found_by(record), body, hash, signature))
         after = Head(entry.number, hash, time)
         inside.put("head", after.text())

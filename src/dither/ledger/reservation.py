@@ -20,8 +20,8 @@ _LIVE: weakref.WeakSet[Reservation] = weakref.WeakSet()  # all of this process, 
 
 
 def held_here(token: str) -> Reservation | None:
-    """The reservation of this process with this token. None: whoever made it let go of it without settling it."""
-    return next((held for held in list(_LIVE) if held.record.token == token), None)
+    """The reservation of this process whose token begins so. None: whoever made it let go of it without settling it."""
+    return next((held for held in list(_LIVE) if held.record.token.startswith(token)), None)
 
 
 class Reservation:
