@@ -210,7 +210,7 @@ def test_a_question_gets_shorter_and_stays_sql() -> None:
 
 
 @pytest.mark.parametrize("always", [True, False])
-def test_a_traceback_is_a_finding_even_if_every_table_gives_it(always: bool) -> None:
+def test_a_failure_of_the_release_is_a_finding_even_if_every_table_gives_it(always: bool) -> None:
     release = vars(curating)["release"]
 
     def crash(plan: Any, groups: Any) -> Any:
@@ -221,4 +221,4 @@ def test_a_traceback_is_a_finding_even_if_every_table_gives_it(always: bool) -> 
     with patched(curating, "release", crash):
         verdict = replay(pairs=3000, seed=2)
     assert verdict.outcome == VIOLATES
-    assert "crashed, KeyError" in verdict.evidence["counterexample"]
+    assert "EngineError" in verdict.evidence["counterexample"]

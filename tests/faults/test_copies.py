@@ -111,8 +111,8 @@ def test_between_questions_the_file_is_the_whole_ledger(folder: Path) -> None:
 def test_the_documents_say_so() -> None:
     docs = Path(__file__).parents[2] / "docs"
     for name, words in {
-        "ledger.md": ("Copy the database, not the file", "--head", "--receipt", "A copy that is put back forgets"),
-        "known-limits.md": ("Rollback", "by nothing else"),
+        "ledger.md": ("dither backup", "--head", "--receipt", "--witness", "the whole ledger put back to an earlier moment"),
+        "known-limits.md": ("Rollback",),
     }.items():
         text = (docs / name).read_text(encoding="utf-8")
         for word in words:

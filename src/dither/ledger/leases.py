@@ -144,15 +144,27 @@ class Renewal:
                 return
             stop = threading.Event()
             self._running = os.getpid(), stop
-        _thread.start_new_thread(self._run, (stop,))  # Thread.start waits, and a Ctrl-C in that wait is lost in its own error
+        self._begin(stop)
+
+    def _begin(self, stop: threading.Event) -> None:
+        """A thread that takes no signals: one that came to it would not wake the main thread from its wait.
+
+        Not Thread.start, which waits for the thread: a Ctrl-C in that wait is lost in an error of its own."""
+        if not hasattr(signal, "pthread_sigmask"):
+            _thread.start_new_thread(self._run, (stop,))
+            return
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # which the new thread inherits
+            _thread.start_new_thread(self._run, (stop,))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def stop(self) -> None:
         if self._running is not None:
             self._running[1].set()
 
     def _run(self, stop: threading.Event) -> None:
-        if hasattr(signal, "pthread_sigmask"):  # signals go to the main thread: one that is delivered here would not wake it
-            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while not stop.wait(self._pause):
             with self._guard:
                 if not self._pending():

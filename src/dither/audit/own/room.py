@@ -99,7 +99,10 @@ class Room:
                 owner = module or self.curator
                 stack.enter_context(patched(owner, name, self._remembered(name, getattr(owner, name))))
             try:
-                return see(self.curator, question, *price, like=like)
+                seen = see(self.curator, question, *price, like=like)
+                if seen.status.startswith("EngineError"):  # which closed the catalog, and the next table has to be seen, too
+                    self.curator.reopen()
+                return seen
             except Exception as error:  # not one of ours: an analyst would see a traceback
                 words = f"{CRASHED}, {type(error).__name__}: {error}"
                 return Seen(words, None, [], None, Price(Fraction(0), Fraction(0)))
