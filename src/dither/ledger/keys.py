@@ -6,6 +6,7 @@ be given to anyone.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import os
 import stat
@@ -97,7 +98,7 @@ class Key:
         return right or signed(self.public, state_message(text), signature)
 
     def _mac(self, text: str) -> str:
-        return hmac.digest(self._sealing, text.encode("ascii"), "sha256").hex()
+        return hashlib.blake2b(text.encode("ascii"), key=self._sealing, digest_size=32).hexdigest()
 
     def __repr__(self) -> str:
         return f"Key(public {self.public})"

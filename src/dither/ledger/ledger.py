@@ -368,17 +368,18 @@ class Ledger:
 
     def _bury(self, inside: Sealed, head: Head) -> Head:
         """Ends the questions whose process died. They stay charged, and the third of them closes the catalog."""
-        held, now = leases.from_text(inside.get("leases")), self._clock()
+        held, now = leases.from_text(inside.get("leases")), leases.milliseconds(self._clock())
         dead = [number for number, lease in sorted(held.items()) if not self._alive(lease, now)]
+        if not dead:
+            return head
         fuse = Fuse.parse(inside.get("fuse"))
         for number in dead:
             row = inside.entry(number)
             head, entry = self._add(inside, head, self._time(head), Lapsed(number, row.hash if row else ""))
             fuse = fuse.died(entry.number)
             del held[number]
-        if dead:
-            inside.put("leases", leases.to_text(held))
-            inside.put("fuse", fuse.text())
+        inside.put("leases", leases.to_text(held))
+        inside.put("fuse", fuse.text())
         return head
 
     def _end(self, inside: Sealed, reservation: Reservation) -> None:
@@ -406,9 +407,13 @@ class Ledger:
         """Whether somebody is still answering this question."""
         held: Leases = leases.from_text(self._store.get("leases"))
         lease = held.get(flight)
-        return lease is not None and lease.question == question[: leases.MARK] and self._alive(lease, self._clock())
+        return (
+            lease is not None
+            and lease.question == question[: leases.MARK]
+            and self._alive(lease, leases.milliseconds(self._clock()))
+        )
 
-    def _alive(self, lease: Lease, now: datetime) -> bool:
+    def _alive(self, lease: Lease, now: int) -> bool:
         """Whether its holder may still answer; one of this process must still be held by somebody here."""
         return lease.alive(now, self._lease) and not (lease.own and held_here(lease.token) is None)
 
