@@ -9,7 +9,8 @@ import tempfile
 
 from hypothesis import settings
 
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="dither-tests-")  # what was read is not remembered beyond a run
+_CACHE = tempfile.TemporaryDirectory(prefix="dither-tests-")  # what was read is not remembered beyond a run
+os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("searching", deadline=None)
