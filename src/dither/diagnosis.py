@@ -16,6 +16,11 @@ from dither.errors import EngineError
 LARGEST = 1 << 16  # bytes; later failures are not written down
 
 
+def notes_beside(file: Path) -> Path:
+    """Where failures are noted for the ledger, or the key, in this file."""
+    return file.with_name(f"{file.name}.failure")
+
+
 class Diagnosis:
     """The notes of one ledger; without a path they are kept in memory."""
 
@@ -26,7 +31,7 @@ class Diagnosis:
     @classmethod
     def beside(cls, file: Path) -> Diagnosis:
         """Notes beside a ledger's file, or beside the key of a ledger on a server."""
-        return cls(file.with_name(f"{file.name}.failure"))
+        return cls(notes_beside(file))
 
     def add(self, question: str, error: Exception) -> None:
         """Write down what failed. If that fails too, the question's own failure is what counts."""
@@ -38,6 +43,7 @@ class Diagnosis:
         with suppress(OSError):
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             with open(file, "ab") as out:
+                os.fchmod(file, 0o600)  # whoever made it
                 if os.fstat(file).st_size < LARGEST:
                     out.write(note.encode("utf-8", "backslashreplace"))
 

@@ -11,12 +11,20 @@ from typing import Any
 from dither.ledger.asked import Declaration, Request
 from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger, Receipt, Reservation
+from dither.ledger.sealed import first_texts
 from dither.ledger.state import Identity
 from dither.ledger.store import Row, Store, Transaction
 from dither.privacy.either import Caps, Charge
 
 KEY = Key.new()
-IDENTITY = {"ledger": Identity("0" * 31 + "7", KEY.public).text()}
+
+
+def identity(last: str) -> dict[str, str]:
+    """What a new ledger begins with; its name ends so."""
+    return first_texts(Identity("0" * 31 + last, KEY.public), KEY)
+
+
+IDENTITY = identity("7")
 SMALLEST = Fraction(1, 10**40)  # a least price for tests of prices that are smaller than any catalog's
 RHO_MAX = Caps.of(1, "1e-6").rho_max
 

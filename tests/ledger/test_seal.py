@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from dither.ledger.postgres import Postgres
 from dither.ledger.sqlite import SQLite
 from dither.ledger.store import Store
 from dither.ledger.verify import verify
-from ledger.asking import KEY, Clock, asked, declaration, request, reserved
+from ledger.asking import KEY, Clock, asked, declaration, identity, request, reserved
 
 CHANGED = "changed by someone without its key"
 
@@ -96,6 +97,29 @@ def test_a_closed_catalog_is_not_opened_by_an_edit(ledger: Ledger, clock: Clock)
     assert not verify(ledger.store).ok
 
 
+def test_an_emptied_ledger_does_not_pass_for_a_new_one(ledger: Ledger, clock: Clock) -> None:
+    """All entries and all that stands beside them taken away, but for who the ledger is."""
+    asked(ledger, 1, "0.9")
+    schema = "" if isinstance(ledger.store, SQLite) else f'"{ledger.store._address.schema}".'  # type: ignore[attr-defined]
+    link: Any = ledger.store._connected()  # type: ignore[attr-defined]
+    run = link.execute if isinstance(ledger.store, SQLite) else lambda text: link[0].link.execute(text.encode())
+    if schema:
+        run(f"ALTER TABLE {schema}entries DISABLE TRIGGER ALL")
+    else:
+        guard = link.execute("SELECT sql FROM sqlite_master WHERE name = 'entries_last'").fetchone()[0]
+        run("DROP TRIGGER entries_last")
+    run(f"DELETE FROM {schema}entries")
+    run(f"DELETE FROM {schema}state WHERE key NOT IN ('', 'ledger')")
+    run(f"ALTER TABLE {schema}entries ENABLE TRIGGER ALL") if schema else run(guard)
+    assert any("not signed" in each for each in verify(ledger.store).problems)
+    refuses(Ledger(ledger.store, KEY, clock))
+
+
+def test_a_new_ledger_verifies(empty: Ledger) -> None:
+    """The twin: nothing was ever asked."""
+    assert verify(empty.store).ok
+
+
 def test_the_signature_alone_is_enough_for_the_ledger_to_go_on(ledger: Ledger) -> None:
     """A spoilt MAC is no dead end: whoever has the public key can tell that nothing is wrong, and so can the ledger."""
     asked(ledger, 1)
@@ -155,7 +179,7 @@ def test_one_ledgers_seal_is_not_anothers(ledger: Ledger) -> None:
     other = memory()
     assert other._key is not None
     assert other._key.seal("a") != KEY.seal("a") != KEY.seal("b")
-    same = Ledger(SQLite.memory({"ledger": texts(ledger)["ledger"].replace("0007", "0008")}), KEY)
+    same = Ledger(SQLite.memory(identity("8")), KEY)
     same.register(declaration())
     for key, text in texts(ledger).items():
         if key != "ledger":

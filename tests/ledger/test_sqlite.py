@@ -7,6 +7,7 @@ import resource
 import signal
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -192,6 +193,7 @@ def test_a_file_that_cannot_grow_is_told(path: Path, ledger: Ledger) -> None:
     assert in_child(work) == 0
     again = opening.open(path)
     assert verify(again.store).ok
+    time.sleep(1.1)  # after which it is looked at whether a process is still there
     assert again.reopen().closed  # the child died with many questions charged
     asked(again, "more", "0.001")
     again.close()

@@ -20,7 +20,7 @@ from dither.ledger.receipts import Receipt, message
 from dither.ledger.sqlite import SQLite
 from dither.ledger.store import Row
 from dither.ledger.verify import verify
-from ledger.asking import IDENTITY, KEY, Clock, Fake
+from ledger.asking import IDENTITY, KEY, Clock, Fake, identity
 from ledger.edits import canonical, ended, rechained, story
 from ledger.postgres_server import Server
 
@@ -222,7 +222,7 @@ def test_what_is_no_head_is_refused(fake: Fake, head: str) -> None:
 
 
 def test_a_receipt_of_another_ledger_is_found(told: tuple[Ledger, Receipt], clock: Clock) -> None:
-    other = Ledger(SQLite.memory({"ledger": IDENTITY["ledger"].replace("0007", "0008")}), KEY, clock)
+    other = Ledger(SQLite.memory(identity("8")), KEY, clock)
     assert any("another ledger" in problem for problem in verify(told[0].store, receipt=story(other)).problems)
     other.close()
 
@@ -324,12 +324,29 @@ def test_changed_tables_and_triggers_are_told(tmp_path: Path, clock: Clock, stat
     ledger.close()
 
 
-@pytest.mark.parametrize("statement", ["DROP TRIGGER entries_stay ON {}.entries", "ALTER TABLE {}.entries DISABLE TRIGGER ALL"])
+ON_A_SERVER = (
+    "DROP TRIGGER entries_stay ON {s}.entries",
+    "ALTER TABLE {s}.entries DISABLE TRIGGER ALL",
+    "ALTER TABLE {s}.entries SET UNLOGGED",
+    "ALTER TABLE {s}.state ENABLE ROW LEVEL SECURITY",
+    "CREATE TABLE {s}.child () INHERITS ({s}.entries)",
+    "CREATE TABLE {s}.more (x int)",
+    "DROP INDEX {s}.entries_question",
+    "ALTER TABLE {s}.entries DROP CONSTRAINT entries_pkey",
+    "CREATE TRIGGER more BEFORE UPDATE ON {s}.state FOR EACH STATEMENT EXECUTE FUNCTION {s}.entries_stay()",
+    "DROP TRIGGER entries_stay ON {s}.entries; CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON {s}.entries "
+    "FOR EACH STATEMENT WHEN (false) EXECUTE FUNCTION {s}.entries_stay()",
+    "CREATE OR REPLACE FUNCTION {s}.entries_stay() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+)
+
+
+@pytest.mark.parametrize("statement", ON_A_SERVER)
 def test_the_same_on_a_server(postgres: Server, postgres_url: str, clock: Clock, statement: str) -> None:
     ledger = Ledger(Postgres.create(postgres_url, IDENTITY), KEY, clock)
     story(ledger)
     assert verify(ledger.store).ok
-    postgres.sql(statement.format(postgres_url.partition("#")[2]))
+    for part in statement.split("; ") if "$$" not in statement else [statement]:
+        postgres.sql(part.format(s=postgres_url.partition("#")[2]))
     assert any("tables, triggers or indexes" in problem for problem in verify(ledger.store).problems)
     ledger.close()
 

@@ -187,10 +187,12 @@ def existing(catalog: Path, ledger: str | None) -> str:
 
 def books_of(where: str, key: Path | None, witness: Path | None = None) -> dict[str, Path]:
     """The files that keep the budget, which no output may replace: the ledger if it is no server's, its key, its witness."""
+    from dither.diagnosis import notes_beside
     from dither.ledger import opening
 
     files = {} if opening.is_address(where) else {"the ledger": Path(where)}
     files |= {"the key": opening.key_path(where, key)} if key or files else {}
+    files |= {f"the failures noted for {name}": notes_beside(file) for name, file in list(files.items())}
     return files | ({} if witness is None else {"the witness": witness})
 
 

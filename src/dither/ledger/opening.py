@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dither.errors import ArgumentError, DitherError, LedgerError, NoLedgerError, extra
 from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger
+from dither.ledger.sealed import first_texts
 from dither.ledger.sqlite import SQLite
 from dither.ledger.state import Identity
 from dither.ledger.store import Row, Store
@@ -36,7 +37,7 @@ def create(where: Where, key: Where | None = None) -> Ledger:
         _mark_of(file).touch(mode=0o600)
     made = Key.create(file)
     try:
-        store = make(where, {"ledger": _identity(made)})
+        store = make(where, _first(made))
     except LedgerError:
         if not is_address(where) and Path(where).exists():  # somebody else was faster
             _unmark(file)
@@ -136,7 +137,7 @@ def readable(where: Where, *, backup: bool = True) -> Store:
 def memory() -> Ledger:
     """Forgotten with the process: for trying things out."""
     key = Key.new()
-    return Ledger(SQLite.memory({"ledger": _identity(key)}), key)
+    return Ledger(SQLite.memory(_first(key)), key)
 
 
 def find(where: Where) -> Store:
@@ -165,8 +166,8 @@ def key_path(where: Where, key: Where | None) -> Path:
     return Path(f"{Path(where)}.key")
 
 
-def _identity(key: Key) -> str:
-    return Identity(secrets.token_hex(16), key.public).text()
+def _first(key: Key) -> dict[str, str]:
+    return first_texts(Identity(secrets.token_hex(16), key.public), key)
 
 
 def _postgres() -> type[Postgres]:

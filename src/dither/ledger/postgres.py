@@ -116,7 +116,7 @@ class Postgres:
         return {said.read(key): value for key, value in found}
 
     def faults(self) -> list[str]:
-        if tuple(text for (text,) in self._read(self._sql.objects)) == said.FOUND:
+        if {text for (text,) in self._read(self._sql.objects)} == said.FOUND:
             return []
         return ["the tables, triggers or indexes of the schema are not those that a ledger is made with."]
 

@@ -48,23 +48,31 @@ CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON {{s}}.entries
 
 # What must be there of the above, as the server describes it: kinds of relations, columns, the trigger and its body.
 OBJECTS = """
-SELECT 'table ' || c.relname || ' ' || c.relkind::text || ' '
+SELECT 'table ' || c.relname || ' ' || c.relkind::text || c.relpersistence::text || ' ' || c.relrowsecurity || c.relhassubclass
+        || ' '
         || string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod) || ' ' || a.attnotnull, ', ' ORDER BY a.attnum)
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-    WHERE c.relnamespace = {l}::regnamespace AND c.relname IN ('entries', 'state') GROUP BY c.relname, c.relkind
-UNION ALL SELECT 'trigger ' || t.tgname || ' ' || t.tgtype || ' ' || t.tgenabled::text || ' ' || md5(p.prosrc)
-    FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-    WHERE t.tgrelid = to_regclass(quote_ident({l}) || '.entries') AND NOT t.tgisinternal
-UNION ALL SELECT 'rule ' || rulename FROM pg_rules WHERE schemaname = {l} AND tablename IN ('entries', 'state')
+    WHERE c.relnamespace = {l}::regnamespace AND c.relkind NOT IN ('i', 'I', 'c')
+    GROUP BY c.relname, c.relkind, c.relpersistence, c.relrowsecurity, c.relhassubclass
+UNION ALL SELECT 'index ' || i.relname || ' ' || x.indisunique || x.indisprimary || x.indisvalid
+    FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid WHERE i.relnamespace = {l}::regnamespace
+UNION ALL SELECT 'trigger ' || c.relname || ' ' || t.tgname || ' ' || t.tgtype || ' ' || t.tgenabled::text || ' '
+        || (t.tgqual IS NULL) || ' ' || md5(p.prosrc)
+    FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid
+    WHERE c.relnamespace = {l}::regnamespace AND NOT t.tgisinternal
+UNION ALL SELECT 'rule ' || tablename || ' ' || rulename FROM pg_rules WHERE schemaname = {l}
 ORDER BY 1
 """
-FOUND = (
-    "table entries r number bigint true, kind text true, question text true, body text true, hash text true,"
+FOUND = {
+    "index entries_pkey truetruetrue",
+    "index entries_question falsefalsetrue",
+    "index state_pkey truetruetrue",
+    "table entries rp falsefalse number bigint true, kind text true, question text true, body text true, hash text true,"
     " signature text true",
-    "table state r key text true, value text true",
-    "trigger entries_stay 58 O "
+    "table state rp falsefalse key text true, value text true",
+    "trigger entries entries_stay 58 O true "
     + hashlib.md5(b" BEGIN RAISE EXCEPTION 'entries are for ever'; END ", usedforsecurity=False).hexdigest(),
-)
+}
 
 
 _WRITTEN = re.compile(r"([ -\[\]-~]|\\\\|\\[tnr]|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\U00(0[0-9a-f]|10)[0-9a-f]{4})*")

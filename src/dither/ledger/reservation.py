@@ -15,13 +15,14 @@ from typing import Any, NoReturn
 from dither.errors import LedgerError
 from dither.ledger.asked import Request
 from dither.ledger.entries import Entry, Reserved
+from dither.ledger.leases import MARK
 
-_LIVE: weakref.WeakSet[Reservation] = weakref.WeakSet()  # all of this process, whichever ledger object made them
+_LIVE: weakref.WeakValueDictionary[str, Reservation] = weakref.WeakValueDictionary()  # all of this process, by their mark
 
 
 def held_here(token: str) -> Reservation | None:
     """The reservation of this process whose token begins so. None: whoever made it let go of it without settling it."""
-    return next((held for held in list(_LIVE) if held.record.token.startswith(token)), None)
+    return _LIVE.get(token)
 
 
 class Reservation:
@@ -38,7 +39,7 @@ class Reservation:
         self._written: tuple[Entry, str] | None = None
         self._touched = False
         self._settled = False
-        _LIVE.add(self)
+        _LIVE[self.record.token[:MARK]] = self
 
     @property
     def charged(self) -> bool:

@@ -54,8 +54,7 @@ class Sealed:
         self._changed = False
         self.writes = 0  # so that a refusal can be told from a failure half-way
         found = inside.get("seal")
-        new = found is None and not any(self._held.values()) and inside.entry(1) is None
-        if not new and not (isinstance(found, str) and key.sealed(self._text(), found)):
+        if not isinstance(found, str) or not key.sealed(self._text(), found):
             raise _broken()
         self._rolls: dict[str, str] = json.loads(self._held["rolls"] or "{}")
 
@@ -110,6 +109,11 @@ class Sealed:
             return sealed_text(self._ledger, self._held)
         except (TypeError, ValueError):  # no text at all stands there, or none of ours
             raise _broken() from None
+
+
+def first_texts(identity: state.Identity, key: Key) -> dict[str, str]:
+    """What a new ledger begins with. Its emptiness is sealed, or a ledger that somebody emptied would pass for a new one."""
+    return {"ledger": identity.text(), "seal": key.seal(sealed_text(identity.ledger, {}))}
 
 
 def sealed_text(ledger: str, held: Mapping[str, str | None]) -> str:

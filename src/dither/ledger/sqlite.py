@@ -120,6 +120,8 @@ class SQLite:
                 try:  # an interrupt may come right after the lock was taken
                     with told(self.name):
                         connection.execute("BEGIN IMMEDIATE")
+                    if self._path is not None:
+                        self._no_log(self._path)  # again: SQLite would take up one that came meanwhile
                     inside = _Transaction(connection, self.name, keys)
                     yield inside
                     inside.flush()

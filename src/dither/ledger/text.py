@@ -33,7 +33,7 @@ def parsed(text: Any) -> Any:
     if not isinstance(text, str):
         raise ValueError("no text")
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("too deep") from None
 
@@ -43,6 +43,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a name stands twice")
     return found
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(name)  # NaN and the infinities, which JSON does not have
 
 
 def digest(purpose: str, text: str) -> str:

@@ -171,8 +171,6 @@ class _Check:
     def _sealed(self) -> bool:
         """Whether the signature beside the sums is of just these sums, with just this last entry."""
         seal = self.state.get("seal")
-        if not self.last.number:
-            return seal is None
         held = [self.state.get(name) for name in SEALED]
         if not isinstance(seal, str) or not all(text is None or isinstance(text, str) for text in held):
             return False

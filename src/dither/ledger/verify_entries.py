@@ -41,9 +41,13 @@ def loaded(text: Any) -> Any:
     if not isinstance(text, str):
         raise ValueError
     try:
-        return json.loads(text, object_pairs_hook=once)
+        return json.loads(text, object_pairs_hook=once, parse_constant=_no_number)
     except RecursionError:
         raise ValueError from None
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(name)  # NaN and the infinities, which JSON does not have
 
 
 def sha256(purpose: str, text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from dither.errors import ArgumentError, LedgerError
 from dither.ledger.state import Head, Identity
 from dither.ledger.store import Row, Store
 
-TAIL = 1 << 16  # bytes at the end of the file in which the newest line is looked for; a line has about 120
+LONGEST = 200  # bytes of a line; one has about 120
 LOGS = ("-journal", "-wal", "-shm")  # what SQLite takes for its own beside a database
 _LINE = re.compile(r"([0-9a-f]{32}) ([1-9][0-9]{0,17}):([0-9a-f]{64})")
 
@@ -27,6 +28,8 @@ class Witness:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path).absolute()
+        self._read: tuple[tuple[int, int], int] = (-1, -1), 0  # which file was read, and how far
+        self._newest: dict[str, Head] = {}
         if self.path.name.endswith(LOGS):
             raise ArgumentError(f"{self.path.name} would be taken for a database's log.", fix="give the witness another name.")
 
@@ -42,21 +45,32 @@ class Witness:
     def newest(self, ledger: str) -> Head | None:
         """The last head of this ledger that was witnessed; None if there is none. Of two for one number the first counts."""
         with self._trouble(), self.path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL))
-            lines = file.read(TAIL).decode("ascii", "replace").splitlines()
-        matches = [match for line in lines if (match := _LINE.fullmatch(line))]
-        if size and not matches:
-            raise LedgerError(f"{self.path.name} is no witness.", fix="name another file: dither witness FILE makes one.")
-        found = [Head(int(match[2]), match[3]) for match in matches if match[1] == ledger]
-        if found:
-            return max(found, key=lambda head: head.number)
-        if size > TAIL:
-            raise LedgerError(
-                f"The end of the witness {self.path.name} does not mention this ledger.",
-                fix="keep one witness for each ledger: dither witness FILE makes one.",
-            )
-        return None
+            known = os.fstat(file.fileno())
+            if not stat.S_ISREG(known.st_mode):
+                raise self._no_witness()
+            place = known.st_dev, known.st_ino
+            if self._read[0] != place or known.st_size < self._read[1]:
+                self._read, self._newest = (place, 0), {}  # another file, or one that was cut: all of it is read again
+            file.seek(self._read[1])
+            for line in iter(lambda: file.readline(LONGEST), b""):
+                if not line.endswith(b"\n") and len(line) < LONGEST:
+                    if not self._read[1]:
+                        raise self._no_witness()
+                    break  # torn, or still being written
+                self._take(line)
+        return self._newest.get(ledger)
+
+    def _take(self, line: bytes) -> None:
+        """One line more. All lines count, not only the last ones: whoever may append could push the newest out of sight."""
+        match = _LINE.fullmatch(line.decode("ascii", "replace").rstrip("\n"))
+        if match is None and not self._newest and len(line) > 1:
+            raise self._no_witness()
+        if match is not None and (match[1] not in self._newest or self._newest[match[1]].number < int(match[2])):
+            self._newest[match[1]] = Head(int(match[2]), match[3])
+        self._read = self._read[0], self._read[1] + len(line)
+
+    def _no_witness(self) -> LedgerError:
+        return LedgerError(f"{self.path.name} is no witness.", fix="name another file: dither witness FILE makes one.")
 
     def add(self, ledger: str, head: Head) -> None:
         line = f"{ledger} {head}\n".encode("ascii")
