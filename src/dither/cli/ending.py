@@ -12,6 +12,8 @@ from types import FrameType
 
 INTERRUPTED, UNREAD, TERMINATED = 130, 141, 143
 
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
 _received: list[int] = []
 
 
@@ -22,12 +24,12 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def handled() -> Iterator[None]:
-    """Inside, the first SIGINT or SIGTERM is a KeyboardInterrupt, so that the charge is told; a second one ends the process.
+    """Inside, the first of SIGNALS is a KeyboardInterrupt, so that the charge is told; a second one ends the process.
 
     The exit code tells which signal it was, and that a pipe was broken, whoever turned that into another one.
     """
     _received.clear()
-    before = {each: signal.getsignal(each) or signal.SIG_DFL for each in (signal.SIGINT, signal.SIGTERM)}
+    before = {each: signal.getsignal(each) or signal.SIG_DFL for each in SIGNALS}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:  # nohup and background jobs are not to be stopped
             signal.signal(number, _stop)
@@ -50,7 +52,7 @@ def code() -> int:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in SIGNALS:
         if signal.getsignal(each) is _stop:
             signal.signal(each, signal.SIG_DFL)
     _received.append(number)

@@ -72,6 +72,8 @@ def _restore(
     say(f"The ledger goes on from {harmless(str(backup))}, which ends with entry {made.backup}.")
     if made.checked:
         say(f"The newest entry known from elsewhere is {made.checked.partition(':')[0]}, and the backup has it.")
+        if witness is None:
+            say("A head or a receipt tells nothing about later answers: those are spent, and this ledger does not count them.")
     else:
         say("Nothing was compared. What was answered after the backup was made is spent, and this ledger does not count it.")
     say_head(str(made.head))

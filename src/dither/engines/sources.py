@@ -109,6 +109,9 @@ def open_catalog(catalog: Catalog, *, threads: int | None = None, memory_limit: 
             return opening.attempt()
         except _ReaderError as failed:
             opening.read_carefully(failed.table)
+        except (duckdb.OutOfMemoryException, MemoryError):
+            what = "There is not enough memory to open the sources of this catalog."
+            raise CatalogError([(None, what, "give the process more memory, or declare fewer tables.")]) from None
 
 
 class _Opening:
@@ -186,7 +189,12 @@ class _Opening:
                 reading = whole(table, source, exact, guarded=guarded)
                 if not self._needs_guards(connection, [reading, *filtered(table, text)], () if careful else source.files):
                     break
-            connection.execute(f"CREATE VIEW {identifier(name)} AS {text}")
+            # Where guards are needed the rows are copied: DuckDB computes functions of all values in a file's dictionary, those
+            # that a guard leaves out as well, and one long cell would be seen by the clock.
+            kind = "TABLE" if guarded and not careful else "VIEW"
+            connection.execute(f"CREATE {kind} {identifier(name)} AS {text}")
+        except duckdb.OutOfMemoryException:
+            raise
         except duckdb.Error:  # its text may quote a value
             raise _ReaderError(name) from None
         return text

@@ -63,7 +63,7 @@ class Witness:
     def _take(self, line: bytes) -> None:
         """One line more. All lines count, not only the last ones: whoever may append could push the newest out of sight."""
         match = _LINE.fullmatch(line.decode("ascii", "replace").rstrip("\n"))
-        if match is None and not self._newest and len(line) > 1:
+        if match is None and not self._newest:
             raise self._no_witness()
         if match is not None and (match[1] not in self._newest or self._newest[match[1]].number < int(match[2])):
             self._newest[match[1]] = Head(int(match[2]), match[3])
