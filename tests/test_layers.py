@@ -58,7 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("dither", "exact", "privacy", "mechanisms", "query", "engines", "ledger", "planning"),
         *("plots_answer", "answer", "books", "paying", "questions", "curator", "plots"),
     },
-    "cli": {"dither", "demo", "audit", "plots", "curator", "answer", "ledger", "query", "privacy"},
+    "cli": {"dither", "diagnosis", "demo", "audit", "plots", "curator", "answer", "ledger", "query", "privacy"},
     "__init__": {"curator", "ledger", "exact", "privacy", "mechanisms", "query"},
 }
 

@@ -19,6 +19,7 @@ from dither.exact import replay
 from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger
 from dither.ledger.opening import view
+from dither.ledger.sealed import first_texts
 from dither.ledger.sqlite import SQLite
 from dither.ledger.state import Identity
 from dither.ledger.verify import verify
@@ -104,8 +105,8 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> Ledger:
     """A ledger whose key, nonces, tokens and clock are the same every time."""
     numbers = iter(range(10**6))
     monkeypatch.setattr("secrets.token_hex", lambda size: f"{next(numbers):0{2 * size}x}")
-    identity = Identity("1" * 32, KEY.public).text()
-    return Ledger(SQLite.memory({"ledger": identity}), KEY, lambda: datetime(2026, 11, 15, tzinfo=UTC))
+    first = first_texts(Identity("1" * 32, KEY.public), KEY)
+    return Ledger(SQLite.memory(first), KEY, lambda: datetime(2026, 11, 15, tzinfo=UTC))
 
 
 def written(

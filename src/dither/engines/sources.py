@@ -191,7 +191,7 @@ class _Opening:
                     break
             # Where guards are needed the rows are copied: DuckDB computes functions of all values in a file's dictionary, those
             # that a guard leaves out as well, and one long cell would be seen by the clock.
-            kind = "TABLE" if guarded and not careful else "VIEW"
+            kind = "TABLE" if guarded and source.parquet and not careful else "VIEW"
             connection.execute(f"CREATE {kind} {identifier(name)} AS {text}")
         except duckdb.OutOfMemoryException:
             raise
