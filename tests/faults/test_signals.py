@@ -59,7 +59,8 @@ def asking(folder: Path, question: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "word"), [(signal.SIGINT, 130, "Interrupted."), (signal.SIGTERM, 143, "Terminated.")]
+    ("number", "code", "word"),
+    [(signal.SIGINT, 130, "Interrupted."), (signal.SIGTERM, 143, "Terminated."), (signal.SIGHUP, 129, "Interrupted.")],
 )
 @pytest.mark.parametrize("moment", [0.7, 0.9, 1.1, 1.4])
 def test_a_signal_ends_the_question_and_tells_its_charge(

@@ -167,6 +167,27 @@ def test_the_diagnosis_is_for_the_curator_alone(folder: Path) -> None:
         assert not note.exists()
 
 
+def test_notes_that_others_could_read_are_closed_to_them(folder: Path) -> None:
+    note = folder / "survey.ledger.failure"
+    note.write_text("", encoding="utf-8")
+    note.chmod(0o644)
+    with opened(folder) as survey:
+        fail(survey)
+    assert stat.S_IMODE(note.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("option", ["--out", "--receipt"])
+def test_no_output_replaces_the_notes(folder: Path, option: str) -> None:
+    with opened(folder) as survey:
+        survey.ask(MEANS, epsilon="0.1")
+        fail(survey)
+    note = folder / "survey.ledger.failure"
+    before = note.read_bytes()
+    words = ["ask", MEANS, "-e", "0.1", "-f", "csv", option, str(note), "--force", "-c", str(folder / "survey.toml")]
+    done = subprocess.run([sys.executable, "-m", "dither.cli", *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, note.read_bytes()) == (2, "", before)
+
+
 def test_a_source_that_breaks_while_it_is_read_closes(folder: Path) -> None:
     """A real failure: the file is spoilt under DuckDB's hands, between the last look at it and the reading."""
     with opened(folder) as survey:

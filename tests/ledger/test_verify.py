@@ -304,6 +304,13 @@ def test_what_no_ledger_writes_is_told_and_not_stumbled_over(tmp_path: Path, clo
     ledger.close()
 
 
+@pytest.mark.parametrize("key", ["ledger", "leases", "total"])
+def test_numbers_that_json_does_not_have_are_told(fake: Fake, key: str) -> None:
+    for name in ("NaN", "Infinity", "-Infinity"):
+        edited = fake.texts[key].replace(":", f':{name},"more":', 1)
+        assert not verify(Fake(fake.kept, fake.texts | {key: edited})).ok
+
+
 CHANGES = (
     "DROP TRIGGER entries_stay",
     "DROP TRIGGER entries_last",
