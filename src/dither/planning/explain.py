@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 from dither.exact.numbers import show
@@ -16,7 +15,7 @@ from dither.planning.noises import Noise
 from dither.planning.plan import Plan
 from dither.planning.readings import Linear, Quantile, Ratio
 from dither.planning.spreads import Reading, Spread
-from dither.query.nodes import Aggregate, Call, Expression, Literal
+from dither.query.nodes import Aggregate, Expression
 from dither.query.work import Bins
 
 _WIDTH = 14
@@ -74,7 +73,7 @@ def _groups(plan: Plan) -> str:
 
 def _noise(noise: Noise, plan: Plan) -> str:
     draft, who = noise.draft, "person" if plan.work.by_unit else "row"
-    words = _on(draft.words, plan)
+    words = draft.words
     bounding = plan.bounding.worth(draft.worth)
     if isinstance(draft.measure, Bins):
         mechanism = noise.mechanism
@@ -96,15 +95,6 @@ def _noise(noise: Noise, plan: Plan) -> str:
         f"geometric, scale {_rounded(noise.scale)}, on {words}: one {who} changes them by at most {moved} in all, "
         f"ε = {show(noise.mechanism.epsilon)}"
     )
-
-
-def _on(words: str, plan: Plan) -> str:
-    """What the noise is on, a count with FILTER told as one. The plan keeps the other words: they are in its digest."""
-    for asked in plan.query.aggregates:
-        kept = filtered(asked)
-        if kept is not None and asked.argument is not None and kept[0].argument is None:
-            words = words.replace(f"rows where {describe(asked.argument)} is not NULL", f"rows where {describe(kept[1])}")
-    return words
 
 
 def outputs(plan: Plan, confidence: Fraction, rows: int | None) -> list[tuple[str, str]]:
@@ -150,9 +140,7 @@ def predicted(plan: Plan, reading: Reading, confidence: Fraction, rows: int | No
 
 def title(asked: Aggregate) -> str:
     """The aggregate as people write it, saying so where it is only nearly that."""
-    kept = filtered(asked)
-    where = "" if kept is None else f" FILTER (WHERE {describe(kept[1])})"
-    asked = asked if kept is None else kept[0]
+    where = "" if asked.where is None else f" FILTER (WHERE {describe(asked.where)})"
     inside = "*" if asked.argument is None else describe(asked.argument)
     if asked.function == "count_units":
         return "COUNT(DISTINCT unit)"
@@ -166,16 +154,6 @@ def title(asked: Aggregate) -> str:
     if asked.function in ("min", "max"):
         return f"{told}, as the {percent(EXTREME[asked.function])} quantile,"
     return told
-
-
-def filtered(asked: Aggregate) -> tuple[Aggregate, Expression] | None:
-    """The aggregate and the condition of its FILTER, if it has one: sql_aggregates.py makes CASE of it."""
-    x = asked.argument
-    if not isinstance(x, Call) or x.name != "case" or len(x.arguments) != 3 or x.arguments[2] != Literal(None):
-        return None
-    condition, inner, _ = x.arguments
-    every = asked.function == "count" and inner == Literal(1)
-    return replace(asked, argument=None if every else inner), condition
 
 
 def _rounded(value: float) -> str:

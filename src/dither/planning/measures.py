@@ -25,8 +25,7 @@ from dither.planning import grids
 from dither.planning.noises import Draft
 from dither.query.facts import Facts
 from dither.query.infer import facts as infer
-from dither.query.nodes import Aggregate, Call, Expression, Literal
-from dither.query.wording import is_subquery, worded
+from dither.query.nodes import Aggregate, Call, Expression, Literal, words_of
 from dither.query.work import Bins, Cell, Distinct, Quantised, Sums
 
 EXTREME = {"min": Fraction(1, 100), "max": Fraction(99, 100), "median": Fraction(1, 2)}
@@ -69,7 +68,7 @@ class Measures:
 
     def collect(self) -> Measures:
         """All of them; means first, so that counts can be read from their releases."""
-        rewritten = [_without_clipped(a, self.scope) for a in self.aggregates]
+        rewritten = [_without_clipped(a.lowered(), self.scope) for a in self.aggregates]
         wanted = self.wanted
         for asked, written in zip(rewritten, self.aggregates, strict=True):
             if asked.argument is not None and asked.function in {"sum", *_JOINT}:
@@ -82,8 +81,8 @@ class Measures:
                 continue
             if wanted[x] & _JOINT or everyone or x in counted or self.known is not None:
                 self._joint(x, asked, everyone)
-        for asked in rewritten:
-            self.needs.append(self._need(asked))
+        for asked, written in zip(rewritten, self.aggregates, strict=True):
+            self.needs.append(self._need(asked, written))
         return self
 
     def _facts(self, x: Expression) -> Facts:
@@ -117,9 +116,9 @@ class Measures:
         about = f"{describe(x)} and what is missing to its upper bound" if cells > 1 else describe(x)
         return f"sums of {about}{', and NULLs' if nulls else ''}, in steps of {grids.plain(q.step)}"
 
-    def _need(self, asked: Aggregate) -> Need:
+    def _need(self, asked: Aggregate, written: Aggregate) -> Need:
         if asked.function == "count":
-            return self._count(asked)
+            return self._count(asked, written)
         if asked.function == "count_units":
             place = self._cell(Sums((Cell(constant=1),), 1), 1, False, "one for each person")
             return Need(asked, "cell", (place,), whole=True)
@@ -142,7 +141,7 @@ class Measures:
             return Need(asked, shape, (place,), q, whole=_on_whole(q, known), full=not known.nullable, moved=moved)
         return self._sum(asked, x, known)
 
-    def _count(self, asked: Aggregate) -> Need:
+    def _count(self, asked: Aggregate, written: Aggregate) -> Need:
         if self.known is not None and self._all_rows(asked):
             return Need(asked, "known", (), whole=True)
         same = self._all_rows(asked)
@@ -155,7 +154,11 @@ class Measures:
                 self._weigh(place, 1 / len(places))
             return Need(asked, "count", tuple(places), whole=True, nulls=same)
         where = None if same or asked.argument is None else _present(asked.argument)
-        words = "rows" if where is None or asked.argument is None else f"rows where {describe(asked.argument)} is not NULL"
+        words = "rows"
+        if where is not None and written.where is not None and written.argument is None:
+            words = f"rows where {describe(written.where)}"
+        elif where is not None and asked.argument is not None:
+            words = f"rows where {describe(asked.argument)} is not NULL"
         return Need(asked, "cell", (self._cell(Sums((Cell(constant=1),), self.max_rows, where), 1, False, words),), whole=True)
 
     def _sum(self, asked: Aggregate, x: Expression, known: Facts) -> Need:
@@ -262,15 +265,15 @@ def _without_clipped(asked: Aggregate, scope: Mapping[str, Facts]) -> Aggregate:
     least, most = (int(end) if end.denominator == 1 else end for end in (low, high))
     outside = Call("or", (Call("lt", (x, Literal(least))), Call("gt", (x, Literal(most)))))
     share = Call("case", (outside, Literal(1), Call("is_null", (x,)), Literal(None), Literal(0)))
-    return Aggregate(asked.name, "avg", share, None, asked.span)
+    return Aggregate(asked.name, "avg", share, span=asked.span)
 
 
 def describe(x: Expression) -> str:
     """A short plain text of an expression, for people."""
     if isinstance(x, Literal):
         return "NULL" if x.value is None else str(x.value)
-    if is_subquery(x):
-        return worded(x)
+    if words_of(x):
+        return words_of(x)
     if isinstance(x, Call):
         if x.name in _INFIX and len(x.arguments) == 2:
             return f"({describe(x.arguments[0])} {_INFIX[x.name]} {describe(x.arguments[1])})"
