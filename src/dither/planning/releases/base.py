@@ -25,7 +25,7 @@ from dither.exact.numbers import show
 from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning.bounding import Bounding
 from dither.planning.grids import NARROW, fits
-from dither.planning.words import describe, filtered, rounded
+from dither.planning.words import describe, rounded
 from dither.privacy.losses import Loss
 from dither.query.nodes import Aggregate
 from dither.query.work import Measure, Sums
@@ -252,8 +252,6 @@ class Reading(ABC):
 
 def called(asked: Aggregate, form: str = "") -> str:
     """An aggregate as people write it: in the form "SUM({})" of its function unless another is given."""
-    kept = filtered(asked)
-    where = "" if kept is None else f" FILTER (WHERE {describe(kept[1])})"
-    asked = asked if kept is None else kept[0]
+    where = "" if asked.where is None else f" FILTER (WHERE {describe(asked.where)})"
     argument = "*" if asked.argument is None else describe(asked.argument)
     return (form or f"{asked.function.upper()}({{}})").format(argument) + where
