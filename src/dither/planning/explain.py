@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from dither.exact.numbers import show
-from dither.mechanisms import Exponential, Gaussian
+from dither.exact.numbers import rounded, show
 from dither.planning.choose import names
 from dither.planning.computed import computed, foretold
 from dither.planning.finish import plain
@@ -75,27 +74,10 @@ def _groups(plan: Plan) -> str:
 def _noise(noise: Noise, plan: Plan) -> str:
     draft, who = noise.draft, "person" if plan.work.by_unit else "row"
     words = _on(draft.words, plan)
-    bounding = plan.bounding.worth(draft.worth)
     if isinstance(draft.measure, Bins):
-        mechanism = noise.mechanism
-        if not isinstance(mechanism, Exponential):
-            raise TypeError("quantiles are chosen by the exponential mechanism")
-        return (
-            f"exponential mechanism over {draft.measure.argument.steps + 1} candidates for {words}, in steps of "
-            f"{plain_number(draft.measure.argument.step)}, "
-            f"ε = {show(mechanism.epsilon)} in each group"
-        )
-    if isinstance(noise.mechanism, Gaussian):
-        moved = _rounded(float(bounding.squares(draft.row, draft.cells, draft.signed)) ** 0.5)
-        return (
-            f"Gaussian, standard deviation {_rounded(noise.scale)}, on {words}: one {who} changes them by "
-            f"at most {moved} (root of the sum of squares), ρ = {_rounded(float(noise.mechanism.rho or 0))}"
-        )
-    moved = show(Fraction(bounding.total(draft.row, draft.cells, draft.signed)))
-    return (
-        f"geometric, scale {_rounded(noise.scale)}, on {words}: one {who} changes them by at most {moved} in all, "
-        f"ε = {show(noise.mechanism.epsilon)}"
-    )
+        steps = plain_number(draft.measure.argument.step)
+        words = f"{draft.measure.argument.steps + 1} candidates for {words}, in steps of {steps}"
+    return noise.mechanism.words(words, who)
 
 
 def _on(words: str, plan: Plan) -> str:
@@ -130,22 +112,22 @@ def _computed(plan: Plan, expression: Expression, confidence: Fraction, rows: in
         return "computed from the noisy result"
     margin = foretold(plan, made, rows, confidence)
     if margin is not None:
-        return f"computed from the noisy numbers, ± {_rounded(margin)}"
+        return f"computed from the noisy numbers, ± {rounded(margin)}"
     return "computed from the noisy numbers; its margin depends on them and comes with the answer"
 
 
 def predicted(plan: Plan, reading: Reading, confidence: Fraction, rows: int | None) -> str:
     """The margin to expect, in words."""
     if isinstance(reading, Quantile):
-        return f"rank ± {_rounded(reading.rank(plan.noises, confidence))} rows"
+        return f"rank ± {rounded(reading.rank(plan.noises, confidence))} rows"
     sign = "typically ±" if isinstance(reading, Spread) else "±"  # that of a variance depends on where the values lie
     margin = reading.predicted(plan.noises, rows, confidence)
     if margin is not None:
         given = f" at {rows} rows in the group" if rows and isinstance(reading, (Ratio, Spread)) else ""
         each = reading.each if isinstance(reading, Linear) and not rows else Fraction(0)  # the grid's part, unless included
-        return f"{sign} {_rounded(margin)}{given}" + (f", and {_rounded(float(each))} for each row" if each else "")
+        return f"{sign} {rounded(margin)}{given}" + (f", and {rounded(float(each))} for each row" if each else "")
     thousand = reading.predicted(plan.noises, 1000, confidence)
-    return f"{sign} {_rounded(thousand or 0.0)} in a group of 1000 rows (less in larger ones)"
+    return f"{sign} {rounded(thousand or 0.0)} in a group of 1000 rows (less in larger ones)"
 
 
 def title(asked: Aggregate) -> str:
@@ -176,11 +158,3 @@ def filtered(asked: Aggregate) -> tuple[Aggregate, Expression] | None:
     condition, inner, _ = x.arguments
     every = asked.function == "count" and inner == Literal(1)
     return replace(asked, argument=None if every else inner), condition
-
-
-def _rounded(value: float) -> str:
-    """Three digits, never in powers of ten where a plain number is short."""
-    if value == 0 or 1e-4 <= abs(value) < 1e15:
-        digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
-        return f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
-    return f"{value:.3g}"

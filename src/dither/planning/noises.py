@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning.grids import NARROW, fits
-from dither.privacy.losses import Loss
+from dither.privacy.losses import ZCDP, Loss
 from dither.query.work import SCALE, Bins, Distinct, Measure, Sums
 
 Noisy = NDArray[np.float64]
@@ -68,20 +67,23 @@ class Noise:
         return self.mechanism.loss().group(self.steps).repeat(self.groups)
 
     @property
+    def zcdp(self) -> ZCDP:
+        """The loss stated a second way."""
+        return self.mechanism.zcdp().group(self.steps).repeat(self.groups)
+
+    @property
     def gaussian(self) -> bool:
-        return isinstance(self.mechanism, Gaussian)
+        return self.mechanism.gaussian
 
     @property
     def scale(self) -> float:
         """The scale of one cell's noise: the Laplace scale, or the standard deviation."""
-        if isinstance(self.mechanism, Gaussian):
-            return math.sqrt(self.mechanism.variance)
-        return float(self.mechanism.scale)
+        return self.mechanism.noise_scale
 
     @property
     def variance(self) -> float:
         """Of one cell's noise, near enough for weighing."""
-        return self.scale**2 * (1 if self.gaussian else 2)
+        return self.mechanism.noise_variance
 
     def release(self, exact: Sequence[Any]) -> NDArray[Any]:
         """The noisy integers, one row per group. The only place of a plan where noise is drawn.

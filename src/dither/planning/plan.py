@@ -50,10 +50,8 @@ class Plan:
     @property
     def zcdp(self) -> ZCDP:
         """The price stated a second way, from the very objects that draw: rho-zCDP, but for the slack of shown keys."""
-        own: list[Loss] = [noise.loss for noise in self.noises]
-        if self.threshold:
-            own.append(self.threshold.curve())  # key by key: a unit's keys add up to less rho than their sum of epsilon has
-        return total([loss.zcdp() for loss in own]).zcdp()  # each by its own rho: that of their sum would be larger
+        own = [noise.zcdp for noise in self.noises]  # each by its own rho: that of their sum would be larger
+        return total([*own, self.threshold.zcdp()] if self.threshold else own).zcdp()
 
 
 def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
