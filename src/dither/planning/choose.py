@@ -23,8 +23,8 @@ from dither.errors import ArgumentError, QueryError
 from dither.exact.numbers import show
 from dither.mechanisms import Exponential, Gaussian, Geometric, Threshold
 from dither.mechanisms.calibration import for_squares
-from dither.planning.bounding import Bounding
 from dither.planning.noises import Draft, Noise, rank_sensitivity
+from dither.planning.sensitivity import Bounding
 from dither.planning.split import shares
 from dither.privacy.losses import ZCDP, Approx, Loss, Pure, total
 from dither.query.catalog import Key
@@ -128,7 +128,7 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 def _noise(draft: Draft, epsilon: Fraction, bounding: Bounding) -> Noise:
     """Geometric noise for sums, the exponential mechanism for quantiles, at this share of epsilon."""
     if isinstance(draft.measure, Bins) and draft.p is not None:
-        steps = 2 if bounding.replace else 1
+        steps = bounding.neighbours.changes
         sensitivity = rank_sensitivity(draft.p, draft.worth)
         each = Exponential(epsilon=epsilon / (bounding.max_groups * steps), sensitivity=sensitivity)
         return Noise(draft, each, bounding.max_groups, steps)
@@ -160,7 +160,7 @@ def _within_range(build: Callable[[], Noise], draft: Draft, wide: bool) -> Noise
 
 
 def _threshold(epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Threshold:
-    keys = bounding.max_groups * (2 if bounding.replace else 1)
+    keys = bounding.max_groups * bounding.neighbours.changes
     return Threshold(epsilon=epsilon, delta=delta, keys_per_unit=keys)
 
 

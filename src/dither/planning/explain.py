@@ -53,7 +53,7 @@ def pair(plan: Plan) -> tuple[Fraction, Fraction]:
 
 
 def _unit(plan: Plan) -> str:
-    kind = "replaced by another" if plan.bounding.replace else "added or removed"
+    kind = plan.bounding.neighbours.words
     if not plan.work.by_unit:
         return f"is one row, {kind}"
     return f"is one value of {plan.unit}, {kind}; counts {plan.bounding}"

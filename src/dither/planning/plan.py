@@ -11,13 +11,14 @@ from fractions import Fraction
 
 from dither.errors import QueryError
 from dither.mechanisms import Threshold
-from dither.planning.bounding import Bounding
 from dither.planning.choose import Price, choose, names, public_keys
 from dither.planning.measures import EXTREME, Measures, Need, percent
 from dither.planning.noises import Noise
 from dither.planning.readings import Linear, Quantile, Ratio, Term
+from dither.planning.sensitivity import Bounding
 from dither.planning.spreads import Reading, Spread
 from dither.privacy.losses import ZCDP, Loss, total
+from dither.privacy.neighbours import AddRemove, Replace, named
 from dither.query.catalog import Catalog
 from dither.query.facts import Facts
 from dither.query.infer import facts as infer
@@ -57,12 +58,14 @@ class Plan:
 def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
     """From a legal question to a plan. Reads the catalog and the question, nothing else."""
     query = question.query
-    replace = catalog.neighbours == "replace"
+    neighbours = named(catalog.neighbours)
     known = public_keys(query.keys, [infer(key.expression, question.scope) for key in query.keys])
     if known is None:
         _discovery(query, question.scope, price)
-    bounding = _bounding(question, known, replace)
-    public = question.rows.public if replace else None  # Resolved has rows only where the question is about all of them
+    bounding = _bounding(question, known, neighbours)
+    public = (
+        question.rows.public if isinstance(neighbours, Replace) else None
+    )  # Resolved has rows only where the question is about all of them
     collected = Measures(query.aggregates, question.scope, bounding.max_rows, public).collect()
     choice = choose(collected.drafts, bounding, price, discover=known is None)
     least = question.rows.at_least or 1
@@ -98,7 +101,7 @@ def _discovery(query: Query, scope: Mapping[str, Facts], price: Price) -> None:
         )
 
 
-def _bounding(question: Resolved, known: object, replace: bool) -> Bounding:
+def _bounding(question: Resolved, known: object, neighbours: AddRemove | Replace) -> Bounding:
     """What each unit is held to, as declared."""
     groups = None
     if isinstance(known, tuple):
@@ -106,14 +109,14 @@ def _bounding(question: Resolved, known: object, replace: bool) -> Bounding:
         for values in known:
             groups *= max(1, len(values))
     if not question.by_unit:
-        return Bounding(1, 1, groups, replace)
+        return Bounding(1, 1, groups, neighbours)
     most = question.max_groups if question.query.keys else 1
     if most is None:
         raise QueryError(
             f"GROUP BY {names(question.query.keys)} needs max_groups: one {question.unit} may be in any number of groups.",
             fix="declare max_groups for the table in the catalog, or leave GROUP BY out.",
         )
-    return Bounding(question.max_rows, most if groups is None else min(most, groups), groups, replace)
+    return Bounding(question.max_rows, most if groups is None else min(most, groups), groups, neighbours)
 
 
 def _reading(need: Need, noises: tuple[Noise, ...], public: int | None, least: int) -> Reading:

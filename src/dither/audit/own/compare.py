@@ -86,7 +86,7 @@ def _cells(value: Any) -> tuple[int, ...]:
 
 def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Moved]:
     """In each group: weights by what one unit may weigh, scores by their sensitivity; twice that if one is replaced."""
-    draft, times = noise.draft, 2 if plan.bounding.replace else 1
+    draft, times = noise.draft, plan.bounding.neighbours.changes
     priced = noise.mechanism.sensitivity
     if not isinstance(draft.measure, Bins) or draft.p is None or not isinstance(priced, Fraction):
         raise TypeError("a histogram has bins, and a quantile to be asked for")
