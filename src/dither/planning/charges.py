@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dither.planning.plan import Plan
-from dither.privacy.either import Charge
+from dither.privacy.filters import Charge
 from dither.privacy.losses import Approx, Pure, total
 
 
