@@ -17,15 +17,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
 from dither.errors import ArgumentError, QueryError
 from dither.exact.numbers import show
 from dither.mechanisms import Exponential, Gaussian, Geometric, Threshold
-from dither.mechanisms.calibration import for_squares
 from dither.planning.noises import Draft, Noise, rank_sensitivity
 from dither.planning.sensitivity import Bounding
 from dither.planning.split import shares
+from dither.privacy.conversion import largest_rho
 from dither.privacy.losses import ZCDP, Approx, Loss, Pure, total
 from dither.query.catalog import Key
 from dither.query.facts import Facts
@@ -117,12 +116,6 @@ def _gaussian(drafts: Sequence[Draft], bounding: Bounding, price: Price, discove
         raise ArithmeticError("the certified rho does not cover its own shares")
     losses: list[Loss] = [together, *(found[id(d)].loss for d in picks), *([threshold.loss()] if threshold else [])]
     return Choice(tuple(found[id(d)] for d in drafts), threshold, total(losses))
-
-
-@lru_cache(maxsize=256)
-def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho (its inverse has seven digits) that is (epsilon, delta)-DP by the certified conversion."""
-    return 1 / for_squares(epsilon, delta, 2)
 
 
 def _noise(draft: Draft, epsilon: Fraction, bounding: Bounding) -> Noise:
