@@ -30,11 +30,3 @@ def percent(p: Fraction) -> str:
     """
     text = f"{float(100 * p):g}"
     return f"{text if text != '100' or p >= 1 else '99.9999'} %"
-
-
-def rounded(value: float) -> str:
-    """Three digits, never in powers of ten where a plain number is short."""
-    if value == 0 or 1e-4 <= abs(value) < 1e15:
-        digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
-        return f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
-    return f"{value:.3g}"
