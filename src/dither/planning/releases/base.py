@@ -11,7 +11,7 @@ A file of this folder is one kind of release: the releases, their readings, and 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -75,9 +75,9 @@ class Release(ABC):
         return 0
 
     @property
-    def key(self) -> tuple[object, ...]:
-        """Releases with equal keys are one."""
-        return (self.measure,)
+    def parameters(self) -> Mapping[str, Fraction]:
+        """What else is asked of the measure, by the names that stored texts use. Releases that agree in both are one."""
+        return {}
 
     @property
     @abstractmethod

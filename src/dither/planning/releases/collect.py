@@ -40,7 +40,7 @@ class Collection:
     def add(self, release: Release) -> int:
         """The place of the release among the plan's noises; what measures the same is released once."""
         for place, known in enumerate(self.releases):
-            if known.key == release.key:
+            if known.measure == release.measure and known.parameters == release.parameters:
                 return place
         self.releases.append(release)
         return len(self.releases) - 1

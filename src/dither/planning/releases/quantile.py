@@ -57,8 +57,8 @@ class Choice(Release):
         return Bins(self.grid, self.max_rows)
 
     @property
-    def key(self) -> tuple[object, ...]:
-        return (self.measure, self.p)
+    def parameters(self) -> dict[str, Fraction]:
+        return {"p": self.p}
 
     @property
     def worth(self) -> int:
