@@ -3,8 +3,9 @@
 Two ways are tried, and the one with the smaller objective (split.py) is taken:
 
     pure       geometric noise for sums and counts, each measure with its share of epsilon
-    gaussian   (epsilon, delta) questions only: discrete Gaussian noise, all measures together rho-zCDP with the largest rho
-               whose certified conversion stays within their share of (epsilon, delta)
+    gaussian   (epsilon, delta) questions only: discrete Gaussian noise. One measure of which a unit moves one number is
+               calibrated on its own privacy curve; else all measures together are rho-zCDP with the largest rho whose
+               certified conversion stays within their share of (epsilon, delta)
 
 Quantiles are chosen by the exponential mechanism in both; discovered keys are shown by the optimal threshold, at the same
 weight as one output, with half of delta if Gaussian noise needs the other half, else with all of it.
@@ -21,6 +22,7 @@ from fractions import Fraction
 from dither.errors import ArgumentError, QueryError
 from dither.exact.numbers import show
 from dither.mechanisms import Exponential, Gaussian, Geometric, Threshold
+from dither.mechanisms.calibration import hides
 from dither.planning.noises import Draft, Noise, rank_sensitivity
 from dither.planning.sensitivity import Bounding
 from dither.planning.split import shares
@@ -76,17 +78,35 @@ def _relative(noise: Noise) -> float:
 
 def choose(drafts: Sequence[Draft], bounding: Bounding, price: Price, discover: bool) -> Choice:
     """The better of the two ways."""
-    pure = _pure(drafts, bounding, price, discover)
+    pure = with_geometric(drafts, bounding, price, discover)
     if not price.delta or all(isinstance(draft.measure, Bins) for draft in drafts):
         return pure
+    if _too_weak(pure, bounding, _smooth_delta(price, discover)):
+        return pure
     try:
-        smooth = _gaussian(drafts, bounding, price, discover)
+        smooth = with_gaussian(drafts, bounding, price, discover)
     except (ArgumentError, QueryError):  # no Gaussian within range at this (epsilon, delta): the other way stands
         return pure
     return min(pure, smooth, key=lambda way: way.error)
 
 
-def _pure(drafts: Sequence[Draft], bounding: Bounding, price: Price, discover: bool) -> Choice:
+def _too_weak(pure: Choice, bounding: Bounding, delta: Fraction) -> bool:
+    """Whether Gaussian noise for one moving number needs more variance than geometric noise has: one look instead of a
+    search, in nearly all questions. Two such measures or more are not compared here."""
+    smooth = [noise for noise in pure.noises if not isinstance(noise.draft.measure, Bins)]
+    shift = one_moves(smooth[0].draft, bounding) if len(smooth) == 1 else None
+    if shift is None:
+        return False
+    return not hides(smooth[0].loss.epsilon(), delta, shift, Fraction(smooth[0].variance))
+
+
+def one_moves(draft: Draft, bounding: Bounding) -> int | None:
+    """How far one unit moves the only number it moves of this measure; None if it may move more than one."""
+    moves = bounding.worth(draft.worth).l2(draft.row, draft.cells, draft.signed).separate(None)
+    return moves[1] if moves is not None and moves[0] == 1 else None
+
+
+def with_geometric(drafts: Sequence[Draft], bounding: Bounding, price: Price, discover: bool) -> Choice:
     if not drafts and not discover:
         return Choice((), None, Pure(0))
     weights = [draft.weight for draft in drafts]
@@ -99,21 +119,17 @@ def _pure(drafts: Sequence[Draft], bounding: Bounding, price: Price, discover: b
     return Choice(noises, threshold, total([*losses, threshold.loss()] if threshold else losses))
 
 
-def _gaussian(drafts: Sequence[Draft], bounding: Bounding, price: Price, discover: bool) -> Choice:
-    """Shares of epsilon for the keys, each quantile, and all Gaussian noise together; within that, shares of rho."""
+def with_gaussian(drafts: Sequence[Draft], bounding: Bounding, price: Price, discover: bool) -> Choice:
+    """Gaussian noise for sums and counts: shares of epsilon for the keys, each quantile, and all Gaussian noise together."""
     smooth = [draft for draft in drafts if not isinstance(draft.measure, Bins)]
     picks = [draft for draft in drafts if isinstance(draft.measure, Bins)]
     weights = [sum(draft.weight for draft in smooth), *(draft.weight for draft in picks)]
     parts = shares(price.epsilon, [*weights, 1.0] if discover else weights)
-    delta = price.delta / 2 if discover else price.delta
-    rho = largest_rho(parts[0], delta)
-    slices = shares(rho, [draft.weight for draft in smooth], squared=True)
-    found: dict[int, Noise] = {id(d): _smooth(d, part, bounding) for d, part in zip(smooth, slices, strict=True)}
+    delta = _smooth_delta(price, discover)
+    found = {id(noise.draft): noise for noise in _smooth(smooth, parts[0], delta, bounding)}
     found |= {id(d): _noise(d, part, bounding) for d, part in zip(picks, parts[1:], strict=False)}
     threshold = _threshold(parts[-1], delta, bounding) if discover else None
     together = Approx(parts[0], delta)
-    if ZCDP(sum(slices, Fraction(0))).delta(parts[0]) > delta:
-        raise ArithmeticError("the certified rho does not cover its own shares")
     losses: list[Loss] = [together, *(found[id(d)].loss for d in picks), *([threshold.loss()] if threshold else [])]
     return Choice(tuple(found[id(d)] for d in drafts), threshold, total(losses))
 
@@ -130,10 +146,21 @@ def _noise(draft: Draft, epsilon: Fraction, bounding: Bounding) -> Noise:
     return _within_range(lambda: Noise(draft, Geometric(epsilon=epsilon, sensitivity=norm)), draft, wide)
 
 
-def _smooth(draft: Draft, rho: Fraction, bounding: Bounding) -> Noise:
-    norm = bounding.worth(draft.worth).l2(draft.row, draft.cells, draft.signed)
-    wide = norm.squares(None) > 2 * rho
-    return _within_range(lambda: Noise(draft, Gaussian(rho=rho, sensitivity=norm)), draft, wide)
+def _smooth_delta(price: Price, discover: bool) -> Fraction:
+    """Gaussian noise's share of delta: half where keys need the other half."""
+    return price.delta / 2 if discover else price.delta
+
+
+def _smooth(drafts: Sequence[Draft], epsilon: Fraction, delta: Fraction, bounding: Bounding) -> list[Noise]:
+    """Gaussian noise for these measures, together (epsilon, delta)-DP."""
+    norms = [bounding.worth(draft.worth).l2(draft.row, draft.cells, draft.signed) for draft in drafts]
+    if len(drafts) == 1 and one_moves(drafts[0], bounding) is not None:
+        return [Noise(drafts[0], Gaussian(epsilon=epsilon, delta=delta, sensitivity=norms[0]))]
+    slices = shares(largest_rho(epsilon, delta), [draft.weight for draft in drafts], squared=True)
+    if ZCDP(sum(slices, Fraction(0))).delta(epsilon) > delta:
+        raise ArithmeticError("the certified rho does not cover its own shares")
+    parts = zip(drafts, slices, norms, strict=True)
+    return [Noise(draft, Gaussian(rho=rho, sensitivity=norm)) for draft, rho, norm in parts]
 
 
 def _within_range(build: Callable[[], Noise], draft: Draft, wide: bool) -> Noise:
