@@ -71,8 +71,8 @@ class Choice:
 
 
 def _relative(noise: Noise) -> float:
-    if isinstance(noise.mechanism, Exponential):
-        return 2 / float(noise.mechanism.epsilon) ** 2
+    if noise.draft.p is not None:  # the error of a quantile is a rank
+        return 2 / float(noise.mechanism.loss().epsilon()) ** 2
     return noise.variance / noise.draft.row**2
 
 
