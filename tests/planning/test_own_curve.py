@@ -13,14 +13,16 @@ from dither.exact import laws
 from dither.exact.balls import ball, working
 from dither.mechanisms import Gaussian, Geometric, PerCoordinate
 from dither.planning.charges import charge, mechanisms
-from dither.planning.choose import Price, choose, one_moves, with_gaussian, with_geometric
+from dither.planning.choose import Price, choose, with_gaussian, with_geometric
 from dither.planning.finish import release
-from dither.planning.noises import Draft
+from dither.planning.releases.base import Release
+from dither.planning.releases.sums import Total
 from dither.planning.sensitivity import Bounding
 from dither.privacy.conversion import largest_rho
 from dither.privacy.losses import ZCDP, Approx
 from dither.privacy.neighbours import AddRemove, Replace
-from dither.query.work import Cell, Group, Sums
+from dither.query.nodes import Column
+from dither.query.work import Group, Quantised
 from laws.exactly import BITS, spill
 from planning.hand import ask, planned, query
 
@@ -30,8 +32,10 @@ ALONE = Bounding(1, 1, 1, AddRemove())
 SMOOTH = (Fraction(1, 10), Fraction(1, 100))
 
 
-def counting(row: int = 1, signed: bool = False) -> Draft:
-    return Draft(Sums((Cell(constant=row),), 1), row, signed, 1.0, "rows")
+def counting(row: int = 1, signed: bool = False) -> Release:
+    """A sum of which one row moves the only number by `row`."""
+    x, low = Column("x"), Fraction(-row if signed else 0)
+    return Total(x, Quantised(x, low, Fraction(1), 2 * row if signed else row), max_rows=1, optional=False)
 
 
 def exact_delta_is_within(epsilon: Fraction, delta: Fraction, shift: int, variance: Fraction) -> bool:
@@ -82,13 +86,13 @@ def test_the_chosen_variance_is_certified_and_a_slightly_smaller_one_is_not(
     ],
 )
 def test_which_questions_move_one_number(bounding: Bounding, moves: int | None) -> None:
-    assert one_moves(counting(5), bounding) == moves
+    assert counting(5).one_moves(bounding) == moves
 
 
 def test_a_signed_sum_is_moved_by_both_who_are_exchanged() -> None:
-    assert one_moves(counting(5, signed=True), Bounding(1, 1, 1, AddRemove())) == 5
-    assert one_moves(counting(5, signed=True), Bounding(1, 1, 1, Replace())) == 10
-    assert one_moves(counting(5, signed=True), Bounding(1, 1, 40, Replace())) is None
+    assert counting(5, signed=True).one_moves(Bounding(1, 1, 1, AddRemove())) == 5
+    assert counting(5, signed=True).one_moves(Bounding(1, 1, 1, Replace())) == 10
+    assert counting(5, signed=True).one_moves(Bounding(1, 1, 40, Replace())) is None
 
 
 @pytest.mark.parametrize("asked", [(ask("a", "avg", "wage"),), (ask("n", "count"), ask("s", "sum", "age"))])

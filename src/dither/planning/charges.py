@@ -26,6 +26,6 @@ def mechanisms(plans: Sequence[Plan]) -> tuple[dict[str, Any], ...]:
     found = []
     for plan in plans:
         for noise in plan.noises:
-            found.append({**noise.mechanism.record(), "on": noise.draft.words, "groups": noise.groups, "steps": noise.steps})
+            found.append({**noise.mechanism.record(), "on": noise.of.words, "groups": noise.groups, "steps": noise.steps})
         found += [{**plan.threshold.record(), "on": "keys", "groups": 1, "steps": 1}] if plan.threshold else []
     return tuple(found)
