@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 
 from dither.diagnosis import Diagnosis
-from dither.engines.sources import open_catalog, schema
+from dither.engines.duckdb.sources import open_catalog, schema
 from dither.errors import ArgumentError, CatalogError, LedgerError, NoLedgerError
 from dither.exact.numbers import show
 from dither.ledger import admission, opening, state

@@ -33,9 +33,9 @@ from dither.books import (
 from dither.busy import Busy
 from dither.diagnosis import Diagnosis
 from dither.engines.base import Engine
-from dither.engines.duckdb import DuckDB, Progress
-from dither.engines.interrupts import interruptible
-from dither.engines.sources import open_catalog
+from dither.engines.duckdb.engine import DuckDB, Progress
+from dither.engines.duckdb.interrupts import interruptible
+from dither.engines.duckdb.sources import open_catalog
 from dither.errors import DitherError, LedgerError, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number

@@ -12,8 +12,8 @@ import pytest
 
 import dither as dt
 from attacks.zoo import PARQUET, STORES, Specimen, specimens
-from dither.engines import frames, sources
-from dither.engines.duckdb_relations import relation
+from dither.engines.duckdb import frames, sources
+from dither.engines.sql.relations import relation
 from dither.query.nodes import Scan
 
 QUESTIONS = [

@@ -22,7 +22,7 @@ from dither.audit.own.questions import Parts
 from dither.audit.own.room import Room
 from dither.audit.own.watch import Seen, looser
 from dither.audit.own.worlds import small, world
-from dither.engines import duckdb_cells
+from dither.engines.sql import cells as duckdb_cells
 from dither.mechanisms import L1, PerCoordinate
 from dither.planning.bounding import Bounding
 

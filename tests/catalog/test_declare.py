@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dither.engines.sources import open_catalog
+from dither.engines.duckdb.sources import open_catalog
 from dither.errors import CatalogError
 from dither.query import declare as dt
 from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit

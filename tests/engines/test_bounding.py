@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dither.engines import duckdb_rows
-from dither.engines.duckdb_cells import reach
+from dither.engines.sql import rows as duckdb_rows
+from dither.engines.sql.cells import reach
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Group, Sums, Work
 from engines.tables import KINDS, SECRET, arrow, by_key, in_duckdb, in_python, rows

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dither.engines import duckdb_rows
-from dither.engines.duckdb_rows import keyed_hash, secret_numbers
+from dither.engines.sql import rows as duckdb_rows
+from dither.engines.sql.rows import keyed_hash, secret_numbers
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Quantised, Sums, Work
 from engines.tables import SECRET, in_duckdb

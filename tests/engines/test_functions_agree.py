@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dither.engines.duckdb_basics import settled
-from dither.engines.duckdb_frame import Frame
-from dither.engines.duckdb_relations import relation
-from dither.engines.duckdb_sql import PRINTERS
+from dither.engines.sql.basics import settled
+from dither.engines.sql.frame import Frame
+from dither.engines.sql.functions import PRINTERS
+from dither.engines.sql.relations import relation
 from dither.query.functions import FUNCTIONS, columns, evaluate
 from dither.query.infer import Facts, typed
 from dither.query.nodes import Call, Column, Compute, Expression, Literal, Named, Relation, Scan

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dither.engines.duckdb_frame import Frame
-from dither.engines.duckdb_relations import relation
+from dither.engines.sql.frame import Frame
+from dither.engines.sql.relations import relation
 from dither.query.functions import FUNCTIONS, evaluate
 from dither.query.nodes import Call, Column, Expression, Literal, Scan
 from engines.tables import arrow, in_duckdb

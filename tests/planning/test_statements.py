@@ -6,7 +6,7 @@ import os
 from fractions import Fraction
 from pathlib import Path
 
-from dither.engines.duckdb_work import statements
+from dither.engines.sql.work import statements
 from dither.errors import QueryError
 from dither.planning.choose import Price
 from dither.planning.plan import plan

@@ -1,6 +1,6 @@
 """A declaration held against the sources' schemas: names, kinds, references. No row is read for it.
 
-`read_schema` is engines.sources.schema, handed in so that this package knows no engine.
+`read_schema` is engines.duckdb.sources.schema, handed in so that this package knows no engine.
 """
 
 from __future__ import annotations

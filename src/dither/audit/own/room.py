@@ -24,9 +24,9 @@ from dither.audit.own.frozen import Trace, patched
 from dither.audit.own.survey import Person
 from dither.audit.own.watch import Change, Seen, engine_of, see, watched
 from dither.audit.own.worlds import World
-from dither.engines.arrow_values import readable
-from dither.engines.duckdb import DuckDB
-from dither.engines.sources import open_catalog
+from dither.engines.duckdb.arrow_values import readable
+from dither.engines.duckdb.engine import DuckDB
+from dither.engines.duckdb.sources import open_catalog
 from dither.planning.choose import Price
 
 CRASHED = "crashed"

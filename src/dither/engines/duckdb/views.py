@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dither.engines.duckdb_text import TYPES, identifier
-from dither.engines.files import Placed
+from dither.engines.duckdb.files import Placed
+from dither.engines.sql.text import TYPES, identifier
 from dither.query.catalog import Catalog, ColumnFacts, Table
 
 NOTHING = "no column"  # a view needs one, even where only the number of rows matters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from dither.engines.duckdb_text import TYPES, Sql, double, literal, made
+from dither.engines.sql.text import TYPES, Sql, double, literal, made
 from dither.query.functions_casts import LIMIT
 
 _ORDER = ("null", "bool", "text", "int", "real", "date", "timestamp")

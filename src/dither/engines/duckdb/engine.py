@@ -1,6 +1,6 @@
 """The default engine: DuckDB, in this process. Exact whole numbers out of Parquet files, frames and DuckDB tables.
 
-The connection is opened elsewhere (engines/sources.py) and only ever handed SELECT statements printed from nodes. If one
+The connection is opened elsewhere (engines/duckdb/sources.py) and only ever handed SELECT statements printed from nodes. If one
 fails, for whatever reason, the caller sees one constant text: DuckDB's own message may quote a value of the data.
 """
 
@@ -14,12 +14,12 @@ from typing import Any
 
 import duckdb
 
-from dither.engines.duckdb_parts import gathered, is_spread
-from dither.engines.duckdb_rows import secret_numbers
-from dither.engines.duckdb_text import identifier
-from dither.engines.duckdb_work import Found, OutgrownError, Row, Statement, groups, statements
-from dither.engines.interrupts import interruptible
+from dither.engines.duckdb.interrupts import interruptible
+from dither.engines.duckdb.memory import gathered, is_spread
 from dither.engines.prepare import check
+from dither.engines.sql.rows import secret_numbers
+from dither.engines.sql.text import identifier
+from dither.engines.sql.work import Found, OutgrownError, Row, Statement, groups, statements
 from dither.errors import ArgumentError, DitherError, EngineError
 from dither.query.work import Group, Work
 

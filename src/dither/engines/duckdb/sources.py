@@ -2,7 +2,7 @@
 
 What a question can reach is exactly what is declared: undeclared columns of private tables are not in the views. After
 opening, DuckDB may read the named files and nothing else: no other path, no network, no extension, no setting (but those
-of duckdb_parts.py).
+of memory.py).
 
 Reading is total. Every declared column is read once, whole, through the view that questions use, when a file is opened for
 the first time; verified.py remembers it. What DuckDB's reader cannot read is copied by way of Arrow (parquet_rows.py), and
@@ -20,16 +20,16 @@ from typing import Any
 import duckdb
 from duckdb import DuckDBPyConnection
 
-from dither.engines.arrow_values import arrow_kind
-from dither.engines.csv_lines import LineError
-from dither.engines.duckdb_parts import SETTINGS, spread
-from dither.engines.duckdb_text import identifier, literal
-from dither.engines.files import Placed, place_file, types_of
-from dither.engines.frames import frame_columns, frame_schema, is_frame
-from dither.engines.parquet_rows import UnreadableError, copy_parquet
-from dither.engines.spill import Spill, sweep
-from dither.engines.verified import Verified, file_stats
-from dither.engines.views import NOTHING, filtered, identifying, view, whole
+from dither.engines.duckdb.arrow_values import arrow_kind
+from dither.engines.duckdb.csv_lines import LineError
+from dither.engines.duckdb.files import Placed, place_file, types_of
+from dither.engines.duckdb.frames import frame_columns, frame_schema, is_frame
+from dither.engines.duckdb.memory import SETTINGS, spread
+from dither.engines.duckdb.parquet_rows import UnreadableError, copy_parquet
+from dither.engines.duckdb.spill import Spill, sweep
+from dither.engines.duckdb.verified import Verified, file_stats
+from dither.engines.duckdb.views import NOTHING, filtered, identifying, view, whole
+from dither.engines.sql.text import identifier, literal
 from dither.errors import CatalogError
 from dither.query.catalog import Catalog, Table
 from dither.query.check import UNSUPPORTED, complete, schema_faults

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dither.engines.duckdb_basics import Printer, Stages, alike, as_kind, settled
-from dither.engines.duckdb_text import Sql, double, literal, made, nearest
-from dither.engines.duckdb_values import VALUES
+from dither.engines.sql.basics import Printer, Stages, alike, as_kind, settled
+from dither.engines.sql.text import Sql, double, literal, made, nearest
+from dither.engines.sql.values import VALUES
 
 
 def _doubles(arguments: Sequence[Sql]) -> list[Sql]:

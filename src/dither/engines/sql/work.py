@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dither.engines import duckdb_cells as cells
-from dither.engines.duckdb_basics import settled
-from dither.engines.duckdb_frame import Printed
-from dither.engines.duckdb_relations import Schema, relation
-from dither.engines.duckdb_rows import Rows, bounded_groups, grouped, keyed_hash, needs_choice
-from dither.engines.duckdb_text import made
+from dither.engines.sql import cells
+from dither.engines.sql.basics import settled
+from dither.engines.sql.frame import Printed
+from dither.engines.sql.relations import Schema, relation
+from dither.engines.sql.rows import Rows, bounded_groups, grouped, keyed_hash, needs_choice
+from dither.engines.sql.text import made
 from dither.query.work import SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 
 Row = tuple[Any, ...]

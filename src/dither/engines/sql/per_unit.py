@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dither.engines.duckdb_basics import Stages, settled, whole
-from dither.engines.duckdb_frame import Frame, Printed, named
-from dither.engines.duckdb_text import Sql, made
+from dither.engines.sql.basics import Stages, settled, whole
+from dither.engines.sql.frame import Frame, Printed, named
+from dither.engines.sql.text import Sql, made
 from dither.query.nodes import Aggregate, PerUnit
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dither.engines.duckdb_sql import PRINTERS
-from dither.engines.duckdb_text import Sql, literal
+from dither.engines.sql.functions import PRINTERS
+from dither.engines.sql.text import Sql, literal
 from dither.query import nodes
 
 

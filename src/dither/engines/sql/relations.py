@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from dither.engines.duckdb_basics import alike, as_kind, widest
-from dither.engines.duckdb_frame import Frame, Printed, named, select
-from dither.engines.duckdb_per_unit import per_unit
-from dither.engines.duckdb_text import Sql, identifier, made
+from dither.engines.sql.basics import alike, as_kind, widest
+from dither.engines.sql.frame import Frame, Printed, named, select
+from dither.engines.sql.per_unit import per_unit
+from dither.engines.sql.text import Sql, identifier, made
 from dither.query import nodes
 
 Schema = Callable[[str], Sequence[tuple[str, str]]]  # table -> its (column, kind) pairs

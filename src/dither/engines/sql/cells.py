@@ -14,8 +14,8 @@ from fractions import Fraction
 
 import duckdb
 
-from dither.engines.duckdb_frame import Frame
-from dither.engines.duckdb_text import INF, Sql, double, double_text, made, nearest
+from dither.engines.sql.frame import Frame
+from dither.engines.sql.text import INF, Sql, double, double_text, made, nearest
 from dither.errors import ArgumentError
 from dither.query.work import SCALE, Bins, Cell, Quantised, Sums, Work
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dither.engines.duckdb_basics import Printer, Stages, as_kind, settled, whole
-from dither.engines.duckdb_text import TYPES, Sql, literal, made
+from dither.engines.sql.basics import Printer, Stages, as_kind, settled, whole
+from dither.engines.sql.text import TYPES, Sql, literal, made
 from dither.query.functions_casts import DATE_TEXT, REAL_TEXT, WHOLE_TEXT
 from dither.query.functions_text import MOST_CHARACTERS
 

@@ -17,9 +17,9 @@ import hashlib
 import math
 from collections.abc import Sequence
 
-from dither.engines.duckdb_basics import settled, whole
-from dither.engines.duckdb_frame import Frame, Printed
-from dither.engines.duckdb_text import Sql, literal
+from dither.engines.sql.basics import settled, whole
+from dither.engines.sql.frame import Frame, Printed
+from dither.engines.sql.text import Sql, literal
 from dither.query.catalog import Key
 from dither.query.nodes import Column, Expression
 from dither.query.work import UNIT, Work
