@@ -13,6 +13,7 @@ import pytest
 import dither as dt
 from attacks.zoo import PARQUET, STORES, Specimen, specimens
 from dither.engines.duckdb import frames, sources
+from dither.engines.duckdb.dialect import DIALECT
 from dither.engines.sql.relations import relation
 from dither.query.nodes import Scan
 
@@ -228,7 +229,7 @@ def _rows(file: Path, by_arrow: bool) -> list[Any] | None:
         return None
     try:
         pairs = list(opened.schema("t").items())
-        printed = relation(Scan("t", "t"), lambda name: pairs).text
+        printed = relation(Scan("t", "t"), lambda name: pairs, DIALECT).text
         return opened.connection.execute(f"SELECT * FROM ({printed}) ORDER BY ALL").fetchall()
     finally:
         opened.close()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dither.engines.duckdb.dialect import DIALECT
 from dither.engines.sql.basics import settled
 from dither.engines.sql.frame import Frame
 from dither.engines.sql.functions import PRINTERS
@@ -79,8 +80,8 @@ def in_sql(expression: Expression, table: list[dict[str, Any]]) -> list[Any]:
     """The values of an expression in DuckDB, in the table's order."""
     kinds = {name: OF_KIND[name[-1]] for name in table[0]} | {"n": "int"}
     engine = in_duckdb({"t": arrow([{**row, "n": i} for i, row in enumerate(table)], kinds)}, threads=1)
-    printed = relation(Scan("t", "t"), lambda name: list(engine.schema(name).items()))
-    frame = Frame(printed)
+    printed = relation(Scan("t", "t"), lambda name: list(engine.schema(name).items()), DIALECT)
+    frame = Frame(printed, DIALECT)
     renamed = _prefixed(expression)
     value, number = settled(frame, frame.print(renamed)), frame.print(Column("t.n"))
     found = engine._connection.execute(f"SELECT {value.text} FROM {frame.source()} ORDER BY {number.text}").fetchall()

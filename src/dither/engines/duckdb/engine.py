@@ -14,11 +14,10 @@ from typing import Any
 
 import duckdb
 
+from dither.engines.duckdb.dialect import DIALECT, identifier, secret_numbers
 from dither.engines.duckdb.interrupts import interruptible
 from dither.engines.duckdb.memory import gathered, is_spread
 from dither.engines.prepare import check
-from dither.engines.sql.rows import secret_numbers
-from dither.engines.sql.text import identifier
 from dither.engines.sql.work import Found, OutgrownError, Row, Statement, groups, statements
 from dither.errors import ArgumentError, DitherError, EngineError
 from dither.query.work import Group, Work
@@ -108,7 +107,7 @@ class DuckDB:
             )
 
     def _statements(self, work: Work, *, wide: bool = False) -> list[Statement]:
-        return statements(work, lambda table: list(self.schema(table).items()), wide=wide)
+        return statements(work, lambda table: list(self.schema(table).items()), DIALECT, wide=wide)
 
     def _parse(self, statement: Statement) -> Any:
         """What was prepared, or asked before at whatever price, is not parsed again."""

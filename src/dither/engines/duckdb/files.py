@@ -17,7 +17,7 @@ from duckdb import DuckDBPyConnection
 from duckdb import Error as DuckDBError
 
 from dither.engines.duckdb import csv_lines
-from dither.engines.sql.text import identifier, literal
+from dither.engines.duckdb.dialect import identifier, literal
 from dither.errors import CatalogError
 from dither.query.check import CSV, UNSUPPORTED
 

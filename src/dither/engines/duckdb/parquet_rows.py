@@ -16,7 +16,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from duckdb import DuckDBPyConnection
 
 from dither.engines.duckdb.arrow_values import arrow_kind, readable
-from dither.engines.sql.text import identifier, literal
+from dither.engines.duckdb.dialect import identifier, literal
 from dither.query.check import UNSUPPORTED
 
 _BATCH = "batch of rows"  # no table can have this name: it has spaces

@@ -22,6 +22,7 @@ from duckdb import DuckDBPyConnection
 
 from dither.engines.duckdb.arrow_values import arrow_kind
 from dither.engines.duckdb.csv_lines import LineError
+from dither.engines.duckdb.dialect import identifier, literal
 from dither.engines.duckdb.files import Placed, place_file, types_of
 from dither.engines.duckdb.frames import frame_columns, frame_schema, is_frame
 from dither.engines.duckdb.memory import SETTINGS, spread
@@ -29,7 +30,6 @@ from dither.engines.duckdb.parquet_rows import UnreadableError, copy_parquet
 from dither.engines.duckdb.spill import Spill, sweep
 from dither.engines.duckdb.verified import Verified, file_stats
 from dither.engines.duckdb.views import NOTHING, filtered, identifying, view, whole
-from dither.engines.sql.text import identifier, literal
 from dither.errors import CatalogError
 from dither.query.catalog import Catalog, Table
 from dither.query.check import UNSUPPORTED, complete, schema_faults
