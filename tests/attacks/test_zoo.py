@@ -228,7 +228,7 @@ def _rows(file: Path, by_arrow: bool) -> list[Any] | None:
     except (sources._ReaderError, dt.DitherError):
         return None
     try:
-        pairs = list(opened.schema("t").items())
+        pairs = list(opened.engine.schema("t").items())
         printed = relation(Scan("t", "t"), lambda name: pairs, DIALECT).text
         return opened.connection.execute(f"SELECT * FROM ({printed}) ORDER BY ALL").fetchall()
     finally:
