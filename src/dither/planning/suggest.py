@@ -19,7 +19,7 @@ from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
 from dither.errors import DitherError, QueryError
-from dither.exact.numbers import show
+from dither.exact.numbers import show, spell
 from dither.planning.choose import Price
 from dither.planning.finish import Noisy, Table, table
 from dither.planning.plan import Plan, plan
@@ -33,7 +33,6 @@ from dither.query.functions import columns
 from dither.query.infer import facts as infer
 from dither.query.nodes import Aggregate, Call, Column, Expression, Literal, Named
 from dither.query.resolve import Resolved
-from dither.query.written import written
 
 _FAR = 32
 _TAIL = Fraction(1, 100)
@@ -85,7 +84,7 @@ class Proposal:
             return f"between = [{self.low}, {self.high}]"
         low = Fraction(str(self.low))
         high = low + self.step * round((Fraction(str(self.high)) - low) / self.step)  # a float may be beside it by a hair
-        return f"between = [{written(low)}, {written(high)}], step = {written(self.step)}"
+        return f"between = [{spell(low)}, {spell(high)}], step = {spell(self.step)}"
 
     def __str__(self) -> str:
         notes = [f"# proposed privately, charged {self.price}: {self._worth()}"]

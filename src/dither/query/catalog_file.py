@@ -17,12 +17,11 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from dither.errors import CatalogError
-from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit
+from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit, amount
 from dither.query.declare import read_column
 from dither.query.faults import Fault, Path, listed, nearest
 from dither.query.rules import NEIGHBOURS, faults
 from dither.query.toml_lines import line_of, lines
-from dither.query.written import number
 
 Problem = tuple[int | None, str, str]
 
@@ -150,7 +149,7 @@ class _Reader:
         section = self._section(("budget",), written, (*_BUDGET, "analysts"))
         read: dict[str, Fraction] = {}
         for part in _BUDGET:
-            value = number(section[part]) if part in section else None
+            value = amount(section[part]) if part in section else None
             if value is not None:
                 read[part] = value
             elif part in section:

@@ -15,10 +15,10 @@ from fractions import Fraction
 from typing import Any
 
 from dither.errors import CatalogError
+from dither.exact.numbers import Number, number
 from dither.query.catalog import ColumnFacts, Key
 from dither.query.column_rules import LONGEST, column_faults, kind_of
 from dither.query.faults import Fault, Path, listed, nearest
-from dither.query.written import Number, number
 
 _EPOCH = datetime.date(1970, 1, 1)
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?.*")
