@@ -10,12 +10,13 @@ from dither.planning.choose import names
 from dither.planning.computed import computed, foretold
 from dither.planning.finish import plain
 from dither.planning.grids import plain as plain_number
-from dither.planning.measures import EXTREME, describe, held, percent
+from dither.planning.measures import EXTREME, held, percent
 from dither.planning.noises import Noise
 from dither.planning.plan import Plan
 from dither.planning.readings import Linear, Quantile, Ratio
 from dither.planning.spreads import Reading, Spread
 from dither.query.nodes import Aggregate, Expression
+from dither.query.show import show_expression
 from dither.query.work import Bins
 
 _WIDTH = 14
@@ -140,8 +141,8 @@ def predicted(plan: Plan, reading: Reading, confidence: Fraction, rows: int | No
 
 def title(asked: Aggregate) -> str:
     """The aggregate as people write it, saying so where it is only nearly that."""
-    where = "" if asked.where is None else f" FILTER (WHERE {describe(asked.where)})"
-    inside = "*" if asked.argument is None else describe(asked.argument)
+    where = "" if asked.where is None else f" FILTER (WHERE {show_expression(asked.where)})"
+    inside = "*" if asked.argument is None else show_expression(asked.argument)
     if asked.function == "count_units":
         return "COUNT(DISTINCT unit)"
     if asked.function == "count_distinct":

@@ -25,12 +25,12 @@ from dither.planning import grids
 from dither.planning.noises import Draft
 from dither.query.facts import Facts
 from dither.query.infer import facts as infer
-from dither.query.nodes import Aggregate, Call, Expression, Literal, words_of
+from dither.query.nodes import Aggregate, Call, Expression, Literal
+from dither.query.show import show_expression
 from dither.query.work import Bins, Cell, Distinct, Quantised, Sums
 
 EXTREME = {"min": Fraction(1, 100), "max": Fraction(99, 100), "median": Fraction(1, 2)}
 OUTERMOST = Fraction(1, 1000)  # shares nearer to 0 or 1 are moved here, and plans and answers say so
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%"}
 _SPREADS = {"var_samp", "var_pop", "stddev_samp", "stddev_pop"}
 _JOINT = {"avg", "clipped", *_SPREADS}
 
@@ -113,7 +113,7 @@ class Measures:
     def _words(self, x: Expression, q: Quantised, cells: int, nulls: bool) -> str:
         if self.wanted[x] == {"clipped"}:
             return "counts of values outside and inside the bounds" + (", and of NULLs" if nulls else "")
-        about = f"{describe(x)} and what is missing to its upper bound" if cells > 1 else describe(x)
+        about = f"{show_expression(x)} and what is missing to its upper bound" if cells > 1 else show_expression(x)
         return f"sums of {about}{', and NULLs' if nulls else ''}, in steps of {grids.plain(q.step)}"
 
     def _need(self, asked: Aggregate, written: Aggregate) -> Need:
@@ -127,7 +127,7 @@ class Measures:
             raise TypeError(f"{asked.function} has no argument: legality should have refused it")
         known = self._facts(x)
         if asked.function == "count_distinct":
-            place = self._cell(Distinct(x, self.max_rows), 1, False, f"different values of {describe(x)}")
+            place = self._cell(Distinct(x, self.max_rows), 1, False, f"different values of {show_expression(x)}")
             return Need(asked, "cell", (place,), whole=True)
         if asked.function in {"median", "quantile", "min", "max"}:
             return self._quantile(asked, x, known)
@@ -156,9 +156,9 @@ class Measures:
         where = None if same or asked.argument is None else _present(asked.argument)
         words = "rows"
         if where is not None and written.where is not None and written.argument is None:
-            words = f"rows where {describe(written.where)}"
+            words = f"rows where {show_expression(written.where)}"
         elif where is not None and asked.argument is not None:
-            words = f"rows where {describe(asked.argument)} is not NULL"
+            words = f"rows where {show_expression(asked.argument)} is not NULL"
         return Need(asked, "cell", (self._cell(Sums((Cell(constant=1),), self.max_rows, where), 1, False, words),), whole=True)
 
     def _sum(self, asked: Aggregate, x: Expression, known: Facts) -> Need:
@@ -172,13 +172,13 @@ class Measures:
         cell = Cell(q, constant=first, linear=1)
         row = max(abs(first), abs(last), 1)
         where = _present(x) if known.nullable else None
-        words = f"sum of {describe(x)}, in steps of {grids.plain(q.step)}"
+        words = f"sum of {show_expression(x)}, in steps of {grids.plain(q.step)}"
         place = self._cell(Sums((cell,), self.max_rows, where), row, first < 0, words)
         self._note(x, known)
         moved = grids.moved(q, known)
         if moved:  # no count is released with a SUM alone, so what grows with the rows cannot be part of its margin
             self._say(
-                f"{describe(x)} is rounded to steps of {grids.plain(q.step)}, which moves a sum by at most "
+                f"{show_expression(x)} is rounded to steps of {grids.plain(q.step)}, which moves a sum by at most "
                 f"{grids.plain(moved)} for each row"
             )
         return Need(asked, "cell", (place,), q, whole=_on_whole(q, known))
@@ -190,7 +190,7 @@ class Measures:
         # 2 z^2 - 1 with z = 2q/R - 1, times R^2 to be whole: 8 q^2 - 8 R q + R^2, from -R^2 to R^2.
         cell = Cell(squares, constant=r * r, linear=-8 * r, square=8)
         where = _present(x) if known.nullable and not nulls else None
-        second = self._cell(Sums((cell,), self.max_rows, where), r * r, True, f"centred squares of {describe(x)}")
+        second = self._cell(Sums((cell,), self.max_rows, where), r * r, True, f"centred squares of {show_expression(x)}")
         self._weigh(place)
         moved, rounded = grids.moved(q, known), grids.moved(squares, known) > 0
         return Need(asked, "spread", (place, second), q, squares, full=not known.nullable, moved=moved, rounded=rounded)
@@ -207,7 +207,7 @@ class Measures:
         q = grids.coarse(x, known, asked, grids.BINS)
         # Its rank margin over a count's at the same price and 95 %: (2 max(p, 1-p) (ln bins + 3) / 3), squared.
         weight = (2 * float(max(p, 1 - p)) * (math.log(q.steps + 1) + 3) / 3) ** 2
-        words = f"the {percent(p)} quantile of {describe(x)}"
+        words = f"the {percent(p)} quantile of {show_expression(x)}"
         place = self._add(Draft(Bins(q, self.max_rows), 0, False, weight, words, p))
         self._note(x, known)
         return Need(asked, "quantile", (place,), q, whole=_on_whole(q, known), p=p)
@@ -226,7 +226,7 @@ class Measures:
 
     def _note(self, x: Expression, known: Facts) -> None:
         if known.low is not None and known.high is not None:
-            text = f"{describe(x)} is clipped to [{grids.plain(known.low)}, {grids.plain(known.high)}]"
+            text = f"{show_expression(x)} is clipped to [{grids.plain(known.low)}, {grids.plain(known.high)}]"
             on_steps = known.step is not None and not known.whole
             self._say(f"{text} and rounded to steps of {grids.plain(known.step)}" if on_steps and known.step else text)
 
@@ -266,19 +266,6 @@ def _without_clipped(asked: Aggregate, scope: Mapping[str, Facts]) -> Aggregate:
     outside = Call("or", (Call("lt", (x, Literal(least))), Call("gt", (x, Literal(most)))))
     share = Call("case", (outside, Literal(1), Call("is_null", (x,)), Literal(None), Literal(0)))
     return Aggregate(asked.name, "avg", share, span=asked.span)
-
-
-def describe(x: Expression) -> str:
-    """A short plain text of an expression, for people."""
-    if isinstance(x, Literal):
-        return "NULL" if x.value is None else str(x.value)
-    if words_of(x):
-        return words_of(x)
-    if isinstance(x, Call):
-        if x.name in _INFIX and len(x.arguments) == 2:
-            return f"({describe(x.arguments[0])} {_INFIX[x.name]} {describe(x.arguments[1])})"
-        return f"{x.name}({', '.join(describe(argument) for argument in x.arguments)})"
-    return x.name
 
 
 def percent(p: Fraction) -> str:
