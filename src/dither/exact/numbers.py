@@ -220,3 +220,15 @@ def _decimal_places(denominator: int) -> int | None:
         rest, fives = rest // 5, fives + 1
     places = max(twos, fives)
     return places if rest == 1 and places <= 300 else None
+
+
+def rounded(value: float) -> str:
+    """Three digits, never in powers of ten where a plain number is short.
+
+    >>> rounded(4.23111), rounded(250000.0), rounded(1e-9)
+    ('4.23', '250000', '1e-09')
+    """
+    if value == 0 or 1e-4 <= abs(value) < 1e15:
+        digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
+        return f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
+    return f"{value:.3g}"
