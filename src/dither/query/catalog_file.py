@@ -19,9 +19,10 @@ from typing import Any
 from dither.errors import CatalogError
 from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit, amount
 from dither.query.declare import read_column
-from dither.query.faults import Fault, Path, listed, nearest
+from dither.query.faults import Fault, Path, listed
 from dither.query.rules import NEIGHBOURS, faults
 from dither.query.toml_lines import line_of, lines
+from dither.text import did_you_mean
 
 Problem = tuple[int | None, str, str]
 
@@ -236,7 +237,7 @@ class _Reader:
         for key in written:
             if key not in known:
                 name = ".".join((*path, key))
-                self._wrong((*path, key), f"{name} is not known.", f"{nearest(key, known)}Known are: {listed(known)}.")
+                self._wrong((*path, key), f"{name} is not known.", f"{did_you_mean(key, known)}Known are: {listed(known)}.")
 
     def _text(self, path: Path, section: Mapping[str, Any], default: str | None) -> str | None:
         value = section.get(path[-1], default)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from dither.exact.numbers import spell
 from dither.query.column_rules import KINDS, column_faults
-from dither.query.faults import Fault, listed, nearest
-from dither.text import folded
+from dither.query.faults import Fault, listed
+from dither.text import did_you_mean, folded
 
 if TYPE_CHECKING:
     from dither.query.catalog import Budget, Table
@@ -188,7 +188,7 @@ def _edge(name: str, tables: Mapping[str, Table], unread: frozenset[str]) -> _Fo
         return
     if parent not in tables:
         what = f"{name} refers to {parent}.{column}, and there is no table {parent}."
-        yield Fault(path, what, f"{nearest(parent, tables)}Declared are: {listed(tables)}.")
+        yield Fault(path, what, f"{did_you_mean(parent, tables)}Declared are: {listed(tables)}.")
     elif tables[parent].public:
         what = f"{name} refers to {parent}, which is public, so it cannot say whose row it is."
         yield Fault(path, what, f'write unit = "{unit.column}", or declare the unit of {parent}.')
