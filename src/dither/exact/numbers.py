@@ -175,7 +175,7 @@ def show(value: Any) -> str:
     """A short text for a rational: the decimal where it is short, else the fraction.
 
     >>> show(Fraction(1, 8)), show(Fraction(1, 3)), show(Fraction(1, 3**50)), show(Fraction(1, 10**9999))
-    ('0.125', '1/3', '1.39294595055e-24', '1e-9999')
+    ('0.125', '1/3', '1.3929555691e-24', '1e-9999')
     """
     if not isinstance(value, Fraction):
         return str(value)
