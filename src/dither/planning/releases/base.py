@@ -24,9 +24,9 @@ from dither.exact.numbers import rounded
 from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning.grids import NARROW, fits
 from dither.planning.sensitivity import Bounding
-from dither.planning.words import describe
 from dither.privacy.losses import ZCDP, Loss
 from dither.query.nodes import Aggregate
+from dither.query.show import show_expression
 from dither.query.work import Measure, Sums
 
 Cells = Sequence[NDArray[Any]]
@@ -258,6 +258,6 @@ class Reading(ABC):
 
 def called(asked: Aggregate, form: str = "") -> str:
     """An aggregate as people write it: in the form "SUM({})" of its function unless another is given."""
-    where = "" if asked.where is None else f" FILTER (WHERE {describe(asked.where)})"
-    argument = "*" if asked.argument is None else describe(asked.argument)
+    where = "" if asked.where is None else f" FILTER (WHERE {show_expression(asked.where)})"
+    argument = "*" if asked.argument is None else show_expression(asked.argument)
     return (form or f"{asked.function.upper()}({{}})").format(argument) + where
