@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dither.diagnosis import Diagnosis
 from dither.engines.sources import open_catalog, schema
-from dither.errors import ArgumentError, CatalogError, LedgerError, NoLedgerError
+from dither.errors import Argument, ArgumentError, CatalogError, Fix, LedgerError, NoLedgerError, Python
 from dither.exact.numbers import show
 from dither.ledger import admission, opening, state
 from dither.ledger.asked import analyst_name
@@ -93,14 +93,18 @@ def ledger_for(catalog: object, where: Where | None, key: Where | None, make: bo
         if given is not None and (not isinstance(given, (str, PathLike)) or not str(given)):
             raise ArgumentError(
                 f"{name} is named by a path or an address, and this is a {type(given).__name__}.",
-                fix=f'write {name}="survey.{name}".',
+                fix=Fix("write {it}.", it=Argument(name, f"survey.{name}")),
             )
     if where == opening.MEMORY:
         return opening.memory()
     if where is None and isinstance(catalog, Catalog):
         raise LedgerError(
             "A catalog that is not a file needs its ledger named.",
-            fix='write dt.open(catalog, ledger="survey.ledger"); ledger=":memory:" forgets what was spent with the process.',
+            fix=Fix(
+                "write {call}; {ledger} forgets what was spent with the process.",
+                call=Python('dt.open(catalog, ledger="survey.ledger")'),
+                ledger=":memory:",
+            ),
         )
     place = beside(str(catalog)) if where is None else where
     if make:

@@ -18,7 +18,7 @@ import typer
 from dither.cli.app import CATALOG, Analyst, Catalog, Ledger, Witness, app, place, there
 from dither.cli.formats import Books, Listing, Verdict, as_csv
 from dither.cli.screen import harmless, harmless_json, notes, out, say
-from dither.errors import ArgumentError, LedgerError
+from dither.errors import ArgumentError, Fix, LedgerError, Shell
 
 if TYPE_CHECKING:
     from dither.ledger.ledger import Ledger as Opened
@@ -187,7 +187,7 @@ def receipt_of(file: Path) -> Receipt:
     """A receipt from its file; what is none is a slip of whoever named it."""
     from dither.ledger.receipts import Receipt
 
-    saved = "name the file that `dither ask --receipt` wrote."
+    saved = Fix("name the file that `{ask}` wrote.", ask=Shell("dither ask --receipt"))
     try:
         return Receipt.from_json(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -213,5 +213,6 @@ def head_of(text: str) -> str:
 def _well_written(public_key: str | None) -> None:
     if public_key is not None and not re.fullmatch(r"[0-9a-f]{64}", public_key):
         raise ArgumentError(
-            "A public key is written in 64 digits from 0 to f.", fix="give it as `dither verify --format json` printed it."
+            "A public key is written in 64 digits from 0 to f.",
+            fix=Fix("give it as `{verify}` printed it.", verify=Shell("dither verify --format json")),
         )

@@ -15,7 +15,7 @@ from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 
-from dither.errors import ArgumentError
+from dither.errors import Argument, ArgumentError, Fix, Name, Python
 
 Number = int | float | str | Fraction | Decimal
 T = TypeVar("T")
@@ -31,7 +31,9 @@ def rational(value: Number, name: str) -> Fraction:
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000))
     """
     if isinstance(value, (bool, np.bool_)):
-        raise ArgumentError(f"{name} must be a number, and it is {value!r}.", fix=f"write {name} as a number such as 1/2.")
+        raise ArgumentError(
+            f"{name} must be a number, and it is {value!r}.", fix=Fix("write {it} as a number such as 1/2.", it=Name(name))
+        )
     if isinstance(value, (int, np.integer)):
         found = Fraction(int(value))
     elif isinstance(value, Fraction):
@@ -39,36 +41,43 @@ def rational(value: Number, name: str) -> Fraction:
         found = value if type(value) is Fraction else Fraction(int(value.numerator), int(value.denominator))
     elif isinstance(value, (float, np.floating)):
         if not math.isfinite(value):
-            raise ArgumentError(f"{name} must be finite, and it is {value!r}.", fix=f"give {name} a finite value.")
+            raise ArgumentError(
+                f"{name} must be finite, and it is {value!r}.", fix=Fix("give {it} a finite value.", it=Name(name))
+            )
         found = Fraction(str(value))  # the shortest decimal that reads back, for float32 as for float64
     elif isinstance(value, (str, Decimal)):
         found = _from_text(str(value).strip().replace("_", ""), name)
     else:
         raise ArgumentError(
             f"{name} must be a number, and it is a {type(value).__name__}.",
-            fix=f"write {name} as an int, a Fraction, a float or text such as '1/2'.",
+            fix=Fix("write {it} as an int, a Fraction, a float or text such as '1/2'.", it=Name(name)),
         )
     if abs(found) > _LARGEST:
-        raise ArgumentError(f"{name} is too large to be meant: more than 1e400.", fix=f"give {name} a smaller value.")
+        raise ArgumentError(
+            f"{name} is too large to be meant: more than 1e400.", fix=Fix("give {it} a smaller value.", it=Name(name))
+        )
     return found
 
 
 def _from_text(text: str, name: str) -> Fraction:
     if len(text) > 2000 or not _PLAIN.match(text):
         raise ArgumentError(
-            f"{name} must be a finite number, and it is {text[:60]!r}.", fix=f"write {name} as in '0.5', '1/2' or '1e-6'."
+            f"{name} must be a finite number, and it is {text[:60]!r}.",
+            fix=Fix("write {it} as in '0.5', '1/2' or '1e-6'.", it=Name(name)),
         )
     try:
         return Fraction(text)
     except ZeroDivisionError:
-        raise ArgumentError(f"{name} divides by zero: {text!r}.", fix=f"write {name} as in '1/2'.") from None
+        raise ArgumentError(f"{name} divides by zero: {text!r}.", fix=Fix("write {it} as in '1/2'.", it=Name(name))) from None
 
 
 def positive(value: Number, name: str) -> Fraction:
     """The exact rational, refused unless it is above zero."""
     found = rational(value, name)
     if found <= 0:
-        raise ArgumentError(f"{name} must be above 0, and it is {show(found)}.", fix=f"give {name} a value above 0.")
+        raise ArgumentError(
+            f"{name} must be above 0, and it is {show(found)}.", fix=Fix("give {it} a value above 0.", it=Name(name))
+        )
     return found
 
 
@@ -76,7 +85,9 @@ def not_negative(value: Number, name: str) -> Fraction:
     """The exact rational, refused below zero."""
     found = rational(value, name)
     if found < 0:
-        raise ArgumentError(f"{name} must be at least 0, and it is {show(found)}.", fix=f"give a {name} of 0 or more.")
+        raise ArgumentError(
+            f"{name} must be at least 0, and it is {show(found)}.", fix=Fix("give a {it} of 0 or more.", it=Name(name))
+        )
     return found
 
 
@@ -89,7 +100,9 @@ def between(
     if not fits:
         left, right = ("(" if open_low else "["), (")" if open_high else "]")
         rule = f"{left}{show(bottom)}, {show(top)}{right}"
-        raise ArgumentError(f"{name} must lie in {rule}, and it is {show(found)}.", fix=f"give {name} a value in {rule}.")
+        raise ArgumentError(
+            f"{name} must lie in {rule}, and it is {show(found)}.", fix=Fix(f"give {{it}} a value in {rule}.", it=Name(name))
+        )
     return found
 
 
@@ -101,12 +114,14 @@ def whole(value: SupportsIndex, name: str, *, least: int | None = None) -> int:
         found = None
     if found is None or isinstance(value, (bool, np.bool_)):
         raise ArgumentError(
-            f"{name} must be a whole number, and it is a {type(value).__name__}.", fix=f"give {name} as an int."
+            f"{name} must be a whole number, and it is a {type(value).__name__}.",
+            fix=Fix("give {it} as an int.", it=Name(name)),
         )
     if least is not None and found < least:
         shown = show(Fraction(found))
         raise ArgumentError(
-            f"{name} must be at least {least}, and it is {shown}.", fix=f"give {name} a value of {least} or more."
+            f"{name} must be at least {least}, and it is {shown}.",
+            fix=Fix(f"give {{it}} a value of {least} or more.", it=Name(name)),
         )
     return int(found)
 
@@ -114,7 +129,10 @@ def whole(value: SupportsIndex, name: str, *, least: int | None = None) -> int:
 def flag(value: bool, name: str) -> bool:
     """True or False, and nothing that merely counts as one of them."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ArgumentError(f"{name} must be True or False, and it is a {type(value).__name__}.", fix=f"write {name}=True.")
+        raise ArgumentError(
+            f"{name} must be True or False, and it is a {type(value).__name__}.",
+            fix=Fix("write {it}.", it=Argument(name, True)),
+        )
     return bool(value)
 
 
@@ -123,7 +141,9 @@ def word(value: str, name: str, *choices: str) -> str:
     if not isinstance(value, str) or value not in choices:
         given = repr(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
         listed = " or ".join(repr(choice) for choice in choices)
-        raise ArgumentError(f"{name} must be {listed}, and it is {given}.", fix=f"write {name}={choices[0]!r}.")
+        raise ArgumentError(
+            f"{name} must be {listed}, and it is {given}.", fix=Fix("write {it}.", it=Python(f"{name}={choices[0]!r}"))
+        )
     return value
 
 
