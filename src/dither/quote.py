@@ -10,6 +10,7 @@ from dither.planning.computed import computed, foretold
 from dither.planning.explain import explain, pair, plan_price
 from dither.planning.finish import plain
 from dither.planning.plan import Plan
+from dither.planning.schema import Field
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,6 +36,11 @@ class Quote:
     @property
     def delta(self) -> Fraction:
         return pair(self.plan)[1]
+
+    @property
+    def schema(self) -> tuple[Field, ...]:
+        """Name and kind of each column that the answer would have."""
+        return self.plan.schema
 
     def margins(self) -> dict[str, float | None]:
         """For each noisy output its predicted margin: None where it depends on rows that nobody assumed, or is a rank.

@@ -16,6 +16,7 @@ from dither.planning.choose import Price, choose, names, public_keys
 from dither.planning.measures import EXTREME, Measures, Need, percent
 from dither.planning.noises import Noise
 from dither.planning.readings import Linear, Quantile, Ratio, Term
+from dither.planning.schema import Field, schema
 from dither.planning.spreads import Reading, Spread
 from dither.privacy.losses import ZCDP, Loss, total
 from dither.query.catalog import Catalog
@@ -42,6 +43,7 @@ class Plan:
     clipped: tuple[str, ...]
     # The price is the catalog's least, and less would give the margin asked for: the same question as at that price.
     rounded_up: bool = field(default=False, compare=False)
+    schema: tuple[Field, ...] = field(default=(), compare=False)  # follows from the rest
 
     def reading(self, name: str) -> Reading | None:
         """How the aggregate of this name is read."""
@@ -60,7 +62,8 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
     """From a legal question to a plan. Reads the catalog and the question, nothing else."""
     query = question.query
     replace = catalog.neighbours == "replace"
-    known = public_keys(query.keys, [infer(key.expression, question.scope) for key in query.keys])
+    keys = [infer(key.expression, question.scope) for key in query.keys]
+    known = public_keys(query.keys, keys)
     if known is None:
         _discovery(query, question.scope, price)
     bounding = _bounding(question, known, replace)
@@ -68,6 +71,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
     collected = Measures(query.aggregates, question.scope, bounding.max_rows, public).collect()
     choice = choose(collected.drafts, bounding, price, discover=known is None)
     least = question.rows.at_least or 1
+    readings = tuple(_reading(need, choice.noises, public, least) for need in collected.needs)
     return Plan(
         query,
         Work(
@@ -81,12 +85,13 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
         ),
         bounding,
         choice.noises,
-        tuple(_reading(need, choice.noises, public, least) for need in collected.needs),
+        readings,
         choice.threshold,
         price if choice.uses_delta else Price(price.epsilon),  # a delta that buys nothing makes no other question of it
         choice.loss,
         question.unit,
         (*collected.clipped, *question.said),
+        schema=schema(query, keys, readings, choice.noises),
     )
 
 
