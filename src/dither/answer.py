@@ -174,23 +174,26 @@ class Answer:
         taken gets underscores until it is not. The same columns are in a CSV or Parquet file of the command line."""
         return {field.name: values for field, values in self._typed(margins)}
 
-    def to_json(self) -> str:
-        """Values, margins, price and receipt. Dates are ISO text, prices exact rationals as text."""
-        epsilon, delta = pair(self.plan)
+    def as_data(self) -> dict[str, Any]:
+        """What `to_json` writes."""
+        epsilon, delta = (str(part) for part in pair(self.plan))
         columns = [[_json(value) for value in values] for _, values in self._typed(False)]
-        found = {
+        return {
             "columns": list(self.columns),
             "kinds": [field.kind for field in self.schema],
             "rows": [list(row) for row in zip(*columns, strict=True)],
             "margins": {name: [_json(value) for value in each] for name, each in self.margins().items()},
             "ranks": self.ranks(),
             "confidence": str(self.confidence),
-            "price": {"epsilon": str(epsilon), "delta": str(delta)},
-            "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": str(epsilon), "delta": str(delta)},
+            "price": {"epsilon": epsilon, "delta": delta},
+            "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": epsilon, "delta": delta},
             "replayed": self.replayed,
             "receipt": json.loads(self.receipt.to_json()),
         }
-        return json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
+
+    def to_json(self) -> str:
+        """Values, margins, price and receipt. Dates are ISO text, prices exact rationals as text."""
+        return json.dumps(self.as_data(), ensure_ascii=False, indent=2, allow_nan=False)
 
     def to_pandas(self, *, margins: bool = False) -> Any:
         """A pandas frame; `margins` as in `to_dict`, NaN where there is none."""
