@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dither.planning.computed import computed, foretold
 from dither.planning.explain import explain, pair, plan_price
-from dither.planning.finish import plain, ranks
+from dither.planning.outputs import predicted, ranks
 from dither.planning.plan import Plan
 from dither.planning.schema import Field
 
@@ -50,14 +49,7 @@ class Quote:
 
         That of a variance or a standard deviation is a typical one: it depends on where between the bounds the values lie.
         """
-        found: dict[str, float | None] = {}
-        for output in self.plan.query.outputs:
-            reading, made = self.plan.reading(plain(output.expression)), computed(self.plan, output.expression)
-            if reading is not None:
-                found[output.name] = reading.predicted(self.plan.noises, self.assumed_rows, self.confidence)
-            elif made is not None:
-                found[output.name] = foretold(self.plan, made, self.assumed_rows, self.confidence)
-        return found
+        return predicted(self.plan, self.assumed_rows, self.confidence)
 
     def as_data(self) -> dict[str, Any]:
         """What `to_json` writes."""

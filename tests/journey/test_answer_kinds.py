@@ -118,7 +118,7 @@ def drawn(answer: Any, keys: list[Any], number: int) -> Any:
     """The same plan's answer for these keys, where every noisy integer is this number. NULL is none where it cannot be."""
     nullable = next(field.nullable for field in answer.schema if field.name == "k")
     keys = [key for key in keys if nullable or key is not None]
-    cells = tuple(np.full((len(keys), max(noise.draft.cells, 1)), number) for noise in answer.plan.noises)
+    cells = tuple(np.full((len(keys), max(noise.of.cells, 1)), number) for noise in answer.plan.noises)
     noisy = Noisy(tuple((key,) for key in keys), cells)
     return replace(answer, noisy=noisy, table=table(answer.plan, noisy))
 

@@ -39,7 +39,7 @@ def answer(survey: dt.Curator) -> dict[str, Any]:
     """With numbers that nobody drew: 128 rows in each group, with a mean of 80."""
     found = survey.ask(QUESTION, epsilon="0.1")
     (noise,), groups = found.plan.noises, len(found.noisy.keys)
-    cells = (np.tile(np.array([512, 768, 0]) * noise.draft.row // 10, (groups, 1)),)
+    cells = (np.tile(np.array([512, 768, 0]) * noise.of.row // 10, (groups, 1)),)
     noisy = Noisy(found.noisy.keys, cells)
     return {**replace(found, noisy=noisy, table=table(found.plan, noisy)).as_data(), "receipt": {}}
 

@@ -28,7 +28,7 @@ def mechanisms(plans: Sequence[Plan]) -> tuple[dict[str, Any], ...]:
     found = []
     for plan in plans:
         for noise in plan.noises:
-            found.append({**record(noise.mechanism), "on": noise.draft.words, "groups": noise.groups, "steps": noise.steps})
+            found.append({**record(noise.mechanism), "on": noise.of.words, "groups": noise.groups, "steps": noise.steps})
         found += [{**record(plan.threshold), "on": "keys", "groups": 1, "steps": 1}] if plan.threshold else []
     return tuple(found)
 

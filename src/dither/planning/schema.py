@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
-from dither.planning.noises import Noise
-from dither.planning.readings import Linear, Quantile
-from dither.planning.spreads import Reading
+from dither.planning.releases.base import Noise, Reading
+from dither.query.catalog import Key
 from dither.query.facts import Facts
 from dither.query.functions import columns
 from dither.query.infer import known
 from dither.query.nodes import Query
 
-_ROWS, _REACH = 1 << 32, 64  # more rows, and noise beyond more times its scale, than any answer has
+_ROWS = 1 << 32  # more than any table of people has
 _LONG = 1 << 63
 
 
@@ -34,11 +32,18 @@ class Field:
     long: bool = False
 
 
-def schema(query: Query, keys: Sequence[Facts], readings: Sequence[Reading], noises: Sequence[Noise]) -> tuple[Field, ...]:
-    """The columns in order; `keys` are the facts of the query's keys."""
-    scope = {key.name: _key(facts) for key, facts in zip(query.keys, keys, strict=True)}
+def schema(
+    query: Query,
+    keys: Sequence[Facts],
+    known_keys: Sequence[Sequence[Key]] | None,
+    readings: Sequence[Reading],
+    noises: Sequence[Noise],
+) -> tuple[Field, ...]:
+    """The columns in order. `keys` are the facts of the query's keys, `known_keys` their values where those are public."""
+    shown = known_keys if known_keys is not None else [None] * len(keys)
+    scope = {key.name: _key(facts, values) for key, facts, values in zip(query.keys, keys, shown, strict=True)}
     scope |= {reading.name: _aggregate(reading) for reading in readings}
-    long = {reading.name for reading in readings if _long(reading, noises)}
+    long = {reading.name for reading in readings if reading.largest(noises, _ROWS) >= _LONG}
     noisy = {reading.name for reading in readings}
     return tuple(
         _field(output.name, known(output.expression, scope), columns(output.expression), noisy, long)
@@ -51,9 +56,9 @@ def _field(name: str, facts: Facts, used: set[str] | frozenset[str], noisy: set[
     return Field(name, kind, bool(used & noisy), facts.nullable, kind == "int" and bool(used & long))
 
 
-def _key(facts: Facts) -> Facts:
+def _key(facts: Facts, values: Sequence[Key] | None) -> Facts:
     """NULL is a group of its own where it was declared, or where groups are found in the data."""
-    nullable = facts.nullable if facts.values is None else None in facts.values
+    nullable = facts.nullable if values is None else None in values
     if facts.numeric:
         return Facts("int", facts.low, facts.high, nullable, whole=True)
     return Facts(facts.kind, facts.low, facts.high, nullable)
@@ -61,15 +66,4 @@ def _key(facts: Facts) -> Facts:
 
 def _aggregate(reading: Reading) -> Facts:
     """A noisy number is never NULL, and has no bounds."""
-    whole = isinstance(reading, Linear | Quantile) and reading.whole
-    return Facts("int" if whole else "real", nullable=False, whole=whole)
-
-
-def _long(reading: Reading, noises: Sequence[Noise]) -> bool:
-    if isinstance(reading, Linear):
-        each = ((abs(term.weight), noises[term.noise]) for term in reading.terms)
-        most = sum((weight * (noise.draft.row * _ROWS + _REACH * int(noise.scale)) for weight, noise in each), Fraction(0))
-        return most + abs(reading.constant) >= _LONG
-    if isinstance(reading, Quantile):
-        return max(abs(reading.grid.low), abs(reading.grid.low + reading.grid.step * reading.grid.steps)) >= _LONG
-    return False
+    return Facts("int" if reading.whole else "real", nullable=False, whole=reading.whole)

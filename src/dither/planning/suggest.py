@@ -25,7 +25,6 @@ from dither.exact.numbers import show
 from dither.planning.choose import Price
 from dither.planning.finish import Noisy, Table, table
 from dither.planning.plan import Plan, plan
-from dither.planning.readings import Quantile
 from dither.planning.split import shares
 from dither.query import fluent
 from dither.query.catalog import Catalog, ColumnFacts
@@ -229,7 +228,7 @@ def read(
     histograms = [(each, noise) for each, noise in zip(found[1:], least_shown, strict=True) if len(each.columns) == 2]
     counts = [covering(each, noise) for each, noise in histograms] + [None, None]
     reading = made[0].reading("high")
-    rank = reading.rank(made[0].noises, Fraction(19, 20)) if isinstance(reading, Quantile) else 0.0
+    rank = (reading.rank(made[0].noises, Fraction(19, 20)) if reading else None) or 0.0
     bottom, top = _outward(least, most, declared.kind == "int")
     if declared.step is not None:
         top = _whole_steps(bottom, top, declared.step)

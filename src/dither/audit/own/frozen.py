@@ -17,7 +17,7 @@ import numpy as np
 
 from dither.exact import replay
 from dither.planning import finish
-from dither.planning.noises import Noise
+from dither.planning.releases.base import Noise
 from dither.query.work import Bins
 
 _DONE = object()
@@ -68,7 +68,7 @@ def frozen(key: bytes, like: Trace | None) -> Iterator[Trace]:
         with replay.stream(key + b" noise %d" % place):
             given = release(noise, exact)
         trace.outputs.append(given)
-        trace.noise.append(None if isinstance(noise.draft.measure, Bins) else _noise(given, exact))
+        trace.noise.append(None if isinstance(noise.of.measure, Bins) else _noise(given, exact))
         if like is None:
             return given
         if place >= len(like.outputs) or like.outputs[place].shape != given.shape:
