@@ -44,7 +44,7 @@ from dither.planning import suggest as proposals
 from dither.planning.finish import Noisy, release, table
 from dither.planning.plan import Plan
 from dither.planning.suggest import Proposal
-from dither.privacy.either import Caps
+from dither.privacy.filters import Caps
 from dither.query import fluent
 from dither.query.catalog import Catalog
 from dither.query.fluent import Asking

@@ -16,7 +16,7 @@ from dither.planning.canonical import canonical
 from dither.planning.charges import charge, mechanisms
 from dither.planning.choose import Price
 from dither.planning.plan import Plan
-from dither.privacy.either import Caps, Charge
+from dither.privacy.filters import Caps, Charge
 
 _DIGITS = 10**30  # a delta that nobody wrote is rounded down to this many parts
 ANYONE = "anyone"  # who asks where nobody says so: all of them share one quota

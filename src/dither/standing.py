@@ -13,11 +13,11 @@ from typing import Any
 
 from dither.errors import ArgumentError
 from dither.exact.numbers import show
-from dither.ledger import admission, state
+from dither.ledger import state
 from dither.ledger.asked import analyst_name
 from dither.ledger.ledger import Ledger
 from dither.planning.choose import Price
-from dither.privacy.either import GRID, Caps, Sums
+from dither.privacy.filters import GRID, Caps, Sums
 from dither.query.catalog import Budget
 
 _NONE, _ONE = Fraction(0), Fraction(1)
@@ -160,7 +160,7 @@ def quota(ledger: Ledger, caps: Caps, declared: state.Terms | Budget, analyst: s
         raise ArgumentError(f"{name} is none of the catalog's analysts.", fix="name one whom the curator declared.")
     if declared.per_analyst is None:
         return None
-    return Standing(admission.share(caps, declared.per_analyst), ledger.quota(name), name)
+    return Standing(caps.share(declared.per_analyst), ledger.quota(name), name)
 
 
 def _part(sum_: int) -> Fraction:

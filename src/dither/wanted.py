@@ -10,7 +10,7 @@ from dither.errors import ArgumentError, Fix, QueryError
 from dither.exact.numbers import Number, between, positive, whole
 from dither.planning.plan import Plan, plan
 from dither.planning.search import cheapest
-from dither.privacy.either import Caps
+from dither.privacy.filters import Caps
 from dither.query.catalog import Catalog
 from dither.query.resolve import Resolved
 from dither.questions import Question, text

@@ -24,7 +24,7 @@ from dither.audit.own.watch import Seen, looser
 from dither.audit.own.worlds import small, world
 from dither.engines import duckdb_cells
 from dither.mechanisms import L1, PerCoordinate
-from dither.planning.bounding import Bounding
+from dither.planning.sensitivity import Bounding
 
 BLOCKS, EACH = 4, 500
 

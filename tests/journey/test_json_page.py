@@ -18,7 +18,7 @@ import dither as dt
 from dither import errors
 from dither.planning.finish import Noisy, table
 from dither.planning.suggest import Proposal
-from dither.privacy.either import Caps, Charge, Sums
+from dither.privacy.filters import Caps, Charge, Sums
 from dither.query.catalog_file import parse
 from dither.standing import Standing
 from journey.hospital import built, run

@@ -104,7 +104,7 @@ def test_every_mechanism_has_a_record_it_can_be_told_by(plan: Plan) -> None:
     records = mechanisms([plan])
     assert len(records) == len(plan.noises) + (plan.threshold is not None)
     for noise, record in zip(plan.noises, records, strict=False):
-        assert record["mechanism"] == type(noise.mechanism).__name__
+        assert record["mechanism"] == noise.mechanism.tag
         assert (record["groups"], record["steps"]) == (noise.groups, noise.steps)
         if isinstance(noise.mechanism, Geometric):
             assert Fraction(record["epsilon"]) == noise.mechanism.epsilon

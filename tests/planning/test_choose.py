@@ -7,19 +7,22 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dither.errors import QueryError
+from dither.errors import ArgumentError, QueryError
 from dither.mechanisms import Gaussian, Geometric
 from dither.planning import grids
-from dither.planning.bounding import Bounding
 from dither.planning.finish import release, table
 from dither.planning.releases.base import Noise
 from dither.planning.releases.count import Combined
 from dither.planning.releases.count import Rows as CountedRows
 from dither.planning.releases.keys import combinations, public_keys
 from dither.planning.releases.sums import Ratio, Total
+from dither.planning.sensitivity import Bounding
+from dither.privacy import sensitivity
+from dither.privacy.neighbours import AddRemove, Replace, named
 from dither.query.catalog import Rows
 from dither.query.facts import Facts
 from dither.query.nodes import Column, Named
+from dither.query.rules import NEIGHBOURS
 from dither.query.work import Group, Quantised
 from planning.hand import AGE, WAGE, ask, planned, query
 
@@ -162,8 +165,33 @@ def test_a_public_minimum_speaks_only_of_values_that_are_there() -> None:
 @pytest.mark.parametrize(("rows", "groups"), [(1, 1), (3, 1), (2, 5)])
 def test_sensitivity_is_reached_by_somebody(rows: int, groups: int) -> None:
     """The worst unit: all its rows at the bound, in as many groups as it may be in."""
-    for replace in (False, True):
-        bounding = Bounding(rows, groups, None, replace)
-        assert bounding.total(7, 2, False) == 7 * rows * groups * (2 if replace else 1)
+    for relation, changes in ((AddRemove(), 1), (Replace(), 2)):
+        bounding = Bounding(rows, groups, None, relation)
+        assert bounding.total(7, 2, False) == 7 * rows * groups * changes
         assert bounding.l1(7, 1, False).total(None) == bounding.total(7, 1, False)
         assert bounding.l2(7, 3, True).squares(None) == bounding.squares(7, 3, True)
+
+
+@pytest.mark.parametrize("relation", [AddRemove(), Replace()])
+def test_the_planner_and_the_library_agree_on_one_row_each(relation: AddRemove | Replace) -> None:
+    """One row per unit: a count, a sum from 0 and a histogram are as sensitive here as privacy/sensitivity.py says."""
+    alone, among = Bounding(1, 1, 1, relation), Bounding(1, 1, None, relation)
+    assert alone.total(1, 1, False) == sensitivity.count(relation)
+    assert alone.total(120, 1, False) == sensitivity.sum(0, 120, relation)
+    assert among.total(1, 1, False) == sensitivity.histogram(relation)
+    wide = sensitivity.sum(-10, 50, relation)
+    assert isinstance(wide, Fraction)
+    assert alone.total(50, 1, True) >= wide  # a signed sum is taken for one over [-50, 50]
+
+
+@pytest.mark.parametrize("relation", [AddRemove(), Replace()])
+def test_a_plan_holds_the_relation_that_its_catalog_names(relation: AddRemove | Replace) -> None:
+    assert (
+        planned(query(ask("s", "sum", "age")), neighbours=relation.name).bounding.neighbours == named(relation.name) == relation
+    )
+
+
+def test_a_catalog_knows_the_names_of_the_relations() -> None:
+    assert [named(name).name for name in NEIGHBOURS] == list(NEIGHBOURS)
+    with pytest.raises(ArgumentError, match="neighbours cannot be"):
+        named("swap")

@@ -59,7 +59,7 @@ def _budget(form: Books = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Led
 def _standing(books: Opened, catalog: Path) -> tuple[Standing, Terms | Budget]:
     """What the ledger says; before its first catalog, what the catalog file declares."""
     from dither.ledger.state import Terms
-    from dither.privacy.either import Caps, Sums
+    from dither.privacy.filters import Caps, Sums
     from dither.query.catalog_file import read
     from dither.standing import Standing
 

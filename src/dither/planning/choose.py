@@ -15,15 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
 from dither.errors import ArgumentError, QueryError
 from dither.exact.numbers import show
 from dither.mechanisms import Threshold
-from dither.mechanisms.calibration import for_squares
-from dither.planning.bounding import Bounding
 from dither.planning.releases.base import Noise, Release
+from dither.planning.sensitivity import Bounding
 from dither.planning.split import shares
+from dither.privacy.conversion import largest_rho
 from dither.privacy.losses import ZCDP, Approx, Loss, Pure, total
 
 
@@ -105,12 +104,6 @@ def _gaussian(releases: Sequence[Release], bounding: Bounding, price: Price, dis
     return Choice(tuple(found[id(d)] for d in releases), threshold, total(losses))
 
 
-@lru_cache(maxsize=256)
-def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho (its inverse has seven digits) that is (epsilon, delta)-DP by the certified conversion."""
-    return 1 / for_squares(epsilon, delta, 2)
-
-
 def _threshold(epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Threshold:
-    keys = bounding.max_groups * (2 if bounding.replace else 1)
+    keys = bounding.max_groups * bounding.neighbours.changes
     return Threshold(epsilon=epsilon, delta=delta, keys_per_unit=keys)

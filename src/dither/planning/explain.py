@@ -18,7 +18,7 @@ def explain(plan: Plan, confidence: Fraction, rows: int | None = None) -> str:
     lines = [("price", f"{plan_price(plan)}{least(plan)}, charged before any row is read"), ("each person", _unit(plan))]
     lines.append(("groups", _groups(plan)))
     who = "person" if plan.work.by_unit else "row"
-    noises = (noise.of.explain(noise, plan.bounding, who) for noise in plan.noises)
+    noises = (noise.explain(who) for noise in plan.noises)
     lines += [("noise" if i == 0 else "", text) for i, text in enumerate(noises)]
     lines += [(f"  {output.name}", output.explain(plan, rows, confidence)) for output in outputs(plan)]
     lines.append(("margins", f"hold for each number with {percent(confidence)} confidence, clipping and bounding not included"))
@@ -47,7 +47,7 @@ def pair(plan: Plan) -> tuple[Fraction, Fraction]:
 
 
 def _unit(plan: Plan) -> str:
-    kind = "replaced by another" if plan.bounding.replace else "added or removed"
+    kind = plan.bounding.neighbours.words
     if not plan.work.by_unit:
         return f"is one row, {kind}"
     return f"is one value of {plan.unit}, {kind}; counts {plan.bounding}"

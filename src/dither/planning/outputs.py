@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dither.exact.numbers import rounded
 from dither.planning.finish import Noisy, Table
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Reading
-from dither.planning.words import rounded
 from dither.query.facts import Facts
 from dither.query.functions import columns
 from dither.query.infer import constant, known

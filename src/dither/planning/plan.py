@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 
 from dither.errors import QueryError
 from dither.mechanisms import Threshold
-from dither.planning.bounding import Bounding
 from dither.planning.choose import Price, choose
 from dither.planning.releases import KINDS
 from dither.planning.releases.base import Noise, Reading
 from dither.planning.releases.collect import Collection, Kind, collect
 from dither.planning.releases.keys import names, public_keys
 from dither.planning.schema import Field, schema
+from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import ZCDP, Loss, total
+from dither.privacy.neighbours import AddRemove, Replace, named
 from dither.query.catalog import Catalog
 from dither.query.facts import Facts
 from dither.query.infer import facts as infer
@@ -51,22 +52,21 @@ class Plan:
     @property
     def zcdp(self) -> ZCDP:
         """The price stated a second way, from the very objects that draw: rho-zCDP, but for the slack of shown keys."""
-        own: list[Loss] = [noise.loss for noise in self.noises]
-        if self.threshold:
-            own.append(self.threshold.curve())  # key by key: a unit's keys add up to less rho than their sum of epsilon has
-        return total([loss.zcdp() for loss in own]).zcdp()  # each by its own rho: that of their sum would be larger
+        own = [noise.zcdp for noise in self.noises]  # each by its own rho: that of their sum would be larger
+        return total([*own, self.threshold.zcdp()] if self.threshold else own).zcdp()
 
 
 def plan(question: Resolved, catalog: Catalog, price: Price, kinds: Sequence[Kind] = KINDS) -> Plan:
     """From a legal question to a plan. Reads the catalog and the question, nothing else."""
     query = question.query
-    replace = catalog.neighbours == "replace"
+    neighbours = named(catalog.neighbours)
     keys = [infer(key.expression, question.scope) for key in query.keys]
     known = public_keys(query.keys, keys)
     if known is None:
         _discovery(query, question.scope, price)
-    bounding = _bounding(question, known, replace)
-    public = question.rows.public if replace else None  # Resolved has rows only where the question is about all of them
+    bounding = _bounding(question, known, neighbours)
+    # A question has `rows` only where it is about all of them.
+    public = question.rows.public if isinstance(neighbours, Replace) else None
     collected = Collection(query.aggregates, question.scope, bounding.max_rows, public, question.rows.at_least or 1)
     readings = collect(kinds, collected)
     choice = choose(collected.releases, bounding, price, discover=known is None)
@@ -103,7 +103,7 @@ def _discovery(query: Query, scope: Mapping[str, Facts], price: Price) -> None:
         )
 
 
-def _bounding(question: Resolved, known: object, replace: bool) -> Bounding:
+def _bounding(question: Resolved, known: object, neighbours: AddRemove | Replace) -> Bounding:
     """What each unit is held to, as declared."""
     groups = None
     if isinstance(known, tuple):
@@ -111,11 +111,11 @@ def _bounding(question: Resolved, known: object, replace: bool) -> Bounding:
         for values in known:
             groups *= max(1, len(values))
     if not question.by_unit:
-        return Bounding(1, 1, groups, replace)
+        return Bounding(1, 1, groups, neighbours)
     most = question.max_groups if question.query.keys else 1
     if most is None:
         raise QueryError(
             f"GROUP BY {names(question.query.keys)} needs max_groups: one {question.unit} may be in any number of groups.",
             fix="declare max_groups for the table in the catalog, or leave GROUP BY out.",
         )
-    return Bounding(question.max_rows, most if groups is None else min(most, groups), groups, replace)
+    return Bounding(question.max_rows, most if groups is None else min(most, groups), groups, neighbours)

@@ -195,19 +195,10 @@ def plans(bounds: Resolved, column: str, counts: Sequence[Resolved], catalog: Ca
 
 def _unheld(histogram: Resolved) -> Resolved:
     """The histogram over counts of any size: what is declared so far must not limit what is proposed, nor drop anyone."""
-    keys = tuple(Named(key.name, _loose(key.expression)) for key in histogram.query.keys)
+    keys = histogram.free_keys
     read = {name for key in keys for name in columns(key.expression)}
     free = {name: replace(facts, high=None, values=None) if name in read else facts for name, facts in histogram.scope.items()}
     return replace(histogram, query=replace(histogram.query, keys=keys), scope=free, said=())
-
-
-def _loose(expression: Expression) -> Expression:
-    if not isinstance(expression, Call):
-        return expression
-    inner = expression.arguments[0]
-    if expression.name == "clamp" and isinstance(inner, Column):
-        return inner  # where resolving held a count to max_rows
-    return replace(expression, arguments=tuple(map(_loose, expression.arguments)))
 
 
 def _placed(x: Expression) -> Expression:

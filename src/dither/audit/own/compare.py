@@ -87,7 +87,7 @@ def _cells(value: Any) -> tuple[int, ...]:
 
 def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Moved]:
     """In each group: weights by what one unit may weigh, scores by their sensitivity; twice that if one is replaced."""
-    draft, times = noise.of, 2 if plan.bounding.replace else 1
+    draft, times = noise.of, plan.bounding.neighbours.changes
     priced = noise.mechanism.sensitivity
     if not isinstance(draft, Choice) or not isinstance(priced, Fraction):
         raise TypeError("a histogram has bins, and a quantile to be asked for")

@@ -10,7 +10,6 @@ A file of this folder is one kind of release: the releases, their readings, and 
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import ArgumentError, QueryError
-from dither.exact.numbers import show
+from dither.exact.numbers import rounded
 from dither.mechanisms import Exponential, Gaussian, Geometric
-from dither.planning.bounding import Bounding
 from dither.planning.grids import NARROW, fits
-from dither.planning.words import describe, filtered, rounded
-from dither.privacy.losses import Loss
+from dither.planning.sensitivity import Bounding
+from dither.planning.words import describe
+from dither.privacy.losses import ZCDP, Loss
 from dither.query.nodes import Aggregate
 from dither.query.work import Measure, Sums
 
@@ -109,20 +108,10 @@ class Release(ABC):
         """The noise's variance in units of what one row moves."""
         return noise.variance / self.row**2
 
-    def explain(self, noise: Noise, bounding: Bounding, who: str) -> str:
-        """The noise in words: its law, what it is on, how far one unit moves that, and its price."""
-        bounding = bounding.worth(self.worth)
-        if isinstance(noise.mechanism, Gaussian):
-            moved = rounded(float(bounding.squares(self.row, self.cells, self.signed)) ** 0.5)
-            return (
-                f"Gaussian, standard deviation {rounded(noise.scale)}, on {self.words}: one {who} changes them by "
-                f"at most {moved} (root of the sum of squares), ρ = {rounded(float(noise.mechanism.rho or 0))}"
-            )
-        moved = show(Fraction(bounding.total(self.row, self.cells, self.signed)))
-        return (
-            f"geometric, scale {rounded(noise.scale)}, on {self.words}: one {who} changes them by at most {moved} in all, "
-            f"ε = {show(noise.mechanism.epsilon)}"
-        )
+    @property
+    def about(self) -> str:
+        """What the mechanism works on, for people."""
+        return self.words
 
     def _within_range(self, build: Callable[[], Geometric | Gaussian], wide: bool) -> Noise:
         try:
@@ -164,20 +153,27 @@ class Noise:
         return self.mechanism.loss().group(self.steps).repeat(self.groups)
 
     @property
+    def zcdp(self) -> ZCDP:
+        """The loss stated a second way."""
+        return self.mechanism.zcdp().group(self.steps).repeat(self.groups)
+
+    @property
     def gaussian(self) -> bool:
-        return isinstance(self.mechanism, Gaussian)
+        return self.mechanism.gaussian
 
     @property
     def scale(self) -> float:
         """The scale of one cell's noise: the Laplace scale, or the standard deviation."""
-        if isinstance(self.mechanism, Gaussian):
-            return math.sqrt(self.mechanism.variance)
-        return float(self.mechanism.scale)
+        return self.mechanism.noise_scale
 
     @property
     def variance(self) -> float:
         """Of one cell's noise, near enough for weighing."""
-        return self.scale**2 * (1 if self.gaussian else 2)
+        return self.mechanism.noise_variance
+
+    def explain(self, who: str) -> str:
+        """The noise in words: its law, what it is on, how far one unit moves that, and its price."""
+        return self.mechanism.words(self.of.about, who)
 
     @property
     def error(self) -> float:
@@ -256,8 +252,6 @@ class Reading(ABC):
 
 def called(asked: Aggregate, form: str = "") -> str:
     """An aggregate as people write it: in the form "SUM({})" of its function unless another is given."""
-    kept = filtered(asked)
-    where = "" if kept is None else f" FILTER (WHERE {describe(kept[1])})"
-    asked = asked if kept is None else kept[0]
+    where = "" if asked.where is None else f" FILTER (WHERE {describe(asked.where)})"
     argument = "*" if asked.argument is None else describe(asked.argument)
     return (form or f"{asked.function.upper()}({{}})").format(argument) + where

@@ -33,9 +33,9 @@ class Collection:
     def facts(self, x: Expression) -> Facts:
         return infer(x, self.scope)
 
-    def everywhere(self, asked: Aggregate) -> bool:
-        """Whether the aggregate takes every row: it has no argument, or one that is never NULL."""
-        return asked.argument is None or not self.facts(asked.argument).nullable
+    def everywhere(self, x: Expression | None) -> bool:
+        """Whether COUNT(x) counts every row: there is no x, or it is never NULL."""
+        return x is None or not self.facts(x).nullable
 
     def add(self, release: Release) -> int:
         """The place of the release among the plan's noises; what measures the same is released once."""

@@ -16,17 +16,18 @@ from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading,
 from dither.planning.releases.collect import Collection, Kind, present
 from dither.planning.releases.linear import Linear, Term
 from dither.planning.releases.sums import joint
-from dither.planning.words import describe, filtered
+from dither.planning.words import describe
 from dither.query.nodes import Aggregate, Expression
 from dither.query.work import Cell, Sums
 
 
 @dataclass(frozen=True)
 class Rows(Release):
-    """The rows; with x, those where it is not NULL."""
+    """The rows; with x, those where it is not NULL; `where` if that is all that x says."""
 
     max_rows: int
     x: Expression | None = None
+    where: Expression | None = None
     row = 1
     nothing = (0,)
 
@@ -42,9 +43,8 @@ class Rows(Release):
     def words(self) -> str:
         if self.x is None:
             return "rows"
-        kept = filtered(Aggregate("", "count", self.x))
-        if kept is not None and kept[0].argument is None:
-            return f"rows where {describe(kept[1])}"
+        if self.where is not None:
+            return f"rows where {describe(self.where)}"
         return f"rows where {describe(self.x)} is not NULL"
 
 
@@ -60,21 +60,23 @@ class Units(Release):
 
 
 def read(asked: Aggregate, question: Collection) -> Reading:
-    everywhere = question.everywhere(asked)
+    x = asked.lowered().argument
+    everywhere = question.everywhere(x)
     if question.known is not None and everywhere:
         return Linear(asked, (), Fraction(question.known), whole=True)
-    places = tuple(place for x, place in question.joint.items() if _counts(question, x, asked, everywhere))
+    places = tuple(place for each, place in question.joint.items() if _counts(question, each, x, everywhere))
     if places:
         return Combined(asked, places, everywhere)
-    place = question.add(Rows(question.max_rows, None if everywhere else asked.argument))
+    where = asked.where if asked.argument is None else None
+    place = question.add(Rows(question.max_rows, None if everywhere else x, where))
     return Linear(asked, (Term(place, 0, Fraction(1)),), whole=True)
 
 
-def _counts(question: Collection, x: Expression, asked: Aggregate, everywhere: bool) -> bool:
-    """Whether the joint release of x counts the rows that are asked for."""
+def _counts(question: Collection, joined: Expression, x: Expression | None, everywhere: bool) -> bool:
+    """Whether the joint release of a column counts the rows where x is not NULL."""
     if everywhere:
-        return joint(question, x)[1].nulls or not question.facts(x).nullable
-    return x == asked.argument
+        return joint(question, joined)[1].nulls or not question.facts(joined).nullable
+    return joined == x
 
 
 def read_units(asked: Aggregate, question: Collection) -> Reading:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.exact.numbers import rounded
 from dither.planning import margins
 from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading
-from dither.planning.words import rounded
 from dither.query.nodes import Aggregate
 
 _KEPT = 64  # the part of the doubt that is kept for a number of rows

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import QueryError
-from dither.exact.numbers import show
+from dither.exact.numbers import rounded
 from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning import grids
-from dither.planning.bounding import Bounding
 from dither.planning.grids import NARROW, fits
 from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading, Release, called
 from dither.planning.releases.collect import Collection, Kind, on_whole
 from dither.planning.releases.sums import argument
-from dither.planning.words import describe, percent, rounded
+from dither.planning.sensitivity import Bounding
+from dither.planning.words import describe, percent
 from dither.query.nodes import Aggregate, Expression
 from dither.query.work import SCALE, Bins, Quantised
 
@@ -69,7 +69,7 @@ class Choice(Release):
         return f"the {percent(self.p)} quantile of {describe(self.x)}"
 
     def pure(self, epsilon: Fraction, bounding: Bounding) -> Noise:
-        steps = 2 if bounding.replace else 1
+        steps = bounding.neighbours.changes
         sensitivity = rank_sensitivity(self.p, self.max_rows)
         each = Exponential(epsilon=epsilon / (bounding.max_groups * steps), sensitivity=sensitivity)
         return Noise(self, each, bounding.max_groups, steps)
@@ -86,11 +86,9 @@ class Choice(Release):
     def relative(self, noise: Noise) -> float:
         return 2 / float(_chooser(noise).epsilon) ** 2
 
-    def explain(self, noise: Noise, bounding: Bounding, who: str) -> str:
-        return (
-            f"exponential mechanism over {self.grid.steps + 1} candidates for {self.words}, in steps of "
-            f"{grids.plain(self.grid.step)}, ε = {show(_chooser(noise).epsilon)} in each group"
-        )
+    @property
+    def about(self) -> str:
+        return f"{self.grid.steps + 1} candidates for {self.words}, in steps of {grids.plain(self.grid.step)}"
 
 
 def _chooser(noise: Noise) -> Exponential:

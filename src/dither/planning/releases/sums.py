@@ -125,7 +125,7 @@ def share(question: Collection) -> None:
         if one.argument is not None and one.function in {"sum", *_MEANS}:
             functions.setdefault(one.argument, set()).add(written.function)
     counts = [one for one in asked if one.function == "count"]
-    everyone = any(question.everywhere(one) for one in counts)
+    everyone = any(question.everywhere(one.argument) for one in counts)
     counted = {one.argument for one in counts if one.argument is not None}
     for one in asked:
         x = one.argument
@@ -156,7 +156,8 @@ def joint(question: Collection, x: Expression) -> tuple[int, Joint]:
 
 
 def _mean(asked: Aggregate, question: Collection) -> Aggregate:
-    """CLIPPED(x) as the mean of a 0/1 expression: two complementary counts. Anything else as it is."""
+    """CLIPPED(x) as the mean of a 0/1 expression: two complementary counts. Anything else as it is, FILTER inside."""
+    asked = asked.lowered()
     x = asked.argument
     if asked.function != "clipped" or x is None:
         return asked
@@ -164,7 +165,7 @@ def _mean(asked: Aggregate, question: Collection) -> Aggregate:
     least, most = (int(end) if end.denominator == 1 else end for end in (low, high))
     outside = Call("or", (Call("lt", (x, Literal(least))), Call("gt", (x, Literal(most)))))
     share = Call("case", (outside, Literal(1), Call("is_null", (x,)), Literal(None), Literal(0)))
-    return Aggregate(asked.name, "avg", share, None, asked.span)
+    return Aggregate(asked.name, "avg", share, span=asked.span)
 
 
 # --- how they are read ------------------------------------------------------------------------------------------
@@ -227,10 +228,11 @@ def _over(asked: Aggregate, place: int, release: Joint, question: Collection, pa
 
 
 def argument(asked: Aggregate) -> Expression:
-    """What the aggregate is over; legality has refused those that need one and have none."""
-    if asked.argument is None:
+    """What the aggregate is over, FILTER inside; legality has refused those that need one and have none."""
+    found = asked.lowered().argument
+    if found is None:
         raise TypeError(f"{asked.function} has no argument: legality should have refused it")
-    return asked.argument
+    return found
 
 
 @dataclass(frozen=True)
