@@ -196,9 +196,8 @@ class Curator:
         wanted = Wanted(epsilon, delta, margin, sure, assume_rows)
         planned = planned_for(found, question, self.catalog, self._caps, wanted)
         asked = self._request([planned], found.tables, told(question), "answer", analyst, False)
-        again = paying.before(self.ledger, asked)
-        refusal = paying.refusal(self.ledger, self._declaration, self._session.before, asked, again)
-        return Quote(planned, sure, wanted.rows(found), refusal, again)
+        preview = self.ledger.preview(asked, self._declaration, (self._session.before,))
+        return Quote(planned, sure, wanted.rows(found), preview.refusal, preview.again)
 
     def suggest(
         self,

@@ -1,4 +1,4 @@
-"""What the ledger is asked: what a price means, what it is told of a question, and whether it would refuse."""
+"""What the ledger is asked: what a price means, and what it is told of a question."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dither.errors import ArgumentError, BudgetError, ClosedError, LedgerError
+from dither.errors import ArgumentError
 from dither.exact.numbers import Number, between, not_negative, positive
-from dither.ledger import admission, state
-from dither.ledger.entries import Committed, Reserved, parse, shown_to
-from dither.ledger.ledger import Declaration, Ledger, Request
-from dither.ledger.sealed import keys_of
+from dither.ledger.ledger import Declaration, Request
 from dither.planning.canonical import canonical
 from dither.planning.charges import charge, mechanisms
 from dither.planning.choose import Price
@@ -62,48 +59,6 @@ def request(
         mechanisms=mechanisms(plans),
         fresh=fresh,
     )
-
-
-def before(ledger: Ledger, asked: Request) -> int | None:
-    """The entry of the answer that asking this would give again, if there is one."""
-    found = ledger.store.latest(asked.digest)
-    return None if found is None else found.number
-
-
-def refusal(ledger: Ledger, declared: Declaration, before: str | None, asked: Request, again: int | None = None) -> str:
-    """Why the ledger would refuse to be charged for this now, by the very rules it goes by; empty if it would not.
-
-    `again` is the entry of an answer that would be given again: that costs no more than the quota of whoever has not seen it.
-    A name that may not ask is an ArgumentError here as it is for asking: another price would not help.
-    """
-    place = keys_of(asked.analyst)[0]
-    found = ledger.store.several("catalog", "caps", "total", "fuse", place)
-    analyst = state.sums(found.get(place))
-    try:
-        mine = state.Terms.of(declared)
-        admission.expected(found.get("catalog"), (before, mine.text()))
-        caps = state.caps(found["caps"]) if "caps" in found else Caps.of(declared.epsilon, declared.delta)
-        terms = admission.in_force(mine, caps, asked, asked.charge)
-        if again is None:
-            if state.Fuse.parse(found.get("fuse")).closed:
-                raise ClosedError
-            admission.charged(caps, state.sums(found.get("total")), asked)
-        if again is None or not _saw(ledger, again, asked.analyst):
-            admission.quota(caps, terms.per_analyst, analyst, asked.analyst, asked.charge)
-    except (BudgetError, LedgerError) as error:
-        return error.what
-    return ""
-
-
-def _saw(ledger: Ledger, answer: int, analyst: str) -> bool:
-    """Whether this analyst was given the answer of this entry before: asked for it, or shown it again."""
-    if ledger.store.latest(shown_to(answer, analyst)) is not None:
-        return True
-    row = ledger.store.entry(answer)
-    record = parse(row).record if row else None
-    asked = ledger.store.entry(record.reserved) if isinstance(record, Committed) else None
-    reserved = parse(asked).record if asked else None
-    return isinstance(reserved, Reserved) and reserved.analyst == analyst
 
 
 def words(charged: Charge) -> str:
