@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -52,7 +53,7 @@ def package(file: str) -> str:
 
 def borders(calls: list[tuple[str, str]]) -> list[tuple[tuple[str, str], tuple[str, str]]]:
     """The pairs of calls in a row whose packages differ."""
-    return [(one, two) for one, two in zip(calls, calls[1:], strict=False) if package(one[0]) != package(two[0])]
+    return [(one, two) for one, two in pairwise(calls) if package(one[0]) != package(two[0])]
 
 
 def main() -> int:
@@ -61,7 +62,7 @@ def main() -> int:
         calls = walk(lambda: asked.ask(QUESTION, epsilon="0.5"))
     crossed = borders(calls)
     modules = [file for file, _ in calls]
-    between = sum(one != two for one, two in zip(modules, modules[1:], strict=False))
+    between = sum(one != two for one, two in pairwise(modules))
     print(f"calls             {len(calls):,}")
     print(f"functions         {len(set(calls)):,}")
     print(f"modules           {len(set(modules)):,}")

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dither.errors import LedgerError
-from dither.ledger import admission
+from dither.ledger import admission, state
 from dither.ledger.asked import Request
 from dither.ledger.entries import Committed, Entry, Replayed, Reserved, hash_of, parse, shown_to
 from dither.ledger.keys import entry_message, signed
 from dither.ledger.receipts import Receipt, stored
 from dither.ledger.state import Identity
 from dither.ledger.store import Row
-from dither.privacy.either import Charge, Sums
+from dither.privacy.either import Caps, Charge, Sums
 
 
 class Kept(NamedTuple):
@@ -24,6 +24,8 @@ class Kept(NamedTuple):
     analyst: str  # who asked first
     time: str
     charged: bool  # whether it counted for this analyst's quota now
+    caps: Caps
+    total: Sums  # what was spent in all when it was shown again
 
 
 class Again(NamedTuple):
@@ -42,7 +44,8 @@ def again(books: admission.Books, identity: Identity, request: Request, row: Row
     seen = books.latest(shown_to(row.number, analyst)) if asked.analyst != analyst else None
     known = asked.analyst == analyst or (seen is not None and is_shown(seen, identity, row.number, analyst))
     used = None if known else admission.quota(caps, terms.per_analyst, books.used(analyst), analyst, asked.loss)
-    return Again(Kept(payload, receipt, asked.analyst, reserved.time, not known), asked.loss, used)
+    total = state.sums(books.get("total"))
+    return Again(Kept(payload, receipt, asked.analyst, reserved.time, not known, caps, total), asked.loss, used)
 
 
 def stored_answer(

@@ -346,6 +346,7 @@ class Ledger:
         now = self._clock()
         held_now = leases.from_text(inside.get("leases"))
         head, entry = self._add(inside, last, self._time(last), held.record.under(admitted.rule))
+        held.admitted = admitted
         held.place(entry, head.hash)
         lease = Lease.new("" if request.fresh else request.digest, held.record.token, now, self._lease)
         inside.put("leases", leases.to_text(held_now | {entry.number: lease}))

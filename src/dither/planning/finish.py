@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dither.planning.choose import combinations, key_order
 from dither.planning.computed import computed, reach
+from dither.planning.noises import Noise
 from dither.planning.plan import Plan
 from dither.planning.readings import Quantile
 from dither.query.catalog import Key
@@ -43,18 +44,8 @@ class Table:
     places: tuple[int, ...]
 
 
-def release(plan: Plan, groups: Sequence[Group]) -> Noisy:
-    """Adds the noise. Which groups there are is public, or decided by the threshold."""
-    found = {group.key: group for group in groups}
-    keys = _shown(plan, found)
-    cells = []
-    for place, noise in enumerate(plan.noises):
-        empty = _nothing(noise.draft.measure, noise.draft.cells)
-        cells.append(noise.release([found[key].measures[place] if key in found else empty for key in keys]))
-    return Noisy(tuple(keys), tuple(cells))
-
-
-def _shown(plan: Plan, found: dict[tuple[Key, ...], Group]) -> list[tuple[Key, ...]]:
+def choose_keys(plan: Plan, found: Mapping[tuple[Key, ...], Group]) -> list[tuple[Key, ...]]:
+    """The keys that are shown: the public ones, or those that the threshold lets through."""
     if not plan.query.keys:
         return [()]
     if plan.threshold is None:
@@ -64,6 +55,28 @@ def _shown(plan: Plan, found: dict[tuple[Key, ...], Group]) -> list[tuple[Key, .
         return []
     shown = plan.threshold.release(np.array([found[key].units or 0 for key in keys], dtype=np.int64))
     return [key for key, keep in zip(keys, np.asarray(shown), strict=True) if keep]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The two places where a plan draws at random. An auditor is given them, and may hand in others."""
+
+    keys: Callable[[Plan, Mapping[tuple[Key, ...], Group]], list[tuple[Key, ...]]] = choose_keys
+    noise: Callable[[Noise, Sequence[Any]], NDArray[Any]] = Noise.release
+
+
+DRAW = Draw()
+
+
+def release(plan: Plan, groups: Sequence[Group], draw: Draw = DRAW) -> Noisy:
+    """Adds the noise. Which groups there are is public, or decided by the threshold."""
+    found = {group.key: group for group in groups}
+    keys = draw.keys(plan, found)
+    cells = []
+    for place, noise in enumerate(plan.noises):
+        empty = _nothing(noise.draft.measure, noise.draft.cells)
+        cells.append(draw.noise(noise, [found[key].measures[place] if key in found else empty for key in keys]))
+    return Noisy(tuple(keys), tuple(cells))
 
 
 def _nothing(measure: Measure, cells: int) -> Any:
