@@ -125,8 +125,8 @@ class Curator:
         ledger: Ledger,
         *,
         declared: Catalog | None = None,
-        files: Callable[[], bool] = lambda: True,
-        current: Callable[[], bool] = lambda: True,
+        files: Callable[[], bool] | None = None,
+        current: Callable[[], bool] | None = None,
         analyst: str | None = None,
         closing: Callable[[], None] = lambda: None,
         diagnosis: Diagnosis | None = None,
@@ -159,9 +159,9 @@ class Curator:
         The same question at the same price is answered the same again, and costs nothing; `fresh` pays for a new answer.
         """
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows)
-        program = self._planned(question, terms)
+        program, asked = self._planned(question, terms)
         show = partial(_answer, self.steps.table, program, terms)
-        return self.release(program, show_question(question), show, analyst=analyst, fresh=fresh, within=text_of(question))
+        return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=text_of(question))
 
     def quote(
         self,
@@ -176,8 +176,8 @@ class Curator:
     ) -> Quote:
         """The plan, its price, the margins to expect, and whether the budget pays for it. Free: reads no rows."""
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows)
-        program = self._planned(question, terms)
-        preview = self.session.preview(self.session.request(program, show_question(question), analyst))
+        program, asked = self._planned(question, terms)
+        preview = self.session.preview(self.session.request(program, asked, analyst))
         return Quote(program.plans[0], terms.confidence, program.rows, preview.refusal, preview.again)
 
     def suggest(
@@ -193,7 +193,7 @@ class Curator:
         """Bounds for "table.column" from the data, at a price like any question; `by` names a key to propose max_groups for."""
         name, field, asked = proposals.questions(self.catalog, column, by)
         bounds, *counts = (self.steps.read(each, self.catalog) for each in asked)
-        price = Terms(delta=delta).price(self.session.caps, epsilon)
+        price = Terms.of(epsilon, delta).price(self.session.caps)
         program = Batch(proposals.plans(bounds, field, counts, self.catalog, price), bounds.tables, "proposal")
         show = partial(_propose, name, field, program, self.catalog)
         text = f"suggest {column}" + (f" by {by}" if by else "")
@@ -267,9 +267,11 @@ class Curator:
     def __repr__(self) -> str:
         return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
-    def _planned(self, question: Question, terms: Terms) -> Batch:
+    def _planned(self, question: Question, terms: Terms) -> tuple[Batch, str]:
+        """The plan, and the question as it was asked."""
         query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
-        return self.steps.plan(query, self.catalog, self.session.caps, terms, text_of(question))  # planning: noise and price
+        asked, within = show_question(question), text_of(question)
+        return self.steps.plan(query, self.catalog, self.session.caps, terms, within), asked  # planning: noise and price
 
 
 def _answer(table: Callable[[Plan, Noisy], Table], program: Batch, terms: Terms, paid: Paid) -> Answer:

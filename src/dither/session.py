@@ -42,14 +42,14 @@ class Paid:
     noisy: Sequence[Noisy]
     receipt: Receipt
     stored: Kept | None
-    price: str
+    request: Request
     left: str  # of the budget, when it was paid
 
     @property
     def charged(self) -> str:
         """What was charged for it now, in words."""
         if self.stored is None:
-            return self.price
+            return _words(self.request)
         return f"nothing, given again from entry {self.receipt.body['entry']['number']}"
 
 
@@ -88,15 +88,11 @@ class Busy:
             raise DitherError("A question is still being answered.", fix="close the session when the answer is there.")
 
 
-def _always() -> bool:
-    return True
-
-
 class Session:
     """An open catalog and its ledger.
 
-    `files` and `current` tell whether the sources and the catalog file are those that were opened; `before` is the catalog
-    that was in force then.
+    `files` and `current` tell whether the sources and the catalog file are those that were opened, if they can change;
+    `before` is the catalog that was in force then.
     """
 
     def __init__(
@@ -105,8 +101,8 @@ class Session:
         declaration: Declaration,
         before: str | None,
         *,
-        files: Callable[[], bool] = _always,
-        current: Callable[[], bool] = _always,
+        files: Callable[[], bool] | None = None,
+        current: Callable[[], bool] | None = None,
         analyst: str | None = None,
         diagnosis: Diagnosis | None = None,
         busy: Busy | None = None,
@@ -175,27 +171,27 @@ class Session:
         self.busy.wait_for_closing()
         self._unchanged()
         self._declare()
-        self._settle_rest()
+        if self._unsettled:
+            self._settle_rest()
         found = self.ledger.reserve(attempt)
-        price = _words(attempt.request)
         if isinstance(found, Kept):
-            left = _left(found.caps, found.total) + self._counts(attempt.request, found, price)
-            return Paid(from_text(found.payload), found.receipt, found, price, left)
+            left = _left(found.caps, found.total) + self._counts(attempt.request, found)
+            return Paid(from_text(found.payload), found.receipt, found, attempt.request, left)
         self._unchanged()  # again, because paying takes time
         attempt.touch()
         noisy = compute()
         receipt = self.ledger.commit(attempt, to_text(noisy))
         left = _left(attempt.admitted.caps, attempt.admitted.total) if attempt.admitted else ""
-        return Paid(noisy, receipt, None, price, left)
+        return Paid(noisy, receipt, None, attempt.request, left)
 
     def _unchanged(self) -> None:
         """Two versions of the data must not pass for one snapshot, nor two declarations for one catalog."""
-        if not self.current():
+        if self.current and not self.current():
             raise LedgerError(
                 "The catalog file was changed while this session was open.",
                 fix="the curator opens the catalog again; what was spent stays spent.",
             )
-        if not self.files():
+        if self.files and not self.files():
             raise DitherError(
                 "The files of this catalog are no longer those that were opened.",
                 fix="the curator opens the catalog again, with a new `snapshot` label if the data is a new version.",
@@ -208,10 +204,10 @@ class Session:
             self._before = self.ledger.store.get("catalog")
             self._declared.set()
 
-    def _counts(self, request: Request, stored: Kept, price: str) -> str:
+    def _counts(self, request: Request, stored: Kept) -> str:
         """A replay counts in the quota of whoever sees the answer first."""
         counts = self.declaration.per_analyst is not None and stored.charged
-        return f"; its price, {price}, counts in the quota of {request.analyst}" if counts else ""
+        return f"; its price, {_words(request)}, counts in the quota of {request.analyst}" if counts else ""
 
     # --- what stops it ------------------------------------------------------------------------------------------
 

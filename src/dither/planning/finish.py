@@ -106,7 +106,8 @@ def table(plan: Plan, noisy: Noisy) -> Table:
     if query.limit is not None:
         places = places[: query.limit]
     compute = [evaluator(output.expression) for output in query.outputs]
-    finished = tuple(tuple(each(rows[i]) for each in compute) for i in places)
+    chosen = [rows[i] for i in places]
+    finished = tuple(zip(*[map(each, chosen) for each in compute], strict=True))
     return Table(tuple(output.name for output in query.outputs), finished, tuple(places))
 
 

@@ -89,7 +89,7 @@ class Batch:
     def mechanisms(self) -> tuple[Mapping[str, Any], ...]:
         return charges.mechanisms(self.plans)
 
-    @property
+    @cached_property
     def works(self) -> tuple[Work, ...]:
         return tuple(plan.work for plan in self.plans)
 
