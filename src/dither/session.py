@@ -109,7 +109,7 @@ class Session:
     ) -> None:
         self.ledger = ledger
         self.declaration = declaration
-        self.caps = Caps.of(declaration.epsilon, declaration.delta)
+        self.caps = declaration.caps
         self.analyst = None if analyst is None else analyst_name(analyst)
         self.diagnosis = diagnosis or Diagnosis()
         self.busy = busy or Busy()
@@ -129,14 +129,14 @@ class Session:
         return Request(
             question=question,
             plan=program.identity,
+            tables=program.tables,
+            unit=program.unit,
+            mechanisms=program.mechanisms,
+            charge=program.charge.rounded_up(self.caps.least_rho),
             catalog_hash=declared.catalog_hash,
             snapshot=declared.snapshot,
-            analyst=ANYONE if who is None else who,
-            charge=program.charge.rounded_up(self.caps.least_rho),
-            tables=tuple(dict.fromkeys(program.tables)),
-            unit=program.unit,
             neighbours=declared.neighbours,
-            mechanisms=program.mechanisms,
+            analyst=ANYONE if who is None else who,
             fresh=fresh,
         )
 

@@ -148,9 +148,8 @@ class Ledger:
             admission.expected(inside.get("catalog"), expected)
             time = self._time(head)
             if kept is None:
-                caps = Caps.of(declaration.epsilon, declaration.delta)
-                inside.put("caps", state.caps_text(caps))
-                head, _ = self._add(inside, head, time, Opened(*self._identity, caps))
+                inside.put("caps", state.caps_text(declaration.caps))
+                head, _ = self._add(inside, head, time, Opened(*self._identity, declaration.caps))
             else:
                 admission.unchanged(state.caps(kept), History.parse(inside.get("history")), declaration)
             terms = Terms.of(declaration)._asdict() | {"text": declaration.text}

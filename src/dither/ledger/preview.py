@@ -10,7 +10,7 @@ from dither.ledger.asked import Declaration, Request
 from dither.ledger.kept import again
 from dither.ledger.sealed import keys_of
 from dither.ledger.store import Store
-from dither.privacy.either import Caps, Sums
+from dither.privacy.either import Sums
 
 
 class Preview(NamedTuple):
@@ -34,7 +34,7 @@ def preview(
     wanted = state.Terms.of(declaration).text()
     try:
         admission.expected(kept.get("catalog"), (*expected, wanted))
-        caps = kept.get("caps") or state.caps_text(Caps.of(declaration.epsilon, declaration.delta))
+        caps = kept.get("caps") or state.caps_text(declaration.caps)
         books = _Committed(store, kept | {"catalog": wanted, "caps": caps})
         if row is None:
             admission.admit(books, request)

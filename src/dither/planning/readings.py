@@ -126,12 +126,12 @@ class Ratio:
     least: int = 1
     slack: Fraction = Fraction(0)
 
-    def _parts(self, noisy: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def parts(self, noisy: Cells) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         cells = noisy[self.noise]
         return cells[:, 0].astype(np.float64), cells[:, 1].astype(np.float64)
 
     def share(self, noisy: Cells) -> NDArray[np.float64]:
-        a, b = self._parts(noisy)
+        a, b = self.parts(noisy)
         found: NDArray[np.float64] = np.clip(0.5 + (a - b) / (2 * np.maximum(a + b, float(self.grid.steps * self.least))), 0, 1)
         return found
 
@@ -145,7 +145,7 @@ class Ratio:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The lowest and the highest share that the noisy parts leave possible."""
         noise = noises[self.noise]
-        a, b = self._parts(noisy)
+        a, b = self.parts(noisy)
         total = a + b
         low, high = np.zeros_like(a), np.ones_like(a)
         for _ in range(3):
@@ -159,7 +159,7 @@ class Ratio:
 
     def unsure(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction, rows: int = 0) -> NDArray[np.bool_]:
         """Where the noisy numbers leave open that there are no more than `rows` rows; nowhere with a public minimum."""
-        a, b = self._parts(noisy)
+        a, b = self.parts(noisy)
         if self.least > 1:
             return np.zeros(len(a), dtype=bool)
         each = tuple(Term(self.noise, cell, Fraction(1)) for cell in (0, 1))

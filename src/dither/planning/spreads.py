@@ -38,7 +38,7 @@ class Spread:
         return float(self.grid.step * self.grid.steps) / 2
 
     def _size(self, noisy: Cells) -> NDArray[np.float64]:
-        a, b = self.mean._parts(noisy)
+        a, b = self.mean.parts(noisy)
         found: NDArray[np.float64] = (a + b) / self.mean.grid.steps
         return found
 
