@@ -43,7 +43,8 @@ class Paid:
     receipt: Receipt
     stored: Kept | None
     request: Request
-    left: str  # of the budget, when it was paid
+    standing: tuple[Caps, Sums] | None  # of the budget, as the transaction that charged for it left it
+    counted: bool = False  # an answer that is given again, in a quota
 
     @property
     def charged(self) -> str:
@@ -51,6 +52,13 @@ class Paid:
         if self.stored is None:
             return _words(self.request)
         return f"nothing, given again from entry {self.receipt.body['entry']['number']}"
+
+    def left(self) -> str:
+        """What is left of the budget, in words. A replay counts in the quota of whoever sees the answer first."""
+        if self.standing is None:
+            return ""
+        counts = f"; its price, {_words(self.request)}, counts in the quota of {self.request.analyst}" if self.counted else ""
+        return Standing.under(*self.standing).remaining + counts
 
 
 class Busy:
@@ -175,14 +183,15 @@ class Session:
             self._settle_rest()
         found = self.ledger.reserve(attempt)
         if isinstance(found, Kept):
-            left = _left(found.caps, found.total) + self._counts(attempt.request, found)
-            return Paid(from_text(found.payload), found.receipt, found, attempt.request, left)
+            counted = self.declaration.per_analyst is not None and found.charged
+            standing = (found.caps, found.total)
+            return Paid(from_text(found.payload), found.receipt, found, attempt.request, standing, counted)
         self._unchanged()  # again, because paying takes time
         attempt.touch()
         noisy = compute()
         receipt = self.ledger.commit(attempt, to_text(noisy))
-        left = _left(attempt.admitted.caps, attempt.admitted.total) if attempt.admitted else ""
-        return Paid(noisy, receipt, None, attempt.request, left)
+        admitted = attempt.admitted
+        return Paid(noisy, receipt, None, attempt.request, None if admitted is None else (admitted.caps, admitted.total))
 
     def _unchanged(self) -> None:
         """Two versions of the data must not pass for one snapshot, nor two declarations for one catalog."""
@@ -203,11 +212,6 @@ class Session:
             self.ledger.register(self.declaration, expected=(self._before,))
             self._before = self.ledger.store.get("catalog")
             self._declared.set()
-
-    def _counts(self, request: Request, stored: Kept) -> str:
-        """A replay counts in the quota of whoever sees the answer first."""
-        counts = self.declaration.per_analyst is not None and stored.charged
-        return f"; its price, {_words(request)}, counts in the quota of {request.analyst}" if counts else ""
 
     # --- what stops it ------------------------------------------------------------------------------------------
 
@@ -278,8 +282,3 @@ class Session:
 def _words(request: Request) -> str:
     """The price in words."""
     return str(Price(request.charge.epsilon, request.charge.delta))
-
-
-def _left(caps: Caps, total: Sums) -> str:
-    """What is left of the budget, as the transaction that charged for the question left it."""
-    return Standing.under(caps, total).remaining

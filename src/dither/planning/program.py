@@ -11,7 +11,7 @@ where one of several is chosen. What a program returns is stored, and is all tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -76,6 +76,10 @@ class Batch:
     tables: tuple[str, ...]
     purpose: str = "answer"
     rows: int | None = None  # that margins are predicted with
+    works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "works", tuple(plan.work for plan in self.plans))
 
     @cached_property
     def identity(self) -> str:
@@ -88,10 +92,6 @@ class Batch:
     @cached_property
     def mechanisms(self) -> tuple[Mapping[str, Any], ...]:
         return charges.mechanisms(self.plans)
-
-    @cached_property
-    def works(self) -> tuple[Work, ...]:
-        return tuple(plan.work for plan in self.plans)
 
     @property
     def unit(self) -> str:
