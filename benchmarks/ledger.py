@@ -36,7 +36,7 @@ from dither.ledger.ledger import Declaration, Ledger, Request, Reservation
 from dither.ledger.sqlite import APPEND, PUT, SQLite
 from dither.ledger.store import Row
 from dither.ledger.verify import verify
-from dither.privacy.either import Charge
+from dither.privacy.filters import Charge
 
 SIZES = (10, 1_000, 100_000, 1_000_000)
 PROCESSES, TIMES = 16, 200

@@ -17,11 +17,10 @@ from dither.errors import DitherError, extra
 from dither.exact.numbers import Number, between, flag
 from dither.ledger.receipts import Receipt
 from dither.planning.explain import explain, least, pair, plan_price
-from dither.planning.finish import Noisy, Table, Value, margins, plain, ranks
-from dither.planning.grids import plain as plain_number
-from dither.planning.measures import percent
+from dither.planning.finish import Noisy, Table, Value
+from dither.planning.outputs import margins, outputs, ranks
 from dither.planning.plan import Plan
-from dither.planning.readings import Quantile
+from dither.planning.words import percent
 from dither.query.faults import nearest
 
 
@@ -125,12 +124,8 @@ class Answer:
 
     def _quantile(self, column: str) -> str:
         """Which quantile a column shows and how fine its grid is, where the question does not say so."""
-        output = next(output for output in self.plan.query.outputs if output.name == column)
-        reading = self.plan.reading(plain(output.expression))
-        if not isinstance(reading, Quantile):
-            return ""
-        fine = "" if reading.whole and reading.grid.step == 1 else f"in steps of {plain_number(reading.grid.step)}"
-        return "".join(f"{part}, " for part in (reading.note, fine) if part)
+        notes = (reading.notes for output in outputs(self.plan) if output.name == column for reading in output.readings)
+        return "".join(f"{note}, " for note in next(notes, ()))
 
     def __str__(self) -> str:
         body = [list(self.columns), *self.cells()]

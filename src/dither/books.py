@@ -18,7 +18,7 @@ from dither.ledger import admission, opening, state
 from dither.ledger.asked import analyst_name
 from dither.ledger.ledger import Declaration, Ledger
 from dither.planning.choose import Price
-from dither.privacy.either import GRID, Caps, Sums
+from dither.privacy.filters import GRID, Caps, Sums
 from dither.query import catalog_file
 from dither.query import check as checking
 from dither.query import draft as drafting
@@ -290,7 +290,7 @@ def quota(ledger: Ledger, caps: Caps, declared: state.Terms | Budget, analyst: s
         raise ArgumentError(f"{name} is none of the catalog's analysts.", fix="name one whom the curator declared.")
     if declared.per_analyst is None:
         return None
-    return Standing.under(admission.share(caps, declared.per_analyst), ledger.quota(name))
+    return Standing.under(caps.share(declared.per_analyst), ledger.quota(name))
 
 
 _NONE, _ONE = Fraction(0), Fraction(1)

@@ -6,9 +6,8 @@ import html
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dither.planning.computed import computed, foretold
 from dither.planning.explain import explain, pair, plan_price
-from dither.planning.finish import plain
+from dither.planning.outputs import predicted
 from dither.planning.plan import Plan
 
 
@@ -41,14 +40,7 @@ class Quote:
 
         That of a variance or a standard deviation is a typical one: it depends on where between the bounds the values lie.
         """
-        found: dict[str, float | None] = {}
-        for output in self.plan.query.outputs:
-            reading, made = self.plan.reading(plain(output.expression)), computed(self.plan, output.expression)
-            if reading is not None:
-                found[output.name] = reading.predicted(self.plan.noises, self.assumed_rows, self.confidence)
-            elif made is not None:
-                found[output.name] = foretold(self.plan, made, self.assumed_rows, self.confidence)
-        return found
+        return predicted(self.plan, self.assumed_rows, self.confidence)
 
     def __repr__(self) -> str:
         return str(self)

@@ -26,7 +26,7 @@ from dither.planning.choose import Price
 from dither.planning.finish import Noisy
 from dither.planning.program import Program
 from dither.planning.stored import from_text, to_text
-from dither.privacy.either import Caps, Sums
+from dither.privacy.filters import Caps, Sums
 
 Shown = TypeVar("Shown")
 ANYONE = "anyone"  # who asks where nobody says so: all of them share one quota

@@ -16,7 +16,7 @@ from dither.planning.finish import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
 from dither.planning.terms import Terms, plan_answer
-from dither.privacy.either import Caps
+from dither.privacy.filters import Caps
 from dither.query.catalog import Catalog
 from dither.query.read import Question, read
 from dither.query.resolve import Resolved

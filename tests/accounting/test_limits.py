@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from accounting import truth
 from dither.errors import ArgumentError, PriceError
 from dither.privacy import parts
 from dither.privacy.losses import ZCDP, Approx, Curve, Pure, total
@@ -154,3 +155,23 @@ def test_mixtures_of_lattices_are_listed(curve: Curve, delta: str, exact: float)
     found = curve.epsilon(delta)
     assert float(found) < exact * (1 + 1e-6)
     assert curve.delta(found) <= Fraction(delta) * (1 + Fraction(1, 10**6))
+
+
+# Each is 100 and a little, in fractions that share no factor: the common step of their lattices rounds to 0 in floats.
+NO_COMMON_GRID = (
+    parts.DiscreteGaussian(1, 100 * Fraction(2**600 + 1, 2**600)),
+    parts.DiscreteGaussian(1, 100 * Fraction(3**378 + 2, 3**378)),
+)
+
+
+def test_variances_without_a_common_grid_have_a_price() -> None:
+    apart = total([Curve.of(part) for part in NO_COMMON_GRID])
+    alike = Curve.of(parts.DiscreteGaussian(1, 100), 2)
+    assert abs(apart.epsilon("1e-6") / alike.epsilon("1e-6") - 1) < Fraction(1, 10**6)
+
+
+def test_that_price_is_not_below_the_truth() -> None:
+    apart = total([Curve.of(part) for part in NO_COMMON_GRID])
+    exact = truth.merged_delta([(part, 1) for part in NO_COMMON_GRID], 1, 0.5)
+    assert exact * (1 - 1e-9) <= float(apart.delta("1/2")) <= exact * (1 + 1e-3)
+    assert float(apart.delta("1/2")) < float(apart.zcdp().delta("1/2"))

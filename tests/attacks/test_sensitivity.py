@@ -22,7 +22,7 @@ def scale_in_rows(seen: Seen, place: int = 0) -> Fraction:
     assert seen.plan is not None
     noise = seen.plan.noises[place]
     assert isinstance(noise.mechanism, Geometric)
-    return noise.mechanism.scale * noise.mechanism.epsilon / noise.draft.row
+    return noise.mechanism.scale * noise.mechanism.epsilon / noise.of.row
 
 
 @pytest.mark.parametrize(("low", "high"), [(-10, 10), (-3, 50), (0, 7), (-50, -20)])
@@ -35,7 +35,7 @@ def test_variance_around_zero_is_not_under_noised(low: int, high: int) -> None:
         one = ask("SELECT VAR_POP(x) AS v FROM t", {"u": [1], "x": [x]}, columns)
         assert complaints(one, nobody) == []
         assert one.plan is not None
-        reach.add(Fraction(abs(one.only()[1][0]), one.plan.noises[1].draft.row))
+        reach.add(Fraction(abs(one.only()[1][0]), one.plan.noises[1].of.row))
     assert max(reach) == 1  # the claim is reached, so half of it would be half the noise that is needed
 
 

@@ -22,9 +22,9 @@ from dither.audit.own.worlds import small, world
 from dither.engines import duckdb_cells
 from dither.engines.base import Engine
 from dither.mechanisms import L1, PerCoordinate
-from dither.planning.bounding import Bounding
 from dither.planning.finish import Draw, Noisy
 from dither.planning.program import Program, Run
+from dither.planning.sensitivity import Bounding
 from dither.query.work import Group, Work
 from dither.steps import STEPS, Steps
 

@@ -83,6 +83,34 @@ def test_a_signal_ends_the_question_and_tells_its_charge(
     assert charge == UNKNOWN or [each["state"] for each in entries] == ["interrupted"]
 
 
+PARSING = """
+import os, signal, sys
+from dither import cli
+from dither.cli.app import Commands
+
+whole = Commands.make_context
+
+number, sys.argv = int(sys.argv[1]), ["dither", "explain", "1"]
+
+def parsed(self, *given, **named):
+    os.kill(os.getpid(), number)
+    return whole(self, *given, **named)
+
+Commands.make_context = parsed
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"),
+    [(signal.SIGINT, 130, "Interrupted."), (signal.SIGTERM, 143, "Terminated."), (signal.SIGHUP, 129, "Interrupted.")],
+)
+def test_a_signal_before_the_options_are_read_says_as_much(number: signal.Signals, code: int, word: str) -> None:
+    done = subprocess.run([sys.executable, "-c", PARSING, str(int(number))], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert [line.strip() for line in done.stderr.splitlines()] == [word, UNKNOWN]
+
+
 PROGRAM = """
 import os, signal, sys, threading, time
 import dither as dt

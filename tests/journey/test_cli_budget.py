@@ -15,8 +15,7 @@ import pytest
 import dither as dt
 from dither.cli.budgets import lines
 from dither.curator import Standing
-from dither.ledger.admission import share
-from dither.privacy.either import Caps, Charge, Sums
+from dither.privacy.filters import Caps, Charge, Sums
 from journey.hospital import BY_WARD, COUNT, built, run
 
 
@@ -86,7 +85,7 @@ def test_with_a_delta_a_quota_is_shown_by_the_rule_that_admits(tmp_path: Path, m
     shown = run("budget", "--analyst", "ana").stdout.splitlines()
     assert [line.split("  ")[0] for line in shown] == ["by ε", "or by ρ", "ana's quota by ε", "or by ρ"]
     assert "ε = 0.1 of 0.25 spent, 0.15 left" in shown[2]
-    caps = share(Caps.of(Fraction(1), Fraction("1e-6")), Fraction("0.25"))
+    caps = Caps.of(Fraction(1), Fraction("1e-6")).share(Fraction("0.25"))
     found = json.loads(run("budget", "--analyst", "ana", "--format", "json").stdout)["analyst"]["rules"]
     assert {rule: {part: Fraction(sum_["total"]) for part, sum_ in parts.items()} for rule, parts in found.items()} == {
         "sum": {"epsilon": caps.epsilon, "delta": caps.delta_sums},

@@ -15,7 +15,7 @@ from dither.curator import Curator
 from dither.errors import BudgetError
 from dither.ledger.verify import verify
 from dither.planning.charges import charge
-from dither.privacy.either import GRID, Caps
+from dither.privacy.filters import GRID, Caps
 
 COUNT = "SELECT COUNT(*) AS n FROM people"
 KINDS = (

@@ -17,7 +17,7 @@ from dither.planning import charges, finish
 from dither.planning.finish import Draw, Noisy
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run
-from dither.privacy.either import Charge
+from dither.privacy.filters import Charge
 from dither.query.work import Group, Work
 from dither.session import Paid
 from dither.steps import STEPS, Steps

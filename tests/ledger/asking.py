@@ -14,7 +14,7 @@ from dither.ledger.ledger import Ledger, Receipt, Reservation
 from dither.ledger.sealed import first_texts
 from dither.ledger.state import Identity
 from dither.ledger.store import Row, Store, Transaction
-from dither.privacy.either import Caps, Charge
+from dither.privacy.filters import Caps, Charge
 
 KEY = Key.new()
 

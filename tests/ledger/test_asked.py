@@ -13,7 +13,7 @@ from dither.errors import ArgumentError, BudgetError, DitherError
 from dither.ledger import opening
 from dither.ledger.ledger import Reservation
 from dither.ledger.verify import verify
-from dither.privacy.either import Charge, Sums
+from dither.privacy.filters import Charge, Sums
 from ledger.asking import declaration, request
 
 WRONG = [-1, Fraction(-1, 10), float("nan"), float("inf"), "1e400", "-0.1", "nan", "", None, "1e-400x", [], Decimal("-0.1")]

@@ -25,7 +25,7 @@ from dither.ledger.postgres import Postgres
 from dither.ledger.sqlite import SQLite
 from dither.ledger.store import Store
 from dither.ledger.verify import verify
-from dither.privacy.either import GRID
+from dither.privacy.filters import GRID
 from ledger.asking import IDENTITY, KEY, abandoned, asked, declaration, request, reserved
 
 EIGHT = 8

@@ -32,7 +32,7 @@ from dither.ledger.entries import (
     token_of,
 )
 from dither.ledger.store import Row
-from dither.privacy.either import Caps, Charge
+from dither.privacy.filters import Caps, Charge
 
 GOLDEN = Path(__file__).with_name("kinds.txt")
 CHARGE = Charge(Fraction(1, 10), Fraction(1, 10**9), Fraction(1, 200), Fraction(0))

@@ -10,7 +10,7 @@ import pytest
 from dither.errors import ArgumentError, BudgetError, LedgerError
 from dither.ledger.ledger import Kept, Ledger, Reservation
 from dither.ledger.verify import verify
-from dither.privacy.either import GRID, Caps, Charge, Sums
+from dither.privacy.filters import GRID, Caps, Charge, Sums
 from ledger.asking import RHO_MAX, SMALLEST, asked, declaration, gaussian, pure, request, reserved
 
 

@@ -16,7 +16,7 @@ from dither.ledger.ledger import Kept, Ledger, Reservation
 from dither.ledger.opening import memory
 from dither.ledger.state import MOST_DEAD
 from dither.ledger.verify import verify
-from dither.privacy.either import GRID, Caps, Charge, Sums
+from dither.privacy.filters import GRID, Caps, Charge, Sums
 from ledger.asking import RHO_MAX, SMALLEST, declaration, gaussian, pure, request
 
 PRICES = [

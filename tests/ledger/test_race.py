@@ -13,7 +13,7 @@ import pytest
 
 from dither.ledger import opening
 from dither.ledger.verify import verify
-from dither.privacy.either import GRID
+from dither.privacy.filters import GRID
 from ledger.asking import asked, declaration
 
 

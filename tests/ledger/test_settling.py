@@ -14,7 +14,7 @@ from dither.ledger.keys import Key
 from dither.ledger.ledger import Kept, Ledger, Reservation
 from dither.ledger.store import Store
 from dither.ledger.verify import verify
-from dither.privacy.either import GRID, Sums
+from dither.privacy.filters import GRID, Sums
 from ledger.asking import IDENTITY, KEY, Clock, abandoned, asked, declaration, pure, request, reserved
 
 IDENTITY_OF = json.loads(IDENTITY["ledger"])["ledger"]

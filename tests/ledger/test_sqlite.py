@@ -20,7 +20,7 @@ from dither.ledger.entries import hash_of
 from dither.ledger.ledger import Kept, Ledger, Reservation
 from dither.ledger.sqlite import SQLite
 from dither.ledger.verify import verify
-from dither.privacy.either import GRID
+from dither.privacy.filters import GRID
 from ledger.asking import asked, declaration, request, reserved
 
 

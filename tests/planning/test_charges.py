@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning.charges import charge, mechanisms
-from dither.planning.noises import Noise, rank_scores
 from dither.planning.plan import Plan
+from dither.planning.releases.base import Noise
+from dither.planning.releases.quantile import rank_scores
 from dither.privacy.losses import ZCDP
 from dither.query.work import SCALE, Bins
 from planning.hand import ask, planned, query
@@ -103,7 +104,7 @@ def test_every_mechanism_has_a_record_it_can_be_told_by(plan: Plan) -> None:
     records = mechanisms([plan])
     assert len(records) == len(plan.noises) + (plan.threshold is not None)
     for noise, record in zip(plan.noises, records, strict=False):
-        assert record["mechanism"] == type(noise.mechanism).__name__
+        assert record["mechanism"] == noise.mechanism.tag
         assert (record["groups"], record["steps"]) == (noise.groups, noise.steps)
         if isinstance(noise.mechanism, Geometric):
             assert Fraction(record["epsilon"]) == noise.mechanism.epsilon
@@ -123,11 +124,11 @@ def test_public_questions_cost_nothing() -> None:
 
 def concentrated(noise: Noise, one: dict[int, int], other: dict[int, int]) -> float:
     """The largest D_a / a found between the two laws from which a quantile is chosen: no rho below it is a price."""
-    if noise.draft.p is None or not isinstance(noise.draft.measure, Bins):
+    if noise.of.p is None or not isinstance(noise.of.measure, Bins):
         raise TypeError("a quantile is asked")
-    bins, weights = noise.draft.measure.argument.steps + 1, []
+    bins, weights = noise.of.measure.argument.steps + 1, []
     for histogram in (one, other):
-        scores = rank_scores(histogram, bins, noise.draft.p).astype(float)
+        scores = rank_scores(histogram, bins, noise.of.p).astype(float)
         weight = np.exp(float(noise.mechanism.epsilon) * scores / (2 * float(noise.mechanism.sensitivity)))  # type: ignore[arg-type]
         weights.append(weight / weight.sum())
     p, q = weights
@@ -142,7 +143,7 @@ def replaced(draw: Any) -> tuple[Noise, dict[int, int], dict[int, int]]:
         st.sampled_from([ask("m", "median", "age"), ask("t", "max", "age"), ask("q", "quantile", "age", Fraction(3, 10))])
     )
     plan = planned(query(which), Fraction(1, 10), DELTA, neighbours="replace")
-    bins = plan.noises[0].draft.measure.argument.steps  # type: ignore[union-attr]
+    bins = plan.noises[0].of.measure.argument.steps  # type: ignore[union-attr]
     rest = draw(st.lists(st.sampled_from([0, bins // 2, bins]), max_size=4))
     made = []
     for mine in draw(st.tuples(st.sampled_from([0, bins // 2, bins]), st.sampled_from([0, bins // 2, bins]))):
@@ -159,7 +160,7 @@ def test_the_second_price_of_a_quantile_covers_a_person_replaced_within_a_group(
 def test_that_two_separate_draws_would_be_too_cheap_a_price() -> None:
     """Someone on the right is replaced by someone on the left, two in the middle: one draw moves by two steps."""
     noise = planned(query(ask("m", "median", "age")), Fraction(1, 10), DELTA, neighbours="replace").noises[0]
-    bins = noise.draft.measure.argument.steps  # type: ignore[union-attr]
+    bins = noise.of.measure.argument.steps  # type: ignore[union-attr]
     found = concentrated(noise, {0: SCALE, bins // 2: 2 * SCALE, bins: SCALE}, {0: 2 * SCALE, bins // 2: 2 * SCALE})
     assert found > float(noise.mechanism.loss().repeat(noise.times).zcdp().rho)
 

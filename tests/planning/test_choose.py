@@ -7,18 +7,23 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dither.errors import QueryError
+from dither.errors import ArgumentError, QueryError
 from dither.mechanisms import Gaussian, Geometric
 from dither.planning import grids
-from dither.planning.bounding import Bounding
-from dither.planning.choose import combinations, public_keys
 from dither.planning.finish import release, table
-from dither.planning.noises import Draft, Noise
-from dither.planning.readings import Linear, Ratio
+from dither.planning.releases.base import Noise
+from dither.planning.releases.count import Combined
+from dither.planning.releases.count import Rows as CountedRows
+from dither.planning.releases.keys import combinations, public_keys
+from dither.planning.releases.sums import Ratio, Total
+from dither.planning.sensitivity import Bounding
+from dither.privacy import sensitivity
+from dither.privacy.neighbours import AddRemove, Replace, named
 from dither.query.catalog import Rows
 from dither.query.facts import Facts
 from dither.query.nodes import Column, Named
-from dither.query.work import Cell, Group, Quantised, Sums
+from dither.query.rules import NEIGHBOURS
+from dither.query.work import Group, Quantised
 from planning.hand import AGE, WAGE, ask, planned, query
 
 DELTA = Fraction(1, 10**6)
@@ -80,26 +85,27 @@ def test_keys_come_sorted_with_null_last() -> None:
 def test_joint_releases_are_shared() -> None:
     plan = planned(query(ask("n", "count"), ask("a", "avg", "wage"), ask("s", "sum", "wage"), ask("c", "count", "wage")))
     assert len(plan.noises) == 1
-    assert plan.noises[0].draft.cells == 2  # the catalog says that wage is never NULL
+    assert plan.noises[0].of.cells == 2  # the catalog says that wage is never NULL
     nullable = planned(query(ask("n", "count"), ask("a", "avg", "age")))
-    assert nullable.noises[0].draft.cells == 3
-    assert planned(query(ask("a", "avg", "age"))).noises[0].draft.cells == 2
+    assert nullable.noises[0].of.cells == 3
+    assert planned(query(ask("a", "avg", "age"))).noises[0].of.cells == 2
     two = planned(query(ask("n", "count"), ask("a", "avg", "age"), ask("w", "avg", "wage")))
-    count = two.reading("n")
-    assert isinstance(count, Linear)
+    combined = two.reading("n")
+    assert isinstance(combined, Combined)
+    count = combined.linear(two.noises)
     assert {term.noise for term in count.terms} == {0, 1}  # both columns' counts, weighted
-    alone = planned(query(ask("n", "count"), ask("a", "avg", "wage")), two.noises[1].mechanism.epsilon).reading("n")
-    assert count.half(two.noises, Fraction(19, 20)) < alone.half(  # type: ignore[union-attr]
-        planned(query(ask("n", "count"), ask("a", "avg", "wage")), two.noises[1].mechanism.epsilon).noises, Fraction(19, 20)
-    )
+    one = planned(query(ask("n", "count"), ask("a", "avg", "wage")), two.noises[1].mechanism.epsilon)
+    alone, sure = one.reading("n"), Fraction(19, 20)
+    assert alone is not None
+    assert combined.predicted(two.noises, None, sure) < alone.predicted(one.noises, None, sure)  # type: ignore[operator]
 
 
 def test_a_sum_alone_is_not_charged_for_its_offset() -> None:
     asked = query(ask("s", "sum", "wage"))
     noise = planned(asked).noises[0]
-    assert noise.draft.cells == 1
-    step = noise.draft.measure.cells[0].argument.step
-    assert noise.draft.row * step == 50  # max(|-10|, |50|), where the range is 60
+    assert noise.of.cells == 1
+    step = noise.of.measure.cells[0].argument.step
+    assert noise.of.row * step == 50  # max(|-10|, |50|), where the range is 60
 
 
 def test_grids_are_public_and_fit() -> None:
@@ -123,11 +129,14 @@ def test_grids_are_public_and_fit() -> None:
 
 def test_wide_grids_get_their_noise_number_by_number() -> None:
     row = 2**30
-    noise = Noise(Draft(Sums((Cell(constant=row),), 1), row, False, 1.0, ""), Geometric(epsilon=1, sensitivity=row))
+    noise = Noise(
+        Total(Column("x"), Quantised(Column("x"), Fraction(0), Fraction(1), row), 1, False),
+        Geometric(epsilon=1, sensitivity=row),
+    )
     exact = row * 2**40 * 5  # beyond 64 bits
     found = noise.release([(exact,)])
     assert abs(int(found[0, 0]) - exact) < row * 100
-    narrow = Noise(Draft(Sums((Cell(constant=1),), 1), 1, False, 1.0, ""), Geometric(epsilon=1, sensitivity=1))
+    narrow = Noise(CountedRows(1), Geometric(epsilon=1, sensitivity=1))
     assert np.isfinite(narrow.release([(2**100,), (-(2**100),)]).astype(float)).all()  # held at the ends, never an error
 
 
@@ -156,8 +165,33 @@ def test_a_public_minimum_speaks_only_of_values_that_are_there() -> None:
 @pytest.mark.parametrize(("rows", "groups"), [(1, 1), (3, 1), (2, 5)])
 def test_sensitivity_is_reached_by_somebody(rows: int, groups: int) -> None:
     """The worst unit: all its rows at the bound, in as many groups as it may be in."""
-    for replace in (False, True):
-        bounding = Bounding(rows, groups, None, replace)
-        assert bounding.total(7, 2, False) == 7 * rows * groups * (2 if replace else 1)
+    for relation, changes in ((AddRemove(), 1), (Replace(), 2)):
+        bounding = Bounding(rows, groups, None, relation)
+        assert bounding.total(7, 2, False) == 7 * rows * groups * changes
         assert bounding.l1(7, 1, False).total(None) == bounding.total(7, 1, False)
         assert bounding.l2(7, 3, True).squares(None) == bounding.squares(7, 3, True)
+
+
+@pytest.mark.parametrize("relation", [AddRemove(), Replace()])
+def test_the_planner_and_the_library_agree_on_one_row_each(relation: AddRemove | Replace) -> None:
+    """One row per unit: a count, a sum from 0 and a histogram are as sensitive here as privacy/sensitivity.py says."""
+    alone, among = Bounding(1, 1, 1, relation), Bounding(1, 1, None, relation)
+    assert alone.total(1, 1, False) == sensitivity.count(relation)
+    assert alone.total(120, 1, False) == sensitivity.sum(0, 120, relation)
+    assert among.total(1, 1, False) == sensitivity.histogram(relation)
+    wide = sensitivity.sum(-10, 50, relation)
+    assert isinstance(wide, Fraction)
+    assert alone.total(50, 1, True) >= wide  # a signed sum is taken for one over [-50, 50]
+
+
+@pytest.mark.parametrize("relation", [AddRemove(), Replace()])
+def test_a_plan_holds_the_relation_that_its_catalog_names(relation: AddRemove | Replace) -> None:
+    assert (
+        planned(query(ask("s", "sum", "age")), neighbours=relation.name).bounding.neighbours == named(relation.name) == relation
+    )
+
+
+def test_a_catalog_knows_the_names_of_the_relations() -> None:
+    assert [named(name).name for name in NEIGHBOURS] == list(NEIGHBOURS)
+    with pytest.raises(ArgumentError, match="neighbours cannot be"):
+        named("swap")

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import dither as dt
-from dither.planning.finish import margins, release, table
+from dither.planning.finish import release, table
+from dither.planning.outputs import margins
 from dither.planning.plan import Plan
 from dither.query.catalog import Rows
 from dither.query.nodes import Call, Column, Literal, Named
@@ -32,7 +33,7 @@ def unsaid(plan: Plan, exact: tuple[Any, ...], name: str, noises: Plan | None = 
 
 
 def nothing(plan: Plan) -> tuple[Any, ...]:
-    return tuple((0,) * noise.draft.cells for noise in plan.noises)
+    return tuple((0,) * noise.of.cells for noise in plan.noises)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -61,9 +62,9 @@ def test_a_public_minimum_says_that_there_is_somebody() -> None:
 def test_one_row_has_a_variance_and_no_sample_variance() -> None:
     plan = planned(query(ask("p", "var_pop", "age"), ask("s", "var_samp", "age")))
     pop, sample = plan.reading("p"), plan.reading("s")
-    steps = plan.noises[0].draft.row
+    steps = plan.noises[0].of.row
     for rows in range(1, 200):  # the first noisy count at which there is somebody for certain
-        cells = [np.array([[rows * steps, 0, 0][: noise.draft.cells]]) for noise in plan.noises]
+        cells = [np.array([[rows * steps, 0, 0][: noise.of.cells]]) for noise in plan.noises]
         if pop.margins(plan.noises, cells, SURE)[0] is not None:  # type: ignore[union-attr]
             break
     assert rows > 1

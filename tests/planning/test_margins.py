@@ -16,9 +16,10 @@ from dither.errors import QueryError
 from dither.planning import margins
 from dither.planning.explain import explain
 from dither.planning.finish import Noisy, release, table
-from dither.planning.finish import margins as cell_margins
-from dither.planning.measures import held, percent
+from dither.planning.outputs import margins as cell_margins
 from dither.planning.plan import Plan
+from dither.planning.releases.quantile import held
+from dither.planning.words import percent
 from dither.query.catalog import Rows
 from dither.query.nodes import Call, Column, Literal, Named
 from planning.hand import ask, planned, query, run
@@ -155,13 +156,13 @@ def test_a_public_number_of_rows_is_not_released_and_halves_the_noise() -> None:
     assert n == 1000
     assert -11 < float(a) < -9  # type: ignore[arg-type]
     noise = plan.noises[0]
-    assert noise.mechanism.sensitivity.total(None) == noise.draft.row  # one value on its grid, once
+    assert noise.mechanism.sensitivity.total(None) == noise.of.row  # one value on its grid, once
     assert planned(query(ask("n", "count")), neighbours="replace", rows=Rows(public=1000)).loss.epsilon() == 0
 
 
 def test_a_public_minimum_keeps_small_noisy_counts_from_spoiling_a_mean() -> None:
     plan = planned(query(ask("a", "avg", "wage")), rows=Rows(at_least=100))
-    steps = plan.noises[0].draft.row
+    steps = plan.noises[0].of.row
     cells = [np.array([[steps * 3, steps * 2]])]  # a noisy count of 5, where 100 are public
     assert plan.readings[0].values(plan.noises, cells) == [pytest.approx(20 + 60 / (2 * 100))]
 
@@ -173,7 +174,7 @@ def test_the_grid_is_part_of_the_margin() -> None:
     """Values that all lie a third of a step above the grid: without noise to speak of, the rounding is what is left."""
     rows = [{**row, "wage": 1 / 3 * 2**-16 + i % 7} for i, row in enumerate(people(400))]
     plan = planned(query(ask("n", "count"), ask("s", "sum", "wage"), ask("a", "avg", "wage")), 10**6)
-    assert plan.noises[0].draft.measure.cells[0].argument.step == 2**-16  # type: ignore[union-attr, index]
+    assert plan.noises[0].of.measure.cells[0].argument.step == 2**-16  # type: ignore[union-attr, index]
     noisy = release(plan, run(plan, rows))
     finished = table(plan, noisy)
     wide = cell_margins(plan, noisy, finished, SURE)
@@ -238,7 +239,7 @@ def test_shares_of_quantiles_lie_between_0_and_1(p: Fraction | None) -> None:
 
 def test_a_quantile_that_was_moved_says_so() -> None:
     plan = planned(query(ask("q", "quantile", "age", Fraction(1, 10**5)), ask("m", "median", "age"), ask("top", "max", "age")))
-    assert [getattr(reading, "note", None) for reading in plan.readings] == ["the 0.1 % quantile", "", "the 99 % quantile"]
+    assert [reading.notes[:1] for reading in plan.readings] == [("the 0.1 % quantile",), (), ("the 99 % quantile",)]
     assert "QUANTILE(age, 1e-05), as the 0.1 % quantile," in explain(plan, SURE)
 
 
@@ -251,4 +252,4 @@ def test_a_share_of_many_digits_is_rounded_and_not_drowned(p: Fraction) -> None:
     chosen = [float(str(table(plan, release(plan, groups)).rows[0][0])) for _ in range(20)]
     assert all(abs(value - 100 * float(p)) <= 5 for value in chosen)
     assert f"as the {percent(p.limit_denominator(1000))} quantile," in explain(plan, SURE)
-    assert getattr(plan.readings[0], "note", "") == f"the {percent(held(p))} quantile"
+    assert plan.readings[0].notes[0] == f"the {percent(held(p))} quantile"

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.mechanisms import Gaussian
-from dither.planning.noises import rank_scores
 from dither.planning.plan import Plan
+from dither.planning.releases.quantile import rank_scores
 from dither.query.work import Bins, Group
 from planning.hand import REGIONS, ask, planned, query, run
 
@@ -51,7 +51,7 @@ def moves(plan: Plan, before: list[Group], after: list[Group]) -> None:
     """Compares every measure with what its noise was calibrated for."""
     left, right = {g.key: g for g in before}, {g.key: g for g in after}
     for place, noise in enumerate(plan.noises):
-        draft = noise.draft
+        draft = noise.of
         pairs = [
             (left[k].measures[place] if k in left else None, right[k].measures[place] if k in right else None)
             for k in left.keys() | right.keys()

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
-from dither.privacy.conversion import delta_of_zcdp
-from dither.privacy.either import GRID, Caps, Charge, Sums, largest_rho, up
+from dither.privacy.conversion import delta_of_zcdp, largest_rho
+from dither.privacy.filters import GRID, Caps, Charge, Sums, up
 
 Admits = Callable[[Sums, Sums], bool]  # (what pure moves cost, what other moves cost) so far, the move included
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError, PriceError
 from dither.privacy import parts
-from dither.privacy.filters import ApproxFilter, Filter, Odometer, PureFilter, ZCDPFilter
+from dither.privacy.filters import ApproxFilter, Caps, Charge, Filter, Odometer, PureFilter, Sums, ZCDPFilter
 from dither.privacy.losses import ZCDP, Approx, Curve, Loss, Pure
 
 FRESH: list[Callable[[], Filter]] = [lambda: PureFilter(1), lambda: ZCDPFilter(1), lambda: ApproxFilter(1, "1e-6"), Odometer]
@@ -210,3 +210,34 @@ def test_a_price_with_arithmetic_of_its_own_is_spent_in_full(loss: Pure) -> None
         assert not budget.try_spend(loss)
     budget = PureFilter(Free(1))
     assert [budget.try_spend(Pure(1)) for _ in range(2)] == [True, False]
+
+
+ON_GRID = st.fractions(0, 1, max_denominator=32)
+
+
+def admitted_by(caps: Caps, charges: list[Charge]) -> list[bool]:
+    """What a ledger with these caps says to each charge in turn."""
+    used, said = Sums(), []
+    for charge in charges:
+        said.append(caps.rule(used.plus(charge)) is not None)
+        used = used.plus(charge) if said[-1] else used
+    return said
+
+
+@given(st.lists(st.tuples(ON_GRID, ON_GRID.map(lambda d: d / 33)), max_size=12))
+def test_filters_are_cases_of_the_rule_of_ledgers(asked: list[tuple[Fraction, Fraction]]) -> None:
+    """Each filter admits exactly what a ledger with its one line admits."""
+    delta = Fraction(1, 20)
+    approx, pure, zcdp = ApproxFilter(1, delta), PureFilter(1), ZCDPFilter(1)
+    both = admitted_by(Caps(Fraction(1), delta_sums=delta), [Charge(e, d) for e, d in asked])
+    assert [approx.try_spend(Approx(e, d)) for e, d in asked] == both
+    alone = admitted_by(Caps(Fraction(1)), [Charge(e, Fraction(0)) for e, _ in asked])
+    assert [pure.try_spend(Pure(e)) for e, _ in asked] == alone
+    smooth = admitted_by(Caps(Fraction(0), rho_max=Fraction(1)), [Charge(Fraction(2), Fraction(0), e) for e, _ in asked])
+    assert [zcdp.try_spend(ZCDP(e)) for e, _ in asked] == smooth
+
+
+def test_that_comparison_can_fail() -> None:
+    tenths = [Charge(Fraction(1, 10), Fraction(0))] * 10
+    assert admitted_by(Caps(Fraction(1)), tenths) == [True] * 10
+    assert admitted_by(Caps(Fraction(99, 100)), tenths) == [True] * 9 + [False]

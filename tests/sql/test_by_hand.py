@@ -23,12 +23,15 @@ from dither.query.nodes import (
     PerUnit,
     Query,
     Relation,
+    Scalar,
     Scan,
     Semi,
     Union,
     Value,
 )
 from dither.query.resolve import resolve
+from dither.query.show import show_query
+from dither.query.sql import parse
 from dither.query.work import UNIT
 from sql.survey import CATALOG
 
@@ -124,6 +127,35 @@ def test_an_in_with_a_list_of_its_own_is_an_ordinary_one() -> None:
         resolve(asked(Semi(P, Scan("towns", "t"), *more)), CATALOG) for more in (((), False, listed), ((listed,), False))
     )
     assert one.query == two.query
+
+
+def test_a_value_looked_up_by_hand_is_that_of_sql() -> None:
+    text = "SELECT COUNT(*) AS n FROM people p WHERE (SELECT MAX(v.cost) FROM visits v WHERE v.person_id = p.person_id) > 3"
+    scalar = Scalar("most", (Aggregate("max_cost", "max", Column("v.cost")),))
+    joined = Join(P, V, (SAME,), "left", scalar)
+    by_hand = asked(Filter(joined, Call("gt", (Column("most.max_cost"), Literal(3)))))
+    named = parse(text, CATALOG)
+    found = [resolve(query, CATALOG).query for query in (by_hand, named)]
+    assert show_query(found[0]) == show_query(found[1]).replace("#subquery 2.", "most.")
+
+
+def test_a_value_looked_up_takes_no_other_name_and_looks_at_nobody_else() -> None:
+    age = Scalar("p", (Aggregate("age", "max", Column("v.cost")),))
+    with pytest.raises(QueryError, match=r"named p\.age"):
+        resolve(asked(Join(P, V, (SAME,), "left", age)), CATALOG)
+    cost = Scalar("most", (Aggregate("max_cost", "max", Column("v.cost")),))
+    with pytest.raises(QueryError, match="about people into the question"):
+        resolve(asked(Join(P, V, (), "left", cost)), CATALOG)
+    with pytest.raises(QueryError, match="about other people into each row"):
+        resolve(asked(Join(P, V, ((Column("p.region"), Column("v.region")),), "left", cost)), CATALOG)
+
+
+def test_a_filter_by_hand_is_that_of_sql() -> None:
+    adults = Aggregate("n", "sum", Column("people.age"), where=Call("gt", (Column("people.age"), Literal(17))))
+    by_hand = replace(asked(Scan("people", "people")), aggregates=(adults,))
+    assert by_hand == parse("SELECT SUM(age) FILTER (WHERE age > 17) AS n FROM people", CATALOG)
+    with pytest.raises(QueryError, match="takes no FILTER"):
+        resolve(replace(by_hand, aggregates=(replace(adults, function="count_units"),)), CATALOG)
 
 
 STRANGE = [

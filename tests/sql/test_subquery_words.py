@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -11,7 +12,7 @@ from dither.planning.canonical import canonical
 from dither.planning.choose import Price
 from dither.planning.explain import explain
 from dither.planning.plan import Plan, plan
-from dither.query.catalog import Catalog, Table, Unit
+from dither.query.catalog import Catalog, ColumnFacts, Table, Unit
 from dither.query.resolve import resolve
 from dither.query.sql import parse
 from sql.survey import CATALOG, PEOPLE, VISITS
@@ -68,6 +69,33 @@ def test_a_plan_is_told_in_the_same_words_however_it_was_written() -> None:
     other = f"SELECT COUNT(*) FILTER (WHERE EXISTS (SELECT 1 {MINE} AND v.cost > 3)) AS n FROM people p"
     assert canonical([planned(one)]) == canonical([planned(two)])
     assert canonical([planned(one)]) != canonical([planned(other)])  # though both are EXISTS (SELECT ...) to the reader
+
+
+def test_words_come_from_the_aggregate_and_not_from_its_name() -> None:
+    """A column called distinct_x made COUNT(distinct_x) read as COUNT(DISTINCT x)."""
+    visits = replace(VISITS, columns={**VISITS.columns, "distinct_x": ColumnFacts("int")})
+    catalog = Catalog({**CATALOG.tables, "visits": visits}, CATALOG.budget)
+    told = {
+        "COUNT(v.distinct_x)": "(SELECT COUNT(distinct_x) ...)",
+        "COUNT(DISTINCT v.distinct_x)": "(SELECT COUNT(DISTINCT distinct_x) ...)",
+        "COUNT(DISTINCT v.distinct_x + 1)": "(SELECT COUNT(DISTINCT ...) ...)",
+        "COUNT(v.distinct_x) FILTER (WHERE v.cost > 1)": "(SELECT COUNT(...) ...)",
+    }
+    for written, words in told.items():
+        text = f"SELECT SUM((SELECT {written} {MINE})) AS n FROM people p"
+        made = plan(resolve(parse(text, catalog), catalog, text), catalog, Price(Fraction(1, 2), Fraction(1, 10**7)))
+        assert f"SUM({words})" in explain(made, Fraction(19, 20))
+
+
+def test_a_filter_is_told_as_one_and_a_case_is_not() -> None:
+    kept, chosen = "COUNT(*) FILTER (WHERE age > 3)", "COUNT(CASE WHEN age > 3 THEN 1 END)"
+    shown = explain(planned(f"SELECT {kept} AS n FROM people"), Fraction(19, 20))
+    assert "FILTER (WHERE " in shown
+    assert "on rows where " in shown
+    assert "is not NULL" not in shown
+    shown = explain(planned(f"SELECT {chosen} AS n FROM people"), Fraction(19, 20))
+    assert "FILTER" not in shown
+    assert "is not NULL" in shown
 
 
 def test_a_key_is_called_by_the_name_it_was_given() -> None:

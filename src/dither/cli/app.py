@@ -20,8 +20,8 @@ import typer
 from typer.core import TyperGroup
 
 from dither import __version__
-from dither.cli import ending, wording
-from dither.cli.ending import TERMINATED, UNREAD
+from dither.cli import wording
+from dither.cli.ending import UNKNOWN, UNREAD, tell
 from dither.cli.outputs import Outputs, protected
 from dither.cli.screen import OutputError, complain, let_go_of_stdout
 from dither.errors import (
@@ -78,11 +78,7 @@ class Commands(TyperGroup):
         except DitherError as error:
             raise _refused(error) from None
         except KeyboardInterrupt as stopped:
-            # Others come from where nobody can tell whether a price was being written.
-            unknown = "nothing, unless `dither history` shows a new entry"
-            charged = stopped.charged if isinstance(stopped, Interrupted) else unknown
-            complain(f"{'Terminated' if ending.code() == TERMINATED else 'Interrupted'}.\n  Charged: {charged}.")
-            raise typer.Exit(ending.code()) from None
+            raise typer.Exit(tell(stopped.charged if isinstance(stopped, Interrupted) else UNKNOWN)) from None
         except BrokenPipeError:
             let_go_of_stdout()
             raise typer.Exit(UNREAD) from None

@@ -39,7 +39,7 @@ from dither.errors import LedgerError, NoLedgerError
 if TYPE_CHECKING:
     from dither.cli.budgets import Quota
     from dither.curator import Curator
-    from dither.privacy.either import Caps, Sums
+    from dither.privacy.filters import Caps, Sums
 
 
 @app.command("quote")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dither.ledger.state import Terms
     from dither.ledger.store import Store
     from dither.ledger.verify import Report
-    from dither.privacy.either import Caps, Sums
+    from dither.privacy.filters import Caps, Sums
     from dither.query.catalog import Budget
 
 
@@ -57,7 +57,7 @@ def _budget(form: Books = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Led
 def _standing(books: Opened, catalog: Path) -> tuple[Caps, Sums, Terms | Budget]:
     """What the ledger says; before its first catalog, what the catalog file declares."""
     from dither.ledger.state import Terms
-    from dither.privacy.either import Caps, Sums
+    from dither.privacy.filters import Caps, Sums
     from dither.query.catalog_file import read
 
     if books.head().number:

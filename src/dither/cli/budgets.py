@@ -19,7 +19,7 @@ from dither.cli.screen import bar, by_words, harmless
 from dither.ledger.asked import analyst_name
 from dither.ledger.ledger import Ledger
 from dither.ledger.state import Head, Terms, shown
-from dither.privacy.either import GRID, Caps, Sums
+from dither.privacy.filters import GRID, Caps, Sums
 from dither.query.catalog import Budget
 
 COLUMNS = ("rule", "part", "total", "spent", "left", "analyst")

@@ -10,11 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from dither.cli.screen import complain
+
 INTERRUPTED, UNREAD, TERMINATED = 130, 141, 143
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
+UNKNOWN = "nothing, unless `dither history` shows a new entry"  # from where nobody can tell whether a price was written
+
 _received: list[int] = []
+_told: list[str] = []
 
 
 class Stopped(KeyboardInterrupt):
@@ -29,15 +34,18 @@ def handled() -> Iterator[None]:
     The exit code tells which signal it was, and that a pipe was broken, whoever turned that into another one.
     """
     _received.clear()
+    _told.clear()
     before = {each: signal.getsignal(each) or signal.SIG_DFL for each in SIGNALS}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:  # nohup and background jobs are not to be stopped
             signal.signal(number, _stop)
     try:
         yield
+    except KeyboardInterrupt:
+        raise SystemExit(tell(UNKNOWN)) from None
     except SystemExit as end:
-        if _received and end.code == 1:  # the parser of options was stopped, and says no more than that
-            raise SystemExit(code()) from None
+        if _received and not _told:  # the parser of options was stopped, and leaves without a word
+            raise SystemExit(tell(UNKNOWN)) from None
         if isinstance(end.__context__, BrokenPipeError):  # as Rich and Click leave
             raise SystemExit(UNREAD) from None
         raise
@@ -49,6 +57,13 @@ def handled() -> Iterator[None]:
 def code() -> int:
     """The exit code of what was stopped."""
     return 128 + (_received[0] if _received else signal.SIGINT)
+
+
+def tell(charged: str) -> int:
+    """Says on stderr what stopped the command and what was charged, and returns the exit code."""
+    _told.append(charged)
+    complain(f"{'Terminated' if code() == TERMINATED else 'Interrupted'}.\n  Charged: {charged}.")
+    return code()
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

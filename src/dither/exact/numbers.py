@@ -146,3 +146,15 @@ def show(value: Any) -> str:
         return f"{float(value):.12g}"
     text = str(value)
     return text if len(text) <= 24 else f"{float(value):.12g}"
+
+
+def rounded(value: float) -> str:
+    """Three digits, never in powers of ten where a plain number is short.
+
+    >>> rounded(4.23111), rounded(250000.0), rounded(1e-9)
+    ('4.23', '250000', '1e-09')
+    """
+    if value == 0 or 1e-4 <= abs(value) < 1e15:
+        digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
+        return f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
+    return f"{value:.3g}"

@@ -10,7 +10,7 @@ from dither.ledger import state
 from dither.ledger.asked import Declaration, Request
 from dither.ledger.state import Fuse, History, Terms, shown
 from dither.ledger.store import Row
-from dither.privacy.either import GRID, Caps, Charge, Sums
+from dither.privacy.filters import GRID, Caps, Charge, Sums
 from dither.text import folded
 
 
@@ -65,7 +65,7 @@ def in_force(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Term
             f"{request.analyst} is none of the catalog's analysts.",
             fix="name yourself as the curator declared you, or ask the curator to add the name to `analysts`.",
         )
-    if terms.per_query is not None and (most := share(caps, terms.per_query)).rule(Sums().plus(charge)) is None:
+    if terms.per_query is not None and (most := caps.share(terms.per_query)).rule(Sums().plus(charge)) is None:
         raise BudgetError(f"One question may cost at most {left(most, Sums())} in this catalog, and {cost(charge, caps)}.")
     dear_enough(terms, caps, charge)
     return terms
@@ -105,20 +105,13 @@ def quota(caps: Caps, per_analyst: Fraction | None, used: Sums, analyst: str, ch
     after = used.plus(charge)
     if per_analyst is None:
         return after
-    most = share(caps, per_analyst)
+    most = caps.share(per_analyst)
     if most.rule(after) is None:
         raise BudgetError(
             f"The quota of {analyst} does not allow this question: {cost(charge, caps)}; "
             f"left {left(most, used)} of ε = {shown(per_analyst, up=False)}."
         )
     return after
-
-
-def share(caps: Caps, epsilon: Fraction) -> Caps:
-    """So much of epsilon, and as much of everything else: whoever has a tenth of epsilon has a tenth of each delta and rho.
-    A share of epsilon alone could be exchanged for all of rho, by a question with little epsilon and a large delta."""
-    part = epsilon / caps.epsilon
-    return Caps(epsilon, part * caps.delta_sums, part * caps.delta_keys, part * caps.delta_conversion, part * caps.rho_max)
 
 
 def cost(charge: Charge, caps: Caps) -> str:

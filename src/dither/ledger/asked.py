@@ -13,7 +13,7 @@ from typing import Any
 from dither.errors import ArgumentError
 from dither.ledger.entries import Reserved, question_digest, token_of
 from dither.ledger.text import plain, written
-from dither.privacy.either import Caps, Charge
+from dither.privacy.filters import Caps, Charge
 from dither.text import folded
 
 LONGEST_NAME = 200

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 from dither.errors import DitherError, LedgerError
 from dither.ledger.store import Row
 from dither.ledger.text import canonical, digest, plain, read, written
-from dither.privacy.either import Caps, Charge
+from dither.privacy.filters import Caps, Charge
 
 START = "0" * 64  # what the first entry names as the hash before it
 

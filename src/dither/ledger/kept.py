@@ -13,7 +13,7 @@ from dither.ledger.keys import entry_message, signed
 from dither.ledger.receipts import Receipt, stored
 from dither.ledger.state import Identity
 from dither.ledger.store import Row
-from dither.privacy.either import Caps, Charge, Sums
+from dither.privacy.filters import Caps, Charge, Sums
 
 
 class Kept(NamedTuple):

@@ -51,7 +51,7 @@ from dither.ledger.sealed import BOOKS, Sealed, ends_at, keys_of
 from dither.ledger.state import Fuse, Head, History, Identity, Terms
 from dither.ledger.store import Row, Store, Transaction
 from dither.ledger.witness import Witness
-from dither.privacy.either import Caps, Sums
+from dither.privacy.filters import Caps, Sums
 
 __all__ = [
     "Declaration",

@@ -10,7 +10,7 @@ from dither.ledger.asked import Declaration, Request
 from dither.ledger.kept import again
 from dither.ledger.sealed import keys_of
 from dither.ledger.store import Store
-from dither.privacy.either import Sums
+from dither.privacy.filters import Sums
 
 
 class Preview(NamedTuple):

@@ -20,7 +20,7 @@ from dither.ledger import state
 from dither.ledger.keys import Key
 from dither.ledger.store import Row, Transaction
 from dither.ledger.text import canonical, digest
-from dither.privacy.either import Sums
+from dither.privacy.filters import Sums
 
 HELD = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
 BOOKS = (*HELD, "seal")

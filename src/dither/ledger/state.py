@@ -27,7 +27,7 @@ from dither.errors import LedgerError
 from dither.ledger.asked import Declaration
 from dither.ledger.entries import START
 from dither.ledger.text import canonical, parsed, read, written
-from dither.privacy.either import Caps, Sums
+from dither.privacy.filters import Caps, Sums
 
 FORMAT = 2
 # What is read and written while others wait is taken apart by its canonical text; any other spelling cannot be read.

@@ -1,6 +1,6 @@
 """Adding up a second time: what was spent and whether each question was allowed, with arithmetic of its own.
 
-Each part of a loss is rounded up to a whole number of 1/GRID and added. The rules are those of privacy/either.py, restated.
+Each part of a loss is rounded up to a whole number of 1/GRID and added. The rules are those of privacy/filters.py, restated.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ are covered too.
 The continuous formula is not used: at the sigma it gives for (1, 1e-5) the discrete law's delta is 3.5 % too large.
 Nor is the textbook's sqrt(2 ln(1.25 / delta)) / epsilon, which is wrong above epsilon = 1.
 
-X has the tails of a Gaussian of variance v, Pr[X <= -t] <= exp(-t^2 / 2v), which decides the easy cases. Variances have
-seven significant digits. The one found is certified; on that grid the one before it fails.
+X has the tails of a Gaussian of variance v, Pr[X <= -t] <= exp(-t^2 / 2v), which decides the easy cases. Variances for
+one coordinate have seven significant digits. The one found is certified; on that grid the one before it fails.
 Reference: Balle and Wang, ICML 2018 (the continuous law); Canonne, Kamath and Steinke, NeurIPS 2020 (the discrete one).
 """
 
@@ -32,11 +32,12 @@ from dither.exact.balls import Real, above, ball, certainly_at_most, exp
 from dither.exact.law import search
 from dither.exact.laws import Gaussian
 from dither.exact.numbers import show
-from dither.privacy.losses import ZCDP
+from dither.privacy.conversion import largest_rho
 
 _DIGITS = 10**6
 _DECADE = 9 * _DIGITS
 _LOWEST, _HIGHEST = -6, 24
+_DECADES = _HIGHEST - _LOWEST
 _FAR = 400  # (20 sigma)^2: beyond it a sum would need too many digits, and at 10^7 sigma more than any memory
 
 
@@ -76,13 +77,15 @@ def for_shift(epsilon: Fraction, target: Fraction, shift: int) -> Fraction:
     return _smallest(holds, epsilon, target)
 
 
-@lru_cache(maxsize=256)
 def for_squares(epsilon: Fraction, target: Fraction, squares: int) -> Fraction:
     """The same for vectors whose squared steps add up to at most `squares`, by way of zCDP.
 
     Coordinate i gives (k_i^2 / 2v)-zCDP, which adds up to rho = squares / 2v; the certified conversion does the rest.
     """
-    return _smallest(lambda v: ZCDP(squares / (2 * v)).delta(epsilon) <= target, epsilon, target)
+    rho = largest_rho(epsilon, target)
+    if not rho or squares > 2 * rho * _variance(_DECADES * _DECADE):
+        raise _too_wide(epsilon, target)
+    return max(squares / (2 * rho), _variance(0))
 
 
 def _variance(index: int) -> Fraction:
@@ -93,11 +96,14 @@ def _variance(index: int) -> Fraction:
 
 def _smallest(holds: Callable[[Fraction], bool], epsilon: Fraction, target: Fraction) -> Fraction:
     # First the decade, then the digits: few evaluations, each of them certified.
-    decades = _HIGHEST - _LOWEST
-    if not holds(_variance(decades * _DECADE)):
-        raise ArgumentError(
-            f"scale must be at most 10^12 steps, and epsilon {show(epsilon)} with delta {show(target)} needs more.",
-            fix="use a coarser grid, a smaller sensitivity or a larger epsilon or delta.",
-        )
-    decade = search(lambda d: holds(_variance(d * _DECADE)), 0, decades)
+    if not holds(_variance(_DECADES * _DECADE)):
+        raise _too_wide(epsilon, target)
+    decade = search(lambda d: holds(_variance(d * _DECADE)), 0, _DECADES)
     return _variance(search(lambda i: holds(_variance(i)), max(decade - 1, 0) * _DECADE, decade * _DECADE))
+
+
+def _too_wide(epsilon: Fraction, target: Fraction) -> ArgumentError:
+    return ArgumentError(
+        f"scale must be at most 10^12 steps, and epsilon {show(epsilon)} with delta {show(target)} needs more.",
+        fix="use a coarser grid, a smaller sensitivity or a larger epsilon or delta.",
+    )

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from dither.exact.law import Law
 from dither.exact.laws import Categorical
 from dither.exact.numbers import Number, flag, positive
 from dither.mechanisms import scores as reading
-from dither.mechanisms.base import Example, Mechanism
+from dither.mechanisms.base import Example, Mechanism, epsilon_words
 from dither.mechanisms.norms import bound
 from dither.mechanisms.scores import Scores
 from dither.privacy.losses import Curve, Pure
@@ -44,6 +44,7 @@ class Exponential(Mechanism):
     'south'
     """
 
+    tag: ClassVar[str] = "Exponential"
     epsilon: Fraction
     sensitivity: Fraction
     candidates: tuple[Hashable, ...] | None
@@ -110,6 +111,27 @@ class Exponential(Mechanism):
         """
         count = len(self.candidates) if candidates is None and self.candidates is not None else candidates
         return reading.utility(confidence, self._weight, count, best)
+
+    @property
+    def noise_scale(self) -> float:
+        """The scale of a score's weight, for margins."""
+        return float(self.scale)
+
+    @property
+    def noise_variance(self) -> float:
+        """The variance of a score's noise, near enough for weighing."""
+        return 2 * self.noise_scale**2
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "sensitivity": self.sensitivity,
+            "candidates": self.candidates,
+            "monotone": self.monotone or None,
+        }
+
+    def words(self, on: str = "the answer", who: str = "person") -> str:
+        return f"exponential mechanism over {on}, {epsilon_words(self.epsilon)} in each group"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

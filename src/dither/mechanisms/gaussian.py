@@ -14,16 +14,17 @@ Reference: Canonne, Kamath and Steinke, NeurIPS 2020.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
 from dither.exact import laws
 from dither.exact.law import Law
-from dither.exact.numbers import Number, between, positive
+from dither.exact.numbers import Number, between, positive, rounded
 from dither.mechanisms import answers, calibration
 from dither.mechanisms.base import Example, Mechanism
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l2
@@ -45,6 +46,8 @@ class Gaussian(Mechanism):
     Fraction(4, 1)
     """
 
+    tag: ClassVar[str] = "Gaussian"
+    gaussian: ClassVar[bool] = True
     sensitivity: Norm
     grid: Fraction | None
     epsilon: Fraction | None
@@ -120,6 +123,10 @@ class Gaussian(Mechanism):
         """Approx if calibrated to epsilon and delta, else ZCDP."""
         if self.epsilon is not None and self.delta is not None:
             return Approx(self.epsilon, self.delta)
+        return self.zcdp()
+
+    def zcdp(self) -> ZCDP:
+        """By the variance itself, however it was calibrated: sigma for (epsilon, delta) has a rho of its own."""
         return ZCDP(self.sensitivity.squares(self.grid) / (2 * self.variance))
 
     def curve(self) -> Curve:
@@ -138,6 +145,34 @@ class Gaussian(Mechanism):
     def margin(self, confidence: Number) -> int | Fraction:
         """The smallest multiple of the grid that holds the noise of each coordinate with this confidence."""
         return self.outcome(self.noise.radius(confidence))
+
+    @property
+    def noise_scale(self) -> float:
+        """The standard deviation of one coordinate's noise, near enough for margins."""
+        return math.sqrt(self.variance) * float(self.grid or 1)
+
+    @property
+    def noise_variance(self) -> float:
+        """The variance of one coordinate's noise, near enough for weighing."""
+        return self.noise_scale**2
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "rho": self.zcdp().rho,
+            "variance": self.variance,
+            "grid": self.grid,
+            "sensitivity": self.sensitivity,
+        }
+
+    def words(self, on: str = "the answer", who: str = "person") -> str:
+        moved = rounded(math.sqrt(self.sensitivity.squares(self.grid)) * float(self.grid or 1))
+        price = f"ρ = {rounded(float(self.zcdp().rho))}"
+        return (
+            f"Gaussian, standard deviation {rounded(self.noise_scale)}, on {on}: one {who} changes them by "
+            f"at most {moved} (root of the sum of squares), {price}"
+        )
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any, ClassVar
 
 from dither.exact.law import Integers, Law
 from dither.exact.laws import Moved, TwoSided
-from dither.exact.numbers import Number, positive
+from dither.exact.numbers import Number, positive, rounded
 from dither.mechanisms import answers
-from dither.mechanisms.base import Example, Mechanism
+from dither.mechanisms.base import Example, Mechanism, changes, epsilon_words
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l1
 from dither.privacy.losses import Curve, Pure
 from dither.privacy.parts import DiscreteLaplace, Response
@@ -36,6 +37,7 @@ class Geometric(Mechanism):
     Pure(epsilon=Fraction(1, 2))
     """
 
+    tag: ClassVar[str] = "Geometric"
     epsilon: Fraction
     sensitivity: Norm
     noise: TwoSided = field(init=False, repr=False, compare=False)
@@ -74,6 +76,23 @@ class Geometric(Mechanism):
     def margin(self, confidence: Number) -> int:
         """The smallest m with Pr[|noise| <= m] >= confidence, for each coordinate."""
         return self.noise.radius(confidence)
+
+    @property
+    def noise_scale(self) -> float:
+        """The scale of one coordinate's noise, for margins."""
+        return float(self.scale)
+
+    @property
+    def noise_variance(self) -> float:
+        """The variance of one coordinate's noise, near enough for weighing."""
+        return 2 * self.noise_scale**2
+
+    def parameters(self) -> dict[str, Any]:
+        return {"epsilon": self.epsilon, "sensitivity": self.sensitivity}
+
+    def words(self, on: str = "the answer", who: str = "person") -> str:
+        moved = self.sensitivity.total(None)
+        return f"geometric, scale {rounded(self.noise_scale)}, on {on}: {changes(who, moved)}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

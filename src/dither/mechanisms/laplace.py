@@ -16,15 +16,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
 from dither.exact.law import Law
 from dither.exact.laws import Moved, TwoSided
-from dither.exact.numbers import Number, positive
+from dither.exact.numbers import Number, positive, rounded
 from dither.mechanisms import answers
-from dither.mechanisms.base import Example, Mechanism
+from dither.mechanisms.base import Example, Mechanism, changes, epsilon_words
 from dither.mechanisms.geometric import separate_curve, separate_loss
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l1
 from dither.privacy.losses import Curve, Pure
@@ -42,6 +42,7 @@ class Laplace(Mechanism):
     Fraction(749, 25)
     """
 
+    tag: ClassVar[str] = "Laplace"
     epsilon: Fraction
     sensitivity: Norm
     grid: Fraction
@@ -87,6 +88,13 @@ class Laplace(Mechanism):
     def margin(self, confidence: Number) -> Fraction:
         """The smallest multiple of the grid that holds the noise of each coordinate with this confidence."""
         return self.grid * self.noise.radius(confidence)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"epsilon": self.epsilon, "sensitivity": self.sensitivity, "grid": self.grid}
+
+    def words(self, on: str = "the answer", who: str = "person") -> str:
+        moved, scale = self.grid * self.sensitivity.total(self.grid), rounded(float(self.scale))
+        return f"Laplace, scale {scale}, on {on}: {changes(who, moved)}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,10 +24,10 @@ from dither.exact import numbers
 from dither.exact.balls import Real, certainly_at_most
 from dither.exact.law import Law, search
 from dither.exact.laws import Finite, TwoSided
-from dither.exact.numbers import Number, flag, positive
+from dither.exact.numbers import Number, flag, positive, rounded, show
 from dither.mechanisms import answers, race
 from dither.mechanisms import scores as reading
-from dither.mechanisms.base import Example, Mechanism, sure
+from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
 from dither.mechanisms.norms import L1
 from dither.mechanisms.scores import Scores
 from dither.privacy.losses import Pure
@@ -46,6 +46,7 @@ class NoisyMax(Mechanism):
     9
     """
 
+    tag: ClassVar[str] = "NoisyMax"
     epsilon: Fraction
     sensitivity: Fraction
     candidates: tuple[Hashable, ...] | None
@@ -122,6 +123,19 @@ class NoisyMax(Mechanism):
             return certainly_at_most(lambda: 1 - race.winner(self.scale, worst, others), 1 - wanted)
 
         return search(holds, 0, None) if others else 0
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "sensitivity": self.sensitivity,
+            "candidates": self.candidates,
+            "monotone": self.monotone or None,
+        }
+
+    def words(self, on: str = "the answer", who: str = "person") -> str:
+        moved, scale = show(self.sensitivity), rounded(float(self.scale))
+        noise = f"largest noisy score, noise of scale {scale}, over {on}"
+        return f"{noise}: one {who} changes each score by at most {moved}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from dither.errors import ArgumentError
 from dither.exact.numbers import Number, positive, show, whole
@@ -42,6 +43,10 @@ def bound(sensitivity: Number | Unbounded) -> Fraction:
 
 def _dimension(value: int | None) -> int | None:
     return None if value is None else whole(value, "dimension", least=1)
+
+
+def _record(norm: str, value: Fraction, dimension: int | None) -> dict[str, Any]:
+    return {"norm": norm, "bound": str(value)} | ({} if dimension is None else {"dimension": dimension})
 
 
 def _whole_move(value: Fraction) -> int:
@@ -68,6 +73,10 @@ class L1:
     def __init__(self, value: Number, dimension: int | None = None) -> None:
         object.__setattr__(self, "value", bound(value))
         object.__setattr__(self, "dimension", _dimension(dimension))
+
+    def record(self) -> dict[str, Any]:
+        """The norm in plain values, for the records of mechanisms."""
+        return _record("L1", self.value, self.dimension)
 
     def total(self, grid: Fraction | None) -> int:
         """The largest sum of |steps|."""
@@ -106,6 +115,10 @@ class L2:
     def __init__(self, value: Number, dimension: int | None = None) -> None:
         object.__setattr__(self, "value", bound(value))
         object.__setattr__(self, "dimension", _dimension(dimension))
+
+    def record(self) -> dict[str, Any]:
+        """The norm in plain values, for the records of mechanisms."""
+        return _record("L2", self.value, self.dimension)
 
     def _excess(self, grid: Fraction) -> tuple[int, int, int]:
         """(d, J, m) of the file's header."""
@@ -153,6 +166,14 @@ class PerCoordinate:
     def __init__(self, count: int, each: Number) -> None:
         object.__setattr__(self, "count", whole(count, "count", least=1))
         object.__setattr__(self, "each", bound(each))
+
+    def record(self) -> dict[str, Any]:
+        """The norm in plain values, for the records of mechanisms.
+
+        >>> PerCoordinate(3, "1/2").record()
+        {'norm': 'PerCoordinate', 'count': 3, 'each': '1/2'}
+        """
+        return {"norm": "PerCoordinate", "count": self.count, "each": str(self.each)}
 
     def _step(self, grid: Fraction | None) -> int:
         return _whole_move(self.each) if grid is None else math.ceil(self.each / grid)

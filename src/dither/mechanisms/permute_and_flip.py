@@ -21,16 +21,16 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from flint import arb, arb_poly
 
 from dither.exact.balls import Real, exp, missing, precision, working
 from dither.exact.law import Law
 from dither.exact.laws import ExpCoin, Finite, Flat
-from dither.exact.numbers import Number, flag, positive
+from dither.exact.numbers import Number, flag, positive, show
 from dither.mechanisms import scores as reading
-from dither.mechanisms.base import Example, Mechanism
+from dither.mechanisms.base import Example, Mechanism, epsilon_words
 from dither.mechanisms.norms import bound
 from dither.mechanisms.scores import Scores
 from dither.privacy.losses import Pure
@@ -47,6 +47,7 @@ class PermuteAndFlip(Mechanism):
     'south'
     """
 
+    tag: ClassVar[str] = "PermuteAndFlip"
     epsilon: Fraction
     sensitivity: Fraction
     candidates: tuple[Hashable, ...] | None
@@ -120,6 +121,18 @@ class PermuteAndFlip(Mechanism):
         """
         count = len(self.candidates) if candidates is None and self.candidates is not None else candidates
         return reading.utility(confidence, self._weight, count, best)
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "sensitivity": self.sensitivity,
+            "candidates": self.candidates,
+            "monotone": self.monotone or None,
+        }
+
+    def words(self, on: str = "the answer", who: str = "person") -> str:
+        moved = show(self.sensitivity)
+        return f"permute and flip over {on}: one {who} changes each score by at most {moved}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

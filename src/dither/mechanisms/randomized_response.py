@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 from flint import arb
@@ -29,7 +30,7 @@ from dither.exact.law import Integers, Law
 from dither.exact.laws import Categorical, Coin, Finite, Flat
 from dither.exact.numbers import Number, between, positive
 from dither.mechanisms import answers
-from dither.mechanisms.base import Example, Mechanism, sure
+from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
 from dither.privacy.losses import Pure
 
 _MOST_CATEGORIES = 1 << 62  # a truth and an offset add up within int64
@@ -48,6 +49,7 @@ class RandomizedResponse(Mechanism):
     (Fraction(3, 10), Fraction(7, 10))
     """
 
+    tag: ClassVar[str] = "RandomizedResponse"
     epsilon: Fraction | None
     p: Fraction | None
     categories: int
@@ -149,6 +151,13 @@ class RandomizedResponse(Mechanism):
             raise ArgumentError("respondents must say how many reports there are.", fix="give respondents=.")
         n = numbers.whole(respondents, "respondents", least=1)
         return above(lambda: (ball(2 / (1 - wanted)).log() / (2 * n)).sqrt() / abs(self._p() - self._q()))
+
+    def parameters(self) -> dict[str, Any]:
+        return {"epsilon": self.epsilon, "p": self.p, "categories": self.categories}
+
+    def words(self, on: str = "the answer", who: str = "person") -> str:
+        price = epsilon_words(self.loss().epsilon())
+        return f"randomized response over {self.categories} categories, on {on}: each {who} answers once, {price}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

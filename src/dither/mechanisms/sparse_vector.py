@@ -17,7 +17,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from flint import arb
@@ -30,7 +30,7 @@ from dither.exact.law import Law, search
 from dither.exact.laws import Finite, TwoSided
 from dither.exact.numbers import Number, positive
 from dither.mechanisms import answers
-from dither.mechanisms.base import Example, Mechanism, sure
+from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
 from dither.mechanisms.norms import L1
 from dither.mechanisms.race import Race
 from dither.privacy.losses import Pure
@@ -51,6 +51,7 @@ class SparseVector(Mechanism):
     (False, True, False)
     """
 
+    tag: ClassVar[str] = "SparseVector"
     epsilon: Fraction
     sensitivity: int
     threshold: int
@@ -141,6 +142,19 @@ class SparseVector(Mechanism):
         allowed = 1 - sure(confidence)
         # The difference of the two noises is symmetric, so both sides have the same m.
         return search(lambda m: certainly_at_most(lambda: self.probability([self.threshold + m], [False]), allowed), 0, None)
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "sensitivity": Fraction(self.sensitivity),
+            "threshold": self.threshold,
+            "cutoff": self.cutoff,
+        }
+
+    def words(self, on: str = "the answer", who: str = "person") -> str:
+        until = "1 count is" if self.cutoff == 1 else f"{self.cutoff} counts are"
+        asked = f"sparse vector on {on}, until {until} above {self.threshold}"
+        return f"{asked}: one {who} changes each count by at most {self.sensitivity}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from flint import arb
@@ -38,10 +38,10 @@ from dither.exact.balls import ball, certainly_at_most, exp, floor_scaled, missi
 from dither.exact.law import Integers, Law, search
 from dither.exact.laws import Coin, Finite, TwoSided
 from dither.exact.lazy import MARGIN, Uniform
-from dither.exact.numbers import Number, between, positive
+from dither.exact.numbers import Number, between, positive, show
 from dither.mechanisms import answers
-from dither.mechanisms.base import Example, Mechanism, sure
-from dither.privacy.losses import Approx, Curve
+from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
+from dither.privacy.losses import ZCDP, Approx, Curve
 from dither.privacy.parts import Response
 
 Rule = Literal["optimal", "geometric"]
@@ -59,6 +59,7 @@ class Threshold(Mechanism):
     (12, 14)
     """
 
+    tag: ClassVar[str] = "Threshold"
     epsilon: Fraction
     delta: Fraction
     keys_per_unit: int
@@ -116,6 +117,10 @@ class Threshold(Mechanism):
     def loss(self) -> Approx:
         return Approx(self.epsilon, self.delta)
 
+    def zcdp(self) -> ZCDP:
+        """Key by key: a unit's keys add up to less rho than their sum of epsilon has."""
+        return self.curve().zcdp()
+
     def curve(self) -> Curve:
         return Curve.of(Response(*self._each), self.keys_per_unit)
 
@@ -136,6 +141,18 @@ class Threshold(Mechanism):
         """How many units a key needs to be shown with this confidence."""
         allowed = 1 - sure(confidence)
         return search(lambda m: certainly_at_most(lambda: 1 - self.shown(m), allowed), 1, None)
+
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "keys_per_unit": self.keys_per_unit,
+            "rule": self.rule,
+        }
+
+    def words(self, on: str = "the answer", who: str = "person") -> str:
+        price = f"{epsilon_words(self.epsilon)}, δ = {show(self.delta)}"
+        return f"{on} is shown if enough people have it (at {price}; {self.margin('0.95')} people are shown with 95 %)"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dither.exact import numbers
 from dither.exact.law import Integers, Law
 from dither.exact.laws import Clamped, Moved, TwoSided
-from dither.exact.numbers import Number, positive
+from dither.exact.numbers import Number, positive, rounded
 from dither.mechanisms import answers
-from dither.mechanisms.base import Example, Mechanism, sure
+from dither.mechanisms.base import Example, Mechanism, changes, epsilon_words, sure
 from dither.mechanisms.geometric import separate_curve, separate_loss
 from dither.mechanisms.norms import Norm, Sensitivity, as_l1
 from dither.privacy.losses import Curve, Pure
@@ -37,6 +38,7 @@ class TruncatedGeometric(Mechanism):
     3
     """
 
+    tag: ClassVar[str] = "TruncatedGeometric"
     epsilon: Fraction
     sensitivity: Norm
     n: int
@@ -89,6 +91,14 @@ class TruncatedGeometric(Mechanism):
             return both
         one = max(self.noise.upper_tail(1 - wanted) - 1, middle + 1, 0)
         return min(one, self.n)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"epsilon": self.epsilon, "sensitivity": self.sensitivity, "n": self.n}
+
+    def words(self, on: str = "the answer", who: str = "person") -> str:
+        moved, kept = self.sensitivity.total(None), f"kept within 0 and {self.n}"
+        scale = rounded(float(self.scale))
+        return f"geometric, scale {scale}, {kept}, on {on}: {changes(who, moved)}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

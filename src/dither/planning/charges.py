@@ -6,12 +6,10 @@ Everything here is read off the objects that draw: a price of its own, kept besi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
-from dither.mechanisms import L1, L2, Exponential, Gaussian, Geometric, PerCoordinate, Threshold
 from dither.planning.plan import Plan
-from dither.privacy.either import Charge
+from dither.privacy.filters import Charge
 from dither.privacy.losses import Approx, Pure, total
 
 
@@ -28,38 +26,6 @@ def mechanisms(plans: Sequence[Plan]) -> tuple[dict[str, Any], ...]:
     found = []
     for plan in plans:
         for noise in plan.noises:
-            found.append({**record(noise.mechanism), "on": noise.draft.words, "groups": noise.groups, "steps": noise.steps})
-        found += [{**record(plan.threshold), "on": "keys", "groups": 1, "steps": 1}] if plan.threshold else []
+            found.append({**noise.mechanism.record(), "on": noise.of.words, "groups": noise.groups, "steps": noise.steps})
+        found += [{**plan.threshold.record(), "on": "keys", "groups": 1, "steps": 1}] if plan.threshold else []
     return tuple(found)
-
-
-def record(mechanism: Geometric | Gaussian | Exponential | Threshold) -> dict[str, Any]:
-    """The mechanism by name, with what it needs to be built again.
-
-    >>> record(Geometric(epsilon="1/10", sensitivity=1))
-    {'mechanism': 'Geometric', 'epsilon': '1/10', 'sensitivity': {'norm': 'L1', 'bound': '1'}}
-    """
-    name = {"mechanism": type(mechanism).__name__}
-    if isinstance(mechanism, Gaussian):
-        norm = _norm(mechanism.sensitivity)
-        return {**name, "rho": _text(mechanism.loss().zcdp().rho), "variance": _text(mechanism.variance), "sensitivity": norm}
-    if isinstance(mechanism, Threshold):
-        parts = {"epsilon": _text(mechanism.epsilon), "delta": _text(mechanism.delta)}
-        return {**name, **parts, "keys_per_unit": mechanism.keys_per_unit, "rule": mechanism.rule}
-    moved = mechanism.sensitivity
-    return {
-        **name,
-        "epsilon": _text(mechanism.epsilon),
-        "sensitivity": _text(moved) if isinstance(moved, Fraction) else _norm(moved),
-    }
-
-
-def _norm(norm: L1 | L2 | PerCoordinate) -> dict[str, Any]:
-    name = type(norm).__name__
-    if isinstance(norm, PerCoordinate):
-        return {"norm": name, "count": norm.count, "each": _text(norm.each)}
-    return {"norm": name, "bound": _text(norm.value)}
-
-
-def _text(value: Fraction) -> str:
-    return str(Fraction(value))

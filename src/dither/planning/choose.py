@@ -12,27 +12,18 @@ weight as one output, with half of delta if Gaussian noise needs the other half,
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
 from dither.errors import ArgumentError, QueryError
 from dither.exact.numbers import show
-from dither.mechanisms import Exponential, Gaussian, Geometric, Threshold
-from dither.mechanisms.calibration import for_squares
-from dither.planning.bounding import Bounding
-from dither.planning.noises import Draft, Noise, rank_sensitivity
+from dither.mechanisms import Threshold
+from dither.planning.releases.base import Noise, Release
+from dither.planning.sensitivity import Bounding
 from dither.planning.split import shares
+from dither.privacy.conversion import largest_rho
 from dither.privacy.losses import ZCDP, Approx, Loss, Pure, total
-from dither.query.catalog import Key
-from dither.query.facts import Facts
-from dither.query.nodes import Named
-from dither.query.work import Bins, Sums
-
-MOST_GROUPS = 100_000
 
 
 @dataclass(frozen=True)
@@ -52,7 +43,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Choice:
-    """The noises in the drafts' order, the rule for keys if they are discovered, and the loss of everything together."""
+    """The noises in the releases' order, the rule for keys if they are discovered, and the loss of everything together."""
 
     noises: tuple[Noise, ...]
     threshold: Threshold | None
@@ -66,134 +57,53 @@ class Choice:
     @property
     def error(self) -> float:
         """The objective: weighted variances, each in units of what one row moves."""
-        return sum(noise.draft.weight * _relative(noise) for noise in self.noises)
+        return sum(noise.error for noise in self.noises)
 
 
-def _relative(noise: Noise) -> float:
-    if isinstance(noise.mechanism, Exponential):
-        return 2 / float(noise.mechanism.epsilon) ** 2
-    return noise.variance / noise.draft.row**2
-
-
-def choose(drafts: Sequence[Draft], bounding: Bounding, price: Price, discover: bool) -> Choice:
+def choose(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
     """The better of the two ways."""
-    pure = _pure(drafts, bounding, price, discover)
-    if not price.delta or all(isinstance(draft.measure, Bins) for draft in drafts):
+    pure = _pure(releases, bounding, price, discover)
+    if not price.delta or not any(release.smooth for release in releases):
         return pure
     try:
-        smooth = _gaussian(drafts, bounding, price, discover)
+        smooth = _gaussian(releases, bounding, price, discover)
     except (ArgumentError, QueryError):  # no Gaussian within range at this (epsilon, delta): the other way stands
         return pure
     return min(pure, smooth, key=lambda way: way.error)
 
 
-def _pure(drafts: Sequence[Draft], bounding: Bounding, price: Price, discover: bool) -> Choice:
-    if not drafts and not discover:
+def _pure(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
+    if not releases and not discover:
         return Choice((), None, Pure(0))
-    weights = [draft.weight for draft in drafts]
+    weights = [release.weight for release in releases]
     parts = shares(price.epsilon, [1.0, *weights] if discover else weights)
     threshold = _threshold(parts[0], price.delta, bounding) if discover else None
     noises = tuple(
-        _noise(draft, epsilon, bounding) for draft, epsilon in zip(drafts, parts[1:] if discover else parts, strict=True)
+        release.pure(epsilon, bounding) for release, epsilon in zip(releases, parts[1:] if discover else parts, strict=True)
     )
     losses: list[Loss] = [noise.loss for noise in noises]
     return Choice(noises, threshold, total([*losses, threshold.loss()] if threshold else losses))
 
 
-def _gaussian(drafts: Sequence[Draft], bounding: Bounding, price: Price, discover: bool) -> Choice:
+def _gaussian(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
     """Shares of epsilon for the keys, each quantile, and all Gaussian noise together; within that, shares of rho."""
-    smooth = [draft for draft in drafts if not isinstance(draft.measure, Bins)]
-    picks = [draft for draft in drafts if isinstance(draft.measure, Bins)]
-    weights = [sum(draft.weight for draft in smooth), *(draft.weight for draft in picks)]
+    smooth = [release for release in releases if release.smooth]
+    picks = [release for release in releases if not release.smooth]
+    weights = [sum(release.weight for release in smooth), *(release.weight for release in picks)]
     parts = shares(price.epsilon, [*weights, 1.0] if discover else weights)
     delta = price.delta / 2 if discover else price.delta
     rho = largest_rho(parts[0], delta)
-    slices = shares(rho, [draft.weight for draft in smooth], squared=True)
-    found: dict[int, Noise] = {id(d): _smooth(d, part, bounding) for d, part in zip(smooth, slices, strict=True)}
-    found |= {id(d): _noise(d, part, bounding) for d, part in zip(picks, parts[1:], strict=False)}
+    slices = shares(rho, [release.weight for release in smooth], squared=True)
+    found: dict[int, Noise] = {id(d): d.gaussian(part, bounding) for d, part in zip(smooth, slices, strict=True)}
+    found |= {id(d): d.pure(part, bounding) for d, part in zip(picks, parts[1:], strict=False)}
     threshold = _threshold(parts[-1], delta, bounding) if discover else None
     together = Approx(parts[0], delta)
     if ZCDP(sum(slices, Fraction(0))).delta(parts[0]) > delta:
         raise ArithmeticError("the certified rho does not cover its own shares")
     losses: list[Loss] = [together, *(found[id(d)].loss for d in picks), *([threshold.loss()] if threshold else [])]
-    return Choice(tuple(found[id(d)] for d in drafts), threshold, total(losses))
-
-
-@lru_cache(maxsize=256)
-def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho (its inverse has seven digits) that is (epsilon, delta)-DP by the certified conversion."""
-    return 1 / for_squares(epsilon, delta, 2)
-
-
-def _noise(draft: Draft, epsilon: Fraction, bounding: Bounding) -> Noise:
-    """Geometric noise for sums, the exponential mechanism for quantiles, at this share of epsilon."""
-    if isinstance(draft.measure, Bins) and draft.p is not None:
-        steps = 2 if bounding.replace else 1
-        sensitivity = rank_sensitivity(draft.p, draft.worth)
-        each = Exponential(epsilon=epsilon / (bounding.max_groups * steps), sensitivity=sensitivity)
-        return Noise(draft, each, bounding.max_groups, steps)
-    norm = bounding.worth(draft.worth).l1(draft.row, draft.cells, draft.signed)
-    wide = norm.total(None) > epsilon
-    return _within_range(lambda: Noise(draft, Geometric(epsilon=epsilon, sensitivity=norm)), draft, wide)
-
-
-def _smooth(draft: Draft, rho: Fraction, bounding: Bounding) -> Noise:
-    norm = bounding.worth(draft.worth).l2(draft.row, draft.cells, draft.signed)
-    wide = norm.squares(None) > 2 * rho
-    return _within_range(lambda: Noise(draft, Gaussian(rho=rho, sensitivity=norm)), draft, wide)
-
-
-def _within_range(build: Callable[[], Noise], draft: Draft, wide: bool) -> Noise:
-    try:
-        return build()
-    except ArgumentError:
-        pass
-    on_a_grid = isinstance(draft.measure, Sums) and any(cell.argument is not None for cell in draft.measure.cells)
-    declared = (
-        "a coarser step for the column, or smaller max_rows or max_groups" if on_a_grid else "smaller max_rows or max_groups"
-    )
-    off = "more than 10^12 steps" if wide else "less than a thousandth of a step"
-    raise QueryError(
-        f"The noise for the {draft.words} is out of range: {off}.",
-        fix=f"spend a larger epsilon, or declare {declared}." if wide else "spend a smaller epsilon.",
-    )
+    return Choice(tuple(found[id(d)] for d in releases), threshold, total(losses))
 
 
 def _threshold(epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Threshold:
-    keys = bounding.max_groups * (2 if bounding.replace else 1)
+    keys = bounding.max_groups * bounding.neighbours.changes
     return Threshold(epsilon=epsilon, delta=delta, keys_per_unit=keys)
-
-
-# --- keys -------------------------------------------------------------------------------------------------------
-
-
-def public_keys(keys: Sequence[Named], known: Sequence[Facts]) -> tuple[tuple[Key, ...], ...] | None:
-    """The public values of each key, or None if one of them has to be discovered."""
-    domains = [facts.values for facts in known]
-    found = tuple(values for values in domains if values is not None)
-    if len(found) < len(domains):
-        return None
-    count = math.prod(len(values) for values in found)
-    if count > MOST_GROUPS:
-        raise QueryError(
-            f"GROUP BY {names(keys)} has {count} public groups, and at most {MOST_GROUPS} are shown.",
-            fix="group by fewer or coarser keys, such as a BUCKET.",
-        )
-    return found
-
-
-def combinations(known: tuple[tuple[Key, ...], ...]) -> list[tuple[Key, ...]]:
-    """Every public group, in key order."""
-    return sorted(itertools.product(*known), key=key_order)
-
-
-def key_order(key: tuple[Key, ...]) -> tuple[tuple[bool, str, object], ...]:
-    """Sorts keys of one shape: NULL last, each kind among itself."""
-    return tuple(
-        (part is None, "" if isinstance(part, (bool, int)) else type(part).__name__, 0 if part is None else part)
-        for part in key
-    )
-
-
-def names(keys: Sequence[Named]) -> str:
-    return ", ".join(key.name for key in keys)

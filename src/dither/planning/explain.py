@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 
 from dither.exact.numbers import show
-from dither.mechanisms import Exponential, Gaussian
-from dither.planning.choose import names
-from dither.planning.computed import computed, foretold
-from dither.planning.finish import plain
-from dither.planning.grids import plain as plain_number
-from dither.planning.measures import EXTREME, describe, held, percent
-from dither.planning.noises import Noise
+from dither.planning.outputs import outputs
 from dither.planning.plan import Plan
-from dither.planning.readings import Linear, Quantile, Ratio
-from dither.planning.spreads import Reading, Spread
-from dither.query.nodes import Aggregate, Call, Expression, Literal
-from dither.query.work import Bins
+from dither.planning.releases.keys import names
+from dither.planning.words import percent
 
 _WIDTH = 14
 
@@ -26,8 +17,10 @@ def explain(plan: Plan, confidence: Fraction, rows: int | None = None) -> str:
     """The plan as text. `rows`: how many rows a group is assumed to have, for the margins of means."""
     lines = [("price", f"{plan_price(plan)}{least(plan)}, charged before any row is read"), ("each person", _unit(plan))]
     lines.append(("groups", _groups(plan)))
-    lines += [("noise" if i == 0 else "", _noise(noise, plan)) for i, noise in enumerate(plan.noises)]
-    lines += [(f"  {name}", text) for name, text in outputs(plan, confidence, rows)]
+    who = "person" if plan.work.by_unit else "row"
+    noises = (noise.explain(who) for noise in plan.noises)
+    lines += [("noise" if i == 0 else "", text) for i, text in enumerate(noises)]
+    lines += [(f"  {output.name}", output.explain(plan, rows, confidence)) for output in outputs(plan)]
     lines.append(("margins", f"hold for each number with {percent(confidence)} confidence, clipping and bounding not included"))
     lines += [("not included", text) for text in plan.clipped]
     return "\n".join(f"{left:<{_WIDTH}} {right}".rstrip() for left, right in lines)
@@ -54,7 +47,7 @@ def pair(plan: Plan) -> tuple[Fraction, Fraction]:
 
 
 def _unit(plan: Plan) -> str:
-    kind = "replaced by another" if plan.bounding.replace else "added or removed"
+    kind = plan.bounding.neighbours.words
     if not plan.work.by_unit:
         return f"is one row, {kind}"
     return f"is one value of {plan.unit}, {kind}; counts {plan.bounding}"
@@ -70,117 +63,3 @@ def _groups(plan: Plan) -> str:
         f"found in the data: a value of {names(plan.query.keys)} is shown if enough people have it "
         f"(at ε = {show(rule.epsilon)}, δ = {show(rule.delta)}; {rule.margin('0.95')} people are shown with 95 %)"
     )
-
-
-def _noise(noise: Noise, plan: Plan) -> str:
-    draft, who = noise.draft, "person" if plan.work.by_unit else "row"
-    words = _on(draft.words, plan)
-    bounding = plan.bounding.worth(draft.worth)
-    if isinstance(draft.measure, Bins):
-        mechanism = noise.mechanism
-        if not isinstance(mechanism, Exponential):
-            raise TypeError("quantiles are chosen by the exponential mechanism")
-        return (
-            f"exponential mechanism over {draft.measure.argument.steps + 1} candidates for {words}, in steps of "
-            f"{plain_number(draft.measure.argument.step)}, "
-            f"ε = {show(mechanism.epsilon)} in each group"
-        )
-    if isinstance(noise.mechanism, Gaussian):
-        moved = _rounded(float(bounding.squares(draft.row, draft.cells, draft.signed)) ** 0.5)
-        return (
-            f"Gaussian, standard deviation {_rounded(noise.scale)}, on {words}: one {who} changes them by "
-            f"at most {moved} (root of the sum of squares), ρ = {_rounded(float(noise.mechanism.rho or 0))}"
-        )
-    moved = show(Fraction(bounding.total(draft.row, draft.cells, draft.signed)))
-    return (
-        f"geometric, scale {_rounded(noise.scale)}, on {words}: one {who} changes them by at most {moved} in all, "
-        f"ε = {show(noise.mechanism.epsilon)}"
-    )
-
-
-def _on(words: str, plan: Plan) -> str:
-    """What the noise is on, a count with FILTER told as one. The plan keeps the other words: they are in its digest."""
-    for asked in plan.query.aggregates:
-        kept = filtered(asked)
-        if kept is not None and asked.argument is not None and kept[0].argument is None:
-            words = words.replace(f"rows where {describe(asked.argument)} is not NULL", f"rows where {describe(kept[1])}")
-    return words
-
-
-def outputs(plan: Plan, confidence: Fraction, rows: int | None) -> list[tuple[str, str]]:
-    """For each output what it is and its predicted margin."""
-    found = []
-    for output in plan.query.outputs:
-        name = plain(output.expression)
-        if name in [key.name for key in plan.query.keys]:
-            found.append((output.name, "key"))
-            continue
-        reading = plan.reading(name)
-        asked = next((a for a in plan.query.aggregates if a.name == name), None)
-        if reading is None or asked is None:
-            found.append((output.name, _computed(plan, output.expression, confidence, rows)))
-        else:
-            found.append((output.name, f"{title(asked)} {predicted(plan, reading, confidence, rows)}"))
-    return found
-
-
-def _computed(plan: Plan, expression: Expression, confidence: Fraction, rows: int | None) -> str:
-    made = computed(plan, expression)
-    if made is None:
-        return "computed from the noisy result"
-    margin = foretold(plan, made, rows, confidence)
-    if margin is not None:
-        return f"computed from the noisy numbers, ± {_rounded(margin)}"
-    return "computed from the noisy numbers; its margin depends on them and comes with the answer"
-
-
-def predicted(plan: Plan, reading: Reading, confidence: Fraction, rows: int | None) -> str:
-    """The margin to expect, in words."""
-    if isinstance(reading, Quantile):
-        return f"rank ± {_rounded(reading.rank(plan.noises, confidence))} rows"
-    sign = "typically ±" if isinstance(reading, Spread) else "±"  # that of a variance depends on where the values lie
-    margin = reading.predicted(plan.noises, rows, confidence)
-    if margin is not None:
-        given = f" at {rows} rows in the group" if rows and isinstance(reading, (Ratio, Spread)) else ""
-        each = reading.each if isinstance(reading, Linear) and not rows else Fraction(0)  # the grid's part, unless included
-        return f"{sign} {_rounded(margin)}{given}" + (f", and {_rounded(float(each))} for each row" if each else "")
-    thousand = reading.predicted(plan.noises, 1000, confidence)
-    return f"{sign} {_rounded(thousand or 0.0)} in a group of 1000 rows (less in larger ones)"
-
-
-def title(asked: Aggregate) -> str:
-    """The aggregate as people write it, saying so where it is only nearly that."""
-    kept = filtered(asked)
-    where = "" if kept is None else f" FILTER (WHERE {describe(kept[1])})"
-    asked = asked if kept is None else kept[0]
-    inside = "*" if asked.argument is None else describe(asked.argument)
-    if asked.function == "count_units":
-        return "COUNT(DISTINCT unit)"
-    if asked.function == "count_distinct":
-        return f"COUNT(DISTINCT {inside}){where}"
-    if asked.function == "quantile":
-        p = asked.parameter or Fraction(1, 2)
-        nearly = f", as the {percent(held(p))} quantile," if held(p) != p else ""
-        return f"QUANTILE({inside}, {float(p):g}){where}{nearly}"
-    told = f"{asked.function.upper()}({inside}){where}"
-    if asked.function in ("min", "max"):
-        return f"{told}, as the {percent(EXTREME[asked.function])} quantile,"
-    return told
-
-
-def filtered(asked: Aggregate) -> tuple[Aggregate, Expression] | None:
-    """The aggregate and the condition of its FILTER, if it has one: sql_aggregates.py makes CASE of it."""
-    x = asked.argument
-    if not isinstance(x, Call) or x.name != "case" or len(x.arguments) != 3 or x.arguments[2] != Literal(None):
-        return None
-    condition, inner, _ = x.arguments
-    every = asked.function == "count" and inner == Literal(1)
-    return replace(asked, argument=None if every else inner), condition
-
-
-def _rounded(value: float) -> str:
-    """Three digits, never in powers of ten where a plain number is short."""
-    if value == 0 or 1e-4 <= abs(value) < 1e15:
-        digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
-        return f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
-    return f"{value:.3g}"

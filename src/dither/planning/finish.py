@@ -8,21 +8,16 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from dither.planning.choose import combinations, key_order
-from dither.planning.computed import computed, reach
-from dither.planning.noises import Noise
 from dither.planning.plan import Plan
-from dither.planning.readings import Quantile
+from dither.planning.releases.base import Noise
+from dither.planning.releases.keys import shown
 from dither.query.catalog import Key
 from dither.query.functions import evaluator
-from dither.query.nodes import Column, Expression
-from dither.query.work import Bins, Distinct, Group, Measure
+from dither.query.work import Group
 
 Value = None | bool | int | float | str | datetime.date | datetime.datetime
 
@@ -48,13 +43,7 @@ def choose_keys(plan: Plan, found: Mapping[tuple[Key, ...], Group]) -> list[tupl
     """The keys that are shown: the public ones, or those that the threshold lets through."""
     if not plan.query.keys:
         return [()]
-    if plan.threshold is None:
-        return combinations(plan.work.known or ())
-    keys = sorted(found, key=key_order)
-    if not keys:
-        return []
-    shown = plan.threshold.release(np.array([found[key].units or 0 for key in keys], dtype=np.int64))
-    return [key for key, keep in zip(keys, np.asarray(shown), strict=True) if keep]
+    return shown(plan.work.known, plan.threshold, {key: group.units or 0 for key, group in found.items()})
 
 
 @dataclass(frozen=True)
@@ -74,15 +63,9 @@ def release(plan: Plan, groups: Sequence[Group], draw: Draw = DRAW) -> Noisy:
     keys = draw.keys(plan, found)
     cells = []
     for place, noise in enumerate(plan.noises):
-        empty = _nothing(noise.draft.measure, noise.draft.cells)
+        empty = noise.of.nothing
         cells.append(draw.noise(noise, [found[key].measures[place] if key in found else empty for key in keys]))
     return Noisy(tuple(keys), tuple(cells))
-
-
-def _nothing(measure: Measure, cells: int) -> Any:
-    if isinstance(measure, Bins):
-        return {}
-    return 0 if isinstance(measure, Distinct) else (0,) * cells
 
 
 def table(plan: Plan, noisy: Noisy) -> Table:
@@ -113,33 +96,3 @@ def table(plan: Plan, noisy: Noisy) -> Table:
 
 def _sortable(value: Any) -> Any:
     return value.isoformat() if isinstance(value, (datetime.date, datetime.datetime)) else value
-
-
-def margins(plan: Plan, noisy: Noisy, finished: Table, confidence: Fraction) -> dict[str, list[float | None]]:
-    """A margin for each output that is an aggregate or a number computed from aggregates; None where none can be stated."""
-    found: dict[str, list[float | None]] = {}
-    for column, output in enumerate(plan.query.outputs):
-        reading, made = plan.reading(plain(output.expression)), computed(plan, output.expression)
-        if reading is not None:
-            each = reading.margins(plan.noises, noisy.cells, confidence) if noisy.keys else []
-            found[output.name] = [each[i] for i in finished.places]
-        elif made is not None:
-            shown = {place: row[column] for place, row in zip(finished.places, finished.rows, strict=True)}
-            wide = reach(plan, made, noisy.cells, noisy.keys, shown, confidence) if shown else {}
-            found[output.name] = [wide[place] for place in finished.places]
-    return found
-
-
-def ranks(plan: Plan, confidence: Fraction) -> dict[str, float]:
-    """For outputs that are quantiles: how many rows' worth the rank may be off."""
-    found = {}
-    for output in plan.query.outputs:
-        reading = plan.reading(plain(output.expression))
-        if isinstance(reading, Quantile):
-            found[output.name] = reading.rank(plan.noises, confidence)
-    return found
-
-
-def plain(expression: Expression) -> str:
-    """The name, if the expression is just a name."""
-    return expression.name if isinstance(expression, Column) else ""

@@ -19,7 +19,7 @@ from dither.planning import charges, finish
 from dither.planning.canonical import canonical
 from dither.planning.finish import DRAW, Draw, Noisy
 from dither.planning.plan import Plan
-from dither.privacy.either import Charge
+from dither.privacy.filters import Charge
 from dither.query.work import Group, Work
 
 Run = Callable[[Work], Sequence[Group]]

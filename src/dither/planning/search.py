@@ -9,12 +9,8 @@ from fractions import Fraction
 from dither.errors import DitherError
 from dither.exact.law import search
 from dither.exact.numbers import show
-from dither.planning.computed import computed, foretold
-from dither.planning.finish import plain
+from dither.planning.outputs import Computed, outputs
 from dither.planning.plan import Plan
-from dither.planning.readings import Quantile, Ratio
-from dither.planning.spreads import Spread
-from dither.query.functions import columns
 
 _LOWEST = -6  # the first price tried is 10^-6
 _DIGITS = 1000
@@ -55,29 +51,21 @@ def _price(index: int) -> Fraction:
 def widest(plan: Plan, sure: Fraction, rows: int | None) -> float:
     """The largest predicted margin of all outputs; for a quantile it is a rank, in rows."""
     found = 0.0
-    for output in plan.query.outputs:
-        reading = plan.reading(plain(output.expression))
-        if isinstance(reading, Quantile):
-            found = max(found, reading.rank(plan.noises, sure))
-        elif reading is not None:
-            found = max(found, reading.predicted(plan.noises, rows, sure) or 0.0)
-        else:
-            made = computed(plan, output.expression)
-            found = max(found, foretold(plan, made, rows, sure) or 0.0) if made else found
+    for output in outputs(plan):
+        found = max(found, output.rank(plan, sure) or output.predicted(plan, rows, sure) or 0.0)
     return found
 
 
 def _can_tell(plan: Plan, rows: int | None) -> None:
-    made = [(output, computed(plan, output.expression)) for output in plan.query.outputs]
-    for output, each in made:
-        if each is not None and foretold(plan, each, rows or 1, Fraction(1, 2)) is None:
+    made = outputs(plan)
+    for output in made:
+        if isinstance(output, Computed) and output.predicted(plan, rows or 1, Fraction(1, 2)) is None:
             raise DitherError(
                 f"The margin of {output.name} depends on the noisy numbers it is computed from, and cannot be foretold.",
                 fix="ask with epsilon= instead of margin=, or ask for the numbers themselves.",
             )
-    used = {name for output, _ in made for name in columns(output.expression)}
-    readings = [reading for reading in plan.readings if reading.name in used]
-    if rows is None and any(isinstance(reading, (Ratio, Spread)) for reading in readings):
+    readings = [reading for output in made for reading in output.readings]
+    if rows is None and any(reading.by_rows for reading in readings):
         raise DitherError(
             "The margin of a mean depends on how many rows it is taken over, and no row is read to find out.",
             fix="say how many rows a group has at least: assume_rows=1000, or declare rows in the catalog.",

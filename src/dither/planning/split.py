@@ -1,7 +1,8 @@
 """How the price is divided among the noises of one plan.
 
-The objective, stated: the sum over outputs of the variance of the output, in units of what one row can move it by. With w_i
-the number of outputs that noise i serves, that is
+The objective, stated: the weighted sum over releases of their variance, in units of what one row can move them by. A weight is
+the same however many outputs a release serves, and the order of releases does not matter: so the same releases at the same
+price are the same question, whatever is computed from them. With w_i the weight of release i, that is
 
     sum of w_i / epsilon_i^2   under the sum of epsilon_i    smallest at   epsilon_i proportional to w_i^(1/3)
     sum of w_i / rho_i         under the sum of rho_i        smallest at   rho_i     proportional to w_i^(1/2)
@@ -12,6 +13,7 @@ Shares are exact rationals and add up to the price exactly.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -30,6 +32,8 @@ def shares(price: Fraction, weights: Sequence[float], *, squared: bool = False) 
     if len(set(weights)) == 1:
         return (price / len(weights),) * len(weights)
     wanted = [max(weight, 1e-9) ** power for weight in weights]
-    parts = [max(1, int(_PARTS * each / sum(wanted))) for each in wanted]
-    parts[wanted.index(max(wanted))] += max(0, _PARTS - sum(parts))  # the rest, less than one part each
+    whole = math.fsum(wanted)  # the same in any order
+    parts = [max(1, int(_PARTS * each / whole)) for each in wanted]
+    if wanted.count(max(wanted)) == 1:  # the rest, less than one part each
+        parts[wanted.index(max(wanted))] += max(0, _PARTS - sum(parts))
     return tuple(price * Fraction(part, sum(parts)) for part in parts)

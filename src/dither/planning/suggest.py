@@ -23,7 +23,6 @@ from dither.exact.numbers import show
 from dither.planning.choose import Price
 from dither.planning.finish import Noisy, Table, table
 from dither.planning.plan import Plan, plan
-from dither.planning.readings import Quantile
 from dither.planning.split import shares
 from dither.query import fluent
 from dither.query.catalog import Catalog, ColumnFacts
@@ -171,19 +170,10 @@ def plans(bounds: Resolved, column: str, counts: Sequence[Resolved], catalog: Ca
 
 def _unheld(histogram: Resolved) -> Resolved:
     """The histogram over counts of any size: what is declared so far must not limit what is proposed, nor drop anyone."""
-    keys = tuple(Named(key.name, _loose(key.expression)) for key in histogram.query.keys)
+    keys = histogram.free_keys
     read = {name for key in keys for name in columns(key.expression)}
     free = {name: replace(facts, high=None, values=None) if name in read else facts for name, facts in histogram.scope.items()}
     return replace(histogram, query=replace(histogram.query, keys=keys), scope=free, said=())
-
-
-def _loose(expression: Expression) -> Expression:
-    if not isinstance(expression, Call):
-        return expression
-    inner = expression.arguments[0]
-    if expression.name == "clamp" and isinstance(inner, Column):
-        return inner  # where resolving held a count to max_rows
-    return replace(expression, arguments=tuple(map(_loose, expression.arguments)))
 
 
 def _placed(x: Expression) -> Expression:
@@ -204,7 +194,7 @@ def read(
     histograms = [(each, noise) for each, noise in zip(found[1:], least_shown, strict=True) if len(each.columns) == 2]
     counts = [covering(each, noise) for each, noise in histograms] + [None, None]
     reading = made[0].reading("high")
-    rank = reading.rank(made[0].noises, Fraction(19, 20)) if isinstance(reading, Quantile) else 0.0
+    rank = (reading.rank(made[0].noises, Fraction(19, 20)) if reading else None) or 0.0
     bottom, top = _outward(least, most, declared.kind == "int")
     if declared.step is not None:
         top = _whole_steps(bottom, top, declared.step)

@@ -12,7 +12,7 @@ from dither.planning.choose import Price
 from dither.planning.plan import Plan, plan
 from dither.planning.program import Batch
 from dither.planning.search import cheapest
-from dither.privacy.either import Caps
+from dither.privacy.filters import Caps
 from dither.query.catalog import Catalog
 from dither.query.resolve import Resolved
 

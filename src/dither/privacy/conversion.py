@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 
 from flint import arb
 
@@ -22,6 +23,8 @@ from dither.exact.balls import ball, exp, upper, working
 BITS = 192
 _LEAST = -20_000  # a delta below 2^-20000 is reported as that: still an upper bound, and a rational of modest length
 _FAR = 1e290  # floats that only guide a search stop here
+_STEPS = 40  # of the search for the largest rho
+_HALVINGS = 256  # a smaller rho would be below 1/GRID of any budget (filters.py): it is 0
 
 
 def round_up(value: Fraction, bits: int = 64) -> Fraction:
@@ -98,6 +101,36 @@ def delta_of_zcdp(rho: Fraction, epsilon: Fraction) -> Fraction:
         b = ball(Fraction(math.exp(_least(cost))))
         log_delta = b * ((b + 1) * ball(rho) - ball(epsilon)) + b * b.log() - (b + 1) * (b + 1).log()
         return delta_above(log_delta.exp())
+
+
+@lru_cache(maxsize=256)
+def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest rho of seven digits that is (epsilon, delta)-DP by the certified conversion; 0 if none is.
+
+    The one answer for the planner, the mechanisms and the budget: it is written into ledgers, so it does not change.
+
+    >>> largest_rho(Fraction(1), Fraction("1e-6"))
+    Fraction(2435597, 100000000)
+    """
+    low, high = Fraction(0), max(epsilon, Fraction(1))
+    while delta_of_zcdp(high, epsilon) <= delta:
+        low, high = high, 2 * high
+    for _ in range(_HALVINGS):
+        if low:
+            break
+        low, high = (high / 2, high) if delta_of_zcdp(high / 2, epsilon) <= delta else (Fraction(0), high / 2)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta_of_zcdp(middle, epsilon) <= delta else (low, middle)
+    return _shortened(low)
+
+
+def _shortened(value: Fraction) -> Fraction:
+    """Rounded down to seven decimal digits, so that a four-hundredth of it is on the grid of filters.py."""
+    digits = 7
+    while value and value * 10**digits < 10**6:
+        digits += 1
+    return Fraction(math.floor(value * 10**digits), 10**digits)
 
 
 def epsilon_of_response(epsilon: Fraction, delta: Fraction, allowed: Fraction) -> Fraction:

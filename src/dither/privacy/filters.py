@@ -1,31 +1,227 @@
-"""Filters: budgets that stay true when every question, and its price, is chosen after seeing earlier answers.
+"""Budgets that stay true when every question, and its price, is chosen after seeing earlier answers.
 
-    PureFilter(epsilon)           admits a release while the sum of epsilon stays within the budget
-    ZCDPFilter(rho)               the same for the sum of rho
-    ApproxFilter(epsilon, delta)  the sums of epsilon and of delta
-    Odometer()                    admits everything and reports the sums so far
+A budget is one line or two, and admits a release while some line holds with the release in its sums:
+
+    sum     sum of epsilon_i <= epsilon      and  sum of delta_i <= delta
+    zcdp    sum of rho_i     <= rho          and  sum of slack_i <= slack
+
+    PureFilter(epsilon)           the first line, with no delta
+    ApproxFilter(epsilon, delta)  the first line
+    ZCDPFilter(rho)               the second line, with no slack
+    Odometer()                    no line: admits everything and reports the sums so far
+    Caps.of(epsilon, delta)       either line: the rule of every ledger (docs/decisions/0004-either-or.md)
 
 Why a sum is enough under full adaptivity: given any transcript so far, the next release multiplies the ratio of
 the two probabilities of the transcript by at most e^{epsilon_i}, and the filter bounds the sum on *every* path
-before the release is made. For rho and for (epsilon, delta) the same induction runs over the divergence.
+before the release is made. For rho and for (epsilon, delta) the same induction runs over the divergence. For both lines
+together, split the transcripts by which line held at the last admission, and stop the process where that line would first
+be broken; rho_max-zCDP is (epsilon, delta_conversion)-DP by the certified conversion.
 Spending comes first, the answer after it: `try_spend` says whether the release may be made.
-Reference: Rogers, Roth, Ullman and Vadhan, NIPS 2016; Feldman and Zrnic, NeurIPS 2021; Whitehouse et al., ICML 2023.
+References: Rogers, Roth, Ullman and Vadhan, NIPS 2016; Feldman and Zrnic, NeurIPS 2021; Whitehouse et al., ICML 2023.
+
+Filters in memory add exact rationals. A ledger's sums are whole numbers of 1/GRID, so that a sum is as short after a million
+questions as after one. A charge is rounded up to it; those that people write (decimals of up to 36 places, and fractions
+with denominators up to 32) are on it, so ten charges of 0.1 are exactly 1.
 
 A Curve is priced as one step: its parts were fixed in advance, the next step may depend on all of them.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple, NoReturn
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from dither.errors import ArgumentError, PriceError
 from dither.exact.numbers import Number, between, positive, rational, show
+from dither.privacy.conversion import largest_rho
 from dither.privacy.loss import Loss, checked
-from dither.privacy.losses import Approx, Pure
+from dither.privacy.losses import ZCDP, Approx, Pure
+from dither.privacy.parts.base import MOST
+
+GRID = 10**36 * math.lcm(*range(1, 33))
+_NONE = Fraction(0)
+MOST_QUESTIONS = 10_000  # that the sum of rho admits, however little noise they ask for
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one release may cost, stated both ways: (epsilon, delta), and rho except with probability `slack`.
+
+    >>> Charge.of(Pure("1/10"), Pure("1/10").zcdp())
+    Charge(epsilon=Fraction(1, 10), delta=Fraction(0, 1), rho=Fraction(1, 200), slack=Fraction(0, 1))
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    rho: Fraction | None = None
+    slack: Fraction = _NONE
+
+    def __post_init__(self) -> None:
+        stated = {"epsilon": (self.epsilon, MOST), "delta": (self.delta, 1), "slack": (self.slack, 1)}
+        for name, (value, most) in stated.items():
+            object.__setattr__(self, name, between(value, name, 0, most))
+        if self.delta == 1 or self.slack == 1:
+            raise ArgumentError("delta must be below 1, and it is 1.", fix="state a delta below 1.")
+        if self.rho is not None:
+            object.__setattr__(self, "rho", between(self.rho, "rho", 0, MOST * MOST))
+
+    @cached_property
+    def parts(self) -> tuple[int, int, int, int, int]:
+        """What it adds to each of the sums, rounded up."""
+        rho, unstated = (_NONE, 1) if self.rho is None else (self.rho, 0)
+        return up(self.epsilon), up(self.delta), up(rho), up(self.slack), unstated
+
+    @classmethod
+    def of(cls, stated: Pure | Approx, concentrated: ZCDP | None) -> Charge:
+        """The charge of a release whose loss is known both ways; both must be losses of the same draws."""
+        epsilon, delta = stated.pair()
+        return cls(epsilon, delta) if concentrated is None else cls(epsilon, delta, concentrated.rho, concentrated.slack)
+
+    def rounded_up(self, least_rho: Fraction) -> Charge:
+        """The charge with a rho of at least this much: more than the release costs, and so a price of it too. What is free
+        stays free.
+
+        >>> Charge(Fraction(1, 100), Fraction(0), Fraction(1, 20000)).rounded_up(Fraction(1, 1000)).rho
+        Fraction(1, 1000)
+        """
+        if not self.epsilon or self.rho is None or self.rho >= least_rho:
+            return self
+        return replace(self, rho=least_rho)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What was charged so far, each part in whole numbers of 1/GRID; `unstated` counts charges without a rho.
+
+    >>> used = Sums()
+    >>> for _ in range(10):
+    ...     used = used.plus(Charge(Fraction("0.1"), Fraction(0)))
+    >>> used.epsilon == GRID, Caps.of(1, 0).rule(used), Caps.of(1, 0).rule(used.plus(Charge(Fraction("1e-30"), Fraction(0))))
+    (True, 'sum', None)
+    """
+
+    unit: ClassVar[int] = GRID
+
+    epsilon: int = 0
+    delta: int = 0
+    rho: int = 0
+    slack: int = 0
+    unstated: int = 0
+
+    def plus(self, charge: Charge) -> Sums:
+        """With one more charge, each part rounded up."""
+        return self._moved(charge, 1)
+
+    def minus(self, charge: Charge) -> Sums:
+        """Without a charge that was added before and released nothing."""
+        return self._moved(charge, -1)
+
+    def _moved(self, charge: Charge, sign: int) -> Sums:
+        now = (self.epsilon, self.delta, self.rho, self.slack, self.unstated)
+        return Sums(*(have + sign * more for have, more in zip(now, charge.parts, strict=True)))
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The same sums as exact rationals, for filters in memory; every loss there states what its line needs."""
+
+    unit: ClassVar[int] = 1
+    unstated: ClassVar[int] = 0
+
+    epsilon: Fraction = _NONE
+    delta: Fraction = _NONE
+    rho: Fraction = _NONE
+    slack: Fraction = _NONE
+
+    def plus(self, price: Spent) -> Spent:
+        """With one more price."""
+        return Spent(self.epsilon + price.epsilon, self.delta + price.delta, self.rho + price.rho, self.slack + price.slack)
+
+
+@dataclass(frozen=True)
+class Line:
+    """Sums that must each stay within a cap; None is no cap."""
+
+    name: str
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    rho: Fraction | None = None
+    slack: Fraction | None = None
+
+    def holds(self, used: Sums | Spent) -> bool:
+        """Whether these sums keep every cap. A charge without a rho has no place in a sum of rho."""
+        if self.rho is not None and used.unstated:
+            return False
+        pairs = (
+            (used.epsilon, self.epsilon),
+            (used.delta, self.delta),
+            (used.rho, self.rho),
+            (used.slack, self.slack),
+        )
+        return all(cap is None or have * cap.denominator <= cap.numerator * used.unit for have, cap in pairs)
+
+
+def admitting(lines: Iterable[Line], used: Sums | Spent) -> str | None:
+    """The first line that holds, by its name, or None: the one place where a release is admitted or refused."""
+    return next((line.name for line in lines if line.holds(used)), None)
+
+
+@dataclass(frozen=True)
+class Caps:
+    """The budget and how it is laid out: fixed once, before the first question."""
+
+    epsilon: Fraction
+    delta_sums: Fraction = _NONE
+    delta_keys: Fraction = _NONE
+    delta_conversion: Fraction = _NONE
+    rho_max: Fraction = _NONE
+
+    @classmethod
+    def of(cls, epsilon: Number, delta: Number) -> Caps:
+        """Half of delta for plain sums; a quarter for keys and a quarter for the conversion where rho is added up."""
+        most, allowed = positive(epsilon, "epsilon"), between(delta, "delta", 0, 1, open_high=True)
+        if not allowed:
+            return cls(most)
+        return cls(most, allowed / 2, allowed / 4, allowed / 4, largest_rho(most, allowed / 4))
+
+    @property
+    def delta(self) -> Fraction:
+        """What the layout costs in all."""
+        return self.delta_sums + self.delta_keys + self.delta_conversion
+
+    @property
+    def least_rho(self) -> Fraction:
+        """The least rho that a question is charged: so the sum of rho admits no more than 10,000. 0 in pure catalogs."""
+        return self.rho_max / MOST_QUESTIONS
+
+    def share(self, epsilon: Fraction) -> Caps:
+        """So much of epsilon, and as much of everything else: a tenth of epsilon comes with a tenth of each delta and of rho.
+        A share of epsilon alone could be exchanged for all of rho, by a question with little epsilon and a large delta."""
+        part = epsilon / self.epsilon
+        kept = (self.delta_sums, self.delta_keys, self.delta_conversion, self.rho_max)
+        return Caps(epsilon, *(part * each for each in kept))
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The lines of this layout; the second only where some rho is (epsilon, delta_conversion)-DP."""
+        plain = Line("sum", epsilon=self.epsilon, delta=self.delta_sums)
+        return (plain, Line("zcdp", rho=self.rho_max, slack=self.delta_keys)) if self.rho_max else (plain,)
+
+    def rule(self, sums: Sums) -> str | None:
+        """Which line these sums keep: "sum", else "zcdp", else None."""
+        return admitting(self.lines, sums)
+
+
+def up(value: Fraction) -> int:
+    """The smallest whole number of 1/GRID that is not below the value."""
+    return -(-value.numerator * GRID // value.denominator)
 
 
 class Amount(NamedTuple):
@@ -38,29 +234,23 @@ class Amount(NamedTuple):
 class Filter(ABC):
     """A budget that cannot be overdrawn, by any number of threads, nor doubled by copying it."""
 
-    def __init__(self, budget: tuple[Fraction, ...] | None, size: int) -> None:
-        self._budget = budget
-        self._spent = (Fraction(0),) * size
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._spent = Spent()
         self._lock = threading.Lock()
         self._process = os.getpid()
 
     @abstractmethod
-    def _price(self, loss: Loss) -> tuple[Fraction, ...]:
+    def _price(self, loss: Loss) -> Spent:
         """The loss in this filter's currency, or a PriceError that says how to state it."""
 
     def try_spend(self, loss: Loss) -> bool:
         """Spend the loss and return True, or leave the budget as it is and return False if it does not fit."""
-        checked(loss)
-        # A subclass of Fraction may add and compare as it likes; its two whole numbers, read once, are what counts.
-        price = tuple(_plain(part) for part in self._price(loss))
-        if any(part < 0 for part in price):
-            raise ArgumentError(
-                "loss must have a price that is an exact rational of at least 0.", fix="use a loss of this package."
-            )
+        price = _plain(self._price(checked(loss)))
         self._same_process()
         with self._lock:
-            after = tuple(spent + part for spent, part in zip(self._spent, price, strict=True))
-            if self._budget is not None and any(a > b for a, b in zip(after, self._budget, strict=True)):
+            after = self._spent.plus(price)
+            if admitting((self._line,), after) is None:
                 return False
             self._spent = after
             return True
@@ -69,10 +259,6 @@ class Filter(ABC):
         # A forked child holds a copy of what was spent at the fork: both sides together could spend the budget twice.
         if os.getpid() != self._process:
             _refuse("is a copy made by a fork", "spend in the process that made the budget, or keep a ledger on disk")
-
-    def _left(self) -> tuple[Fraction, ...] | None:
-        spent = self._spent
-        return None if self._budget is None else tuple(b - s for b, s in zip(self._budget, spent, strict=True))
 
     def __copy__(self) -> NoReturn:
         _refuse("cannot be copied")
@@ -84,9 +270,16 @@ class Filter(ABC):
         _refuse("cannot be pickled")
 
 
-def _plain(part: Any) -> Fraction:
-    """The part of a price as a plain Fraction; what is no rational is priced at -1, which no filter takes."""
-    return Fraction(int(part.numerator), int(part.denominator)) if isinstance(part, Fraction) else Fraction(-1)
+def _plain(price: Spent) -> Spent:
+    """The price in plain Fractions: a subclass may add and compare as it likes; its two whole numbers, read once, count."""
+    found = []
+    for part in (price.epsilon, price.delta, price.rho, price.slack):
+        if not isinstance(part, Fraction) or (plain := Fraction(int(part.numerator), int(part.denominator))) < 0:
+            raise ArgumentError(
+                "loss must have a price that is an exact rational of at least 0.", fix="use a loss of this package."
+            )
+        found.append(plain)
+    return Spent(*found)
 
 
 def _refuse(what: str, fix: str = "share the one object, or keep a ledger on disk") -> NoReturn:
@@ -102,11 +295,12 @@ class PureFilter(Filter):
     """
 
     def __init__(self, epsilon: Number) -> None:
-        super().__init__((positive(epsilon, "epsilon"),), 1)
+        self._cap = positive(epsilon, "epsilon")
+        super().__init__(Line("sum", epsilon=self._cap, delta=_NONE))
 
-    def _price(self, loss: Loss) -> tuple[Fraction, ...]:
+    def _price(self, loss: Loss) -> Spent:
         try:
-            return (loss.epsilon(0),)
+            return Spent(epsilon=loss.epsilon(0))
         except PriceError as error:
             raise PriceError(
                 "This release has no pure epsilon, and the budget is pure.",
@@ -115,11 +309,11 @@ class PureFilter(Filter):
 
     @property
     def spent(self) -> Fraction:
-        return self._spent[0]
+        return self._spent.epsilon
 
     @property
     def left(self) -> Fraction:
-        return self._budget[0] - self._spent[0] if self._budget else Fraction(0)
+        return self._cap - self.spent
 
     def __repr__(self) -> str:
         return f"PureFilter(spent {show(self.spent)}, left {show(self.left)})"
@@ -134,35 +328,37 @@ class ZCDPFilter(Filter):
     """
 
     def __init__(self, rho: Number) -> None:
-        super().__init__((positive(rho, "rho"),), 1)
+        self._cap = positive(rho, "rho")
+        super().__init__(Line("zcdp", rho=self._cap, slack=_NONE))
 
-    def _price(self, loss: Loss) -> tuple[Fraction, ...]:
+    def _price(self, loss: Loss) -> Spent:
         stated = loss.zcdp()
         if stated.slack:
             raise PriceError(
                 f"This release fails with probability up to {show(stated.slack)}, and a zCDP budget has no delta.",
                 fix="spend it from an ApproxFilter, or release with a mechanism that has no delta of its own.",
             )
-        return (stated.rho,)
+        return Spent(rho=stated.rho)
 
     @property
     def spent(self) -> Fraction:
-        return self._spent[0]
+        return self._spent.rho
 
     @property
     def left(self) -> Fraction:
-        return self._budget[0] - self._spent[0] if self._budget else Fraction(0)
+        return self._cap - self.spent
 
     def __repr__(self) -> str:
         return f"ZCDPFilter(spent {show(self.spent)}, left {show(self.left)})"
 
 
-def _basic(loss: Loss) -> tuple[Fraction, Fraction]:
+def _basic(loss: Loss) -> Spent:
     """(epsilon, delta) as the loss states it. Choosing a delta for a zCDP loss or a curve is the caller's decision."""
     if isinstance(loss, Pure | Approx):
-        return loss.pair()
+        epsilon, delta = loss.pair()
+        return Spent(epsilon, delta)
     try:
-        return loss.epsilon(0), Fraction(0)
+        return Spent(loss.epsilon(0))
     except PriceError as error:
         raise PriceError(
             "This loss leaves its delta open, and this budget adds up stated (epsilon, delta).",
@@ -179,18 +375,21 @@ class ApproxFilter(Filter):
     """
 
     def __init__(self, epsilon: Number, delta: Number) -> None:
-        super().__init__((positive(epsilon, "epsilon"), between(delta, "delta", 0, 1, open_high=True)), 2)
+        self._cap = Amount(positive(epsilon, "epsilon"), between(delta, "delta", 0, 1, open_high=True))
+        super().__init__(Line("sum", *self._cap))
 
-    def _price(self, loss: Loss) -> tuple[Fraction, ...]:
+    def _price(self, loss: Loss) -> Spent:
         return _basic(loss)
 
     @property
     def spent(self) -> Amount:
-        return Amount(*self._spent)
+        spent = self._spent  # read once: another thread may be spending
+        return Amount(spent.epsilon, spent.delta)
 
     @property
     def left(self) -> Amount:
-        return Amount(*(self._left() or (Fraction(0), Fraction(0))))
+        spent = self.spent
+        return Amount(self._cap.epsilon - spent.epsilon, self._cap.delta - spent.delta)
 
     def __repr__(self) -> str:
         return f"ApproxFilter(spent {_words(self.spent)}, left {_words(self.left)})"
@@ -205,14 +404,15 @@ class Odometer(Filter):
     """
 
     def __init__(self) -> None:
-        super().__init__(None, 2)
+        super().__init__(Line("any"))
 
-    def _price(self, loss: Loss) -> tuple[Fraction, ...]:
+    def _price(self, loss: Loss) -> Spent:
         return _basic(loss)
 
     @property
     def spent(self) -> Amount:
-        return Amount(*self._spent)
+        spent = self._spent  # read once: another thread may be spending
+        return Amount(spent.epsilon, spent.delta)
 
     @property
     def left(self) -> None:

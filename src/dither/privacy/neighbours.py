@@ -24,6 +24,8 @@ class AddRemove:
     tables that differ by one person being present or absent
     """
 
+    name = "add-remove"  # in catalogs and receipts
+    words = "added or removed"  # what happens to one unit
     changes = 1  # additions or removals that lead from one neighbour to the other
     steps = 1  # single steps of this relation, for groups
 
@@ -42,6 +44,8 @@ class Replace:
     """
 
     n: int | None = None
+    name = "replace"
+    words = "replaced by another"
     changes = 2
     steps = 1
 
@@ -96,6 +100,18 @@ def checked(neighbours: Neighbours) -> Neighbours:
             fix="pass one of the three, with brackets.",
         )
     return neighbours
+
+
+def named(name: str) -> AddRemove | Replace:
+    """The relation of this name in a catalog.
+
+    >>> named("replace").changes
+    2
+    """
+    for relation in (AddRemove(), Replace()):
+        if relation.name == name:
+            return relation
+    raise ArgumentError(f"neighbours cannot be {name!r}.", fix='write "add-remove" or "replace".')
 
 
 def _named(thing: object) -> str:

@@ -14,7 +14,6 @@ from dither.query.function import family
 from dither.query.infer import facts, typed
 from dither.query.nodes import Column, Expression, Span
 from dither.query.shapes import BY_ROW, PUBLIC, Known, Shape, size
-from dither.query.wording import SCALAR
 
 Pair = tuple[Expression, Expression]
 MOST_JOINS = 3  # each may square the rows of one person, and how long that takes is seen from outside
@@ -89,9 +88,9 @@ def _in_own_kind(pair: Pair, index: int, left: Shape, right: Shape) -> bool:
     return family([*kinds]) == kinds[index]
 
 
-def check_scalar(right: Shape, once: bool, span: Span) -> None:
-    """A subquery that stands for a value (sql_scalars.py joins it) has one for each row, also where kinds differ."""
-    if not once and any(name.startswith(SCALAR) for name in right.columns):
+def check_scalar(once: bool, span: Span) -> None:
+    """A subquery that stands for a value has one for each row, also where kinds differ."""
+    if not once:
         raise QueryError(
             "This subquery is compared with the outer question as another kind than its own, so it may have several values.",
             span=span,

@@ -4,17 +4,30 @@ Expressions stand on one row. Relations are bags of rows, each row belonging to 
 private aggregation over a relation, and what is done with the noisy result afterwards.
 
 A relation's columns have plain unique names: `Scan("people", "p")` offers "p.age", `Compute` offers what it names.
-`span` is where in the question's text a node was written: (start, end) offsets, for the caret; it never counts in equality.
+`span` is where in the question's text a node was written: (start, end) offsets, for the caret. `words` is what people read in
+place of a subquery's value, whose name nobody wrote. Neither counts in equality.
 """
 
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Container
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 Span = tuple[int, int] | None
 Value = None | bool | int | Fraction | str | datetime.date | datetime.datetime
+
+
+def fresh(prefix: str, taken: Container[str] = ()) -> str:
+    """A name for a column that nobody reads: no question can write it, and it is not taken.
+
+    >>> fresh("sum"), fresh("unit", {"#unit"}), fresh("unit", {"#unit", "#unit1"})
+    ('#sum', '#unit1', '#unit2')
+    """
+    names = (f"#{prefix}{number or ''}" for number in itertools.count())
+    return next(name for name in names if name not in taken)
 
 
 # --- expressions ------------------------------------------------------------------------------------------------
@@ -26,6 +39,7 @@ class Column:
 
     name: str
     span: Span = field(default=None, compare=False)
+    words: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -47,9 +61,15 @@ class Call:
     name: str
     arguments: tuple[Expression, ...]
     span: Span = field(default=None, compare=False)
+    words: str = field(default="", compare=False, repr=False)
 
 
 Expression = Column | Literal | Call
+
+
+def words_of(expression: Expression) -> str:
+    """What people read in place of a subquery's value; "" for anything else."""
+    return "" if isinstance(expression, Literal) else expression.words
 
 
 @dataclass(frozen=True)
@@ -90,13 +110,27 @@ class Compute:
 
 @dataclass(frozen=True)
 class Join:
-    """Rows of left and right whose `equal` pairs are all equal (NULL equals nothing). kind: "inner" or "left"."""
+    """Rows of left and right whose `equal` pairs are all equal (NULL equals nothing). kind: "inner" or "left".
+
+    With `scalar`: all rows of left, each once, with aggregates of its partners (NULL where it has none): a subquery that
+    stands for a value. Without pairs all rows of right are partners. resolve.py makes it of a left join to one row for each
+    value of what is equated, so no engine ever sees one.
+    """
 
     left: Relation
     right: Relation
     equal: tuple[tuple[Expression, Expression], ...]
     kind: str
+    scalar: Scalar | None = None
     span: Span = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """The aggregates that a subquery stands for; the one called n is offered as "alias.n"."""
+
+    alias: str
+    aggregates: tuple[Aggregate, ...]
 
 
 @dataclass(frozen=True)
@@ -149,6 +183,7 @@ Relation = Scan | Filter | Compute | Join | Semi | PerUnit | Union
 class Aggregate:
     """One aggregate: function over an expression (None for COUNT(*)), with a parameter for QUANTILE's p.
 
+    `where` is the condition of its FILTER: only rows for which it is true count.
     Private ones: count, count_distinct, count_units, sum, avg, var_samp, var_pop, stddev_samp, stddev_pop,
     median, quantile, min, max, clipped.
     """
@@ -157,7 +192,19 @@ class Aggregate:
     function: str
     argument: Expression | None = None
     parameter: Fraction | None = None
+    where: Expression | None = None
     span: Span = field(default=None, compare=False)
+
+    @property
+    def value(self) -> Expression | None:
+        """What is aggregated, with the FILTER as part of it: NULL in rows that do not count. None: every row counts."""
+        if self.where is None:
+            return self.argument
+        return Call("case", (self.where, self.argument or Literal(1), Literal(None)), span=self.span)
+
+    def lowered(self) -> Aggregate:
+        """The same aggregate without FILTER, over `value`: how it is checked, planned and computed."""
+        return self if self.where is None else replace(self, argument=self.value, where=None)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def _used(named: tuple[Named, ...]) -> Names:
 
 
 def _arguments(aggregates: tuple[Aggregate, ...]) -> Names:
-    return frozenset[str]().union(*(columns(each.argument) for each in aggregates if each.argument is not None))
+    return frozenset[str]().union(*(columns(each.value) for each in aggregates if each.value is not None))
 
 
 def _pruned(node: Relation, wanted: Names) -> Relation:

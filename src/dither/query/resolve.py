@@ -34,6 +34,7 @@ from dither.query.nodes import (
     Expression,
     Filter,
     Join,
+    Literal,
     Named,
     PerUnit,
     Query,
@@ -42,12 +43,13 @@ from dither.query.nodes import (
     Semi,
     Span,
     Union,
+    fresh,
 )
 from dither.query.prune import prune
 from dither.query.resolve_aggregates import PRIVATE, aggregates, check_functions, described, keys, outputs
 from dither.query.resolve_marks import marked
 from dither.query.resolve_per_unit import per_unit
-from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, held, said, scanned, size
+from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, check_once, held, said, scanned, size
 from dither.query.work import UNIT
 
 
@@ -64,6 +66,7 @@ class Resolved:
     rows: Rows
     unit: str
     said: tuple[str, ...] = ()  # what an answer must say of its keys
+    free_keys: tuple[Named, ...] = ()  # the keys before counts and sums per unit were held to their bounds
 
 
 def resolve(query: Query, catalog: Catalog, text: str = "") -> Resolved:
@@ -109,6 +112,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
         said=said([key.expression for key in query.keys], source) if query.keys else (),
+        free_keys=tuple(Named(key.name, typed(key.expression, source.scope)) for key in query.keys),
     )
 
 
@@ -123,6 +127,8 @@ def _relation(node: Relation, catalog: Catalog) -> Shape:
         return replace(source.equated(sides), relation=Filter(source.relation, kept), whole=None)
     if isinstance(node, Compute):
         return _compute(node, _relation(node.source, catalog))
+    if isinstance(node, Join) and node.scalar is not None:
+        return _looked_up(node, catalog)
     if isinstance(node, Join):
         return _join(node, _relation(node.left, catalog), _relation(node.right, catalog), catalog)
     if isinstance(node, Semi):
@@ -152,12 +158,16 @@ def condition(expression: Expression, source: Shape) -> Expression:
 
 
 def _check_size(query: Query, source: Shape) -> None:
-    arguments = [each.argument for each in query.aggregates if each.argument is not None]
+    arguments = [each.value for each in query.aggregates if each.value is not None]
     size([*(key.expression for key in query.keys), *arguments], source)
 
 
 def _compute(node: Compute, source: Shape) -> Shape:
     check_names(each.name for each in node.columns)
+    return _computed(node, source)
+
+
+def _computed(node: Compute, source: Shape) -> Shape:
     size((each.expression for each in node.columns), source)
     columns, named = {}, []
     for each in node.columns:
@@ -199,16 +209,17 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     span = node.span
     if node.kind not in ("inner", "left"):
         raise QueryError(f"There is no join of the kind {node.kind}.", span=span, fix='write "inner" or "left".')
-    check_names((*left.columns, *right.columns), span)
+    check_once((*left.columns, *right.columns), span)
     pairs = check_pairs(node.equal, left, right, span)
     check_join(left, right, pairs, node.kind, catalog, span)
     once = [at_most_one(pairs, index, left, right) for index in (0, 1)]
-    check_scalar(right, once[1], span)
+    if node.scalar is not None:
+        check_scalar(once[1], span)
     both = left.private and right.private
     joins = check_joins(left.joins + right.joins + (both and not any(once)), span)
     other = right.relation
     if both:
-        own = f"#unit{_private_joins(left.relation) + _private_joins(right.relation) + 1}"
+        own = fresh("unit", offered(left.relation) | offered(other))
         other = Compute(other, (*(Named(name, Column(name)) for name in right.columns), Named(own, Column(UNIT))))
         pairs = _equated(pairs, left, right, own)
     left, right = (
@@ -231,13 +242,53 @@ def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tu
     return ((Column(UNIT), Column(own)), *(pair for pair in pairs if pair is not said))
 
 
-def _private_joins(node: Relation) -> int:
-    """How many joins below add a copy of the unit, so that each copy gets a name of its own."""
+def offered(node: Relation) -> frozenset[str]:
+    """The names of a resolved relation's columns; those of a table are its alias' own."""
     if isinstance(node, Scan):
-        return 0
+        return frozenset()
+    if isinstance(node, Compute):
+        return frozenset(each.name for each in node.columns)
+    if isinstance(node, PerUnit):
+        return frozenset([*(each.name for each in node.keys), *(each.name for each in node.aggregates)])
     if isinstance(node, Join):
-        return 1 + _private_joins(node.left) + _private_joins(node.right)
-    return sum(map(_private_joins, node.parts)) if isinstance(node, Union) else _private_joins(node.source)
+        return offered(node.left) | offered(node.right)
+    return offered(node.parts[0] if isinstance(node, Union) else node.source)
+
+
+def _looked_up(node: Join, catalog: Catalog) -> Shape:
+    """Subqueries that stand for values, each joined to the row it is read for.
+
+    What equates nothing is equated by a column that is 1 in all rows; it is added once, below all of the joins.
+    """
+    above = [node]
+    while isinstance(above[-1].left, Join) and above[-1].left.scalar is not None:
+        above.append(above[-1].left)
+    source = _relation(above[-1].left, catalog)
+    one = fresh("one", source.columns)
+    if not all(each.equal for each in above):
+        every = tuple(Named(name, Column(name)) for name in source.columns)
+        source = _computed(Compute(source.relation, (*every, Named(one, Literal(1)))), source)
+    for each in reversed(above):
+        source = _with_scalar(each, source, _relation(each.right, catalog), Column(one), catalog)
+    return source
+
+
+def _with_scalar(node: Join, source: Shape, other: Shape, one: Column, catalog: Catalog) -> Shape:
+    """The rows of the subquery as one for each value of what is equated, left-joined to the source."""
+    scalar, span = node.scalar, node.span
+    if scalar is None:
+        raise TypeError("this join looks up no value")
+    pairs = node.equal or ((one, Literal(1)),)
+    names = [fresh("subquery key" if number == 1 else f"subquery key {number}") for number in range(1, len(pairs) + 1)]
+    names = names if node.equal else [fresh("one")]
+    keys = tuple(Named(name, inside) for name, (_, inside) in zip(names, pairs, strict=True))
+    rows = per_unit(PerUnit(node.right, keys, scalar.aggregates, span=span), other, "keyed" if node.equal else "alone")
+    columns = [*names, *(each.name for each in scalar.aggregates)]
+    renamed = Compute(rows.relation, tuple(Named(f"{scalar.alias}.{name}", Column(name)) for name in columns))
+    equal = tuple(
+        (outside, Column(f"{scalar.alias}.{name}", span=span)) for name, (outside, _) in zip(names, pairs, strict=True)
+    )
+    return _join(replace(node, equal=equal), source, _computed(renamed, rows), catalog)
 
 
 def _semi(node: Semi, source: Shape, other: Shape, catalog: Catalog) -> Shape:

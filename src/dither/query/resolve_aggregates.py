@@ -10,9 +10,8 @@ from dither.query.dependence import Dependence
 from dither.query.function import family
 from dither.query.functions import columns
 from dither.query.infer import Facts, facts, typed
-from dither.query.nodes import Aggregate, Column, Expression, Named, Order, Query
+from dither.query.nodes import Aggregate, Column, Expression, Named, Order, Query, words_of
 from dither.query.shapes import BY_UNIT, Shape
-from dither.query.wording import is_subquery, worded
 
 _COUNTS = ("count", "count_distinct", "count_units")
 _NUMBERS = ("sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop", "median", "quantile", "min", "max", "clipped")
@@ -27,6 +26,8 @@ def check_functions(asked: tuple[Aggregate, ...], known: tuple[str, ...]) -> Non
             raise QueryError(f"{each.function} cannot stand here.", span=each.span, fix=f"use one of {', '.join(known)}.")
         if each.argument is None and each.function not in ("count", "count_units"):
             raise QueryError(f"{each.function} needs an argument.", span=each.span, fix="give it an expression.")
+        if each.function == "count_units" and each.where is not None:
+            raise QueryError("count_units takes no FILTER.", span=each.span, fix="leave it out.")
         if each.function == "quantile" and (each.parameter is None or not 0 < each.parameter < 1):
             raise QueryError("quantile needs a share above 0 and below 1.", span=each.span, fix="give it a parameter.")
 
@@ -71,7 +72,7 @@ def _origin(expression: Expression, source: Shape) -> tuple[str, str] | None:
 
 def _given(key: Named) -> str:
     """The name that the question gave a key which is no column, if it gave one."""
-    plain = isinstance(key.expression, Column) and not is_subquery(key.expression)
+    plain = isinstance(key.expression, Column) and not words_of(key.expression)
     return "" if plain or key.name.startswith("key_") or key.name == short(key.expression) else key.name
 
 
@@ -101,7 +102,7 @@ def aggregates(asked: tuple[Aggregate, ...], source: Shape) -> tuple[Aggregate, 
 
 
 def _aggregate(asked: Aggregate, source: Shape) -> Aggregate:
-    inner = asked.argument
+    inner = asked.value
     if asked.function == "count_units":
         return replace(asked, function="count_units" if source.protects == BY_UNIT else "count")
     if inner is None:
@@ -113,7 +114,8 @@ def _aggregate(asked: Aggregate, source: Shape) -> Aggregate:
         check_key(known, inner, _origin(inner, source))
     elif asked.function != "count":
         _check_number(asked, inner, known, source)
-    return replace(asked, argument=typed(inner, source.scope))
+    parts = [part if part is None else typed(part, source.scope) for part in (asked.argument, asked.where)]
+    return replace(asked, argument=parts[0], where=parts[1])
 
 
 def _check_number(asked: Aggregate, inner: Expression, known: Facts, source: Shape) -> None:
@@ -159,9 +161,8 @@ def described(kind: str) -> str:
 
 def short(expression: Expression) -> str:
     """A column by its own name, anything longer as three dots."""
-    if is_subquery(expression):
-        return worded(expression)
-    return expression.name.rsplit(".", 1)[-1] if isinstance(expression, Column) else "..."
+    name = expression.name.rsplit(".", 1)[-1] if isinstance(expression, Column) else "..."
+    return words_of(expression) or name
 
 
 def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:

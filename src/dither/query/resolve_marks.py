@@ -27,17 +27,19 @@ from dither.query.nodes import (
     PerUnit,
     Relation,
     Span,
+    fresh,
 )
-from dither.query.shapes import BY_UNIT, Known, Shape, check_names, size
+from dither.query.shapes import BY_UNIT, Known, Shape, check_names, check_once, size
 from dither.query.work import UNIT
 
 
 def marked(name: str, source: Shape, other: Shape, pairs: tuple[Pair, ...], listed: Pair | None, span: Span) -> Shape:
     """The source's rows with the column `name`: whether they have a partner, or list. The pairs are checked and typed."""
-    check_names([*source.columns, name], span)
+    check_names([] if "." in name else [name], span)  # the reader's own have an alias, as in "#subquery 2.exists"
+    check_once([*source.columns, name], span)
     relation, kept = source.relation, _kept(source)
     equal = every = tuple((a, _comparable(a, b, source, other)) for a, b in pairs)
-    partners, same, one = (f"##{name.lstrip('#')} {word}" for word in ("any", "same", "one"))  # no column begins so
+    partners, same, one = (fresh(f"{name} {word}", source.columns) for word in ("any", "same", "one"))
     if not pairs:  # all rows have the same partners
         relation, every = Compute(relation, (*kept, Named(one, Literal(1)))), ((Column(one), Literal(1)),)
     if listed is None:

@@ -13,27 +13,29 @@ from fractions import Fraction
 from dither.errors import QueryError
 from dither.query.dependence import Dependence
 from dither.query.infer import Facts, facts, typed
-from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation
+from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation, fresh
 from dither.query.resolve_aggregates import PER_UNIT, check_functions, check_key, described, short
 from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, constant, held, said, size
-from dither.query.wording import SCALAR
 from dither.query.work import UNIT
 
 _LOOSE = ("count", "count_distinct", "sum")  # their bounds count max_rows rows, and a unit may have more
 
 
-def per_unit(node: PerUnit, source: Shape) -> Shape:
-    """One row for each unit and value of the further keys."""
-    _check_parts(node, source)
+def per_unit(node: PerUnit, source: Shape, scalar: str = "") -> Shape:
+    """One row for each unit and value of the further keys.
+
+    `scalar`: for a subquery that stands for a value, "keyed" if its keys are compared with the outer row, else "alone".
+    """
+    _check_parts(node, source, scalar)
+    compared = scalar == "keyed"  # what is only compared drops nobody, so it is compared as it is
     if source.protects == PUBLIC:
-        return _public(node, source)
-    _check_unit(node, source)
+        return _public(node, source, compared)
+    _check_unit(node, source, scalar)
     mine = [key for key in node.keys if _is_unit(key.expression, source)]
     others = [key for key in node.keys if not _is_unit(key.expression, source)]
-    compared = _is_scalar(node)  # what is only compared drops nobody, so it is compared as it is
     further = [Named(key.name, key.expression if compared else held(key.expression, source)) for key in others]
     known = {key.name: facts(key.expression, source.scope) for key in further}
-    _check_keys(node, known)
+    _check_keys(node, known, compared)
     lowered = [_lowered(each, source) for each in node.aggregates]
     inside = tuple(part for parts, _, _ in lowered for part in parts)
     relation: Relation = PerUnit(
@@ -78,32 +80,28 @@ def _depends(each: Aggregate, source: Shape) -> Dependence:
     return Dependence.NONE if counts or each.argument is None else source.depends(each.argument)
 
 
-def _check_parts(node: PerUnit, source: Shape) -> None:
-    check_names([key.name for key in node.keys] + [each.name for each in node.aggregates], node.span)
+def _check_parts(node: PerUnit, source: Shape, scalar: str) -> None:
+    keys = [] if scalar else [key.name for key in node.keys]
+    check_names(keys + [each.name for each in node.aggregates], node.span)
     check_functions(node.aggregates, PER_UNIT)
-    arguments = [each.argument for each in node.aggregates if each.argument is not None]
+    arguments = [each.value for each in node.aggregates if each.value is not None]
     size([*(key.expression for key in node.keys), *arguments], source, node.span)
 
 
-def _check_keys(node: PerUnit, known: Mapping[str, Facts]) -> None:
+def _check_keys(node: PerUnit, known: Mapping[str, Facts], compared: bool) -> None:
     """What is only compared may be of any kind; what is grouped by may not."""
     for key in (key for key in node.keys if key.name in known):
-        if not _is_scalar(node):
+        if not compared:
             check_key(known[key.name], key.expression)
         elif known[key.name].kind == "null":
             what = "This subquery equates something with NULL, which equals nothing."
             raise QueryError(what, span=key.expression.span or node.span, fix="write IS NULL, or leave it out.")
 
 
-def _is_scalar(node: PerUnit) -> bool:
-    """Whether this is a subquery that stands for a value and equates columns with the outer row (sql_scalars.py)."""
-    return any(key.name.startswith(f"{SCALAR} key") for key in node.keys)
-
-
-def _public(node: PerUnit, source: Shape) -> Shape:
+def _public(node: PerUnit, source: Shape, compared: bool) -> Shape:
     """Aggregation of a public table: exact, and public again. One row for each value of the keys."""
     known = {key.name: facts(key.expression, source.scope) for key in node.keys}
-    _check_keys(node, known)
+    _check_keys(node, known, compared)
     lowered = [_lowered(each, source) for each in node.aggregates]
     keys = tuple(Named(key.name, typed(key.expression, source.scope)) for key in node.keys)
     inside = tuple(part for parts, _, _ in lowered for part in parts)
@@ -125,18 +123,18 @@ def _origin(expression: Expression, source: Shape) -> Known:
     return Known(facts(expression, source.scope))
 
 
-def _check_unit(node: PerUnit, source: Shape) -> None:
+def _check_unit(node: PerUnit, source: Shape, scalar: str) -> None:
     place = "GROUP BY" if node.aggregates else "SELECT"
     what = "aggregates" if node.aggregates else "looks for distinct rows"
     units = [key.name for key in node.keys if _is_unit(key.expression, source)]
     unit = source.root[1] if source.root else "the unit column"
-    if _is_scalar(node) and source.protects == BY_UNIT and not units:
+    if scalar == "keyed" and source.protects == BY_UNIT and not units:
         raise QueryError(
             "This subquery would put an exact number about other people into each row.",
             span=node.span,
             fix=f"{_joined(source)}equate the unit ({unit}) of both sides in its WHERE.",
         )
-    if [key.name for key in node.keys] == ["#one"]:
+    if scalar == "alone":
         raise QueryError(
             "This subquery would put an exact number about people into the question.",
             span=node.span,
@@ -171,6 +169,7 @@ Lowered = tuple[tuple[Aggregate, ...], Expression, Facts]
 
 def _lowered(each: Aggregate, source: Shape) -> Lowered:
     """(aggregates the engine computes, the value made of them, what is known of it)."""
+    each = each.lowered()
     most = source.max_rows if source.private else None  # a public table has as many rows as it has
     top = None if most is None else Fraction(most)
     counted = Facts("int", Fraction(0), top, nullable=False, whole=True, values=_up_to(most), step=Fraction(1))
@@ -222,7 +221,7 @@ def _added(each: Aggregate, x: Expression, known: Facts, source: Shape) -> Lower
 def _on_grid(each: Aggregate, clipped: Expression, low: Fraction, step: Fraction, result: Facts) -> Lowered:
     above = Call("sub", (clipped, Literal(low)))
     q = Call("floor", (Call("add", (Call("div", (above, Literal(step))), Literal(Fraction(1, 2)))),))
-    total, number = f"#sum {each.name}", f"#count {each.name}"  # no name in a question begins so
+    total, number = fresh(f"sum {each.name}"), fresh(f"count {each.name}")
     parts = (Aggregate(total, "sum", q, span=each.span), Aggregate(number, "count", q, span=each.span))
     steps = Call("mul", (Literal(step), Column(total)))
     if each.function == "avg":

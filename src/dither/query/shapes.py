@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from dither.errors import QueryError
 from dither.query.catalog import Catalog, ColumnFacts, Table
 from dither.query.dependence import Dependence, dependence
-from dither.query.functions import columns as columns_in
 from dither.query.infer import Facts, declared
 from dither.query.names import columns_of
-from dither.query.nodes import Call, Column, Compute, Expression, Join, Literal, Named, Relation, Scan, Span
-from dither.query.wording import SCALAR, is_subquery, worded
+from dither.query.nodes import Call, Column, Compute, Expression, Join, Literal, Named, Relation, Scan, Span, fresh
 from dither.query.work import UNIT
 
 PUBLIC, BY_ROW, BY_UNIT = "public", "by row", "by unit"
@@ -114,14 +112,22 @@ def constant(value: Fraction) -> Literal:
 
 def said(expressions: Iterable[Expression], shape: Shape) -> tuple[str, ...]:
     """What `held` did to them, in words, after what was said before."""
-    names = sorted({name for expression in expressions for name in columns_in(expression) if shape.columns[name].loose})
+    columns = {column.name: column for expression in expressions for column in _columns(expression)}
     found = []
-    for name in names:
+    for name in sorted(columns):
         low, high = shape.columns[name].facts.low, shape.columns[name].facts.high
-        if low is not None and high is not None:
-            word = worded(Column(name)) if is_subquery(Column(name)) else name.rsplit(".", 1)[-1]
+        if shape.columns[name].loose and low is not None and high is not None:
+            word = columns[name].words or name.rsplit(".", 1)[-1]
             found.append(f"{word} is held to [{_plain(low)}, {_plain(high)}], so {_plain(high)} means {_plain(high)} or more")
     return tuple(dict.fromkeys((*shape.said, *found)))
+
+
+def _columns(expression: Expression) -> Iterator[Column]:
+    if isinstance(expression, Column):
+        yield expression
+    elif isinstance(expression, Call):
+        for argument in expression.arguments:
+            yield from _columns(argument)
 
 
 def _plain(value: Fraction) -> str:
@@ -133,11 +139,16 @@ def check_names(names: Iterable[str], span: Span = None) -> None:
 
     A column named like the unit would take its place, and rows would be bounded per whatever it holds.
     """
-    counted = Counter(names)
-    kept = [name for name in counted if name.startswith("#") and not name.startswith(("#one", SCALAR))]
+    every = list(names)
+    kept = [name for name in every if name.startswith("#")]
     if kept:
         raise QueryError(f"# cannot begin a name, and {kept[0]} does.", span=span, fix="choose another name.")
-    twice = [name for name, times in counted.items() if times > 1]
+    check_once(every, span)
+
+
+def check_once(names: Iterable[str], span: Span = None) -> None:
+    """Every name once."""
+    twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise QueryError(f"Two columns here are named {twice[0]}.", span=span, fix="give one of them another name.")
 
@@ -251,9 +262,9 @@ def _owned(node: Scan, own: str, hop: tuple[str, str], names: tuple[str, ...], c
             span=node.span,
             fix=f'declare key = "{column}" for {parent} in the catalog.',
         )
-    alias = f"{node.alias}#up"
+    alias = fresh("up", (node.alias,))
     above = scanned(Scan(parent, alias), catalog)
-    key, owner = f"{alias}#key", f"{alias}#unit"
+    key, owner = fresh("key"), fresh("owner")
     named = Compute(above.relation, (Named(key, Column(f"{alias}.{column}")), Named(owner, Column(UNIT))))
     joined = Join(node, named, ((Column(own), Column(key)),), "inner")
     return _with_unit(joined, names, Column(owner))

@@ -56,10 +56,11 @@ def show_value(value: Value) -> str:
 
 
 def show_aggregate(node: Aggregate) -> str:
-    """n = avg(p.age), m = quantile(p.age; 9/10)."""
+    """n = avg(p.age), m = quantile(p.age; 9/10), k = count(*) where p.active."""
     inner = "*" if node.argument is None else show_expression(node.argument)
     extra = "" if node.parameter is None else f"; {show_value(node.parameter)}"
-    return f"{node.name} = {node.function}({inner}{extra})"
+    where = "" if node.where is None else f" where {show_expression(node.where)}"
+    return f"{node.name} = {node.function}({inner}{extra}){where}"
 
 
 def show_query(query: Query) -> str:
@@ -99,6 +100,9 @@ def _lines(node: Relation) -> list[str]:
         inner = ", ".join(show_aggregate(each) for each in node.aggregates)
         return [f"per unit by [{_named(node.keys)}] {inner}".rstrip(), *_under(node.source)]
     if isinstance(node, Join):
+        if node.scalar is not None:
+            inner = ", ".join(show_aggregate(each) for each in node.scalar.aggregates)
+            return [f"{node.scalar.alias}: {inner} on {_pairs(node.equal)}", *_under(node.left), *_under(node.right)]
         return [f"{node.kind} join on {_pairs(node.equal)}", *_under(node.left), *_under(node.right)]
     if isinstance(node, Semi):
         marks = f"{node.mark} = " if node.mark is not None else ""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from dither.query.names import Scope, candidates, matching, only, place, refuse, spelled
-from dither.query.nodes import Aggregate, Call, Column, Expression, Literal, Named
+from dither.query.nodes import Aggregate, Column, Expression, Literal, Named
 from dither.query.sql_expressions import expression
 from dither.query.sql_words import AGGREGATES
 
@@ -55,11 +55,9 @@ def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
         raise refuse(scope, call, f"{word} {why}.", f"use one of {other}.")
     found = _read(word, name, call, ordered, scope)
     span = place(scope.text, call)
-    if condition is not None:
-        if found.function == "count_units":
-            raise refuse(scope, node, "COUNT_UNITS takes no FILTER.", "write COUNT(DISTINCT x) over the unit column.")
-        found = replace(found, argument=Call("case", (condition, found.argument or Literal(1), Literal(None)), span=span))
-    return replace(found, span=span)
+    if condition is not None and found.function == "count_units":
+        raise refuse(scope, node, "COUNT_UNITS takes no FILTER.", "write COUNT(DISTINCT x) over the unit column.")
+    return replace(found, where=condition, span=span)
 
 
 def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, scope: Scope) -> Aggregate:
@@ -123,14 +121,14 @@ class Grouping:
     outputs: list[Named] = field(default_factory=list)
 
     def add_key(self, wanted: str, value: Expression) -> None:
-        if not any(same(key.expression, value) for key in self.keys):
+        if not any(key.expression == value for key in self.keys):
             self.keys.append(Named(self._free(wanted), value))
 
     def add(self, node: exp.Expr, wanted: str = "") -> Column:
         """The aggregate's column; the same aggregate asked twice is one."""
         found = read_aggregate(node, self.scope, self.per_unit)
         for old in self.aggregates:
-            if (old.function, old.parameter) == (found.function, found.parameter) and same(old.argument, found.argument):
+            if old == replace(found, name=old.name):
                 return Column(old.name, span=found.span)
         self.aggregates.append(replace(found, name=self._free(wanted or natural(found))))
         return Column(self.aggregates[-1].name, span=found.span)
@@ -158,7 +156,7 @@ class Grouping:
         """A subquery that stands for a value of a row: above a GROUP BY it must be a key."""
         value = here.values.get(id(part))
         for key in self.keys:
-            if same(key.expression, value):
+            if key.expression == value:
                 return Column(key.name, span=place(here.text, part))
         if here.place == "in SELECT" and id(part) in here.alone:
             what = "This subquery has nothing to do with the rows that are aggregated here, so it is a question of its own."
@@ -182,14 +180,14 @@ class Grouping:
             return None  # it names an output of SELECT, so it cannot be spelled over rows
         value = expression(part, here)
         for key in self.keys:
-            if same(key.expression, value):
+            if key.expression == value:
                 return Column(key.name, span=place(here.text, part))
         return None
 
     def _grouped_column(self, part: exp.Column, here: Scope) -> Expression:
         value = expression(part, here)
         for key in self.keys:
-            if same(key.expression, value):
+            if key.expression == value:
                 return Column(key.name, span=place(here.text, part))
         name = spelled(here, part.this)[0]
         raise refuse(
@@ -228,17 +226,5 @@ def _own_columns(node: exp.Expr) -> list[exp.Column]:
 
 def natural(found: Aggregate) -> str:
     """count, avg_age, sum: the name an aggregate gets when the question gives none."""
-    inner = found.argument
+    inner = found.argument if found.where is None else None
     return f"{found.function}_{inner.name.rsplit('.', 1)[-1]}" if isinstance(inner, Column) else found.function
-
-
-def same(left: Expression | None, right: Expression | None) -> bool:
-    """Equal, and equal in kind too: 1 is not TRUE and not 1.0."""
-    if left is None or right is None or type(left) is not type(right):
-        return left is right
-    if isinstance(left, Literal) and isinstance(right, Literal):
-        return type(left.value) is type(right.value) and left.value == right.value
-    if isinstance(left, Call) and isinstance(right, Call):
-        pairs = zip(left.arguments, right.arguments, strict=False)
-        return (left.name, len(left.arguments)) == (right.name, len(right.arguments)) and all(same(a, b) for a, b in pairs)
-    return left == right

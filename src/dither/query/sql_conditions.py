@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from dither.query.names import Scope, Source, candidates, only, refuse
-from dither.query.nodes import Call, Column, Expression, Filter, Relation, Semi
+from dither.query.nodes import Call, Expression, Filter, Relation, Semi
 from dither.query.sql_expressions import expression
 from dither.query.sql_joins import conjuncts, joined_tables
 from dither.query.sql_partners import is_nested, partners
@@ -92,7 +92,7 @@ def _semi(relation: Relation, part: exp.Expr, scope: Scope, context: Context) ->
     if found.listed is not None and not negated:
         return Semi(relation, found.rows, (found.listed, *found.pairs), False, span=found.span)
     if found.listed is None and not found.pairs:  # the same for all rows: as a value it is looked up once, and not for each
-        mark = Column(f"#subquery {len(context.scans)}.exists", span=found.span)
+        mark = found.mark(context)
         marked = Semi(relation, found.rows, (), False, mark=mark.name, span=found.span)
         return Filter(marked, Call("not", (mark,), span=found.span) if negated else mark)
     return Semi(relation, found.rows, found.pairs, negated, found.listed, span=found.span)

@@ -24,6 +24,11 @@ class Partners:
     listed: Pair | None = None
     span: Span = field(default=None, compare=False)
 
+    def mark(self, context: Context) -> Column:
+        """The column that says whether there is a partner, or whether one lists what is looked for."""
+        name, words = ("exists", "EXISTS (SELECT ...)") if self.listed is None else ("in", "IN (SELECT ...)")
+        return Column(f"{context.alias()}.{name}", span=self.span, words=words)
+
 
 def is_nested(node: exp.Expr) -> bool:
     """Whether the node is IN or EXISTS with a subquery."""

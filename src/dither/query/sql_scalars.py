@@ -2,9 +2,8 @@
 
     age > (SELECT AVG(limit) FROM regions)        (SELECT COUNT(*) FROM visits v WHERE v.person_id = p.person_id) > 3
 
-The subquery's rows are aggregated to one row for each value of the columns that are equated with the outer row (to one
-row in all if none is), and that row is left-joined to the outer one. Where there is no such row, its aggregates are NULL
-and its counts 0, as SQL has it. Whose rows may be aggregated is judged in resolve_per_unit.py and legality.py.
+Each is a Join with a `scalar`: its aggregates over the rows that are equated with the outer one. Where there is no such row
+they are NULL, and counts 0, as SQL has it. Whose rows may be aggregated is judged in resolve_per_unit.py and legality.py.
 
 IN and EXISTS stand for a value, too, wherever they are not a condition of WHERE on their own: see Semi.mark.
 """
@@ -12,41 +11,40 @@ IN and EXISTS stand for a value, too, wherever they are not a condition of WHERE
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from dither.query.names import Scope, Source, only, place, refuse
-from dither.query.nodes import Call, Column, Compute, Expression, Join, Literal, Named, PerUnit, Relation, Semi
+from dither.query.nodes import Aggregate, Call, Column, Expression, Join, Literal, Relation, Scalar, Semi, Span
 from dither.query.sql_aggregates import Grouping, has_aggregate
 from dither.query.sql_partners import Partners, is_nested, partners
-from dither.query.sql_tables import Context, check_below
+from dither.query.sql_tables import Context, Pair, check_below
 
-_ONE = "#one"  # no name in a question begins so; resolve_per_unit.py knows a subquery that stands for a value by these two
-_KEY = "#subquery key"
 _LONGEST = 60  # letters of an expression that are shown
 
 
 @dataclass(frozen=True)
-class _Scalar:
-    """An aggregation to one row per value of its keys, what these equal outside, and the value over the aggregates' names."""
+class _Looked:
+    """The rows that a subquery aggregates, what equates them with the outer row, its aggregates, and its value over them."""
 
-    rows: PerUnit
-    outside: tuple[Expression, ...]
+    rows: Relation
+    pairs: tuple[Pair, ...]
+    aggregates: tuple[Aggregate, ...]
     value: Expression
+    span: Span = field(default=None, compare=False)
 
 
 def with_values(source: Source, nodes: Sequence[exp.Expr], scope: Scope, context: Context) -> tuple[Relation, Scope]:
     """The source's relation with the subqueries of the nodes joined to it; the scope then says what each stands for."""
     relation, scope = _with_scalars(source, nodes, scope, context)
-    names: dict[Partners, str] = {}  # the same subquery written twice is looked at once
+    marks: dict[Partners, Column] = {}  # the same subquery written twice is looked at once
     for node in [found for each in nodes for found in _nested(each)]:
         asked = partners(node, scope, context)
-        if asked not in names:
-            word = "exists" if asked.listed is None else "in"
-            names[asked] = f"#subquery {len(context.scans)}.{word}"  # each names a table, so no two have the same number
-            relation = Semi(relation, asked.rows, asked.pairs, False, asked.listed, names[asked], span=asked.span)
-        value = Column(names[asked], span=asked.span)
+        if asked not in marks:
+            marks[asked] = asked.mark(context)
+            relation = Semi(relation, asked.rows, asked.pairs, False, asked.listed, marks[asked].name, span=asked.span)
+        value = replace(marks[asked], span=asked.span)
         scope = replace(scope, values={**scope.values, id(node): value})
     return relation, scope
 
@@ -64,21 +62,16 @@ def _with_scalars(source: Source, nodes: Sequence[exp.Expr], scope: Scope, conte
     subqueries = [found for node in nodes for found in _subqueries(node)]
     if not subqueries:
         return source.relation, scope
-    own = Column(f"{_ONE} {len(context.scans)}")
-    scalars, numbers = [], []
-    for node in subqueries:
-        scalars.append(_read(node, own, scope, context))
-        numbers.append(len(context.scans))
     relation = source.relation
-    if any(own in scalar.outside for scalar in scalars):
-        named = (*(Named(field.name, Column(field.name)) for field in source.fields), Named(own.name, Literal(1)))
-        relation = Compute(relation, named)
-    values: dict[_Scalar, Expression] = {}  # the same subquery written twice is joined once
-    for scalar, number in zip(scalars, numbers, strict=True):
-        if scalar not in values:
-            relation, values[scalar] = _joined(relation, scalar, f"#subquery {number}.")
-    found = {id(node): values[scalar] for node, scalar in zip(subqueries, scalars, strict=True)}
-    alone = {id(node) for node, scalar in zip(subqueries, scalars, strict=True) if own in scalar.outside}
+    values: dict[_Looked, Expression] = {}  # the same subquery written twice is joined once
+    found: dict[int, Expression] = {}
+    alone: set[int] = set()
+    for node in subqueries:
+        looked = _read(node, scope, context)
+        if looked not in values:
+            relation, values[looked] = _joined(relation, looked, context.alias())
+        found[id(node)] = values[looked]
+        alone |= set() if looked.pairs else {id(node)}
     return relation, replace(scope, values={**scope.values, **found}, alone=scope.alone | alone)
 
 
@@ -91,17 +84,13 @@ def _subqueries(node: exp.Expr) -> list[exp.Subquery]:
     return [found for part in node.iter_expressions() for found in _subqueries(part)]
 
 
-def _read(node: exp.Subquery, own: Column, scope: Scope, context: Context) -> _Scalar:
+def _read(node: exp.Subquery, scope: Scope, context: Context) -> _Looked:
     select = _one_aggregate(node, context)
     item = select.expressions[0].unalias()
     found = context.inner(select, [item], scope, context)
     grouping = Grouping(found.scope.at("in SELECT"), per_unit=True)
     value = grouping.above(item, "in SELECT", False)
-    pairs = found.pairs or ((own, Literal(1)),)
-    names = [_KEY, *(f"{_KEY} {number}" for number in range(2, len(pairs) + 1))] if found.pairs else [_ONE]
-    keys = tuple(Named(name, inside) for name, (_, inside) in zip(names, pairs, strict=True))
-    rows = PerUnit(found.source.relation, keys, tuple(grouping.aggregates), span=place(context.text, node))
-    return _Scalar(rows, tuple(outside for outside, _ in pairs), value)
+    return _Looked(found.source.relation, found.pairs, tuple(grouping.aggregates), value, place(context.text, node))
 
 
 def _one_aggregate(node: exp.Subquery, context: Context) -> exp.Select:
@@ -141,23 +130,25 @@ def _not_one_value(node: exp.Select) -> tuple[str, str] | None:
     return None
 
 
-def _joined(relation: Relation, scalar: _Scalar, prefix: str) -> tuple[Relation, Expression]:
-    rows, span = scalar.rows, scalar.rows.span
-    keys = [f"{prefix}{key.name}" for key in rows.keys]
-    names = {each.name: f"{prefix}{each.name}" for each in rows.aggregates}
-    columns = [Named(new, Column(key.name)) for new, key in zip(keys, rows.keys, strict=True)]
-    columns += [Named(new, Column(old)) for old, new in names.items()]
-    pairs = tuple((outside, Column(key, span=span)) for outside, key in zip(scalar.outside, keys, strict=True))
-    joined = Join(relation, Compute(rows, tuple(columns)), pairs, "left", span=span)
-    counts = frozenset(each.name for each in rows.aggregates if each.function in ("count", "count_distinct"))
-    return joined, _over(scalar.value, names, counts)
+def _joined(relation: Relation, looked: _Looked, alias: str) -> tuple[Relation, Expression]:
+    joined = Join(relation, looked.rows, looked.pairs, "left", Scalar(alias, looked.aggregates), span=looked.span)
+    return joined, _over(looked.value, alias, {each.name: each for each in looked.aggregates})
 
 
-def _over(value: Expression, names: Mapping[str, str], counts: frozenset[str]) -> Expression:
+def _over(value: Expression, alias: str, aggregates: Mapping[str, Aggregate]) -> Expression:
     """The subquery's output over the joined columns; a count that is missing is 0."""
     if isinstance(value, Column):
-        column = replace(value, name=names[value.name])
-        return Call("coalesce", (column, Literal(0)), span=value.span) if value.name in counts else column
+        found = aggregates[value.name]
+        words = f"(SELECT {_words(found)} ...)"
+        column = Column(f"{alias}.{value.name}", span=value.span, words=words)
+        counts = found.function in ("count", "count_distinct")
+        return Call("coalesce", (column, Literal(0)), span=value.span, words=words) if counts else column
     if isinstance(value, Call):
-        return replace(value, arguments=tuple(_over(argument, names, counts) for argument in value.arguments))
+        return replace(value, arguments=tuple(_over(argument, alias, aggregates) for argument in value.arguments))
     return value
+
+
+def _words(found: Aggregate) -> str:
+    """SUM(cost), COUNT(DISTINCT kind); "..." in place of what is no column."""
+    inner = found.argument.name.rsplit(".", 1)[-1] if isinstance(found.argument, Column) and found.where is None else "..."
+    return f"COUNT(DISTINCT {inner})" if found.function == "count_distinct" else f"{found.function.upper()}({inner})"

@@ -9,13 +9,12 @@ from sqlglot import exp
 from dither.errors import QueryError
 from dither.query.catalog import Catalog
 from dither.query.names import Field, Scope, Source, matching, only, place, refuse, spelled
-from dither.query.nodes import Column, Compute, Expression, Filter, Named, PerUnit, Relation, Union
+from dither.query.nodes import Column, Compute, Expression, Filter, Named, PerUnit, Relation, Union, words_of
 from dither.query.sql_aggregates import Grouping, has_aggregate
 from dither.query.sql_conditions import inner, kept
 from dither.query.sql_expressions import expression
 from dither.query.sql_scalars import with_values
 from dither.query.sql_tables import Context, check_below, with_ctes
-from dither.query.wording import is_subquery, worded
 from dither.text import folded
 
 
@@ -156,8 +155,8 @@ def group(node: exp.Select, scope: Scope, per_unit: bool) -> Grouping:
         name, value = _key(item, node, scope)
         read = expression(value, scope.at("in GROUP BY"))
         given = next((alias for alias, each in _aliases(node, scope) if each == value and alias), "")
-        natural = "" if is_subquery(read) else _plain_name(read)
-        other = worded(read) if is_subquery(read) else f"key_{len(grouping.keys) + 1}"
+        natural = "" if words_of(read) else _plain_name(read)
+        other = words_of(read) or f"key_{len(grouping.keys) + 1}"
         grouping.add_key(natural or name or given or other, read)
     return grouping
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from dither.query.catalog import Catalog
 from dither.query.names import Field, Scope, Source, columns_of, matching, only, place, refuse, spelled, table
-from dither.query.nodes import Column, Compute, Expression, Named, Scan
+from dither.query.nodes import Column, Compute, Expression, Named, Scan, fresh
 from dither.query.sql_words import ADVICE
 from dither.text import folded
 
@@ -33,6 +33,10 @@ class Context:
     @property
     def scope(self) -> Scope:
         return Scope(self.text)
+
+    def alias(self) -> str:
+        """The alias of the subquery that was read last: each names a table, so no two have the same number."""
+        return fresh(f"subquery {len(self.scans)}")
 
 
 @dataclass(frozen=True)

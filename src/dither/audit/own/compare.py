@@ -12,8 +12,9 @@ import numpy as np
 
 from dither.audit.own.watch import Seen, empty
 from dither.mechanisms import Gaussian, PerCoordinate
-from dither.planning.noises import Noise, rank_scores
 from dither.planning.plan import Plan
+from dither.planning.releases.base import Noise
+from dither.planning.releases.quantile import Choice, rank_scores
 from dither.query.work import SCALE, Bins
 
 Pairs = list[tuple[Any, Any]]
@@ -50,13 +51,13 @@ def moves(before: Seen, after: Seen) -> Iterator[Moved]:
     keys = list(left.keys() | right.keys())
     touched: set[Any] = set()
     for place, noise in enumerate(plan.noises):
-        nothing = empty(noise.draft.measure)
+        nothing = empty(noise.of.measure)
         pairs = [
             (left[k].measures[place] if k in left else nothing, right[k].measures[place] if k in right else nothing)
             for k in keys
         ]
         touched |= {key for key, (a, b) in zip(keys, pairs, strict=True) if a != b}
-        check = _histograms if isinstance(noise.draft.measure, Bins) else _sums
+        check = _histograms if isinstance(noise.of.measure, Bins) else _sums
         yield from check(plan, noise, pairs)
     yield Moved("groups moved", len(touched), plan.bounding.touched)
     units = [(left[k].units if k in left else 0, right[k].units if k in right else 0) for k in keys]
@@ -65,7 +66,7 @@ def moves(before: Seen, after: Seen) -> Iterator[Moved]:
 
 def _sums(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Moved]:
     steps = [abs(y - x) for a, b in pairs if a != b for x, y in zip(_cells(a), _cells(b), strict=True)]
-    draft, norm, bounding = noise.draft, noise.mechanism.sensitivity, plan.bounding.worth(noise.draft.worth)
+    draft, norm, bounding = noise.of, noise.mechanism.sensitivity, plan.bounding.worth(noise.of.worth)
     if isinstance(norm, Fraction):
         raise TypeError("sums have a norm")
     total, squares = sum(steps), sum(step * step for step in steps)
@@ -86,11 +87,11 @@ def _cells(value: Any) -> tuple[int, ...]:
 
 def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Moved]:
     """In each group: weights by what one unit may weigh, scores by their sensitivity; twice that if one is replaced."""
-    draft, times = noise.draft, 2 if plan.bounding.replace else 1
+    draft, times = noise.of, plan.bounding.neighbours.changes
     priced = noise.mechanism.sensitivity
-    if not isinstance(draft.measure, Bins) or draft.p is None or not isinstance(priced, Fraction):
+    if not isinstance(draft, Choice) or not isinstance(priced, Fraction):
         raise TypeError("a histogram has bins, and a quantile to be asked for")
-    bins, different = draft.measure.argument.steps + 1, [(a, b) for a, b in pairs if a != b]
+    bins, different = draft.grid.steps + 1, [(a, b) for a, b in pairs if a != b]
     for a, b in different:
         weights = sum(abs(a.get(bin, 0) - b.get(bin, 0)) for bin in a.keys() | b.keys())
         yield Moved(f"{draft.words}: weights", weights, times * draft.worth * SCALE)

@@ -16,8 +16,8 @@ import numpy as np
 
 from dither.exact import replay
 from dither.planning.finish import DRAW, Draw
-from dither.planning.noises import Noise
 from dither.planning.plan import Plan
+from dither.planning.releases.base import Noise
 from dither.query.work import Bins, Group
 
 
@@ -55,7 +55,7 @@ class Frozen:
         with replay.stream(self._key + b" noise %d" % place):
             given = self._draw.noise(noise, exact)
         self.trace.outputs.append(given)
-        self.trace.noise.append(None if isinstance(noise.draft.measure, Bins) else _noise(given, exact))
+        self.trace.noise.append(None if isinstance(noise.of.measure, Bins) else _noise(given, exact))
         if self._like is None:
             return given
         if place >= len(self._like.outputs) or self._like.outputs[place].shape != given.shape:

@@ -18,8 +18,8 @@ from dither.exact import replay
 from dither.ledger.opening import memory
 from dither.planning.choose import Price
 from dither.planning.finish import Draw
-from dither.planning.noises import Noise
 from dither.planning.plan import Plan
+from dither.planning.releases.base import Noise
 from dither.query.work import Bins, Distinct, Group, Sums, Work
 from dither.steps import STEPS, Steps
 

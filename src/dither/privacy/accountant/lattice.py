@@ -41,10 +41,11 @@ class Lattice:
         self.offset, self.step = found
         self.c = guide.order(epsilon)
         s = float(self.step)
-        period = guide.period(self.c, epsilon, log_delta) / s
-        if not 0 < period < 1e15:
+        span = guide.period(self.c, epsilon, log_delta)
+        # Steps with next to nothing in common have a common step so fine that its float is 0: no lattice to sum over.
+        if not 0 < span < 1e15 * s:
             return
-        self.period = 2 * math.ceil(period / 2) + 1
+        self.period = 2 * math.ceil(span / s / 2) + 1
         self.t_unit = 2 * math.pi / (self.period * s)
         head = float(np.interp(self.c, guide.orders, guide.logs)) - self.c * epsilon - log_delta
         self.nodes, self.tail = 0, math.inf

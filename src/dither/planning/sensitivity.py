@@ -6,7 +6,7 @@ by at most `row` in all. So under add-remove neighbours
     sum of moves           L m row                  (geometric noise)
     sum of squared moves   L (m row)^2              (Gaussian noise: within a group the L2 norm is at most the L1 norm)
 
-Under replace neighbours one unit leaves (v) and another enters (w), and the cells move by w - v:
+Under replace neighbours one unit leaves (v) and another enters (w): two changes, and the cells move by w - v:
 
     sum of moves           2 L m row                |w - v| <= |w| + |v|
     squared moves          2 L (m row)^2            if no cell is ever negative: |w - v|^2 <= |w|^2 + |v|^2, since <v, w> >= 0
@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dither.mechanisms import L1, L2, PerCoordinate
+from dither.privacy.neighbours import AddRemove, Replace
 
 Norm = L1 | L2 | PerCoordinate
 
@@ -29,14 +30,14 @@ Norm = L1 | L2 | PerCoordinate
 class Bounding:
     """What the engine enforces on every unit. `groups`: how many groups there are, if that is public.
 
-    >>> Bounding(max_rows=20, max_groups=5, groups=None, replace=False).l1(row=1, cells=1, signed=False)
+    >>> Bounding(max_rows=20, max_groups=5, groups=None, neighbours=AddRemove()).l1(row=1, cells=1, signed=False)
     PerCoordinate(count=5, each=Fraction(20, 1))
     """
 
     max_rows: int
     max_groups: int
     groups: int | None
-    replace: bool
+    neighbours: AddRemove | Replace
 
     def worth(self, rows: int) -> Bounding:
         """The same for a measure to which a unit gives that many rows' worth: who counts people counts each of them once."""
@@ -45,33 +46,38 @@ class Bounding:
     @property
     def touched(self) -> int:
         """The most groups in which anything differs between neighbours."""
-        most = self.max_groups * (2 if self.replace else 1)
+        most = self.max_groups * self.neighbours.changes
         return most if self.groups is None else min(most, self.groups)
 
     def total(self, row: int, cells: int, signed: bool) -> int:
         """The largest sum of moves over all groups and cells."""
         if cells == 1 and not signed:
             return self.touched * self.max_rows * row
-        return self.max_groups * self.max_rows * row * (2 if self.replace else 1)
+        return self.max_groups * self.max_rows * row * self.neighbours.changes
 
     def squares(self, row: int, cells: int, signed: bool) -> int:
         """The largest sum of squared moves over all groups and cells."""
         each = (self.max_rows * row) ** 2
         if cells == 1 and not signed:
             return self.touched * each
-        return self.max_groups * each * ((4 if signed else 2) if self.replace else 1)
+        changes = self.neighbours.changes
+        return self.max_groups * each * (changes**2 if signed else changes)
 
     def l1(self, row: int, cells: int, signed: bool) -> Norm:
         """For geometric noise. Coordinates that move alike are said to, where that is the whole truth."""
-        if cells == 1 and not (signed and self.replace):
+        if self._alike(cells, signed):
             return PerCoordinate(self.touched, self.max_rows * row)
         return L1(self.total(row, cells, signed))
 
     def l2(self, row: int, cells: int, signed: bool) -> Norm:
         """For Gaussian noise."""
-        if cells == 1 and not (signed and self.replace):
+        if self._alike(cells, signed):
             return PerCoordinate(self.touched, self.max_rows * row)
         return _root(self.squares(row, cells, signed))
+
+    def _alike(self, cells: int, signed: bool) -> bool:
+        """Whether each coordinate that moves does so by at most one unit's worth: two signed units may move one by both."""
+        return cells == 1 and not (signed and self.neighbours.changes > 1)
 
     def __str__(self) -> str:
         rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows' worth"

@@ -1,23 +1,66 @@
-"""Variance and standard deviation, read from a mean's two sums and a sum of centred squares. Post-processing, free."""
+"""VAR and STDDEV: a joint release (sums.py) for the mean, and D = sum of 2 z^2 - 1 with z in [-1, 1], the centred squares."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.planning import margins
-from dither.planning.noises import Noise
-from dither.planning.readings import Bounds, Cells, Linear, Number, Quantile, Ratio, fieller, stated
-from dither.query.work import Quantised
+from dither.planning import grids, margins
+from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading, Release
+from dither.planning.releases.collect import Collection, Kind, present
+from dither.planning.releases.sums import SPREADS, Ratio, argument, fieller, joint, ratio, stated
+from dither.planning.words import describe
+from dither.query.nodes import Aggregate, Expression
+from dither.query.work import Cell, Quantised, Sums
 
 
 @dataclass(frozen=True)
-class Spread:
+class Squares(Release):
+    """D of a column: 2 z^2 - 1 with z = 2q/R - 1, times R^2 to be whole: 8 q^2 - 8 R q + R^2, from -R^2 to R^2."""
+
+    x: Expression
+    grid: Quantised
+    max_rows: int
+    optional: bool  # x may be NULL, and such rows are not counted
+    signed = True
+    nothing = (0,)
+
+    @cached_property
+    def measure(self) -> Sums:
+        r = self.grid.steps
+        cell = Cell(self.grid, constant=r * r, linear=-8 * r, square=8)
+        return Sums((cell,), self.max_rows, present(self.x) if self.optional else None)
+
+    @property
+    def row(self) -> int:
+        return self.grid.steps**2
+
+    @property
+    def worth(self) -> int:
+        return self.max_rows
+
+    @property
+    def words(self) -> str:
+        return f"centred squares of {describe(self.x)}"
+
+
+def read(asked: Aggregate, question: Collection) -> Spread:
+    x = argument(asked)
+    known, (_, first) = question.facts(x), joint(question, x)
+    grid = grids.coarse(x, known, asked, grids.SQUARES)
+    second = question.add(Squares(x, grid, question.max_rows, known.nullable and not first.nulls))
+    root, sample = asked.function.startswith("stddev"), asked.function.endswith("samp")
+    return Spread(asked, ratio(asked, x, question), second, grid, root, sample, grids.moved(grid, known) > 0)
+
+
+@dataclass(frozen=True)
+class Spread(Reading):
     """Variance or standard deviation: E[z^2] - E[z]^2 with z = (x - mid) / (range / 2), from the mean's two sums and from
     D = sum of 2 z^2 - 1, whose size is at most 1 per row.
 
@@ -25,13 +68,15 @@ class Spread:
     interval of n, each at an equal share of the doubt (union bound); variance lies between what they leave possible.
     """
 
-    name: str
+    asked: Aggregate
     mean: Ratio
     second: int
     grid: Quantised  # of the squares
     root: bool
     sample: bool
     rounded: bool = False  # whether the grid of the squares moves values
+    by_rows = True
+    sign = "typically ±"  # it depends on where the values lie
 
     @property
     def _half(self) -> float:
@@ -115,4 +160,4 @@ class Spread:
         return float(self._half_widths(noises, cells, confidence)[0])
 
 
-Reading = Linear | Ratio | Spread | Quantile
+KIND = Kind(dict.fromkeys(SPREADS, read))

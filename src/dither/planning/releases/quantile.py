@@ -1,0 +1,208 @@
+"""MEDIAN, QUANTILE, MIN and MAX: the exponential mechanism chooses a bin of a histogram, by its rank.
+
+MIN and MAX are the 1 % and the 99 % quantile. A share nearer to 0 or 1 than 1/1000 is moved there; plans and answers say so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.errors import QueryError
+from dither.exact.numbers import rounded
+from dither.mechanisms import Exponential, Gaussian, Geometric
+from dither.planning import grids
+from dither.planning.grids import NARROW, fits
+from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading, Release, called
+from dither.planning.releases.collect import Collection, Kind, on_whole
+from dither.planning.releases.sums import argument
+from dither.planning.sensitivity import Bounding
+from dither.planning.words import describe, percent
+from dither.query.nodes import Aggregate, Expression
+from dither.query.work import SCALE, Bins, Quantised
+
+EXTREME = {"min": Fraction(1, 100), "max": Fraction(99, 100), "median": Fraction(1, 2)}
+OUTERMOST = Fraction(1, 1000)
+
+
+@dataclass(frozen=True)
+class Choice(Release):
+    """The bin in which the quantile lies."""
+
+    x: Expression
+    grid: Quantised
+    p: Fraction
+    max_rows: int
+    smooth = False
+    row = 0
+
+    @property
+    def nothing(self) -> dict[int, int]:
+        return {}
+
+    @property
+    def weight(self) -> float:
+        """Its rank margin over a count's at the same price and 95 %: (2 max(p, 1-p) (ln bins + 3) / 3), squared."""
+        return (2 * float(max(self.p, 1 - self.p)) * (math.log(self.grid.steps + 1) + 3) / 3) ** 2
+
+    @cached_property
+    def measure(self) -> Bins:
+        return Bins(self.grid, self.max_rows)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return (self.measure, self.p)
+
+    @property
+    def worth(self) -> int:
+        return self.max_rows
+
+    @property
+    def words(self) -> str:
+        return f"the {percent(self.p)} quantile of {describe(self.x)}"
+
+    def pure(self, epsilon: Fraction, bounding: Bounding) -> Noise:
+        steps = bounding.neighbours.changes
+        sensitivity = rank_sensitivity(self.p, self.max_rows)
+        each = Exponential(epsilon=epsilon / (bounding.max_groups * steps), sensitivity=sensitivity)
+        return Noise(self, each, bounding.max_groups, steps)
+
+    def gaussian(self, rho: Fraction, bounding: Bounding) -> Noise:
+        raise TypeError("no noise is added to a choice")
+
+    def draw(self, mechanism: Geometric | Gaussian | Exponential, exact: Sequence[Any]) -> NDArray[Any]:
+        """The bin that the exponential mechanism chooses: its score is minus the distance of its rank from p."""
+        bins = self.grid.steps + 1
+        chosen = [[int(mechanism.release(rank_scores(histogram, bins, self.p)))] for histogram in exact]
+        return np.array(chosen, dtype=np.int64).reshape(-1, 1)
+
+    def relative(self, noise: Noise) -> float:
+        return 2 / float(_chooser(noise).epsilon) ** 2
+
+    @property
+    def about(self) -> str:
+        return f"{self.grid.steps + 1} candidates for {self.words}, in steps of {grids.plain(self.grid.step)}"
+
+
+def _chooser(noise: Noise) -> Exponential:
+    if not isinstance(noise.mechanism, Exponential):
+        raise TypeError("quantiles are chosen by the exponential mechanism")
+    return noise.mechanism
+
+
+def read(asked: Aggregate, question: Collection) -> Quantile:
+    x, p = argument(asked), _asked_for(asked)
+    if p is None or not 0 < p < 1:
+        raise QueryError(
+            "The share of a quantile lies between 0 and 1, and is neither.",
+            span=asked.span,
+            fix="write a share such as 0.01, or MIN(x) and MAX(x) for the 1 % and the 99 % quantile.",
+        )
+    known = question.facts(x)
+    q = grids.coarse(x, known, asked, grids.BINS)
+    place = question.add(Choice(x, q, held(p), question.max_rows))
+    question.note_bounds(x)
+    return Quantile(asked, place, q, held(p), on_whole(q, known))
+
+
+def _asked_for(asked: Aggregate) -> Fraction | None:
+    return asked.parameter if asked.function == "quantile" else EXTREME[asked.function]
+
+
+@dataclass(frozen=True)
+class Quantile(Reading):
+    """The value of the chosen bin. Its margin is a rank: how many rows' worth the chosen value may be off."""
+
+    asked: Aggregate
+    noise: int
+    grid: Quantised
+    p: Fraction
+    whole: bool
+
+    @property
+    def title(self) -> str:
+        if self.asked.function == "quantile":
+            p = self.asked.parameter or Fraction(1, 2)
+            nearly = f", as the {percent(self.p)} quantile," if self.p != p else ""
+            return called(self.asked, f"QUANTILE({{}}, {float(p):g})") + nearly
+        if self.asked.function in ("min", "max"):
+            return f"{called(self.asked)}, as the {percent(self.p)} quantile,"
+        return called(self.asked)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which quantile is chosen and how fine the grid is, where the question does not say so."""
+        asked = self.asked.parameter if self.asked.function == "quantile" else EXTREME["median"]
+        which = "" if self.p == asked else f"the {percent(self.p)} quantile"
+        fine = "" if self.whole and self.grid.step == 1 else f"in steps of {grids.plain(self.grid.step)}"
+        return tuple(note for note in (which, fine) if note)
+
+    def values(self, noises: Sequence[Noise], noisy: Cells) -> list[Number]:
+        found = [self.grid.low + self.grid.step * int(b) for b in noisy[self.noise][:, 0]]
+        return [int(v) if self.whole else float(v) for v in found]
+
+    def rank(self, noises: Sequence[Noise], confidence: Fraction) -> float:
+        reach = _chooser(noises[self.noise]).margin(confidence, candidates=self.grid.steps + 1)
+        return float(reach / (SCALE * self.p.denominator))
+
+    def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
+        return [None] * len(noisy[self.noise])
+
+    def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
+        """A rank says nothing about a distance."""
+        groups = len(noisy[self.noise])
+        return np.full(groups, -math.inf), np.full(groups, math.inf)
+
+    def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
+        return None
+
+    def expected(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> str:
+        return f"rank ± {rounded(self.rank(noises, confidence))} rows"
+
+
+def held(p: Fraction) -> Fraction:
+    """The share that is asked for instead: not nearer to 0 or 1 than OUTERMOST, with a denominator of at most 1000.
+
+    Scores and their sensitivity grow with the denominator: a share of sixteen digits would bring all scores of `rank_scores`
+    to the end of 64 bits, where they are cut and say nothing.
+
+    >>> held(Fraction("0.3333333333333333")), held(Fraction("0.995")), held(Fraction(1, 10**9))
+    (Fraction(1, 3), Fraction(199, 200), Fraction(1, 1000))
+    """
+    return min(max(p, OUTERMOST), 1 - OUTERMOST).limit_denominator(1000)
+
+
+def rank_scores(histogram: dict[int, int], bins: int, p: Fraction) -> NDArray[np.int64]:
+    """score(b) = -max(0, W(<b) - p W, p W - W(<=b)) times p's denominator: 0 where b is a p-quantile, else minus how far
+    its rank is off. With p = a/d, W(<b) d - a W = (d - a) W(<b) - a W(>=b): a row of weight w moves it by at most
+    w max(a, d - a), and under replacement by at most w d. Scores are cut at -2^62, which moves no two of them apart.
+
+    >>> rank_scores({0: 1, 2: 3}, 4, Fraction(1, 2)).tolist()
+    [-2, -2, 0, -4]
+    """
+    a, d = p.numerator, p.denominator
+    # 2^40 rows of weight 2^16 each, times d, stay within 64 bits if d is small; the choice depends on p alone.
+    kind = np.int64 if fits(SCALE * d) else object
+    weights = np.zeros(bins, dtype=kind)
+    for b, weight in histogram.items():
+        weights[b] = min(weight, NARROW // d) if kind is np.int64 else weight
+    upto = np.cumsum(weights)
+    target = a * upto[-1]
+    off = np.maximum(np.maximum(d * (upto - weights) - target, target - d * upto), 0)
+    scores: NDArray[np.int64] = -np.minimum(off, NARROW).astype(np.int64)
+    return scores
+
+
+def rank_sensitivity(p: Fraction, max_rows: int) -> int:
+    """How far one unit moves any score of `rank_scores`."""
+    return max_rows * SCALE * max(p.numerator, p.denominator - p.numerator)
+
+
+KIND = Kind(dict.fromkeys(("median", "quantile", "min", "max"), read))
