@@ -124,7 +124,7 @@ class Session:
         self._before = before
         self.files = files
         self.current = current
-        self._declared = threading.Event()
+        self._declared = False
         self._unsettled: list[tuple[Reservation, str]] = []  # what the ledger could not be told when it broke off, and why
 
     def request(self, program: Program, question: str, analyst: str | None = None, fresh: bool = False) -> Request:
@@ -208,10 +208,10 @@ class Session:
 
     def _declare(self) -> None:
         """The first question puts the catalog in force, and with it the budget, for ever; opening and quoting do not."""
-        if not self._declared.is_set():
+        if not self._declared:
             self.ledger.register(self.declaration, expected=(self._before,))
             self._before = self.ledger.store.get("catalog")
-            self._declared.set()
+            self._declared = True  # no Event: a Ctrl-C inside one would leave it locked
 
     # --- what stops it ------------------------------------------------------------------------------------------
 

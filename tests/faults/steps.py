@@ -16,6 +16,7 @@ from dither.ledger.ledger import Ledger
 from dither.ledger.postgres_wire import Said, Wire
 from dither.ledger.reservation import Reservation
 from dither.ledger.sqlite import SQLite
+from dither.planning.finish import Draw
 
 Step = Callable[[str], None]
 
@@ -36,6 +37,8 @@ EXPECTED = (
     "before the engine's query",
     "after the engine's query",
     "after run",
+    "after keys",
+    "after noise",
     "after release",
     "before commit",
     "before BEGIN",
@@ -74,7 +77,9 @@ def around(owner: Any, name: str, step: Step, shown: str = "") -> None:
 def watch(survey: Curator, step: Step) -> None:
     """Announce every step of the asks of this process from here on."""
     names = ("read", "plan", "prepare", "run", "release", "table")
-    survey.steps = replace(survey.steps, **{name: announced(getattr(survey.steps, name), step, name) for name in names})
+    now = survey.steps
+    draw = Draw(announced(now.draw.keys, step, "keys"), announced(now.draw.noise, step, "noise"))
+    survey.steps = replace(now, **{name: announced(getattr(now, name), step, name) for name in names}, draw=draw)
     around(survey.engine, "_fetch", step, "the engine's query")
     around(Reservation, "touch", step)
     for ledger_step in ("reserve", "commit", "cancel"):

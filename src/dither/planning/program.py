@@ -58,10 +58,10 @@ class Program(Protocol):
 
 def release(program: Program, run: Run, draw: Draw = DRAW) -> tuple[Noisy, ...]:
     """The program's noisy numbers. It is given nothing to run but what was prepared: the very objects."""
-    prepared = program.works
+    prepared = [id(work) for work in program.works]  # no generator: a Ctrl-C while one is dropped half-way would be lost
 
     def run_prepared(work: Work) -> Sequence[Group]:
-        if not any(work is each for each in prepared):
+        if id(work) not in prepared:
             raise RuntimeError("a program runs a Work that was not among its works")
         return run(work)
 
