@@ -32,10 +32,8 @@ from dither.books import (
     read_declared,
 )
 from dither.diagnosis import Diagnosis
-from dither.engines.base import Engine
-from dither.engines.duckdb import DuckDB, Progress
-from dither.engines.interrupts import interruptible
-from dither.engines.sources import open_catalog
+from dither.engines.base import Engine, Progress
+from dither.engines.registry import open_sources
 from dither.errors import QueryError
 from dither.exact.numbers import Number
 from dither.ledger.ledger import Ledger
@@ -92,14 +90,12 @@ def open(
     (`dither witness` makes it).
     """
     declared, current = read_declared(catalog)
-    sources, book = interruptible(lambda: open_catalog(declared)), None
+    sources, book = open_sources(declared, progress), None
     try:
-        kinds = {name: sources.schema(name) for name in sources.catalog.tables}
-        engine = DuckDB(sources.connection, kinds, progress)
         book = ledger_for(catalog, ledger, key, make, witness)
         return Curator(
             sources.catalog,
-            engine,
+            sources.engine,
             book,
             declared=declared,
             files=sources.unchanged,
@@ -220,7 +216,7 @@ class Curator:
             raise error.located(within) from None
         request = self.session.request(program, question, analyst, fresh)
         compute = partial(steps.release, program, partial(steps.run, self.engine), steps.draw)  # exact integers; noise, once
-        return self.session.charged(request, compute, show)  # ledger: paid before `compute`, kept before `show`
+        return self.session.charged(program, request, compute, show)  # ledger: paid before `compute`, kept before `show`
 
     def table(self, name: str, alias: str | None = None) -> Asking:
         """The beginning of a question in Python: table("people").where("age >= 18").agg(n=dt.count())."""

@@ -25,7 +25,6 @@ from dither.ledger.ledger import Declaration, Ending, Kept, Ledger, Preview, Rec
 from dither.planning.choose import Price
 from dither.planning.finish import Noisy
 from dither.planning.program import Program
-from dither.planning.stored import from_text, to_text
 from dither.privacy.filters import Caps, Sums
 
 Shown = TypeVar("Shown")
@@ -152,7 +151,9 @@ class Session:
         """What charging for this would come to now. Writes nothing."""
         return self.ledger.preview(request, self.declaration, (self._before,))
 
-    def charged(self, request: Request, compute: Callable[[], Sequence[Noisy]], show: Callable[[Paid], Shown]) -> Shown:
+    def charged(
+        self, program: Program, request: Request, compute: Callable[[], Sequence[Noisy]], show: Callable[[Paid], Shown]
+    ) -> Shown:
         """Reserve, compute, commit, show; or show what was answered before.
 
         `show` makes of it what is returned. It is called in here so that whoever interrupts it is told that the answer is kept.
@@ -161,7 +162,7 @@ class Session:
             attempt = self.ledger.attempt(request)
             paid: Paid | None = None
             try:
-                paid = self._paid(attempt, compute)
+                paid = self._paid(program, attempt, compute)
                 return show(paid)
             except BaseException as stopped:
                 told = self._settled(attempt, paid, stopped)
@@ -175,7 +176,7 @@ class Session:
 
     # --- the path -----------------------------------------------------------------------------------------------
 
-    def _paid(self, attempt: Reservation, compute: Callable[[], Sequence[Noisy]]) -> Paid:
+    def _paid(self, program: Program, attempt: Reservation, compute: Callable[[], Sequence[Noisy]]) -> Paid:
         self.busy.wait_for_closing()
         self._unchanged()
         self._declare()
@@ -185,11 +186,11 @@ class Session:
         if isinstance(found, Kept):
             counted = self.declaration.per_analyst is not None and found.charged
             standing = (found.caps, found.total)
-            return Paid(from_text(found.payload), found.receipt, found, attempt.request, standing, counted)
+            return Paid(program.read(found.payload), found.receipt, found, attempt.request, standing, counted)
         self._unchanged()  # again, because paying takes time
         attempt.touch()
         noisy = compute()
-        receipt = self.ledger.commit(attempt, to_text(noisy))
+        receipt = self.ledger.commit(attempt, program.write(noisy))
         admitted = attempt.admitted
         return Paid(noisy, receipt, None, attempt.request, None if admitted is None else (admitted.caps, admitted.total))
 

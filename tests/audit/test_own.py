@@ -19,8 +19,8 @@ from dither.audit.own.questions import Parts
 from dither.audit.own.room import Room
 from dither.audit.own.watch import Seen, changed, looser
 from dither.audit.own.worlds import small, world
-from dither.engines import duckdb_cells
 from dither.engines.base import Engine
+from dither.engines.duckdb.dialect import DIALECT
 from dither.mechanisms import L1, PerCoordinate
 from dither.planning.finish import Draw, Noisy
 from dither.planning.program import Program, Run
@@ -70,7 +70,7 @@ def a_nan_kept(monkeypatch: pytest.MonkeyPatch) -> Steps:
     def clipped(x: str, low: str, high: str, above: str) -> str:
         return f"(CASE WHEN {x} < {low} THEN {low} WHEN {above} AND {x} > {high} THEN {high} ELSE {x} END)"
 
-    monkeypatch.setattr(duckdb_cells, "_clipped", clipped)
+    monkeypatch.setattr(DIALECT, "clip", clipped)
     return STEPS
 
 

@@ -19,7 +19,7 @@ from dither.ledger.verify import verify
 from dither.session import Busy
 from faults.interrupting import PRICE, Points, broken_laws
 
-PAYING = ("/ledger/", "/curator.py", "/session.py", "/engines/duckdb.py")
+PAYING = ("/ledger/", "/curator.py", "/session.py", "/engines/duckdb/engine.py")
 
 
 @pytest.fixture

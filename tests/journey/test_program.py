@@ -17,6 +17,7 @@ from dither.planning import charges, finish
 from dither.planning.finish import Draw, Noisy
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run
+from dither.planning.stored import from_text, to_text
 from dither.privacy.filters import Charge
 from dither.query.work import Group, Work
 from dither.session import Paid
@@ -65,6 +66,12 @@ class Zoom:
         first = finish.release(self.everybody, run(self.everybody.work), draw)
         chosen = self.chosen(first)
         return [first, finish.release(chosen, run(chosen.work), draw)]
+
+    def write(self, released: Sequence[Noisy]) -> str:
+        return to_text(released)
+
+    def read(self, stored: str) -> Sequence[Noisy]:
+        return from_text(stored)
 
     def chosen(self, first: Noisy) -> Plan:
         """What follows, from noisy numbers alone: whoever is given the answer again finds the same."""

@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from dither.planning import charges, finish
-from dither.planning.canonical import canonical
 from dither.planning.finish import DRAW, Draw, Noisy
+from dither.planning.identity import Identity, identity
 from dither.planning.plan import Plan
 from dither.privacy.filters import Charge
 from dither.query.work import Group, Work
@@ -55,6 +55,12 @@ class Program(Protocol):
     def release(self, run: Run, draw: Draw) -> Sequence[Noisy]:
         """Runs what it needs of `works` and adds the noise, by `draw` alone."""
 
+    def write(self, released: Sequence[Noisy]) -> str:
+        """The answer as it is stored under `identity`."""
+
+    def read(self, stored: str) -> Sequence[Noisy]:
+        """A stored answer as this program would have released it."""
+
 
 def release(program: Program, run: Run, draw: Draw = DRAW) -> tuple[Noisy, ...]:
     """The program's noisy numbers. It is given nothing to run but what was prepared: the very objects."""
@@ -82,8 +88,13 @@ class Batch:
         object.__setattr__(self, "works", tuple(plan.work for plan in self.plans))
 
     @cached_property
+    def same(self) -> Identity:
+        """What makes it the same question as another."""
+        return identity(self.plans, self.purpose)
+
+    @property
     def identity(self) -> str:
-        return canonical(self.plans, self.purpose)
+        return self.same.text
 
     @cached_property
     def charge(self) -> Charge:
@@ -100,3 +111,9 @@ class Batch:
 
     def release(self, run: Run, draw: Draw) -> tuple[Noisy, ...]:
         return tuple(finish.release(plan, run(plan.work), draw) for plan in self.plans)
+
+    def write(self, released: Sequence[Noisy]) -> str:
+        return self.same.write(released)
+
+    def read(self, stored: str) -> tuple[Noisy, ...]:
+        return self.same.read(stored)

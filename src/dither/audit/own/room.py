@@ -22,8 +22,11 @@ from dither.audit.own.frozen import Trace
 from dither.audit.own.survey import Person
 from dither.audit.own.watch import Seen, opened, see
 from dither.audit.own.worlds import World
-from dither.engines.arrow_values import readable
+from dither.engines.duckdb.arrow_values import readable
+from dither.engines.duckdb.sources import DuckDBBackend
 from dither.planning.choose import Price
+from dither.query.nodes import Scan
+from dither.query.work import Cell, Sums, Work
 from dither.steps import STEPS, Steps
 
 CRASHED = "crashed"
@@ -36,11 +39,9 @@ class Room:
         self.world, self.everyone = world, tuple(everyone)
         self._pools, self._places = self._pool()
         once = {name: self._remembered(name, getattr(steps, name)) for name in ("read", "plan", "prepare")}
-        self.curator, sources = opened(world.catalog(self._pools), replace(steps, **once), threads=1)
-        self._connection = sources.connection
+        self.curator = opened(world.catalog(self._pools), replace(steps, **once), DuckDBBackend(threads=1))
         self._asking, self._once = False, dict[str, Any]()
         self._in: dict[str, list[int]] = {}  # whose rows are in each table now
-        self._numbers = {name: number for number, name in enumerate(self.curator.catalog.tables)}
         self._moving = [name for name in self._pools if any(person.get(name) for person in self.everyone)]
 
     def __enter__(self) -> Room:
@@ -59,12 +60,16 @@ class Room:
             pools[name] = readable(self.world.arrow(name, [row for part in parts for row in part]))
         return pools, places
 
+    def _engine(self) -> Any:
+        """DuckDB, since all sources are frames."""
+        return self.curator.engine
+
     def put(self, people: Iterable[int], dice: random.Random, *, anew: bool = False) -> None:
         """Exactly these people are in the tables now, in an order of the dice's choice.
 
         A table in which nobody came or went is left alone, unless all are to be ordered `anew`.
         """
-        chosen = sorted(people)
+        chosen, engine = sorted(people), self._engine()
         for name in self._moving:
             ranges = self._places[name]
             there = [person for person in chosen if ranges[person + 1]]
@@ -72,12 +77,14 @@ class Room:
                 continue
             rows = [*ranges[0], *(row for person in there for row in ranges[person + 1])]
             dice.shuffle(rows)
-            self._connection.register(f"frame {self._numbers[name]}", self._pools[name].take(pa.array(rows, pa.int64())))
+            engine.exchange(name, self._pools[name].take(pa.array(rows, pa.int64())))
             self._in[name] = there
 
     def rows(self, table: str) -> int:
         """How many rows the engine sees."""
-        return int(self._connection.execute(f'SELECT count(*) FROM "{table}"').fetchall()[0][0])
+        counted = Work(Scan(table, "t"), (), None, False, None, (Sums((Cell(constant=1),), 1),))
+        (group,) = self._engine().run(counted, b"")
+        return int(group.measures[0][0])
 
     def forget(self) -> None:
         """The next question is planned from its text."""

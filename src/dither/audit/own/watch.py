@@ -11,9 +11,8 @@ from typing import Any
 import dither as dt
 from dither.answer import Answer
 from dither.audit.own.frozen import Frozen, Trace
-from dither.engines.base import Engine
-from dither.engines.duckdb import DuckDB
-from dither.engines.sources import Sources, open_catalog
+from dither.engines.base import Backend, Engine
+from dither.engines.registry import open_sources
 from dither.exact import replay
 from dither.ledger.opening import memory
 from dither.planning.choose import Price
@@ -102,25 +101,23 @@ def changed(change: Change, steps: Steps = STEPS) -> Steps:
     return replace(steps, run=lambda engine, work: steps.run(engine, change(work)))
 
 
-def opened(catalog: dt.Catalog, steps: Steps = STEPS, threads: int | None = None) -> tuple[dt.Curator, Sources]:
-    """A watched curator with a ledger of its own, and its open sources."""
-    sources = open_catalog(catalog, threads=threads)
-    engine = DuckDB(sources.connection, sources.kinds)
-    made = dt.Curator(
+def opened(catalog: dt.Catalog, steps: Steps = STEPS, backend: Backend | None = None) -> dt.Curator:
+    """A watched curator with a ledger of its own. `backend` opens the sources, instead of the one in the registry."""
+    sources = open_sources(catalog) if backend is None else backend.open(catalog)
+    return dt.Curator(
         sources.catalog,
-        engine,
+        sources.engine,
         memory(),
         declared=catalog,
         files=sources.unchanged,
         closing=sources.close,
         steps=Watching.over(steps),
     )
-    return made, sources
 
 
 def watched(catalog: dt.Catalog, change: Change | None = None) -> dt.Curator:
     """A curator whose every question can be seen. `change`: a twin's, what a careless engine makes of a Work."""
-    return opened(catalog, changed(change) if change else STEPS)[0]
+    return opened(catalog, changed(change) if change else STEPS)
 
 
 def watch_of(curator: dt.Curator) -> Watch:
