@@ -52,7 +52,7 @@ def dither(task: Task, times: int = TIMES) -> Line:
 def _releases(task: Task) -> Releases:
     survey = open_curator(catalog(task.frame(), task.high), ledger=":memory:")
     plan = survey.quote(QUESTION, epsilon=1).plan
-    groups = survey._engine.run(plan.work, b"s" * 32)
+    groups = survey.engine.run(plan.work, b"s" * 32)
     while True:
         found = np.array(sorted(table(plan, release(plan, groups)).rows), dtype=float)
         yield found[:, 1] - task.n, found[:, 2]
@@ -62,7 +62,7 @@ def speed(delta: float = 0, times: int = 50) -> float:
     """Milliseconds from text to answer for a small question, warm, without the engine: read, plan, draw noise, finish."""
     frame = pa.table({"g": pa.array([0, 1]), "x": pa.array([1, 2])})
     survey = open_curator(catalog(frame, 800, delta), ledger=":memory:")
-    groups = survey._engine.run(survey.quote(QUESTION, epsilon=1).plan.work, b"s" * 32)
+    groups = survey.engine.run(survey.quote(QUESTION, epsilon=1).plan.work, b"s" * 32)
     taken = []
     for _ in range(times):
         start = time.perf_counter()

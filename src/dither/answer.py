@@ -6,8 +6,9 @@ import datetime
 import html
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from dataclasses import field as stored
 from fractions import Fraction
 from importlib import import_module
 from os import PathLike
@@ -39,7 +40,7 @@ class Answer:
     confidence: Fraction
     receipt: Receipt
     replayed: bool = False
-    left: str = ""  # of the budget, when the question was paid
+    left: Callable[[], str] = stored(default=str, compare=False)  # of the budget, when the question was paid
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -106,7 +107,8 @@ class Answer:
 
     def footer(self) -> str:
         """One line of price, what is left, and what is not included."""
-        notes = [self._charged(), *([self.left] if self.left else []), f"± at {percent(self.confidence)} confidence"]
+        left = self.left()
+        notes = [self._charged(), *([left] if left else []), f"± at {percent(self.confidence)} confidence"]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
         if any("± ?" in text for row in self.cells() for text in row):
             notes.append("± ?: too few to say, or without limit; the group may be empty")

@@ -168,10 +168,10 @@ def _unit(catalog: Catalog, table: Table) -> str:
     return f"{told}, which is {parent}.{column} of {_unit(catalog, catalog.tables[parent])}"
 
 
-def read_declared(catalog: Catalog | Where) -> tuple[Catalog, Callable[[], bool]]:
-    """The catalog, and a way to see whether its file still declares the same; its comments may change."""
+def read_declared(catalog: Catalog | Where) -> tuple[Catalog, Callable[[], bool] | None]:
+    """The catalog, and a way to see whether its file, if it has one, still declares the same; its comments may change."""
     if isinstance(catalog, Catalog) or not isinstance(catalog, (str, PathLike)):
-        return catalog_file.declared(catalog), lambda: True
+        return catalog_file.declared(catalog), None
     path = Path(catalog).absolute()
     text = catalog_file.file_text(Path(catalog))
     read = catalog_file.parse(text, base=Path(catalog).parent, name=path.name)

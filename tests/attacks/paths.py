@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 import dither as dt
-from dither.audit.own.watch import KEY, Change, Seen, Watched, empty, looser, see, watched
+from dither.audit.own.watch import KEY, Change, Seen, empty, looser, see, watched
 
-__all__ = ["KEY", "Change", "Seen", "Watched", "ask", "catalog", "empty", "looser", "see", "watched"]
+__all__ = ["KEY", "Change", "Seen", "ask", "catalog", "empty", "looser", "see", "watched"]
 
 
 def catalog(

@@ -14,7 +14,7 @@ import pytest
 
 import dither as dt
 from attacks.moved import channels
-from attacks.paths import Seen, Watched, ask, catalog, see, watched
+from attacks.paths import Seen, ask, catalog, see, watched
 from dither.exact import entropy, replay
 from dither.planning.finish import release
 from dither.query.work import Group, Work
@@ -93,10 +93,10 @@ def test_no_row_makes_a_key_raise(key: str) -> None:
 
 def test_that_the_engine_would_raise_if_it_were_let() -> None:
     curator = watched(catalog(table([CALM, *BAD]), COLUMNS))
-    engine: Any = curator._engine
+    engine: Any = curator.engine
     for text in ("CAST(s AS INTEGER)", "i + i", "CAST(r AS BIGINT)", "CAST(s AS DATE)"):
         with pytest.raises(duckdb.Error, match="Error"):
-            engine.engine._connection.execute(f"SELECT sum(length(CAST({text} AS VARCHAR))) FROM t").fetchall()
+            engine._connection.execute(f"SELECT sum(length(CAST({text} AS VARCHAR))) FROM t").fetchall()
 
 
 @pytest.mark.parametrize("stored", ["frame", "parquet"])
@@ -135,7 +135,7 @@ class Failing:
 def test_no_error_text_quotes_a_value(error: type[Exception]) -> None:
     made = error("utf-8", b"Miller", 0, 1, "Miller") if error is UnicodeDecodeError else error("could not convert 'Miller'")
     curator = watched(catalog(table([CALM]), COLUMNS))
-    curator._engine = Watched(Failing(made))
+    curator.engine = Failing(made)
     seen = see(curator, "SELECT COUNT(*) AS n FROM t")
     assert seen.status.startswith("EngineError: The question could not be computed")
     assert "Miller" not in seen.status

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import dither as dt
-from attacks.paths import Watched, catalog, see, watched
-from dither.audit.own.frozen import patched
+from attacks.paths import catalog, see, watched
 from dither.ledger import opening
 from dither.ledger.ledger import Ledger
 from dither.ledger.verify import verify
@@ -51,12 +50,14 @@ class Counted:
 
 
 def counted(curator: dt.Curator, fails: bool) -> Counted:
-    engine = Counted(curator._engine, fails)
-    curator._engine = engine
+    engine = Counted(curator.engine, fails)
+    curator.engine = engine
     return engine
 
 
-def test_a_crash_after_release_and_before_commit_gives_no_answer_and_stays_paid(tmp_path: Path) -> None:
+def test_a_crash_after_release_and_before_commit_gives_no_answer_and_stays_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Crash(BaseException):
         pass
 
@@ -64,8 +65,10 @@ def test_a_crash_after_release_and_before_commit_gives_no_answer_and_stays_paid(
         raise Crash
 
     survey = dt.open(people(), ledger=tmp_path / "t.ledger", make=True)
-    with patched(Ledger, "commit", crash), pytest.raises(Crash):
-        survey.ask(COUNT, epsilon=TENTH)
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "commit", crash)
+        with pytest.raises(Crash):
+            survey.ask(COUNT, epsilon=TENTH)
     again = dt.open(people(), ledger=tmp_path / "t.ledger")
     assert again.budget.spent.epsilon == TENTH
     assert not again.ask(COUNT, epsilon=TENTH).replayed, "what nobody saw is not shown later: it is paid for and drawn anew"
@@ -188,9 +191,7 @@ def test_random_choices_are_not_drawn_again_when_an_engine_starts_over() -> None
     curator = watched(catalog(table, {"town": dt.column()}, delta="1/2", max_rows=2, max_groups=2))
     seen = see(curator, "SELECT town, COUNT(*) AS n, COUNT(DISTINCT u) AS p FROM t GROUP BY town", 1, "1e-6")
     assert seen.plan is not None
-    engine = curator._engine
-    assert isinstance(engine, Watched)
-    runs = [engine.engine.run(seen.plan.work, secret) for secret in (b"a" * 32, b"a" * 32, b"b" * 32, b"c" * 32)]
+    runs = [curator.engine.run(seen.plan.work, secret) for secret in (b"a" * 32, b"a" * 32, b"b" * 32, b"c" * 32)]
     kept = [sorted((group.key[0], group.units) for group in groups) for groups in runs]
     assert kept[0] == kept[1]
     assert len({str(each) for each in kept}) > 1

@@ -18,11 +18,14 @@ from typing import Any
 import pytest
 
 import dither as dt
+from dither.engines.base import Engine
 from dither.ledger import opening
 from dither.ledger.keys import Key
 from dither.ledger.verify import verify
 from dither.ledger.verify_entries import entry, text_of
 from dither.ledger.verify_walk import Walk
+from dither.query.work import Work
+from dither.steps import STEPS, Steps
 from journey.paid import Broken, opened, people, write
 
 
@@ -51,7 +54,7 @@ def spent(folder: Path) -> Fraction:
 def test_a_failure_after_the_charge_is_not_repeated(folder: Path) -> None:
     """It told exactly, at any price, as often as one liked."""
     with opened(folder) as survey:
-        survey._engine = engine = Broken(ValueError())
+        survey.engine = engine = Broken(ValueError())
         for number in range(10):
             with pytest.raises(dt.DitherError):
                 survey.ask(question(number), epsilon="0.001")
@@ -125,13 +128,12 @@ def test_an_interrupt_at_the_lock_leaves_it_free(folder: Path) -> None:
 
 def test_the_same_question_at_once_is_paid_once(folder: Path) -> None:
     with opened(folder) as survey:
-        run = survey._engine.run
 
-        def slow(*args: Any) -> Any:
+        def slow(engine: Engine, work: Work) -> Any:
             time.sleep(0.2)
-            return run(*args)
+            return STEPS.run(engine, work)
 
-        survey._engine.run = slow  # type: ignore[method-assign]
+        survey.steps = Steps(run=slow)
         start = threading.Barrier(8)
 
         def ask(_: int) -> Any:

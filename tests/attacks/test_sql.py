@@ -13,7 +13,7 @@ import pytest
 import dither as dt
 from attacks.moved import complaints
 from attacks.neighbours import filled, survey
-from attacks.paths import Watched, ask, see, watched
+from attacks.paths import ask, see, watched
 from dither.engines.duckdb.engine import DuckDB
 from planning.test_golden import cases as plans
 from sql.test_golden import cases as questions
@@ -76,10 +76,9 @@ def test_that_limit_on_the_noisy_result_is_answered(curator: dt.Curator) -> None
 def test_a_table_missing_from_the_catalog_is_not_public(question: str) -> None:
     """Even if the engine has such a table: what is not declared cannot be named."""
     curator = watched(filled(survey()))
-    engine = curator._engine
-    assert isinstance(engine, Watched)
-    assert isinstance(engine.engine, DuckDB)
-    engine.engine._connection.execute("CREATE TABLE payroll AS SELECT 1 AS person_id, 'Miller' AS name")
+    engine = curator.engine
+    assert isinstance(engine, DuckDB)
+    engine._connection.execute("CREATE TABLE payroll AS SELECT 1 AS person_id, 'Miller' AS name")
     assert "Miller" not in refused(curator, question)
 
 
@@ -88,7 +87,7 @@ def test_undeclared_columns_of_a_declared_table_are_not_even_in_reach() -> None:
     curator = watched(dt.Catalog({"t": dt.Table(table, unit="u", columns={"x": dt.between(0, 9)})}, dt.Budget(9, "1/2")))
     for question in ("SELECT diagnosis, COUNT(*) FROM t GROUP BY diagnosis", "SELECT COUNT(*) FROM t WHERE diagnosis = 'a'"):
         refused(curator, question)
-    assert "diagnosis" not in curator._engine.schema("t")
+    assert "diagnosis" not in curator.engine.schema("t")
 
 
 @pytest.mark.parametrize(
@@ -136,13 +135,12 @@ VOLATILE = re.compile(r"\b(random|setseed|uuid|gen_random|now|current_|today|nex
 
 def test_no_noise_comes_from_the_database(curator: dt.Curator) -> None:
     """Nothing volatile in any statement that a golden question becomes; and none can be asked for."""
-    engine = curator._engine
-    assert isinstance(engine, Watched)
-    assert isinstance(engine.engine, DuckDB)
+    engine = curator.engine
+    assert isinstance(engine, DuckDB)
     printed = []
     for question in GOLDEN:
         if "FROM prescriptions GROUP BY" not in question:
-            printed += engine.engine.explain(curator.quote(question, epsilon=2, delta="1e-6").plan.work)
+            printed += engine.explain(curator.quote(question, epsilon=2, delta="1e-6").plan.work)
     assert len(printed) > 100
     assert [text for text in printed if VOLATILE.search(text)] == []
     assert VOLATILE.search("SELECT count(*) + RANDOM() FROM people")
@@ -258,7 +256,7 @@ def test_a_public_table_that_multiplies_rows_multiplies_nobody() -> None:
 
 def test_that_the_engine_alone_would_have_said_more(curator: dt.Curator) -> None:
     """The twin of all refusals: plain DuckDB answers them."""
-    engine: Any = curator._engine
-    connection: duckdb.DuckDBPyConnection = engine.engine._connection
+    engine: Any = curator.engine
+    connection: duckdb.DuckDBPyConnection = engine._connection
     assert connection.execute("SELECT SUM(age) OVER () FROM people").fetchall()
     assert connection.execute("SELECT SUM(cost) FROM (SELECT cost FROM visits LIMIT 10) t").fetchone()

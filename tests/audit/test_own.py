@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -12,19 +11,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dither import curator as curating
 from dither.audit import NOT_FOUND, VIOLATES
 from dither.audit.own import replay
 from dither.audit.own.cases import Case, judge, people, question
 from dither.audit.own.compare import leaks, moves
-from dither.audit.own.frozen import patched
 from dither.audit.own.questions import Parts
 from dither.audit.own.room import Room
-from dither.audit.own.watch import Seen, looser
+from dither.audit.own.watch import Seen, changed, looser
 from dither.audit.own.worlds import small, world
+from dither.engines.base import Engine
 from dither.engines.duckdb.dialect import DIALECT
 from dither.mechanisms import L1, PerCoordinate
+from dither.planning.finish import Draw, Noisy
+from dither.planning.program import Program, Run
 from dither.planning.sensitivity import Bounding
+from dither.query.work import Group, Work
+from dither.steps import STEPS, Steps
 
 BLOCKS, EACH = 4, 500
 
@@ -49,8 +51,7 @@ def test_two_processes_do_the_same_rooms() -> None:
 # --- planted bugs -----------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def a_sensitivity_halved() -> Iterator[None]:
+def a_sensitivity_halved(monkeypatch: pytest.MonkeyPatch) -> Steps:
     true = Bounding.l1
 
     def half(bounding: Bounding, row: int, cells: int, signed: bool) -> Any:
@@ -59,34 +60,44 @@ def a_sensitivity_halved() -> Iterator[None]:
             PerCoordinate(norm.count, Fraction(norm.each, 2)) if isinstance(norm, PerCoordinate) else L1(norm.total(None) / 2)
         )
 
-    with patched(Bounding, "l1", half):
-        yield
+    monkeypatch.setattr(Bounding, "l1", half)
+    return STEPS
 
 
-@contextmanager
-def a_nan_kept() -> Iterator[None]:
+def a_nan_kept(monkeypatch: pytest.MonkeyPatch) -> Steps:
     """A clamp of plain comparisons: what is not a number is neither below nor above, and stays."""
 
     def clipped(x: str, low: str, high: str, above: str) -> str:
         return f"(CASE WHEN {x} < {low} THEN {low} WHEN {above} AND {x} > {high} THEN {high} ELSE {x} END)"
 
-    with patched(DIALECT, "clip", clipped):
-        yield
+    monkeypatch.setattr(DIALECT, "clip", clipped)
+    return STEPS
 
 
-@contextmanager
-def a_number_past_the_noise() -> Iterator[None]:
-    release = vars(curating)["release"]
+def after_release(then: Callable[[Noisy, Sequence[Group]], Noisy]) -> Steps:
+    """Steps that do something with the noisy numbers and the exact ones."""
+    found: list[Sequence[Group]] = []
 
-    def exact(plan: Any, groups: Any) -> Any:
-        noisy = release(plan, groups)
+    def run(engine: Engine, work: Work) -> Sequence[Group]:
+        found.append(STEPS.run(engine, work))
+        return found[-1]
+
+    def release(program: Program, run: Run, draw: Draw) -> Sequence[Noisy]:
+        found.clear()
+        noisy = STEPS.release(program, run, draw)
+        return [then(one, groups) for one, groups in zip(noisy, found, strict=True)]
+
+    return Steps(run=run, release=release)
+
+
+def a_number_past_the_noise(_: pytest.MonkeyPatch) -> Steps:
+    def exact(noisy: Noisy, groups: Sequence[Group]) -> Noisy:
         return replace(noisy, cells=tuple(np.asarray(cells) + len(groups) for cells in noisy.cells))
 
-    with patched(curating, "release", exact):
-        yield
+    return after_release(exact)
 
 
-PLANTED: dict[str, tuple[Callable[[], AbstractContextManager[None]], str]] = {
+PLANTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], Steps], str]] = {
     "a sensitivity halved": (a_sensitivity_halved, "priced"),
     "a NaN kept": (a_nan_kept, "EngineError"),
     "a number past the noise": (a_number_past_the_noise, "ledger"),
@@ -94,10 +105,11 @@ PLANTED: dict[str, tuple[Callable[[], AbstractContextManager[None]], str]] = {
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_planted_bug_is_found_and_made_small(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_planted_bug_is_found_and_made_small(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant, words = PLANTED[name]
-    with plant():
-        verdict = replay(pairs=2000, seed=4)
+    verdict = replay(pairs=2000, seed=4, steps=plant(monkeypatch))
     assert verdict.outcome == VIOLATES
     shown = str(verdict.evidence["counterexample"])
     with capsys.disabled():
@@ -110,13 +122,13 @@ def test_a_planted_bug_is_found_and_made_small(name: str, capsys: pytest.Capture
 
 def test_that_the_halved_sensitivity_is_the_only_thing_wrong_there() -> None:
     """The very room in which it is found, without the bug."""
-    with a_sensitivity_halved():
-        found = replay(pairs=2000, seed=4).evidence
+    with pytest.MonkeyPatch.context() as planted:
+        found = replay(pairs=2000, seed=4, steps=a_sensitivity_halved(planted)).evidence
     assert replay(pairs=found["pairs"], seed=4).outcome == NOT_FOUND
 
 
 def test_an_engine_that_bounds_less_than_was_priced_is_found() -> None:
-    verdict = replay(pairs=2000, seed=3, change=looser(rows=2))
+    verdict = replay(pairs=2000, seed=3, steps=changed(looser(rows=2)))
     assert verdict.outcome == VIOLATES
     assert verdict.epsilon > 1
 
@@ -211,14 +223,11 @@ def test_a_question_gets_shorter_and_stays_sql() -> None:
 
 @pytest.mark.parametrize("always", [True, False])
 def test_a_failure_of_the_release_is_a_finding_even_if_every_table_gives_it(always: bool) -> None:
-    release = vars(curating)["release"]
-
-    def crash(plan: Any, groups: Any) -> Any:
+    def crash(noisy: Noisy, groups: Sequence[Group]) -> Noisy:
         if always or len(groups) > 1:
             raise KeyError("of somebody")
-        return release(plan, groups)
+        return noisy
 
-    with patched(curating, "release", crash):
-        verdict = replay(pairs=3000, seed=2)
+    verdict = replay(pairs=3000, seed=2, steps=after_release(crash))
     assert verdict.outcome == VIOLATES
     assert "EngineError" in verdict.evidence["counterexample"]

@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from dither.ledger import (
 from dither.ledger.ledger import Ledger
 from dither.ledger.reservation import Reservation
 from faults.inquest import PRICE, Journal, asked_again, examined
-from faults.steps import around, watch
+from faults.steps import announced, watch
 
 Show = Callable[[Any], None]
 leases.YOUNG = 0  # a life is followed by the next at once, which has to see that it is dead
@@ -131,7 +132,8 @@ def live(case: Case, death: Death, numbers: Sequence[int], journal: Journal, rea
         journal.write("got", text, json.loads(json.dumps(rows)))
         step("answer shown")
 
-    around(survey._engine, "run", lambda when: journal.write("run", text) if when.startswith("before") else None)
+    noting = announced(survey.steps.run, lambda when: journal.write("run", text) if when.startswith("before") else None, "run")
+    survey.steps = replace(survey.steps, run=noting)
     watch(survey, step)
     for number in numbers:
         text = question(number)

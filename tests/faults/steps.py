@@ -6,8 +6,8 @@ after it was done.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from dither.curator import Curator
@@ -16,16 +16,13 @@ from dither.ledger.ledger import Ledger
 from dither.ledger.postgres_wire import Said, Wire
 from dither.ledger.reservation import Reservation
 from dither.ledger.sqlite import SQLite
-from dither.planning.finish import release, table
-from dither.planning.plan import plan
-from dither.query.resolve import resolve
-from dither.query.sql import parse
+from dither.planning.finish import Draw
 
 Step = Callable[[str], None]
 
 # Where an ask must be stoppable, in this order, on every store.
 EXPECTED = (
-    "after parse",
+    "after read",
     "after plan",
     "after prepare",
     "before reserve",
@@ -40,6 +37,8 @@ EXPECTED = (
     "before the engine's query",
     "after the engine's query",
     "after run",
+    "after keys",
+    "after noise",
     "after release",
     "before commit",
     "before BEGIN",
@@ -59,8 +58,8 @@ def in_order(wanted: tuple[str, ...], found: list[str]) -> bool:
     return all(name in rest for name in wanted)
 
 
-def around(owner: Any, name: str, step: Step, shown: str = "") -> None:
-    real, shown = getattr(owner, name), shown or name
+def announced(real: Callable[..., Any], step: Step, shown: str) -> Callable[..., Any]:
+    """The same, with a word before it and one after it."""
 
     def watched(*args: Any, **options: Any) -> Any:
         step(f"before {shown}")
@@ -68,18 +67,20 @@ def around(owner: Any, name: str, step: Step, shown: str = "") -> None:
         step(f"after {shown}")
         return found
 
-    setattr(owner, name, watched)
+    return watched
+
+
+def around(owner: Any, name: str, step: Step, shown: str = "") -> None:
+    setattr(owner, name, announced(getattr(owner, name), step, shown or name))
 
 
 def watch(survey: Curator, step: Step) -> None:
     """Announce every step of the asks of this process from here on."""
-    for real in (parse, resolve, plan, release, table):
-        for module in [module for name, module in sys.modules.items() if name.startswith("dither.")]:
-            if getattr(module, real.__name__, None) is real:  # wherever it is called from
-                around(module, real.__name__, step)
-    for engine_step in ("prepare", "run"):
-        around(survey._engine, engine_step, step)
-    around(survey._engine, "_fetch", step, "the engine's query")
+    names = ("read", "plan", "prepare", "run", "release", "table")
+    now = survey.steps
+    draw = Draw(announced(now.draw.keys, step, "keys"), announced(now.draw.noise, step, "noise"))
+    survey.steps = replace(now, **{name: announced(getattr(now, name), step, name) for name in names}, draw=draw)
+    around(survey.engine, "_fetch", step, "the engine's query")
     around(Reservation, "touch", step)
     for ledger_step in ("reserve", "commit", "cancel"):
         around(Ledger, ledger_step, step)

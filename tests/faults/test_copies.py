@@ -16,9 +16,9 @@ from dither.curator import Curator
 from dither.ledger import opening
 from dither.ledger.asked import Request
 from dither.ledger.entries import Reserved
+from dither.ledger.ledger import Ending
 from dither.ledger.receipts import Receipt
 from dither.ledger.verify import verify
-from dither.session import Session
 from faults.mortal import question
 from faults.programs import program
 from journey.paid import Broken, opened
@@ -130,9 +130,9 @@ def test_what_a_process_reserved_is_settled_by_nobody_else(
     """The secret for it was in that process alone. Who makes one up writes a ledger that does not verify."""
     where = folder / "survey.ledger" if kind == "sqlite" else request.getfixturevalue("postgres_url")
     ended = dt.open(folder / "survey.toml", where, key=folder / "survey.key", make=True)
-    ended._engine = Broken(KeyboardInterrupt())
+    ended.engine = Broken(KeyboardInterrupt())
     with monkeypatch.context() as dying:
-        dying.setattr(Session, "_charged", lambda *_: "")  # nothing more is written
+        dying.setattr(ended.ledger, "give_up", lambda *_: Ending.CHARGED)  # nothing more is written
         with pytest.raises(KeyboardInterrupt):
             asked(ended, 1)
     ended.ledger.close()

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 import dither as dt
-from dither.busy import Busy
 from dither.curator import Curator
 from dither.errors import DitherError
 from dither.ledger.verify import verify
+from dither.session import Busy
 from faults.interrupting import PRICE, Points, broken_laws
 
-PAYING = ("/ledger/", "/curator.py", "/busy.py", "/session.py", "/engines/duckdb/engine.py")
+PAYING = ("/ledger/", "/curator.py", "/session.py", "/engines/duckdb/engine.py")
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +12,10 @@ import pytest
 
 import dither as dt
 from dither.curator import Curator
+from dither.engines.base import Engine
 from dither.errors import DitherWarning
+from dither.query.work import Group, Work
+from dither.steps import STEPS, Steps
 from faults.mortal import question
 from faults.told import charged, outcome, true
 from journey.paid import COUNT, Broken, kinds, write
@@ -38,7 +41,7 @@ def survey(folder: Path, where: str) -> Iterator[Curator]:
 
 def refused(survey: Curator, **options: Any) -> None:
     """By every way to ask: with a reason, before the engine is called, and without an entry."""
-    engine, survey._engine = survey._engine, Broken(AssertionError())
+    engine, survey.engine = survey.engine, Broken(AssertionError())
     before = survey.ledger.head()
     keys = "SELECT town, COUNT(*) AS n FROM people GROUP BY town"
     ways: tuple[Any, ...] = (
@@ -54,7 +57,7 @@ def refused(survey: Curator, **options: Any) -> None:
         assert caught.value.what
         assert caught.value.fix
     assert survey.ledger.head() == before
-    survey._engine = engine
+    survey.engine = engine
 
 
 def test_no_odd_price_is_charged(survey: Curator, where: str) -> None:
@@ -101,13 +104,12 @@ def test_a_clock_that_goes_backwards(survey: Curator, where: str, back: timedelt
 
 def test_a_clock_that_goes_backwards_while_the_engine_reads(survey: Curator, where: str) -> None:
     """What was paid for is not lost to the clock: the answer is kept, at the time of the entry before it."""
-    run = survey._engine.run
 
-    def late(*args: Any) -> Any:
+    def late(engine: Engine, work: Work) -> Sequence[Group]:
         survey.ledger._clock = lambda: datetime(2001, 1, 1, tzinfo=UTC)
-        return run(*args)
+        return STEPS.run(engine, work)
 
-    survey._engine.run = late  # type: ignore[method-assign]
+    survey.steps = Steps(run=late)
     assert true(outcome(survey, question(1)), *charged(where)) == "answered"
     *_, reserved, committed = survey.ledger.history()
     assert reserved.time == committed.time

@@ -122,7 +122,7 @@ def stop():
     while survey.budget.spent.epsilon == spent:
         time.sleep(0.01)
     time.sleep(0.2)
-    os.kill(os.getpid(), signal.SIGINT) if way == "signal" else survey._engine.interrupt()
+    os.kill(os.getpid(), signal.SIGINT) if way == "signal" else survey.engine.interrupt()
 
 spent = survey.budget.spent.epsilon
 threading.Thread(target=stop).start()

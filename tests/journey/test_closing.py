@@ -8,10 +8,10 @@ import pytest
 
 import dither as dt
 from dither.answer import Answer
-from dither.busy import Busy
 from dither.curator import Curator
 from dither.errors import DitherError
 from dither.query.work import Group, Work
+from dither.session import Busy
 
 QUESTION = "SELECT COUNT(*) AS n FROM people"
 
@@ -24,17 +24,26 @@ def _survey() -> Curator:
 class _Held:
     """An engine in the middle of its work until it is let go."""
 
+    name = "held"
+
     def __init__(self, survey: Curator) -> None:
-        self._engine = survey._engine
+        self._inner = survey.engine
         self.begun, self.let_go = threading.Event(), threading.Event()
 
     def prepare(self, work: Work) -> None:
-        self._engine.prepare(work)
+        self._inner.prepare(work)
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
         self.begun.set()
         assert self.let_go.wait(60)
-        return self._engine.run(work, secret)
+        return self._inner.run(work, secret)
+
+
+class Blind(Busy):
+    """Sees nobody at work."""
+
+    def check(self) -> None:
+        pass
 
 
 def _asked_while_closing(survey: Curator, held: _Held) -> list[object]:
@@ -58,10 +67,10 @@ def _asked_while_closing(survey: Curator, held: _Held) -> list[object]:
     return found
 
 
-def test_a_session_is_not_closed_in_the_middle_of_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_is_not_closed_in_the_middle_of_a_question() -> None:
     survey = _survey()
     held = _Held(survey)
-    monkeypatch.setattr(survey, "_engine", held)
+    survey.engine = held
     refused, answer = _asked_while_closing(survey, held)
     assert isinstance(refused, DitherError)
     assert "still being answered" in str(refused)
@@ -71,11 +80,11 @@ def test_a_session_is_not_closed_in_the_middle_of_a_question(monkeypatch: pytest
         survey.ask(QUESTION, epsilon="0.1")
 
 
-def test_that_the_answer_would_be_lost_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_that_the_answer_would_be_lost_otherwise() -> None:
     """The twin: nobody counts who is at work."""
     survey = _survey()
     held = _Held(survey)
-    monkeypatch.setattr(survey, "_engine", held)
-    monkeypatch.setattr(survey._busy, "check", Busy().check)
+    survey.engine = held
+    survey.session.busy = Blind()
     (lost,) = _asked_while_closing(survey, held)
     assert isinstance(lost, DitherError)

@@ -290,7 +290,7 @@ def test_one_person_moves_the_integers_by_at_most_what_is_priced(mine: Any, othe
     for rows in (rest + [(99, *r) for r in mine], rest):
         survey = open_curator(catalog(framed(rows), 10, "1e-6", max_rows=bound, max_groups=bound), ledger=":memory:")
         plan = survey.quote(text, epsilon=1).plan
-        seen.append((plan, {g.key: g for g in survey._engine.run(plan.work, b"k" * 32)}))
+        seen.append((plan, {g.key: g for g in survey.engine.run(plan.work, b"k" * 32)}))
     (plan, left), (again, right) = seen
     assert plan == again
     for place, noise in enumerate(plan.noises):
@@ -328,7 +328,7 @@ def test_shape_charge_and_status_do_not_depend_on_rows() -> None:
 def test_equal_randomness_and_equal_integers_give_equal_answers(survey: Curator) -> None:
     """Noise depends on the plan and the stream alone, so answers of neighbours differ by what their integers differ."""
     plan = survey.quote(QUESTION, epsilon=1).plan
-    groups = survey._engine.run(plan.work, b"k" * 32)
+    groups = survey.engine.run(plan.work, b"k" * 32)
     first, *rest = sorted(groups, key=lambda g: str(g.key))
     ((a, b, c),) = first.measures  # type: ignore[misc]
     moved = Group(first.key, first.units, ((a + 5, b, c),))

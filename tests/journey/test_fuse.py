@@ -5,18 +5,22 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import NoReturn
 
 import duckdb
 import pytest
 
 import dither as dt
 from dither.curator import Curator
+from dither.engines.base import Engine
 from dither.errors import ClosedError, EngineError
 from dither.ledger.ledger import Ledger
 from dither.ledger.verify import verify
+from dither.query.work import Group, Work
+from dither.steps import STEPS, Steps
 from journey.paid import COUNT, MEANS, Broken, kinds, opened, people, write
 from ledger.postgres_server import postgres, postgres_url  # noqa: F401
 
@@ -51,12 +55,12 @@ def survey(folder: Path, request: pytest.FixtureRequest) -> Iterator[Curator]:
 
 def fail(survey: Curator, error: BaseException = FAILURES[0], question: str = COUNT) -> str:
     """What whoever asks is told when the engine fails."""
-    engine, survey._engine = survey._engine, Broken(error)
+    engine, survey.engine = survey.engine, Broken(error)
     try:
         with pytest.raises(dt.DitherError) as told:
             survey.ask(question, epsilon="0.1")
     finally:
-        survey._engine = engine
+        survey.engine = engine
     return str(told.value)
 
 
@@ -89,14 +93,14 @@ def test_whatever_fails_whoever_asks_sees_one_text(folder: Path, error: Exceptio
         assert "Mrs Miller" in survey.diagnosis
 
 
-def test_failures_after_the_engine_close_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_after_the_engine_close_too(folder: Path) -> None:
     """Noise that does not fit, say: it may depend on the rows as well."""
 
-    def broken(*_: object) -> None:
+    def broken(*_: object) -> NoReturn:
         raise OverflowError("17")
 
-    monkeypatch.setattr("dither.curator.release", broken)
     with opened(folder) as survey:
+        survey.steps = Steps(release=broken)
         with pytest.raises(EngineError):
             survey.ask(COUNT, epsilon="0.1")
         assert survey.closed
@@ -117,11 +121,11 @@ def test_it_stays_closed_for_everybody_until_it_is_reopened(folder: Path) -> Non
 
 def test_who_asks_and_interrupts_does_not_close(survey: Curator) -> None:
     for number in range(5):
-        engine, survey._engine = survey._engine, Broken(KeyboardInterrupt())
+        engine, survey.engine = survey.engine, Broken(KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt) as stopped:
             survey.ask(f"SELECT COUNT(*) AS n{number} FROM people", epsilon="0.1")
         assert "stays charged" in str(stopped.value)
-        survey._engine = engine
+        survey.engine = engine
     assert not survey.closed
     assert survey.ask(COUNT, epsilon="0.1")
 
@@ -129,13 +133,12 @@ def test_who_asks_and_interrupts_does_not_close(survey: Curator) -> None:
 def test_a_question_under_way_is_committed(folder: Path) -> None:
     """Another one fails while it runs."""
     with opened(folder) as survey, opened(folder) as unlucky:
-        run = survey._engine.run
 
-        def slow(*args: object) -> object:
+        def slow(engine: Engine, work: Work) -> Sequence[Group]:
             fail(unlucky, question=MEANS)
-            return run(*args)  # type: ignore[arg-type]
+            return STEPS.run(engine, work)
 
-        survey._engine.run = slow  # type: ignore[method-assign, assignment]
+        survey.steps = Steps(run=slow)
         assert survey.ask(COUNT, epsilon="0.1").rows
         with pytest.raises(ClosedError):
             survey.ask("SELECT COUNT(*) AS m FROM people WHERE age > 3", epsilon="0.1")
@@ -192,13 +195,12 @@ def test_a_source_that_breaks_while_it_is_read_closes(folder: Path) -> None:
     """A real failure: the file is spoilt under DuckDB's hands, between the last look at it and the reading."""
     with opened(folder) as survey:
         whole = (folder / "people.parquet").read_bytes()
-        run = survey._engine.run
 
-        def spoilt(*args: object) -> object:
+        def spoilt(engine: Engine, work: Work) -> Sequence[Group]:
             (folder / "people.parquet").write_bytes(b"PAR1" + bytes(len(whole) - 8) + b"PAR1")
-            return run(*args)  # type: ignore[arg-type]
+            return STEPS.run(engine, work)
 
-        survey._engine.run = spoilt  # type: ignore[method-assign, assignment]
+        survey.steps = Steps(run=spoilt)
         with pytest.raises(EngineError):
             survey.ask("SELECT AVG(age) AS a FROM people", epsilon="0.1")
         assert survey.closed

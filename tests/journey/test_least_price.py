@@ -120,7 +120,7 @@ def test_a_later_catalog_may_change_it() -> None:
     first = opened()
     first.ask(COUNT, epsilon="0.0001")
     catalog = replace(first.catalog, budget=dt.Budget(1, least_epsilon="0.1"))
-    later = Curator(catalog, first._engine, first.ledger)
+    later = Curator(catalog, first.engine, first.ledger)
     with pytest.raises(BudgetError, match=r"at least ε = 0\.1"):
         later.ask("SELECT SUM(age) AS s FROM people", epsilon="0.05")
     later.ask("SELECT SUM(age) AS s FROM people", epsilon="0.1")

@@ -32,7 +32,7 @@ def test_what_is_public_is_answered_for_nothing_and_recorded() -> None:
     table = dt.Table(people(400), unit="person", rows={"public": 400}, columns={"age": dt.between(0, 120)})
     survey = dt.open(dt.Catalog({"people": table}, dt.Budget(1), neighbours="replace"), ":memory:")
     engine = Broken(AssertionError())
-    survey._engine = engine
+    survey.engine = engine
     answer = survey.ask(COUNT, epsilon="0.1")
     assert answer["n"] == [400]
     assert engine.calls == 0
@@ -121,7 +121,7 @@ def written(
     }
     catalog = dt.Catalog({"people": dt.Table(frame, unit="person", columns=columns)}, dt.Budget(1, "1e-3"))
     survey = dt.open(catalog, ":memory:")
-    survey = Curator(survey.catalog, survey._engine, frozen(monkeypatch))
+    survey = Curator(survey.catalog, survey.engine, frozen(monkeypatch))
     for text, epsilon in QUESTIONS:
         with replay.stream(text.encode()), suppress(dt.DitherError):
             survey.ask(text + leak(frame), epsilon=epsilon)
@@ -156,7 +156,7 @@ def test_neighbours_with_the_same_integers_leave_the_same_bytes(monkeypatch: pyt
     for each in (frame, moved):
         columns = {"person": dt.column(kind="int"), "age": dt.between(0, 120)}
         survey = dt.open(dt.Catalog({"people": dt.Table(each, unit="person", columns=columns)}, dt.Budget(1)), ":memory:")
-        survey = Curator(survey.catalog, survey._engine, frozen(monkeypatch))
+        survey = Curator(survey.catalog, survey.engine, frozen(monkeypatch))
         with replay.stream(b"same"):
             survey.ask(COUNT, epsilon="0.1")
         heads.append([str(survey.ledger.head())])

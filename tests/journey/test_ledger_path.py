@@ -132,11 +132,11 @@ def test_a_new_analyst_pays_a_share_of_the_quota_once(folder: Path) -> None:
 
 def test_a_reserved_entry_is_never_run_again_under_its_old_charge(folder: Path) -> None:
     survey = opened(folder)
-    engine = survey._engine
-    survey._engine = Broken(ValueError("Mrs Miller"))
+    engine = survey.engine
+    survey.engine = Broken(ValueError("Mrs Miller"))
     with pytest.raises(dt.EngineError, match=r"Charged: ε = 0\.1"):
         survey.ask(COUNT, epsilon="0.1")
-    survey._engine = engine
+    survey.engine = engine
     survey.reopen()
     answer = survey.ask(COUNT, epsilon="0.1")
     assert not answer.replayed

@@ -77,10 +77,10 @@ def test_the_unit_of_a_child_changes_with_that_of_its_parent() -> None:
     for unit in ("person", "household"):
         survey = dt.open(with_unit(unit), ":memory:")
         if unit == "person":
-            Curator(survey.catalog, survey._engine, ledger).ask("SELECT COUNT(*) AS n FROM visits", epsilon="0.1")
+            Curator(survey.catalog, survey.engine, ledger).ask("SELECT COUNT(*) AS n FROM visits", epsilon="0.1")
         else:
             with pytest.raises(dt.LedgerError, match="The unit of visits"):
-                Curator(survey.catalog, survey._engine, ledger)
+                Curator(survey.catalog, survey.engine, ledger)
 
 
 def test_changed_data_starts_no_fresh_budget(folder: Path) -> None:
@@ -100,14 +100,14 @@ def test_changed_data_starts_no_fresh_budget(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("watch", "error"),
     [
-        ("_files", dt.DitherError),
-        ("_current", dt.LedgerError),
+        ("files", dt.DitherError),
+        ("current", dt.LedgerError),
     ],
 )
 def test_what_changes_while_the_price_is_paid_gives_it_back(folder: Path, watch: str, error: type[Exception]) -> None:
     survey, engine = opened(folder), Broken(AssertionError())
-    survey._engine = engine
-    setattr(survey, watch, second_time(True, False))
+    survey.engine = engine
+    setattr(survey.session, watch, second_time(True, False))
     with pytest.raises(error, match="Charged: nothing"):
         survey.ask(COUNT, epsilon="0.1")
     assert kinds(survey.ledger)[2:] == ["reserved", "cancelled"]
@@ -118,8 +118,8 @@ def test_what_changes_while_the_price_is_paid_gives_it_back(folder: Path, watch:
 
 def test_an_interruption_before_the_data_is_touched_costs_nothing(folder: Path) -> None:
     survey, engine = opened(folder), Broken(AssertionError())
-    survey._engine = engine
-    survey._files = second_time(True, KeyboardInterrupt())
+    survey.engine = engine
+    survey.session.files = second_time(True, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         survey.ask(COUNT, epsilon="0.1")
     assert survey.budget.spent.epsilon == 0
@@ -129,7 +129,7 @@ def test_an_interruption_before_the_data_is_touched_costs_nothing(folder: Path) 
 
 def test_an_interruption_after_that_stays_charged(folder: Path) -> None:
     survey = opened(folder)
-    survey._engine = Broken(KeyboardInterrupt())
+    survey.engine = Broken(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         survey.ask(COUNT, epsilon="0.1")
     assert survey.budget.spent.epsilon == Fraction(1, 10)

@@ -291,5 +291,5 @@ def both(question: str) -> tuple[list[tuple[Any, ...]], dt.Answer]:
     for name in ("people", "visits"):
         tables[name] = [row for row in tables[name] if row["person_id"] is not None]
     curator = dt.open(filled(tables), ledger=":memory:")
-    connection: duckdb.DuckDBPyConnection = curator._engine._connection  # type: ignore[attr-defined]
+    connection: duckdb.DuckDBPyConnection = curator.engine._connection  # type: ignore[attr-defined]
     return connection.execute(question).fetchall(), curator.ask(question, epsilon=1000)

@@ -191,7 +191,7 @@ def test_answers_with_hardly_any_noise_are_those_of_plain_duckdb(question: str) 
         tables[name] = [row for row in tables[name] if row["person_id"] is not None]
     curator = dt.open(filled(tables), ledger=":memory:")
     answer = curator.ask(question, epsilon=1000)
-    connection: duckdb.DuckDBPyConnection = curator._engine._connection  # type: ignore[attr-defined]
+    connection: duckdb.DuckDBPyConnection = curator.engine._connection  # type: ignore[attr-defined]
     ((expected,),) = connection.execute(question).fetchall()
     assert expected
     assert abs(answer["s"][0] - expected) < 0.01 * abs(expected) + 0.05
@@ -206,7 +206,7 @@ def test_the_groups_of_a_count_are_those_of_plain_duckdb() -> None:
     tables["people"] = [row for row in tables["people"] if row["person_id"] is not None]
     curator = dt.open(filled(tables), ledger=":memory:")
     answer = curator.ask(question, epsilon=1000)
-    connection: duckdb.DuckDBPyConnection = curator._engine._connection  # type: ignore[attr-defined]
+    connection: duckdb.DuckDBPyConnection = curator.engine._connection  # type: ignore[attr-defined]
     expected = dict(connection.execute(question).fetchall())
     assert {key: n for key, n in zip(answer["visits"], answer["n"], strict=True) if n} == expected
     assert 0 in expected  # those without a visit

@@ -3,12 +3,59 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import NamedTuple, Protocol
 
-from dither.errors import ArgumentError, BudgetError, LedgerError
+from dither.errors import ArgumentError, BudgetError, ClosedError, Fix, LedgerError, Python
+from dither.ledger import state
 from dither.ledger.asked import Declaration, Request
-from dither.ledger.state import History, Terms, shown
+from dither.ledger.state import Fuse, History, Terms, shown
+from dither.ledger.store import Row
 from dither.privacy.filters import GRID, Caps, Charge, Sums
 from dither.text import folded
+
+
+class Books(Protocol):
+    """What the rules read: inside a transaction to reserve, as last committed to preview."""
+
+    def get(self, key: str) -> str | None: ...
+
+    def used(self, analyst: str) -> Sums: ...
+
+    def entry(self, number: int) -> Row | None: ...
+
+    def latest(self, question: str) -> Row | None: ...
+
+
+class Admitted(NamedTuple):
+    """A question that every rule admits: the declaration in force, and the sums with its price in them."""
+
+    terms: Terms
+    caps: Caps
+    total: Sums
+    rule: str
+    used: Sums  # by whoever asks
+
+
+def admit(books: Books, request: Request) -> Admitted:
+    """Every rule for a new charge."""
+    if Fuse.parse(books.get("fuse")).closed:
+        raise ClosedError
+    terms, caps = declared(books, request, request.charge)
+    total, rule = charged(caps, state.sums(books.get("total")), request)
+    used = quota(caps, terms.per_analyst, books.used(request.analyst), request.analyst, request.charge)
+    return Admitted(terms, caps, total, rule, used)
+
+
+def declared(books: Books, request: Request, charge: Charge) -> tuple[Terms, Caps]:
+    """The declaration in force and its caps, if they allow this question at this price."""
+    terms, kept = books.get("catalog"), books.get("caps")
+    if terms is None or kept is None:
+        raise LedgerError(
+            "This ledger has no catalog yet.",
+            fix=Fix("open the catalog with it{call}.", call=Python(": dt.open(catalog, ledger=…)", shell="")),
+        )
+    caps = state.caps(kept)
+    return in_force(Terms.parse(terms), caps, request, charge), caps
 
 
 def in_force(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Terms:

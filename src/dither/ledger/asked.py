@@ -13,7 +13,7 @@ from typing import Any
 from dither.errors import ArgumentError, Fix, Name, Python
 from dither.ledger.entries import Reserved, question_digest, token_of
 from dither.ledger.text import plain, written
-from dither.privacy.filters import Charge
+from dither.privacy.filters import Caps, Charge
 from dither.text import folded
 
 LONGEST_NAME = 200
@@ -52,6 +52,11 @@ class Declaration:
         if self.analysts is not None:
             object.__setattr__(self, "analysts", tuple(analyst_name(name) for name in self.analysts))
         object.__setattr__(self, "units", MappingProxyType(_units(self.units)))
+
+    @cached_property
+    def caps(self) -> Caps:
+        """The budget as it is laid out."""
+        return Caps.of(self.epsilon, self.delta)
 
 
 @dataclass(frozen=True)

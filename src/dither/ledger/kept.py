@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dither.errors import LedgerError
-from dither.ledger.entries import Committed, Entry, Replayed, Reserved, hash_of, parse
+from dither.ledger import admission, state
+from dither.ledger.asked import Request
+from dither.ledger.entries import Committed, Entry, Replayed, Reserved, hash_of, parse, shown_to
 from dither.ledger.keys import entry_message, signed
 from dither.ledger.receipts import Receipt, stored
 from dither.ledger.state import Identity
 from dither.ledger.store import Row
+from dither.privacy.filters import Caps, Charge, Sums
 
 
 class Kept(NamedTuple):
@@ -21,6 +24,28 @@ class Kept(NamedTuple):
     analyst: str  # who asked first
     time: str
     charged: bool  # whether it counted for this analyst's quota now
+    caps: Caps
+    total: Sums  # what was spent in all when it was shown again
+
+
+class Again(NamedTuple):
+    """What showing an answer again comes to: its price counts, once, in the quota of whoever had not seen it."""
+
+    kept: Kept
+    loss: Charge
+    used: Sums | None  # by this analyst with that price in it; None if the answer is not new to them
+
+
+def again(books: admission.Books, identity: Identity, request: Request, row: Row) -> Again:
+    """The answer of this row, if the declaration in force and the quota allow it to be shown to this analyst."""
+    reserved, asked, payload, receipt = stored_answer(books.entry, identity, row, request.digest)
+    terms, caps = admission.declared(books, request, asked.loss)
+    analyst = request.analyst
+    seen = books.latest(shown_to(row.number, analyst)) if asked.analyst != analyst else None
+    known = asked.analyst == analyst or (seen is not None and is_shown(seen, identity, row.number, analyst))
+    used = None if known else admission.quota(caps, terms.per_analyst, books.used(analyst), analyst, asked.loss)
+    total = state.sums(books.get("total"))
+    return Again(Kept(payload, receipt, asked.analyst, reserved.time, not known, caps, total), asked.loss, used)
 
 
 def stored_answer(

@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, NamedTuple, NoReturn
 
-from dither.errors import ArgumentError, BudgetError, ClosedError, DitherWarning, Fix, LedgerError, Python, Shell
+from dither.errors import ArgumentError, BudgetError, DitherWarning, Fix, LedgerError, Shell
 from dither.ledger import admission, leases, state
 from dither.ledger.asked import Declaration, Request, analyst_name
 from dither.ledger.entries import (
@@ -39,11 +39,11 @@ from dither.ledger.entries import (
     found_by,
     hash_of,
     parse,
-    shown_to,
 )
-from dither.ledger.kept import Kept, is_shown, stored_answer
+from dither.ledger.kept import Kept, again
 from dither.ledger.keys import Key, entry_message
 from dither.ledger.leases import Lease, Leases, Renewal
+from dither.ledger.preview import Preview, preview
 from dither.ledger.receipts import Receipt, issue
 from dither.ledger.reservation import Reservation, held_here
 from dither.ledger.saying import SHARED, SPENT, UNSURE, meaning, saying
@@ -51,9 +51,21 @@ from dither.ledger.sealed import BOOKS, Sealed, ends_at, keys_of
 from dither.ledger.state import Fuse, Head, History, Identity, Terms
 from dither.ledger.store import Row, Store, Transaction
 from dither.ledger.witness import Witness
-from dither.privacy.filters import Caps, Charge, Sums
+from dither.privacy.filters import Caps, Sums
 
-__all__ = ["Declaration", "Ending", "Entry", "Head", "Kept", "Ledger", "Receipt", "Request", "Reservation", "Standing"]
+__all__ = [
+    "Declaration",
+    "Ending",
+    "Entry",
+    "Head",
+    "Kept",
+    "Ledger",
+    "Preview",
+    "Receipt",
+    "Request",
+    "Reservation",
+    "Standing",
+]
 
 BACKWARDS = timedelta(minutes=5)  # a clock that is behind the ledger by more than this is worth a warning
 POLLS = (0.01, 0.2)  # seconds between two looks at somebody else's lease: at first, and at most
@@ -136,9 +148,8 @@ class Ledger:
             admission.expected(inside.get("catalog"), expected)
             time = self._time(head)
             if kept is None:
-                caps = Caps.of(declaration.epsilon, declaration.delta)
-                inside.put("caps", state.caps_text(caps))
-                head, _ = self._add(inside, head, time, Opened(*self._identity, caps))
+                inside.put("caps", state.caps_text(declaration.caps))
+                head, _ = self._add(inside, head, time, Opened(*self._identity, declaration.caps))
             else:
                 admission.unchanged(state.caps(kept), History.parse(inside.get("history")), declaration)
             terms = Terms.of(declaration)._asdict() | {"text": declaration.text}
@@ -248,6 +259,10 @@ class Ledger:
 
     # --- reading ------------------------------------------------------------------------------------------------
 
+    def preview(self, request: Request, declaration: Declaration, expected: tuple[str | None, ...]) -> Preview:
+        """What reserving this would come to now, were this declaration registered first. Writes nothing."""
+        return preview(self._store, self._identity, request, declaration, expected)
+
     def standing(self) -> Standing:
         found = self._store.several("caps", "total", "head")
         if "caps" not in found:
@@ -324,37 +339,31 @@ class Ledger:
     def _charge(self, inside: Sealed, last: Head, held: Reservation) -> Head:
         """The question is admitted by every rule, its price is added to what was spent, and its lease begins."""
         request = held.request
-        if Fuse.parse(inside.get("fuse")).closed:
-            raise ClosedError
-        terms, caps = self._terms(inside, request, request.charge)
-        total, rule = admission.charged(caps, state.sums(inside.get("total")), request)
-        used = admission.quota(caps, terms.per_analyst, inside.used(request.analyst), request.analyst, request.charge)
+        admitted = admission.admit(inside, request)
         before = History.parse(inside.get("history"))
-        after = admission.noted(before, terms, request)
+        after = admission.noted(before, admitted.terms, request)
         now = self._clock()
         held_now = leases.from_text(inside.get("leases"))
-        head, entry = self._add(inside, last, self._time(last), held.record.under(rule))
+        head, entry = self._add(inside, last, self._time(last), held.record.under(admitted.rule))
+        held.admitted = admitted
         held.place(entry, head.hash)
         lease = Lease.new("" if request.fresh else request.digest, held.record.token, now, self._lease)
         inside.put("leases", leases.to_text(held_now | {entry.number: lease}))
-        inside.put("total", state.sums_text(total))
-        inside.use(request.analyst, used)
+        inside.put("total", state.sums_text(admitted.total))
+        inside.use(request.analyst, admitted.used)
         if after != before:
             inside.put("history", after.text())
         return head
 
     def _show(self, inside: Sealed, last: Head, request: Request, row: Row) -> tuple[Kept, Head]:
         """The answer of this row again; it counts, once, in the quota of whoever had not seen it."""
-        reserved, asked, payload, receipt = stored_answer(inside.entry, self._identity, row, request.digest)
-        terms, caps = self._terms(inside, request, asked.loss)
-        analyst = request.analyst
-        seen = inside.latest(shown_to(row.number, analyst)) if asked.analyst != analyst else None
-        if asked.analyst == analyst or (seen is not None and is_shown(seen, self._identity, row.number, analyst)):
-            return Kept(payload, receipt, asked.analyst, reserved.time, False), last
-        inside.use(analyst, admission.quota(caps, terms.per_analyst, inside.used(analyst), analyst, asked.loss))
-        record = Replayed(row.number, row.hash, request.digest, analyst, asked.loss)
+        found = again(inside, self._identity, request, row)
+        if found.used is None:
+            return found.kept, last
+        inside.use(request.analyst, found.used)
+        record = Replayed(row.number, row.hash, request.digest, request.analyst, found.loss)
         head, _ = self._add(inside, last, self._time(last), record, lambda _, hash: self._signing().sign(entry_message(hash)))
-        return Kept(payload, receipt, asked.analyst, reserved.time, True), head
+        return found.kept, head
 
     def _cancel(self, inside: Sealed, last: Head, reservation: Reservation, secret: str) -> Head:
         record = Cancelled(reservation.number, reservation.hash, secret)
@@ -450,16 +459,6 @@ class Ledger:
             if reservation in self._held:
                 return reservation
         raise LedgerError("This reservation is of another ledger, or was made up.", fix="settle it where it was made.")
-
-    def _terms(self, inside: Sealed, request: Request, charge: Charge) -> tuple[Terms, Caps]:
-        terms, caps = inside.get("catalog"), inside.get("caps")
-        if terms is None or caps is None:
-            raise LedgerError(
-                "This ledger has no catalog yet.",
-                fix=Fix("open the catalog with it{call}.", call=Python(": dt.open(catalog, ledger=…)", shell="")),
-            )
-        kept = state.caps(caps)
-        return admission.in_force(Terms.parse(terms), kept, request, charge), kept
 
     def _add(
         self,

@@ -13,6 +13,7 @@ import weakref
 from typing import Any, NoReturn
 
 from dither.errors import LedgerError
+from dither.ledger.admission import Admitted
 from dither.ledger.asked import Request
 from dither.ledger.entries import Entry, Reserved
 from dither.ledger.leases import MARK
@@ -31,6 +32,7 @@ class Reservation:
     def __init__(self, ledger: str, request: Request) -> None:
         self.request = request
         self.record = request.reserved(secret := secrets.token_hex(32))
+        self.admitted: Admitted | None = None  # the sums with its price in them, once it is charged
         self._ledger = ledger
         self._secret = secret
         self._process = os.getpid()

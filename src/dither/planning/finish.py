@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
 
 from dither.planning.plan import Plan
+from dither.planning.releases.base import Noise
 from dither.planning.releases.keys import shown
 from dither.query.catalog import Key
 from dither.query.functions import evaluator
@@ -38,21 +39,33 @@ class Table:
     places: tuple[int, ...]
 
 
-def release(plan: Plan, groups: Sequence[Group]) -> Noisy:
-    """Adds the noise. Which groups there are is public, or decided by the threshold."""
-    found = {group.key: group for group in groups}
-    keys = _shown(plan, found)
-    cells = []
-    for place, noise in enumerate(plan.noises):
-        empty = noise.of.nothing
-        cells.append(noise.release([found[key].measures[place] if key in found else empty for key in keys]))
-    return Noisy(tuple(keys), tuple(cells))
-
-
-def _shown(plan: Plan, found: dict[tuple[Key, ...], Group]) -> list[tuple[Key, ...]]:
+def choose_keys(plan: Plan, found: Mapping[tuple[Key, ...], Group]) -> list[tuple[Key, ...]]:
+    """The keys that are shown: the public ones, or those that the threshold lets through."""
     if not plan.query.keys:
         return [()]
     return shown(plan.work.known, plan.threshold, {key: group.units or 0 for key, group in found.items()})
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The two places where a plan draws at random. An auditor is given them, and may hand in others."""
+
+    keys: Callable[[Plan, Mapping[tuple[Key, ...], Group]], list[tuple[Key, ...]]] = choose_keys
+    noise: Callable[[Noise, Sequence[Any]], NDArray[Any]] = Noise.release
+
+
+DRAW = Draw()
+
+
+def release(plan: Plan, groups: Sequence[Group], draw: Draw = DRAW) -> Noisy:
+    """Adds the noise. Which groups there are is public, or decided by the threshold."""
+    found = {group.key: group for group in groups}
+    keys = draw.keys(plan, found)
+    cells = []
+    for place, noise in enumerate(plan.noises):
+        empty = noise.of.nothing
+        cells.append(draw.noise(noise, [found[key].measures[place] if key in found else empty for key in keys]))
+    return Noisy(tuple(keys), tuple(cells))
 
 
 def table(plan: Plan, noisy: Noisy) -> Table:
@@ -76,7 +89,8 @@ def table(plan: Plan, noisy: Noisy) -> Table:
     if query.limit is not None:
         places = places[: query.limit]
     compute = [evaluator(output.expression) for output in query.outputs]
-    finished = tuple(tuple(each(rows[i]) for each in compute) for i in places)
+    chosen = [rows[i] for i in places]
+    finished = tuple(zip(*[map(each, chosen) for each in compute], strict=True))
     return Table(tuple(output.name for output in query.outputs), finished, tuple(places))
 
 

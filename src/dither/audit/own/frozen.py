@@ -2,25 +2,23 @@
 
 With the outputs of all mechanisms frozen, whatever still differs between two neighbouring tables has gone past the noise:
 rows, order, holes, the text in the ledger. What they really drew is kept too, because noise must not look at the answer.
-The two places where a plan draws are `Noise.release` and the choice of keys in planning/finish.py; each gets a recorded
-stream of its own, so that one that draws more (a choice among scores) does not shift the dice of the next.
+The two places where a plan draws are the two of `planning.finish.Draw`; each gets a recorded stream of its own, so that one
+that draws more (a choice among scores) does not shift the dice of the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dither.exact import replay
-from dither.planning import finish
+from dither.planning.finish import DRAW, Draw
+from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
-from dither.query.work import Bins
-
-_DONE = object()
+from dither.query.work import Bins, Group
 
 
 @dataclass
@@ -39,45 +37,31 @@ class Trace:
         return all((a is None) == (b is None) and np.array_equal(a, b) for a, b in zip(self.noise, other.noise, strict=True))
 
 
-@contextmanager
-def patched(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """`owner.name` is `value` inside the block. For one thread: the auditor runs processes, never threads."""
-    own = vars(owner).get(name, _DONE)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if own is _DONE:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, own)
+class Frozen:
+    """Draws with the dice of `key` and records it in `trace`; with `like`, passes that run's outputs on instead."""
 
+    def __init__(self, key: bytes, like: Trace | None, draw: Draw = DRAW) -> None:
+        self.trace = Trace()
+        self._key, self._like, self._draw = key, like, draw
 
-@contextmanager
-def frozen(key: bytes, like: Trace | None) -> Iterator[Trace]:
-    """Records what mechanisms give in the block; with `like`, passes its outputs on instead."""
-    trace, shown, release = Trace(), vars(finish)["_shown"], Noise.release
+    def keys(self, plan: Plan, found: Mapping[tuple[Any, ...], Group]) -> list[tuple[Any, ...]]:
+        with replay.stream(self._key + b" keys"):
+            shown = self._draw.keys(plan, found)
+        self.trace.keys = shown
+        return shown if self._like is None or self._like.keys is None else list(self._like.keys)
 
-    def frozen_keys(plan: Any, found: Any) -> Any:
-        with replay.stream(key + b" keys"):
-            trace.keys = shown(plan, found)
-        return trace.keys if like is None or like.keys is None else list(like.keys)
-
-    def frozen_release(noise: Noise, exact: Sequence[Any]) -> Any:
-        place = len(trace.outputs)
-        with replay.stream(key + b" noise %d" % place):
-            given = release(noise, exact)
-        trace.outputs.append(given)
-        trace.noise.append(None if isinstance(noise.of.measure, Bins) else _noise(given, exact))
-        if like is None:
+    def noise(self, noise: Noise, exact: Sequence[Any]) -> Any:
+        place = len(self.trace.outputs)
+        with replay.stream(self._key + b" noise %d" % place):
+            given = self._draw.noise(noise, exact)
+        self.trace.outputs.append(given)
+        self.trace.noise.append(None if isinstance(noise.of.measure, Bins) else _noise(given, exact))
+        if self._like is None:
             return given
-        if place >= len(like.outputs) or like.outputs[place].shape != given.shape:
-            trace.astray = True
+        if place >= len(self._like.outputs) or self._like.outputs[place].shape != given.shape:
+            self.trace.astray = True
             return given
-        return like.outputs[place].copy()
-
-    with patched(finish, "_shown", frozen_keys), patched(Noise, "release", frozen_release):
-        yield trace
+        return self._like.outputs[place].copy()
 
 
 def _noise(given: Any, exact: Sequence[Any]) -> Any:

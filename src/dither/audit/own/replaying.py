@@ -22,9 +22,9 @@ from typing import Any
 from dither.audit.own.cases import Case, Compared, Finding, compare, people, question
 from dither.audit.own.room import Room
 from dither.audit.own.shrink import shrink, told
-from dither.audit.own.watch import Change
 from dither.audit.own.worlds import world
 from dither.audit.verdicts import NOT_FOUND, VIOLATES, Verdict
+from dither.steps import STEPS, Steps
 
 Progress = Callable[[int, int], None]  # pairs done, pairs wanted
 EACH = 4  # questions asked in one room
@@ -81,15 +81,15 @@ def replay(
     progress: Progress | None = None,
     *,
     jobs: int = 1,
-    change: Change | None = None,
+    steps: Steps = STEPS,
 ) -> Verdict:
     """Compares so many neighbouring pairs, or as many as there is time for; the first finding ends it, made small.
 
-    `change` is a twin's: what a careless engine makes of a Work (one process only).
+    `steps` are a twin's: the path with something wrong in it (one process only).
     """
     start = time.perf_counter()
     done = Tally()
-    runs = _here(seed, change) if jobs == 1 else _there(seed, jobs)
+    runs = _here(seed, steps) if jobs == 1 else _there(seed, jobs)
     for tally in runs:
         done.join(tally)
         if progress is not None:
@@ -100,25 +100,25 @@ def replay(
     return _verdict(done, seed, time.perf_counter() - start)
 
 
-def run_room(seed: int, number: int, change: Change | None = None) -> Tally:
+def run_room(seed: int, number: int, steps: Steps = STEPS) -> Tally:
     """One room with its questions. A finding is made small here, where it was found."""
     dice, tally, before = random.Random(f"{seed}/{number}"), Tally(), time.process_time()
     here = world(dice)
     always, perhaps = people(here, dice)
-    with Room(here, (*perhaps, *always), change) as room:
+    with Room(here, (*perhaps, *always), steps) as room:
         for place in range(EACH):
             asked, price = question(room, dice)
             one = compare(room, Case(here, always, perhaps, asked, price), dice)
             tally.count(here.name, one)
             if one.finding is not None:
-                tally.note(f"{seed}/{number}/{place}", shrink(one.finding, seed, change))
+                tally.note(f"{seed}/{number}/{place}", shrink(one.finding, seed, steps))
                 break
     tally.cpu = time.process_time() - before
     return tally
 
 
-def _here(seed: int, change: Change | None) -> Generator[Tally, None, None]:
-    yield from (run_room(seed, number, change) for number in count())
+def _here(seed: int, steps: Steps) -> Generator[Tally, None, None]:
+    yield from (run_room(seed, number, steps) for number in count())
 
 
 def _rooms(seed: int, numbers: Sequence[int]) -> Tally:

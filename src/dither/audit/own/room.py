@@ -2,8 +2,8 @@
 
 What is exercised for every table: `Curator.ask` with `fresh=True`, that is the ledger's reservation, the real DuckDB engine
 on the exchanged rows, every mechanism, the commit and the finished table. What is done once per question, on the first
-table, and again on the last one: parsing, resolving, planning, preparing. They see the question and the catalog only, which
-the second time confirms. What is done once per room: opening, with everybody's rows in, so that every smaller table is legal
+table, and again on the last one: reading, planning, preparing. They see the question and the catalog only, which the second
+time confirms. What is done once per room: opening, with everybody's rows in, so that every smaller table is legal
 too. DuckDB gets one thread, because the auditor runs as many processes as there are cores.
 """
 
@@ -11,38 +11,36 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
 import dither as dt
-from dither import curator as curating
-from dither.audit.own.frozen import Trace, patched
+from dither.audit.own.frozen import Trace
 from dither.audit.own.survey import Person
-from dither.audit.own.watch import Change, Seen, engine_of, see, watched
+from dither.audit.own.watch import Seen, opened, see
 from dither.audit.own.worlds import World
 from dither.engines.duckdb.arrow_values import readable
 from dither.engines.duckdb.sources import DuckDBBackend
-from dither.engines.registry import registered
 from dither.planning.choose import Price
 from dither.query.nodes import Scan
 from dither.query.work import Cell, Sums, Work
+from dither.steps import STEPS, Steps
 
 CRASHED = "crashed"
-STEPS = ((curating, "resolved"), (curating, "planned_for"), (None, "_prepare"), (None, "_request"))  # None: the curator's own
 
 
 class Room:
     """Asks about any choice of the people it was opened with. People are known by their place in `everyone`."""
 
-    def __init__(self, world: World, everyone: Sequence[Person], change: Change | None = None) -> None:
+    def __init__(self, world: World, everyone: Sequence[Person], steps: Steps = STEPS) -> None:
         self.world, self.everyone = world, tuple(everyone)
         self._pools, self._places = self._pool()
-        with registered(DuckDBBackend(threads=1)):
-            self.curator = watched(world.catalog(self._pools), change)
-        self._once: dict[str, Any] = {}
+        once = {name: self._remembered(name, getattr(steps, name)) for name in ("read", "plan", "prepare")}
+        self.curator = opened(world.catalog(self._pools), replace(steps, **once), DuckDBBackend(threads=1))
+        self._asking, self._once = False, dict[str, Any]()
         self._in: dict[str, list[int]] = {}  # whose rows are in each table now
         self._moving = [name for name in self._pools if any(person.get(name) for person in self.everyone)]
 
@@ -64,7 +62,7 @@ class Room:
 
     def _engine(self) -> Any:
         """DuckDB, since all sources are frames."""
-        return engine_of(self.curator).engine
+        return self.curator.engine
 
     def put(self, people: Iterable[int], dice: random.Random, *, anew: bool = False) -> None:
         """Exactly these people are in the tables now, in an order of the dice's choice.
@@ -94,21 +92,24 @@ class Room:
 
     def ask(self, question: str, price: tuple[Any, Any], like: Trace | None = None) -> Seen:
         """One question about the rows that are in the tables now. Anything but our own refusals is a finding too."""
-        with ExitStack() as stack:
-            for module, name in STEPS:
-                owner = module or self.curator
-                stack.enter_context(patched(owner, name, self._remembered(name, getattr(owner, name))))
-            try:
-                seen = see(self.curator, question, *price, like=like)
-                if seen.status.startswith("EngineError"):  # which closed the catalog, and the next table has to be seen, too
-                    self.curator.reopen()
-                return seen
-            except Exception as error:  # not one of ours: an analyst would see a traceback
-                words = f"{CRASHED}, {type(error).__name__}: {error}"
-                return Seen(words, None, [], None, Price(Fraction(0), Fraction(0)))
+        self._asking = True
+        try:
+            seen = see(self.curator, question, *price, like=like)
+            if seen.status.startswith("EngineError"):  # which closed the catalog, and the next table has to be seen, too
+                self.curator.reopen()
+            return seen
+        except Exception as error:  # not one of ours: an analyst would see a traceback
+            words = f"{CRASHED}, {type(error).__name__}: {error}"
+            return Seen(words, None, [], None, Price(Fraction(0), Fraction(0)))
+        finally:
+            self._asking = False
 
     def _remembered(self, name: str, step: Any) -> Any:
+        """The step, done once for all tables of a question."""
+
         def once(*arguments: Any) -> Any:
+            if not self._asking:
+                return step(*arguments)
             if name not in self._once:
                 self._once[name] = step(*arguments)
             return self._once[name]

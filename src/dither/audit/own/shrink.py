@@ -15,7 +15,7 @@ from dither.audit.own.cases import Case, Finding, judge
 from dither.audit.own.questions import Parts
 from dither.audit.own.room import Room
 from dither.audit.own.survey import Person, Row
-from dither.audit.own.watch import Change
+from dither.steps import STEPS, Steps
 
 Atom = tuple[str, Row]  # one row and its table
 PLAIN = 4  # so few rows are looked at value by value
@@ -34,11 +34,11 @@ class Small:
 Holds = Callable[[Small], bool]
 
 
-def shrink(found: Finding, seed: int = 0, change: Change | None = None) -> Finding:
+def shrink(found: Finding, seed: int = 0, steps: Steps = STEPS) -> Finding:
     """The smallest finding that was reached; the very same if it cannot be found again on its own."""
     atoms, small = _start(found)
     best = found
-    with Room(found.case.world, [{name: [row]} for name, row in atoms], change) as room:
+    with Room(found.case.world, [{name: [row]} for name, row in atoms], steps) as room:
 
         def holds(trial: Small) -> bool:
             nonlocal best
@@ -53,7 +53,7 @@ def shrink(found: Finding, seed: int = 0, change: Change | None = None) -> Findi
             if row[column] is None or column.endswith("_id") or column == "person":
                 continue
             plainer = [*atoms[:place], (name, {**row, column: None}), *atoms[place + 1 :]]
-            with Room(found.case.world, [{name: [row]} for name, row in plainer], change) as room:
+            with Room(found.case.world, [{name: [row]} for name, row in plainer], steps) as room:
                 again = _trial(room, found, plainer, small, seed)
             if again is not None:
                 atoms, best = plainer, again

@@ -16,19 +16,22 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 import dither as dt
-from dither import curator as curating
-from dither.audit.own.frozen import patched
 from dither.audit.own.questions import About
 from dither.audit.own.room import Room
 from dither.audit.own.survey import Person
 from dither.audit.own.worlds import World
+from dither.engines.base import Engine
+from dither.planning.finish import Draw, Noisy
+from dither.planning.program import Program, Run
+from dither.query.work import Group, Work
+from dither.steps import STEPS, Steps
 
 QUESTION = "SELECT region, COUNT(*) AS n, SUM(wage) AS s FROM t GROUP BY region"
 CROWD, HEAVY = 2000, 20_000
@@ -71,31 +74,50 @@ def measure(asks: int = 400, seed: int = 1) -> Timing:
     dice = random.Random(seed)
     crowd = {"t": [_row(person, dice) for person in range(CROWD)]}
     one, many = {"t": [_row(CROWD, dice)]}, {"t": [_row(CROWD + 1, dice) for _ in range(HEAVY)]}
-    with Room(_world(), [crowd, one, many]) as room:
-        noise = _noise(room, asks, dice)
+    clock = Stopwatch()
+    with Room(_world(), [crowd, one, many], clock.steps()) as room:
+        noise = _noise(room, clock, asks, dice)
         light = _presence(room, "one person with one row, advantage by the clock", 1, asks, dice)
         heavy = _presence(room, f"one person with {HEAVY:,} rows, advantage by the clock", 2, asks, dice)
     return Timing((noise, light, heavy), seed)
 
 
-def _noise(room: Room, asks: int, dice: random.Random) -> Shown:
-    """The same rows every time; the clock runs while the mechanisms release."""
-    taken, sizes, release = [], [], vars(curating)["release"]
+class Stopwatch:
+    """Steps that take the time of every release, without the engine's, and the size of its noise."""
 
-    def timed(plan: Any, groups: Any) -> Any:
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+        self.sizes: list[float] = []
+        self._groups: Sequence[Group] = ()
+        self._away = 0.0
+
+    def steps(self) -> Steps:
+        return replace(STEPS, run=self._run, release=self._release)
+
+    def _run(self, engine: Engine, work: Work) -> Sequence[Group]:
         start = time.perf_counter()
-        noisy = release(plan, groups)
-        taken.append(time.perf_counter() - start)
-        found = {group.key: group for group in groups}
-        exact = [[found[key].measures[i] if key in found else (0,) for key in noisy.keys] for i in range(len(noisy.cells))]
-        sizes.append(float(sum(np.abs(np.asarray(c) - np.array(e)).sum() for c, e in zip(noisy.cells, exact, strict=True))))
-        return noisy
+        self._groups = STEPS.run(engine, work)
+        self._away = time.perf_counter() - start
+        return self._groups
 
+    def _release(self, program: Program, run: Run, draw: Draw) -> Sequence[Noisy]:
+        start = time.perf_counter()
+        (noisy,) = STEPS.release(program, run, draw)
+        self.taken.append(time.perf_counter() - start - self._away)
+        found = {group.key: group for group in self._groups}
+        exact = [[found[key].measures[i] if key in found else (0,) for key in noisy.keys] for i in range(len(noisy.cells))]
+        apart = (np.abs(np.asarray(c) - np.array(e)).sum() for c, e in zip(noisy.cells, exact, strict=True))
+        self.sizes.append(float(sum(apart)))
+        return [noisy]
+
+
+def _noise(room: Room, clock: Stopwatch, asks: int, dice: random.Random) -> Shown:
+    """The same rows every time; the clock runs while the mechanisms release."""
     room.put([0], dice)
-    with patched(curating, "release", timed):
-        for _ in range(asks + WARM):
-            room.curator.ask(QUESTION, epsilon=1, fresh=True)
-    effect = float(np.corrcoef(_ranks(taken[WARM:]), _ranks(sizes[WARM:]))[0, 1])
+    for _ in range(asks + WARM):
+        room.curator.ask(QUESTION, epsilon=1, fresh=True)
+    taken, sizes = clock.taken[-asks:], clock.sizes[-asks:]
+    effect = float(np.corrcoef(_ranks(taken), _ranks(sizes))[0, 1])
     return Shown("time of the release and |noise|, rank correlation", effect, SURE / asks**0.5, asks, float(np.median(taken)))
 
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dither as dt
 from dither.answer import Answer
-from dither.audit.own.frozen import Trace, frozen
-from dither.engines.base import Engine
+from dither.audit.own.frozen import Frozen, Trace
+from dither.engines.base import Backend, Engine
+from dither.engines.registry import open_sources
 from dither.exact import replay
+from dither.ledger.opening import memory
 from dither.planning.choose import Price
+from dither.planning.finish import Draw
 from dither.planning.plan import Plan
+from dither.planning.releases.base import Noise
 from dither.query.work import Bins, Distinct, Group, Sums, Work
+from dither.steps import STEPS, Steps
 
 Change = Callable[[Work], Work]
 Written = tuple[Mapping[str, Any], ...]
@@ -23,25 +29,47 @@ FIRST = ("opened/1", "catalog/1")  # what a ledger's first question writes befor
 CHANCE = ("number", "previous", "nonce", "time", "token", "reserved", "reserved_hash")  # new for every entry, whatever the rows
 
 
-class Watched:
-    """An engine that remembers its integers. `change` lets a twin hand it another Work than the one that was priced."""
+class Watch:
+    """Steps that remember the engine's integers and, while a question is seen, what its mechanisms drew."""
 
-    name = "watched"
-
-    def __init__(self, engine: Engine, change: Change | None = None) -> None:
-        self.engine, self.change = engine, change
+    def __init__(self, steps: Steps = STEPS) -> None:
         self.groups: list[Group] = []
+        self.frozen: Frozen | None = None
+        self._steps = steps
 
-    def schema(self, table: str) -> Mapping[str, str]:
-        return self.engine.schema(table)
-
-    def prepare(self, work: Work) -> None:
-        self.engine.prepare(work)
-
-    def run(self, work: Work, secret: bytes) -> list[Group]:
+    def run(self, engine: Engine, work: Work) -> Sequence[Group]:
         self.groups = []
-        self.groups = list(self.engine.run(self.change(work) if self.change else work, secret))
+        self.groups = list(self._steps.run(engine, work))
         return self.groups
+
+    def keys(self, plan: Plan, found: Mapping[tuple[Any, ...], Group]) -> list[tuple[Any, ...]]:
+        return (self.frozen or self._steps.draw).keys(plan, found)
+
+    def noise(self, noise: Noise, exact: Sequence[Any]) -> Any:
+        return (self.frozen or self._steps.draw).noise(noise, exact)
+
+    @contextmanager
+    def seeing(self, key: bytes, like: Trace | None) -> Iterator[Trace]:
+        """One question with recorded dice. For one thread: the auditor runs processes, never threads."""
+        self.groups, self.frozen = [], Frozen(key, like, self._steps.draw)
+        try:
+            with replay.stream(key):
+                yield self.frozen.trace
+        finally:
+            self.frozen = None
+
+
+@dataclass(frozen=True)
+class Watching(Steps):
+    """The steps of a curator that is watched, and who watches."""
+
+    watch: Watch = field(default_factory=Watch)
+
+    @classmethod
+    def over(cls, steps: Steps) -> Watching:
+        watch = Watch(steps)
+        same = {name: getattr(steps, name) for name in ("read", "plan", "prepare", "release", "table")}
+        return cls(**same, run=watch.run, draw=Draw(watch.keys, watch.noise), watch=watch)
 
 
 @dataclass(frozen=True)
@@ -68,17 +96,34 @@ class Seen:
         return group.measures
 
 
+def changed(change: Change, steps: Steps = STEPS) -> Steps:
+    """Steps that hand the engine another Work than the one that was priced, as a twin does."""
+    return replace(steps, run=lambda engine, work: steps.run(engine, change(work)))
+
+
+def opened(catalog: dt.Catalog, steps: Steps = STEPS, backend: Backend | None = None) -> dt.Curator:
+    """A watched curator with a ledger of its own. `backend` opens the sources, instead of the one in the registry."""
+    sources = open_sources(catalog) if backend is None else backend.open(catalog)
+    return dt.Curator(
+        sources.catalog,
+        sources.engine,
+        memory(),
+        declared=catalog,
+        files=sources.unchanged,
+        closing=sources.close,
+        steps=Watching.over(steps),
+    )
+
+
 def watched(catalog: dt.Catalog, change: Change | None = None) -> dt.Curator:
-    """The public door, with an engine that remembers."""
-    curator = dt.open(catalog, ledger=":memory:")
-    curator._engine = Watched(curator._engine, change)
-    return curator
+    """A curator whose every question can be seen. `change`: a twin's, what a careless engine makes of a Work."""
+    return opened(catalog, changed(change) if change else STEPS)
 
 
-def engine_of(curator: dt.Curator) -> Watched:
-    if not isinstance(curator._engine, Watched):
+def watch_of(curator: dt.Curator) -> Watch:
+    if not isinstance(curator.steps, Watching):
         raise TypeError("this curator is not watched")
-    return curator._engine
+    return curator.steps.watch
 
 
 def see(
@@ -88,18 +133,17 @@ def see(
 
     `like`: what the mechanisms gave in an earlier run; they draw all the same, and then these outputs are passed on.
     """
-    engine, start, before = engine_of(curator), curator.ledger.head().number, curator.budget.spent
-    engine.groups, answer, status = [], None, "answered"
-    with frozen(key, like) as trace:
+    watch, start, before = watch_of(curator), curator.ledger.head().number, curator.budget.spent
+    answer, status = None, "answered"
+    with watch.seeing(key, like) as trace:
         try:
-            with replay.stream(key):
-                answer = curator.ask(question, epsilon=epsilon, delta=delta, fresh=True)
+            answer = curator.ask(question, epsilon=epsilon, delta=delta, fresh=True)
         except dt.DitherError as error:
             status = f"{type(error).__name__}: {error}"
     spent = curator.budget.spent
     charge = Price(spent.epsilon - before.epsilon, spent.delta - before.delta)
     entries = _entries(curator, start)
-    return Seen(status, None if answer is None else answer.plan, engine.groups, answer, charge, entries, trace)
+    return Seen(status, None if answer is None else answer.plan, watch.groups, answer, charge, entries, trace)
 
 
 def _entries(curator: dt.Curator, start: int) -> Written:

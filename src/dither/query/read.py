@@ -1,4 +1,4 @@
-"""What may be asked: SQL text, a fluent question or a query built by hand; all become the same resolved query."""
+"""Reads a question in any of its forms: SQL text, a fluent question or a query built by hand."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dither.query.sql import parse
 Question = str | Query | Asking
 
 
-def resolved(question: Question, catalog: Catalog) -> Resolved:
-    """From text to nodes; names, types, legality, and who the unit is."""
+def read(question: Question, catalog: Catalog) -> Resolved:
+    """The resolved query: names, types, legality, and who the unit is."""
     if isinstance(question, str):
         return resolve(parse(question, catalog), catalog, question)
     if isinstance(question, Asking):
@@ -27,11 +27,11 @@ def resolved(question: Question, catalog: Catalog) -> Resolved:
     )
 
 
-def text(question: Question) -> str:
-    """What a place in the question counts in."""
+def text_of(question: Question) -> str:
+    """The text that the spans of a question's nodes count in; empty for a query built by hand."""
     return question if isinstance(question, str) else question.text if isinstance(question, Asking) else ""
 
 
-def told(question: Question) -> str:
-    """What was asked, as it was asked."""
-    return show_query(question) if isinstance(question, Query) else text(question)
+def show_question(question: Question) -> str:
+    """The question as it was asked, for the ledger and for people."""
+    return show_query(question) if isinstance(question, Query) else text_of(question)

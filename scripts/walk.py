@@ -1,0 +1,80 @@
+"""Prints the walk of one question: how many functions, modules and packages of ours `survey.ask` goes through.
+
+    python scripts/walk.py             the four numbers
+    python scripts/walk.py --borders   and every border that is crossed, with how often
+
+A package is the first path part under src/dither. A border is crossed where two calls of our functions that follow each
+other are in different packages. The ledger is in memory, and the question was quoted once before.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import dither as dt
+
+QUESTION = "SELECT r, COUNT(*) AS n, AVG(age) AS a FROM p GROUP BY r"
+ROOT = str(Path(dt.__file__).parent)
+
+
+def survey() -> dt.Curator:
+    columns = {"r": dt.values("north", "south"), "age": dt.between(0, 120)}
+    rows = {"person": [1, 2, 3], "r": ["north", "south", "north"], "age": [30, 40, 50]}
+    catalog = dt.Catalog({"p": dt.Table(rows, unit="person", max_rows=1, columns=columns)}, dt.Budget(10))
+    return dt.open(catalog, ledger=":memory:")
+
+
+def walk(step: Callable[[], Any]) -> list[tuple[str, str]]:
+    """The calls of our functions, in order: the file under src/dither, and the function."""
+    calls: list[tuple[str, str]] = []
+
+    def profile(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(ROOT):
+            file = Path(frame.f_code.co_filename).relative_to(ROOT).as_posix()
+            calls.append((file, f"{frame.f_code.co_qualname}:{frame.f_code.co_firstlineno}"))
+
+    sys.setprofile(profile)
+    try:
+        step()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def package(file: str) -> str:
+    return file.split("/")[0].removesuffix(".py")
+
+
+def borders(calls: list[tuple[str, str]]) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """The pairs of calls in a row whose packages differ."""
+    return [(one, two) for one, two in pairwise(calls) if package(one[0]) != package(two[0])]
+
+
+def main() -> int:
+    with survey() as asked:
+        asked.quote(QUESTION, epsilon="0.5")
+        calls = walk(lambda: asked.ask(QUESTION, epsilon="0.5"))
+    crossed = borders(calls)
+    modules = [file for file, _ in calls]
+    between = sum(one != two for one, two in pairwise(modules))
+    print(f"calls             {len(calls):,}")
+    print(f"functions         {len(set(calls)):,}")
+    print(f"modules           {len(set(modules)):,}")
+    print(f"package borders   {len(crossed):,}")
+    print(f"module borders    {between:,}")
+    if "--borders" in sys.argv[1:]:
+        for (one, two), times in Counter((package(a[0]), package(b[0])) for a, b in crossed).most_common():
+            print(f"{times:5}  {one} -> {two}")
+        for (file, name), (other, called) in crossed:
+            print(f"       {file} {name}  ->  {other} {called}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
