@@ -6,7 +6,6 @@ was charged.
 
 from __future__ import annotations
 
-import os
 import secrets
 import threading
 import weakref
@@ -16,6 +15,7 @@ from dither.errors import LedgerError
 from dither.ledger.asked import Request
 from dither.ledger.entries import Entry, Reserved
 from dither.ledger.leases import MARK
+from dither.process import Origin
 
 _LIVE: weakref.WeakValueDictionary[str, Reservation] = weakref.WeakValueDictionary()  # all of this process, by their mark
 
@@ -33,7 +33,7 @@ class Reservation:
         self.record = request.reserved(secret := secrets.token_hex(32))
         self._ledger = ledger
         self._secret = secret
-        self._process = os.getpid()
+        self._origin = Origin()
         self._thread = threading.get_ident()
         self._lock = threading.Lock()
         self._written: tuple[Entry, str] | None = None
@@ -124,8 +124,9 @@ class Reservation:
             raise LedgerError("This reservation was committed or cancelled already.", fix="ask again.")
 
     def _same_process(self) -> None:
-        if os.getpid() != self._process:
-            raise LedgerError("This reservation belongs to another process.", fix="settle it in the process that made it.")
+        self._origin.check(
+            "This reservation belongs to another process.", "settle it in the process that made it.", LedgerError
+        )
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise LedgerError("A reservation cannot be copied: it can be settled only once.", fix="share the one object.")
