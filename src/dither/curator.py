@@ -32,10 +32,8 @@ from dither.books import (
 )
 from dither.busy import Busy
 from dither.diagnosis import Diagnosis
-from dither.engines.base import Engine
-from dither.engines.duckdb import DuckDB, Progress
-from dither.engines.interrupts import interruptible
-from dither.engines.sources import open_catalog
+from dither.engines.base import Engine, Progress
+from dither.engines.registry import open_sources
 from dither.errors import DitherError, LedgerError, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number
@@ -94,14 +92,12 @@ def open(
     (`dither witness` makes it).
     """
     declared, current = read_declared(catalog)
-    sources, book = interruptible(lambda: open_catalog(declared)), None
+    sources, book = open_sources(declared, progress), None
     try:
-        kinds = {name: sources.schema(name) for name in sources.catalog.tables}
-        engine = DuckDB(sources.connection, kinds, progress)
         book = ledger_for(catalog, ledger, key, make, witness)
         return Curator(
             sources.catalog,
-            engine,
+            sources.engine,
             book,
             declared=declared,
             files=sources.unchanged,

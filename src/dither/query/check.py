@@ -1,6 +1,6 @@
 """A declaration held against the sources' schemas: names, kinds, references. No row is read for it.
 
-`read_schema` is engines.sources.schema, handed in so that this package knows no engine.
+`read_schema` is engines.registry.read_schema, handed in so that this package knows no engine.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def is_csv(source: object) -> bool:
 
 
 def _has_types(source: object) -> bool:
-    """Parquet and DuckDB files; a frame may well be a CSV that was read as text throughout."""
+    """Paths and addresses other than CSV files; a frame may well be a CSV that was read as text throughout."""
     return isinstance(source, (str, PathLike)) and not is_csv(source)
 
 

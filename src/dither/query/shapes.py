@@ -183,7 +183,7 @@ def scanned(node: Scan, catalog: Catalog) -> Shape:
 
 
 def _is_unique(name: str, column: str, catalog: Catalog) -> bool:
-    """Keys, and what other tables refer to: engines/sources.py looks whether they are."""
+    """Keys, and what other tables refer to: engines/duckdb/sources.py looks whether they are."""
     return column == catalog.tables[name].key or column in _referred(name, catalog)
 
 
@@ -250,7 +250,7 @@ def next_hop(table: str, catalog: Catalog) -> tuple[str, str] | None:
 def _owned(node: Scan, own: str, hop: tuple[str, str], names: tuple[str, ...], catalog: Catalog) -> Relation:
     """The rows joined to the parent row they point to, which says whose they are. No parent: nobody's, dropped.
 
-    That referenced columns are unique is checked when the sources are opened (engines/sources.py).
+    That referenced columns are unique is checked when the sources are opened (engines/duckdb/sources.py).
     """
     parent, column = hop
     if column not in columns_of(catalog.tables[parent]):

@@ -94,6 +94,16 @@ class Release(ABC):
         norm = bounding.worth(self.worth).l2(self.row, self.cells, self.signed)
         return self._within_range(lambda: Gaussian(rho=rho, sensitivity=norm), norm.squares(None) > 2 * rho)
 
+    def one_moves(self, bounding: Bounding) -> int | None:
+        """How far one unit moves the only number of this release that it moves; None if it may move more than one."""
+        moves = bounding.worth(self.worth).l2(self.row, self.cells, self.signed).separate(None)
+        return moves[1] if moves is not None and moves[0] == 1 else None
+
+    def on_own_curve(self, epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Noise:
+        """Discrete Gaussian noise calibrated on its own privacy curve, where one number moves."""
+        norm = bounding.worth(self.worth).l2(self.row, self.cells, self.signed)
+        return Noise(self, Gaussian(epsilon=epsilon, delta=delta, sensitivity=norm))
+
     def draw(self, mechanism: Geometric | Gaussian | Exponential, exact: Sequence[Any]) -> NDArray[Any]:
         """The noisy integers, one row per group."""
         values = [value for group in exact for value in (group if isinstance(group, tuple) else (group,))]
