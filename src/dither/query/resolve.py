@@ -279,6 +279,8 @@ def _with_scalar(node: Join, source: Shape, other: Shape, one: Column, catalog: 
     scalar, span = node.scalar, node.span
     if scalar is None:
         raise TypeError("this join looks up no value")
+    if node.kind != "left":
+        raise QueryError("A value is looked up for every row.", span=span, fix='write the kind "left".')
     pairs = node.equal or ((one, Literal(1)),)
     names = [fresh("subquery key" if number == 1 else f"subquery key {number}") for number in range(1, len(pairs) + 1)]
     names = names if node.equal else [fresh("one")]
