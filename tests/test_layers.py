@@ -29,11 +29,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "diagnosis": set(),
     "plots_answer": set(),
     "answer": {"planning", "ledger", "query", "exact", "plots_answer"},
-    "books": {"diagnosis", "ledger", "engines", "planning", "query", "privacy", "exact"},
+    "books": {"diagnosis", "ledger", "engines", "query"},
     "paying": {"ledger", "planning", "privacy", "exact"},
     "session": {"diagnosis", "paying", "ledger", "planning"},
     "questions": {"query"},
     "quote": {"planning"},
+    "standing": {"ledger", "planning", "query", "privacy", "exact"},
     "wanted": {"paying", "questions", "planning", "query", "privacy", "exact"},
     "curator": {
         "answer",
@@ -44,6 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "session",
         "questions",
         "quote",
+        "standing",
         "wanted",
         "query",
         "engines",
@@ -59,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("dither", "exact", "privacy", "mechanisms", "query", "engines", "ledger", "planning"),
         *("plots_answer", "answer", "books", "paying", "questions", "curator", "plots"),
     },
-    "cli": {"dither", "diagnosis", "demo", "audit", "plots", "curator", "answer", "ledger", "query", "privacy"},
+    "cli": {"dither", "diagnosis", "demo", "audit", "plots", "curator", "answer", "standing", "ledger", "query", "privacy"},
     "__init__": {"curator", "ledger", "exact", "privacy", "mechanisms", "query"},
 }
 

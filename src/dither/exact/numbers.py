@@ -14,7 +14,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, SupportsIndex, TypeVar
 
-from dither.errors import ArgumentError
+from dither.errors import Argument, ArgumentError, Fix, Name, Python
 
 Number = int | float | str | Fraction | Decimal
 T = TypeVar("T")
@@ -85,27 +85,31 @@ def rational(value: Number, name: str) -> Fraction:
 
 def _no_number(value: Any, name: str) -> ArgumentError:
     """Why this is no number."""
+    it = Name(name)
     if _is_bool(value):
-        return ArgumentError(f"{name} must be a number, and it is {value!r}.", fix=f"write {name} as a number such as 1/2.")
+        what, fix = f"must be a number, and it is {value!r}", "write {it} as a number such as 1/2."
+        return ArgumentError(f"{name} {what}.", fix=Fix(fix, it=it))
     if _is_float(value) and not math.isfinite(value):
-        return ArgumentError(f"{name} must be finite, and it is {value!r}.", fix=f"give {name} a finite value.")
+        return ArgumentError(f"{name} must be finite, and it is {value!r}.", fix=Fix("give {it} a finite value.", it=it))
     text = _stripped(value) if isinstance(value, (str, Decimal)) else None
     if text is not None and (len(text) > _LONGEST or not _PLAIN.match(text)):
         what = f"{name} must be a finite number, and it is {text[:60]!r}."
-        return ArgumentError(what, fix=f"write {name} as in '0.5', '1/2' or '1e-6'.")
+        return ArgumentError(what, fix=Fix("write {it} as in '0.5', '1/2' or '1e-6'.", it=it))
     if text is not None and _by_zero(text):
-        return ArgumentError(f"{name} divides by zero: {text!r}.", fix=f"write {name} as in '1/2'.")
+        return ArgumentError(f"{name} divides by zero: {text!r}.", fix=Fix("write {it} as in '1/2'.", it=it))
     if text is None and not (isinstance(value, (numbers.Integral, Fraction)) or _is_float(value)):
         what = f"{name} must be a number, and it is a {type(value).__name__}."
-        return ArgumentError(what, fix=f"write {name} as an int, a Fraction, a float or text such as '1/2'.")
-    return ArgumentError(f"{name} is too large to be meant: more than 1e400.", fix=f"give {name} a smaller value.")
+        return ArgumentError(what, fix=Fix("write {it} as an int, a Fraction, a float or text such as '1/2'.", it=it))
+    return ArgumentError(f"{name} is too large to be meant: more than 1e400.", fix=Fix("give {it} a smaller value.", it=it))
 
 
 def positive(value: Number, name: str) -> Fraction:
     """The exact rational, refused unless it is above zero."""
     found = rational(value, name)
     if found <= 0:
-        raise ArgumentError(f"{name} must be above 0, and it is {show(found)}.", fix=f"give {name} a value above 0.")
+        raise ArgumentError(
+            f"{name} must be above 0, and it is {show(found)}.", fix=Fix("give {it} a value above 0.", it=Name(name))
+        )
     return found
 
 
@@ -113,7 +117,9 @@ def not_negative(value: Number, name: str) -> Fraction:
     """The exact rational, refused below zero."""
     found = rational(value, name)
     if found < 0:
-        raise ArgumentError(f"{name} must be at least 0, and it is {show(found)}.", fix=f"give a {name} of 0 or more.")
+        raise ArgumentError(
+            f"{name} must be at least 0, and it is {show(found)}.", fix=Fix("give a {it} of 0 or more.", it=Name(name))
+        )
     return found
 
 
@@ -126,7 +132,9 @@ def between(
     if not fits:
         left, right = ("(" if open_low else "["), (")" if open_high else "]")
         rule = f"{left}{show(bottom)}, {show(top)}{right}"
-        raise ArgumentError(f"{name} must lie in {rule}, and it is {show(found)}.", fix=f"give {name} a value in {rule}.")
+        raise ArgumentError(
+            f"{name} must lie in {rule}, and it is {show(found)}.", fix=Fix(f"give {{it}} a value in {rule}.", it=Name(name))
+        )
     return found
 
 
@@ -138,12 +146,14 @@ def whole(value: SupportsIndex, name: str, *, least: int | None = None) -> int:
         found = None
     if found is None or _is_bool(value):
         raise ArgumentError(
-            f"{name} must be a whole number, and it is a {type(value).__name__}.", fix=f"give {name} as an int."
+            f"{name} must be a whole number, and it is a {type(value).__name__}.",
+            fix=Fix("give {it} as an int.", it=Name(name)),
         )
     if least is not None and found < least:
         shown = show(Fraction(found))
         raise ArgumentError(
-            f"{name} must be at least {least}, and it is {shown}.", fix=f"give {name} a value of {least} or more."
+            f"{name} must be at least {least}, and it is {shown}.",
+            fix=Fix(f"give {{it}} a value of {least} or more.", it=Name(name)),
         )
     return int(found)
 
@@ -151,7 +161,10 @@ def whole(value: SupportsIndex, name: str, *, least: int | None = None) -> int:
 def flag(value: bool, name: str) -> bool:
     """True or False, and nothing that merely counts as one of them."""
     if not _is_bool(value):
-        raise ArgumentError(f"{name} must be True or False, and it is a {type(value).__name__}.", fix=f"write {name}=True.")
+        raise ArgumentError(
+            f"{name} must be True or False, and it is a {type(value).__name__}.",
+            fix=Fix("write {it}.", it=Argument(name, True)),
+        )
     return bool(value)
 
 
@@ -160,7 +173,9 @@ def word(value: str, name: str, *choices: str) -> str:
     if not isinstance(value, str) or value not in choices:
         given = repr(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
         listed = " or ".join(repr(choice) for choice in choices)
-        raise ArgumentError(f"{name} must be {listed}, and it is {given}.", fix=f"write {name}={choices[0]!r}.")
+        raise ArgumentError(
+            f"{name} must be {listed}, and it is {given}.", fix=Fix("write {it}.", it=Python(f"{name}={choices[0]!r}"))
+        )
     return value
 
 

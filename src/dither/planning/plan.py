@@ -15,6 +15,7 @@ from dither.planning.choose import Price, choose
 from dither.planning.releases.base import Noise, Reading
 from dither.planning.releases.collect import Collection, collect
 from dither.planning.releases.keys import names, public_keys
+from dither.planning.schema import Field, schema
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import ZCDP, Loss, total
 from dither.privacy.neighbours import AddRemove, Replace, named
@@ -42,6 +43,7 @@ class Plan:
     clipped: tuple[str, ...]
     # The price is the catalog's least, and less would give the margin asked for: the same question as at that price.
     rounded_up: bool = field(default=False, compare=False)
+    schema: tuple[Field, ...] = field(default=(), compare=False)  # follows from the rest
 
     def reading(self, name: str) -> Reading | None:
         """How the aggregate of this name is read."""
@@ -58,7 +60,8 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
     """From a legal question to a plan. Reads the catalog and the question, nothing else."""
     query = question.query
     neighbours = named(catalog.neighbours)
-    known = public_keys(query.keys, [infer(key.expression, question.scope) for key in query.keys])
+    keys = [infer(key.expression, question.scope) for key in query.keys]
+    known = public_keys(query.keys, keys)
     if known is None:
         _discovery(query, question.scope, price)
     bounding = _bounding(question, known, neighbours)
@@ -86,6 +89,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
         choice.loss,
         question.unit,
         (*collected.notes, *question.said),
+        schema=schema(query, keys, known, readings, choice.noises),
     )
 
 

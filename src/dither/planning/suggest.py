@@ -12,11 +12,13 @@ the proposal says so, and what price would do.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
+from typing import Any
 
 from dither.errors import DitherError, QueryError
 from dither.exact.numbers import show, spell
@@ -85,6 +87,29 @@ class Proposal:
         low = Fraction(str(self.low))
         high = low + self.step * round((Fraction(str(self.high)) - low) / self.step)  # a float may be beside it by a hair
         return f"between = [{spell(low)}, {spell(high)}], step = {spell(self.step)}"
+
+    def as_data(self) -> dict[str, Any]:
+        """What `to_json` writes."""
+        enough = self.enough
+        return {
+            "table": self.table,
+            "column": self.column,
+            "between": [self.low, self.high],
+            "step": None if self.step is None else str(self.step),
+            "max_rows": self.max_rows,
+            "max_groups": self.max_groups,
+            "rows": self.rows,
+            "rank": self.rank,
+            "epsilon": str(self.epsilon),
+            "enough": None if enough is None else str(enough),
+            "charged": self.price,
+            "toml": self.toml,
+        }
+
+    def to_json(self) -> str:
+        """What is proposed, as data and as lines for the catalog. `rank`: how many rows' worth the bounds may be off;
+        `enough`: the epsilon that would do, null if this one did. Prices are exact rationals as text."""
+        return json.dumps(self.as_data(), ensure_ascii=False, indent=2, allow_nan=False)
 
     def __str__(self) -> str:
         notes = [f"# proposed privately, charged {self.price}: {self._worth()}"]

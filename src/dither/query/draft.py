@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from os import PathLike
 
-from dither.errors import CatalogError
+from dither.errors import CatalogError, Fix, Shell
 from dither.query.catalog_text import key, quoted
 from dither.query.check import UNSUPPORTED, ReadSchema, Schema, is_csv
 from dither.query.draft_references import read_alike, references
@@ -78,7 +78,15 @@ def _listed(sources: object) -> list[str]:
     given = [sources] if isinstance(sources, (str, PathLike)) else sources
     named = [str(source) for source in given] if isinstance(given, (list, tuple)) and all(map(_is_path, given)) else []
     if not named:
-        raise CatalogError([(None, "No data is named.", "name a file, as in: dither init people.parquet --unit person_id.")])
+        raise CatalogError(
+            [
+                (
+                    None,
+                    "No data is named.",
+                    Fix("name a file, as in: {init}.", init=Shell("dither init people.parquet --unit person_id")),
+                )
+            ]
+        )
     return named
 
 

@@ -242,6 +242,10 @@ class Reading(ABC):
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
         """The margin to expect with so many rows in a group; None if it depends on more than is known."""
 
+    def largest(self, noises: Sequence[Noise], rows: int) -> Fraction:
+        """What no whole value exceeds with so many rows, but for noise so large that nobody will see it."""
+        return Fraction(0)
+
     def rank(self, noises: Sequence[Noise], confidence: Fraction) -> float | None:
         """How many rows' worth the value's rank may be off, where that is what is known of it."""
         return None

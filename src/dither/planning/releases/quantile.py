@@ -149,6 +149,9 @@ class Quantile(Reading):
         found = [self.grid.low + self.grid.step * int(b) for b in noisy[self.noise][:, 0]]
         return [int(v) if self.whole else float(v) for v in found]
 
+    def largest(self, noises: Sequence[Noise], rows: int) -> Fraction:
+        return max(abs(self.grid.low), abs(self.grid.low + self.grid.step * self.grid.steps))
+
     def rank(self, noises: Sequence[Noise], confidence: Fraction) -> float:
         reach = _chooser(noises[self.noise]).margin(confidence, candidates=self.grid.steps + 1)
         return float(reach / (SCALE * self.p.denominator))
