@@ -94,7 +94,7 @@ def test_a_reservation_is_settled_in_its_ledger_and_its_process(ledger: Ledger, 
     other.place(held.entry, held.hash)
     with pytest.raises(LedgerError, match="another ledger"):
         ledger.commit(other, "42")
-    monkeypatch.setattr("dither.ledger.reservation.os.getpid", lambda: -1)
+    monkeypatch.setattr("dither.process.os.getpid", lambda: -1)
     with pytest.raises(LedgerError, match="another process"):
         ledger.commit(held, "42")
 

@@ -144,6 +144,8 @@ def test_a_value_looked_up_takes_no_other_name_and_looks_at_nobody_else() -> Non
     with pytest.raises(QueryError, match=r"named p\.age"):
         resolve(asked(Join(P, V, (SAME,), "left", age)), CATALOG)
     cost = Scalar("most", (Aggregate("max_cost", "max", Column("v.cost")),))
+    with pytest.raises(QueryError, match="for every row"):
+        resolve(asked(Join(P, V, (SAME,), "inner", cost)), CATALOG)
     with pytest.raises(QueryError, match="about people into the question"):
         resolve(asked(Join(P, V, (), "left", cost)), CATALOG)
     with pytest.raises(QueryError, match="about other people into each row"):

@@ -166,6 +166,11 @@ ALIKE = [
         ADULTS.replace("COUNT(*) AS n", "COUNT(*) + 1 AS n, COUNT(*) AS m"),
     ],
     [
+        "SELECT SUM(age) FROM people",
+        "SELECT SUM(age) FROM people WHERE TRUE",
+        "SELECT SUM(p.age) FROM (SELECT age FROM people WHERE NOT FALSE) p WHERE TRUE AND NOT NOT TRUE",
+    ],
+    [
         "SELECT SUM(age) FROM people WHERE age BETWEEN 18 AND 65",
         "SELECT SUM(age) FROM people WHERE age <= 65 AND age >= 18",
         "SELECT SUM(a) FROM (SELECT age AS a FROM people) t WHERE a <= 65.0 AND NOT 18 > a",
@@ -209,6 +214,8 @@ DIFFERENT = [
     "SELECT COUNT(*) FROM people WHERE city NOT IN ('a', 'b')",
     "SELECT COUNT(*) FROM people WHERE city IN ('a', 'c')",
     "SELECT COUNT(*) FROM people",
+    "SELECT COUNT(*) FROM people WHERE FALSE",
+    "SELECT COUNT(*) FROM people WHERE TRUE AND NULL",
     "SELECT COUNT(*) FROM visits",
     "SELECT COUNT(city) FROM people",
     "SELECT COUNT(DISTINCT city) FROM people",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import psycopg
@@ -12,6 +11,7 @@ from dither.ledger.postgres_link import failure
 from dither.ledger.postgres_sql import Statements, written
 from dither.ledger.postgres_wire import Said, Value, Wire
 from dither.ledger.store import Row
+from dither.process import Origin
 
 
 class Work:
@@ -25,7 +25,7 @@ class Work:
         self._wire = wire
         self._known = known
         self._asked = asked
-        self._pid = os.getpid()
+        self._origin = Origin()
         self.closed = False
         self.states: dict[str, str] = {}
         self.rows: list[Row] = []
@@ -60,7 +60,7 @@ class Work:
 
     def wire(self) -> Wire:
         """The connection, if this transaction still is what it talks about."""
-        if self.closed or self._pid != os.getpid():
+        if self.closed or not self._origin.here:
             fix = "begin a new one, in the process that uses it."
             raise LedgerError(f"A transaction of the ledger {self._name} is over.", fix=fix)
         return self._wire

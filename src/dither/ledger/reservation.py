@@ -6,7 +6,6 @@ was charged.
 
 from __future__ import annotations
 
-import os
 import secrets
 import threading
 import weakref
@@ -17,6 +16,7 @@ from dither.ledger.admission import Admitted
 from dither.ledger.asked import Request
 from dither.ledger.entries import Entry, Reserved
 from dither.ledger.leases import MARK
+from dither.process import Origin
 
 _LIVE: weakref.WeakValueDictionary[str, Reservation] = weakref.WeakValueDictionary()  # all of this process, by their mark
 
@@ -35,7 +35,7 @@ class Reservation:
         self.admitted: Admitted | None = None  # the sums with its price in them, once it is charged
         self._ledger = ledger
         self._secret = secret
-        self._process = os.getpid()
+        self._origin = Origin()
         self._thread = threading.get_ident()
         self._lock = threading.Lock()
         self._written: tuple[Entry, str] | None = None
@@ -126,8 +126,9 @@ class Reservation:
             raise LedgerError("This reservation was committed or cancelled already.", fix="ask again.")
 
     def _same_process(self) -> None:
-        if os.getpid() != self._process:
-            raise LedgerError("This reservation belongs to another process.", fix="settle it in the process that made it.")
+        self._origin.check(
+            "This reservation belongs to another process.", "settle it in the process that made it.", LedgerError
+        )
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise LedgerError("A reservation cannot be copied: it can be settled only once.", fix="share the one object.")

@@ -12,7 +12,6 @@ Reference: Lyu, Su and Li, VLDB 2017, Algorithm 1; Dwork and Roth 2014, section 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
 from dither.mechanisms.norms import L1
 from dither.mechanisms.race import Race
 from dither.privacy.losses import Pure
+from dither.process import Origin
 
 _MOST_QUESTIONS = 12
 
@@ -175,7 +175,7 @@ class Session:
         self._bound = mechanism.threshold + mechanism.threshold_noise().draw()
         self._left = mechanism.cutoff
         self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._origin = Origin()
 
     @property
     def open(self) -> bool:
@@ -185,11 +185,10 @@ class Session:
     def ask(self, exact: int) -> bool:
         """Is this count above the threshold, as far as the noise lets one see?"""
         count = answers.single(exact)
-        if os.getpid() != self._process:
-            raise DitherError(
-                "This session is a copy made by a fork, and each copy would say yes as often as the session may.",
-                fix="ask in the process that started the session, or start and pay for another.",
-            )
+        self._origin.check(
+            "This session is a copy made by a fork, and each copy would say yes as often as the session may.",
+            "ask in the process that started the session, or start and pay for another.",
+        )
         with self._lock:
             if not self._left:
                 raise DitherError(

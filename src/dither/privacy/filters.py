@@ -29,7 +29,6 @@ A Curve is priced as one step: its parts were fixed in advance, the next step ma
 from __future__ import annotations
 
 import math
-import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -44,6 +43,7 @@ from dither.privacy.conversion import largest_rho
 from dither.privacy.loss import Loss, checked
 from dither.privacy.losses import ZCDP, Approx, Pure
 from dither.privacy.parts.base import MOST
+from dither.process import Origin
 
 GRID = 10**36 * math.lcm(*range(1, 33))
 _NONE = Fraction(0)
@@ -238,7 +238,7 @@ class Filter(ABC):
         self._line = line
         self._spent = Spent()
         self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._origin = Origin()
 
     @abstractmethod
     def _price(self, loss: Loss) -> Spent:
@@ -257,7 +257,7 @@ class Filter(ABC):
 
     def _same_process(self) -> None:
         # A forked child holds a copy of what was spent at the fork: both sides together could spend the budget twice.
-        if os.getpid() != self._process:
+        if not self._origin.here:
             _refuse("is a copy made by a fork", "spend in the process that made the budget, or keep a ledger on disk")
 
     def __copy__(self) -> NoReturn:

@@ -109,8 +109,10 @@ def _relation(node: Relation, places: Iterator[int]) -> Form:
 
 
 def _filter(node: Filter, source: Form) -> Form:
-    """Filters one above the other are one."""
+    """Filters one above the other are one; WHERE TRUE is none."""
     condition, inner = _expression(node.condition, source), source.relation
+    if condition == Literal(True):
+        return source
     if isinstance(inner, Filter):
         condition, inner = _together("and", [inner.condition, condition], node.condition), inner.source
     return replace(source, relation=Filter(inner, condition))

@@ -279,11 +279,13 @@ def _with_scalar(node: Join, source: Shape, other: Shape, one: Column, catalog: 
     scalar, span = node.scalar, node.span
     if scalar is None:
         raise TypeError("this join looks up no value")
+    if node.kind != "left":
+        raise QueryError("A value is looked up for every row.", span=span, fix='write the kind "left".')
     pairs = node.equal or ((one, Literal(1)),)
     names = [fresh("subquery key" if number == 1 else f"subquery key {number}") for number in range(1, len(pairs) + 1)]
     names = names if node.equal else [fresh("one")]
     keys = tuple(Named(name, inside) for name, (_, inside) in zip(names, pairs, strict=True))
-    rows = per_unit(PerUnit(node.right, keys, scalar.aggregates, span=span), other, "keyed" if node.equal else "alone")
+    rows = per_unit(PerUnit(node.right, keys, scalar.aggregates, span=span), other, node)
     columns = [*names, *(each.name for each in scalar.aggregates)]
     renamed = Compute(rows.relation, tuple(Named(f"{scalar.alias}.{name}", Column(name)) for name in columns))
     equal = tuple(

@@ -14,7 +14,7 @@ from dither.errors import QueryError
 from dither.query.aggregates import per_unit as functions
 from dither.query.dependence import Dependence
 from dither.query.infer import Facts, facts, typed
-from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation, fresh
+from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Join, Literal, Named, PerUnit, Relation, fresh
 from dither.query.resolve_aggregates import check_functions, check_key, described, short
 from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, constant, held, said, size
 from dither.query.work import UNIT
@@ -22,16 +22,13 @@ from dither.query.work import UNIT
 _LOOSE = ("count", "count_distinct", "sum")  # their bounds count max_rows rows, and a unit may have more
 
 
-def per_unit(node: PerUnit, source: Shape, scalar: str = "") -> Shape:
-    """One row for each unit and value of the further keys.
-
-    `scalar`: for a subquery that stands for a value, "keyed" if its keys are compared with the outer row, else "alone".
-    """
-    _check_parts(node, source, scalar)
-    compared = scalar == "keyed"  # what is only compared drops nobody, so it is compared as it is
+def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
+    """One row for each unit and value of the further keys. `lookup`: the join that reads a value from it, if one does."""
+    _check_parts(node, source, lookup)
+    compared = lookup is not None and bool(lookup.equal)  # what is only compared drops nobody: it is compared as it is
     if source.protects == PUBLIC:
         return _public(node, source, compared)
-    _check_unit(node, source, scalar)
+    _check_unit(node, source, lookup)
     mine = [key for key in node.keys if _is_unit(key.expression, source)]
     others = [key for key in node.keys if not _is_unit(key.expression, source)]
     further = [Named(key.name, key.expression if compared else held(key.expression, source)) for key in others]
@@ -81,8 +78,8 @@ def _depends(each: Aggregate, source: Shape) -> Dependence:
     return Dependence.NONE if counts or each.argument is None else source.depends(each.argument)
 
 
-def _check_parts(node: PerUnit, source: Shape, scalar: str) -> None:
-    keys = [] if scalar else [key.name for key in node.keys]
+def _check_parts(node: PerUnit, source: Shape, lookup: Join | None) -> None:
+    keys = [] if lookup is not None else [key.name for key in node.keys]
     check_names(keys + [each.name for each in node.aggregates], node.span)
     check_functions(node.aggregates, functions())
     arguments = [each.value for each in node.aggregates if each.value is not None]
@@ -124,18 +121,18 @@ def _origin(expression: Expression, source: Shape) -> Known:
     return Known(facts(expression, source.scope))
 
 
-def _check_unit(node: PerUnit, source: Shape, scalar: str) -> None:
+def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
     place = "GROUP BY" if node.aggregates else "SELECT"
     what = "aggregates" if node.aggregates else "looks for distinct rows"
     units = [key.name for key in node.keys if _is_unit(key.expression, source)]
     unit = source.root[1] if source.root else "the unit column"
-    if scalar == "keyed" and source.protects == BY_UNIT and not units:
+    if lookup is not None and lookup.equal and source.protects == BY_UNIT and not units:
         raise QueryError(
             "This subquery would put an exact number about other people into each row.",
             span=node.span,
             fix=f"{_joined(source)}equate the unit ({unit}) of both sides in its WHERE.",
         )
-    if scalar == "alone":
+    if lookup is not None and not lookup.equal:
         raise QueryError(
             "This subquery would put an exact number about people into the question.",
             span=node.span,

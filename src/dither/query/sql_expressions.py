@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from dither.exact.numbers import number
 from dither.query.aggregates import by_word
 from dither.query.names import Scope, column, only, place, refuse
 from dither.query.nodes import Call, Expression, Literal
@@ -92,8 +93,8 @@ def _literal(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expressio
 def _number(text: str, node: exp.Expr, scope: Scope) -> int | Fraction:
     if not _NUMBER.match(text) or len(text) > 60:
         raise refuse(scope, node, "This number cannot be read.", "write a number such as 16 or 1.5e3.")
-    value = Fraction(text)
-    if value > (2**62 if text.isdigit() else 10**300):
+    value = number(text)
+    if value is None or value > (2**62 if text.isdigit() else 10**300):
         raise refuse(scope, node, "This number is too large.", "write a smaller number.")
     return int(text) if text.isdigit() else value
 
