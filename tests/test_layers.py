@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "exact": set(),
     "privacy": {"exact"},
     "mechanisms": {"exact", "privacy"},
-    "query": set(),
+    "query": {"exact"},  # numbers, and nothing else of it: see below
     "engines": {"query"},
     "ledger": {"privacy"},
     "planning": {"query", "mechanisms", "privacy", "exact"},
@@ -28,11 +28,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "diagnosis": set(),
     "plots_answer": set(),
     "answer": {"planning", "ledger", "query", "exact", "plots_answer"},
-    "books": {"diagnosis", "ledger", "engines", "planning", "query", "privacy", "exact"},
+    "books": {"diagnosis", "ledger", "engines", "query"},
     "paying": {"ledger", "planning", "privacy", "exact"},
     "session": {"diagnosis", "paying", "ledger", "planning"},
     "questions": {"query"},
     "quote": {"planning"},
+    "standing": {"ledger", "planning", "query", "privacy", "exact"},
     "wanted": {"paying", "questions", "planning", "query", "privacy", "exact"},
     "curator": {
         "answer",
@@ -43,6 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "session",
         "questions",
         "quote",
+        "standing",
         "wanted",
         "query",
         "engines",
@@ -58,7 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("dither", "exact", "privacy", "mechanisms", "query", "engines", "ledger", "planning"),
         *("plots_answer", "answer", "books", "paying", "questions", "curator", "plots"),
     },
-    "cli": {"dither", "diagnosis", "demo", "audit", "plots", "curator", "answer", "ledger", "query", "privacy"},
+    "cli": {"dither", "diagnosis", "demo", "audit", "plots", "curator", "answer", "standing", "ledger", "query", "privacy"},
     "__init__": {"curator", "ledger", "exact", "privacy", "mechanisms", "query"},
 }
 
@@ -112,6 +114,16 @@ def test_every_package_is_in_the_table() -> None:
 @pytest.mark.parametrize("package", sorted(MAY_IMPORT))
 def test_packages_import_only_what_the_table_allows(package: str) -> None:
     assert breaches(package, packages()[package]) == []
+
+
+def test_questions_know_numbers_and_no_dice() -> None:
+    """`exact.numbers` reads and writes what a person writes; the rest of `exact` draws."""
+    for path in packages()["query"]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dither.exact"):
+                assert node.module == "dither.exact.numbers", path.name
+            elif isinstance(node, ast.Import):
+                assert not any(alias.name.startswith("dither.exact") for alias in node.names), path.name
 
 
 def test_that_check_can_fail(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import html
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib import import_module
 from os import PathLike
@@ -20,8 +20,10 @@ from dither.planning.explain import explain, least, pair, plan_price
 from dither.planning.finish import Noisy, Table, Value
 from dither.planning.outputs import margins, outputs, ranks
 from dither.planning.plan import Plan
+from dither.planning.schema import Field
 from dither.planning.words import percent
-from dither.query.faults import nearest
+from dither.query.facts import double
+from dither.text import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Answer:
     def __getitem__(self, column: str) -> list[Value]:
         """The values of one column, in the order of the rows."""
         if not isinstance(column, str) or column not in self.columns:
-            near = nearest(column, self.columns) if isinstance(column, str) else ""
+            near = did_you_mean(column, self.columns) if isinstance(column, str) else ""
             raise DitherError("The answer has no such column.", fix=f"{near}take one of: {', '.join(self.columns)}.")
         place = self.columns.index(column)
         return [row[place] for row in self.rows]
@@ -157,55 +159,114 @@ class Answer:
 
     # --- for programs -------------------------------------------------------------------------------------------
 
+    @property
+    def schema(self) -> tuple[Field, ...]:
+        """Name and kind of each column. They follow from the plan, so every answer to it has the same."""
+        return self.plan.schema
+
     def to_dict(self, *, margins: bool = False) -> dict[str, list[Value]]:
         """Columns of plain Python values. With `margins` each noisy one is followed by its own, as `n_margin`; a name that is
         taken gets underscores until it is not. The same columns are in a CSV or Parquet file of the command line."""
-        wide = self.margins() if flag(margins, "margins") else {}
-        found: dict[str, list[Value]] = {}
-        for name in self.columns:
-            found[name] = self[name]
-            if name in wide:
-                label = f"{name}_margin"
-                while label in self.columns or label in found:
-                    label += "_"
-                found[label] = list(wide[name])
-        return found
+        return {field.name: values for field, values in self._typed(margins)}
 
-    def to_json(self) -> str:
-        """Values, margins, price and receipt. Dates are ISO text, prices exact rationals as text."""
-        epsilon, delta = pair(self.plan)
-        found = {
+    def as_data(self) -> dict[str, Any]:
+        """What `to_json` writes."""
+        epsilon, delta = (str(part) for part in pair(self.plan))
+        columns = [[_json(value) for value in values] for _, values in self._typed(False)]
+        return {
             "columns": list(self.columns),
-            "rows": [[_json(value) for value in row] for row in self.rows],
+            "kinds": [field.kind for field in self.schema],
+            "rows": [list(row) for row in zip(*columns, strict=True)],
             "margins": {name: [_json(value) for value in each] for name, each in self.margins().items()},
             "ranks": self.ranks(),
             "confidence": str(self.confidence),
-            "price": {"epsilon": str(epsilon), "delta": str(delta)},
-            "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": str(epsilon), "delta": str(delta)},
+            "price": {"epsilon": epsilon, "delta": delta},
+            "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": epsilon, "delta": delta},
             "replayed": self.replayed,
             "receipt": json.loads(self.receipt.to_json()),
         }
-        return json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False)
+
+    def to_json(self) -> str:
+        """Values, margins, price and receipt. Dates are ISO text, prices exact rationals as text."""
+        return json.dumps(self.as_data(), ensure_ascii=False, indent=2, allow_nan=False)
 
     def to_pandas(self, *, margins: bool = False) -> Any:
         """A pandas frame; `margins` as in `to_dict`, NaN where there is none."""
-        found = self.to_dict(margins=margins)
-        return _library("pandas").DataFrame(found).astype(dict.fromkeys(self._margin_columns(found), "float64"))
+        pandas, columns = _library("pandas"), self._in_64_bits(margins)
+        text = pandas.Series(["text"]).dtype  # as this version of pandas has it
+        return pandas.DataFrame({field.name: pandas.Series(values, dtype=_pandas(field, text)) for field, values in columns})
 
     def to_polars(self, *, margins: bool = False) -> Any:
         """A Polars frame; `margins` as in `to_dict`."""
-        found, polars = _in_64_bits(self.to_dict(margins=margins)), _library("polars")
-        floats = dict.fromkeys(self._margin_columns(found), polars.Float64)
-        return polars.DataFrame(found, strict=False, schema_overrides=floats)
+        polars, columns = _library("polars"), self._in_64_bits(margins)
+        kinds = {
+            "int": polars.Int64,
+            "real": polars.Float64,
+            "text": polars.String,
+            "bool": polars.Boolean,
+            "date": polars.Date,
+            "timestamp": polars.Datetime("us"),
+        }
+        return polars.DataFrame([polars.Series(field.name, values, kinds[field.kind]) for field, values in columns])
 
     def to_arrow(self, *, margins: bool = False) -> Any:
         """An Arrow table; `margins` as in `to_dict`."""
-        found, arrow = _in_64_bits(self.to_dict(margins=margins)), import_module("pyarrow")
-        return arrow.table(found | {name: arrow.array(found[name], arrow.float64()) for name in self._margin_columns(found)})
+        arrow, columns = import_module("pyarrow"), self._in_64_bits(margins)
+        kinds = {
+            "int": arrow.int64(),
+            "real": arrow.float64(),
+            "text": arrow.string(),
+            "bool": arrow.bool_(),
+            "date": arrow.date32(),
+            "timestamp": arrow.timestamp("us"),
+        }
+        return arrow.table({field.name: arrow.array(values, kinds[field.kind]) for field, values in columns})
 
-    def _margin_columns(self, found: dict[str, list[Any]]) -> list[str]:
-        """Which are numbers even if there is none among them: a library would guess otherwise."""
-        return [name for name in found if name not in self.columns]
+    def _typed(self, margins: bool) -> list[tuple[Field, list[Any]]]:
+        """Each column with its values, which are of its kind: a real column has no int that merely came out whole."""
+        wide = self.margins() if flag(margins, "margins") else {}
+        taken = set(self.columns)
+        found: list[tuple[Field, list[Any]]] = []
+        for field in self.schema:
+            values = self[field.name]
+            found.append((field, [_double(value) for value in values] if field.kind == "real" else values))
+            if field.name in wide:
+                label = f"{field.name}_margin"
+                while label in taken:
+                    label += "_"
+                taken.add(label)
+                found.append((Field(label, "real"), list(wide[field.name])))
+        return found
+
+    def _in_64_bits(self, margins: bool) -> list[tuple[Field, list[Any]]]:
+        """For libraries whose whole numbers end at 64 bits: a column that the plan allows larger ones is of floats."""
+        found = []
+        for field, values in self._typed(margins):
+            if field.kind == "int" and not field.long and not all(value is None or -_END <= value < _END for value in values):
+                raise DitherError(
+                    f"A number in {field.name} does not fit into 64 bits.",
+                    fix="take to_dict() or to_json(), which have whole numbers of any size.",
+                    charged=_KEPT,
+                )
+            found.append((replace(field, kind="real"), [_double(value) for value in values]) if field.long else (field, values))
+        return found
+
+
+_END = 1 << 63
+_KEPT = "nothing more: the answer is kept"
+
+
+def _double(value: Value) -> Value:
+    return double(value) if isinstance(value, int) else value
+
+
+def _pandas(field: Field, text: Any) -> Any:
+    """The dtype of a column. Only pandas' own kinds of int and bool have room for NULL."""
+    if field.kind == "int":
+        return "Int64" if field.nullable else "int64"
+    if field.kind == "bool":
+        return "boolean" if field.nullable else "bool"
+    return {"real": "float64", "text": text, "date": "object", "timestamp": "datetime64[us]"}[field.kind]
 
 
 def _library(name: str) -> Any:
@@ -216,20 +277,8 @@ def _library(name: str) -> Any:
         raise DitherError(
             f"{name} is not installed, and it is needed for this form of the answer.",
             fix=f"{extra(name)} Or take to_arrow() or to_dict().",
-            charged="nothing more: the answer is kept",
+            charged=_KEPT,
         ) from None
-
-
-def _in_64_bits(columns: dict[str, list[Value]]) -> dict[str, list[Any]]:
-    """Columns for libraries whose whole numbers end at 64 bits: a column that has a larger one is of floats."""
-
-    def large(values: list[Value]) -> bool:
-        return any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in values)
-
-    return {
-        name: [float(value) if isinstance(value, int) else value for value in values] if large(values) else values
-        for name, values in columns.items()
-    }
 
 
 def _json(value: Value) -> Any:

@@ -5,24 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 
 from dither.diagnosis import Diagnosis
 from dither.engines.registry import open_sources, read_schema
-from dither.errors import ArgumentError, CatalogError, LedgerError, NoLedgerError
-from dither.exact.numbers import show
+from dither.errors import Argument, ArgumentError, CatalogError, Fix, LedgerError, NoLedgerError, Python
 from dither.ledger import admission, opening, state
-from dither.ledger.asked import analyst_name
 from dither.ledger.ledger import Declaration, Ledger
-from dither.planning.choose import Price
-from dither.privacy.filters import GRID, Caps, Sums
 from dither.query import catalog_file
 from dither.query import check as checking
 from dither.query import draft as drafting
-from dither.query.catalog import Budget, Catalog, Table
+from dither.query.catalog import Catalog, Table
 from dither.query.catalog_text import catalog_hash, catalog_json
 
 Where = str | PathLike[str]
@@ -93,14 +87,18 @@ def ledger_for(catalog: object, where: Where | None, key: Where | None, make: bo
         if given is not None and (not isinstance(given, (str, PathLike)) or not str(given)):
             raise ArgumentError(
                 f"{name} is named by a path or an address, and this is a {type(given).__name__}.",
-                fix=f'write {name}="survey.{name}".',
+                fix=Fix("write {it}.", it=Argument(name, f"survey.{name}")),
             )
     if where == opening.MEMORY:
         return opening.memory()
     if where is None and isinstance(catalog, Catalog):
         raise LedgerError(
             "A catalog that is not a file needs its ledger named.",
-            fix='write dt.open(catalog, ledger="survey.ledger"); ledger=":memory:" forgets what was spent with the process.',
+            fix=Fix(
+                "write {call}; {ledger} forgets what was spent with the process.",
+                call=Python('dt.open(catalog, ledger="survey.ledger")'),
+                ledger=":memory:",
+            ),
         )
     place = beside(str(catalog)) if where is None else where
     if make:
@@ -207,110 +205,3 @@ def check_data(catalog: Where) -> str:
     except CatalogError as error:
         return "\n".join((str(error), *(f"For the curator only: {line}" for line in error.diagnosis)))
     return ""
-
-
-# --- how the budget stands --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, repr=False)
-class Standing:
-    """What there is, for everyone together or for one analyst, and what was spent, by both ways of adding up.
-
-    A question is admitted while either holds: plain sums of epsilon and delta, or in catalogs with a delta the sum of rho.
-    """
-
-    total: Price
-    caps: Caps
-    sums: Sums
-    rule: str | None
-
-    @classmethod
-    def of(cls, ledger: Ledger, caps: Caps) -> Standing:
-        """As the ledger has it; before the first question its caps are the catalog's."""
-        found = ledger.store.several("caps", "total")
-        return cls.under(state.caps(found["caps"]) if "caps" in found else caps, state.sums(found.get("total")))
-
-    @classmethod
-    def under(cls, caps: Caps, sums: Sums) -> Standing:
-        return cls(Price(caps.epsilon, caps.delta), caps, sums, caps.rule(sums))
-
-    @property
-    def spent(self) -> Price:
-        """The plain sums. Where the sum of rho admits questions they may exceed the total."""
-        return Price(_part(self.sums.epsilon), _part(self.sums.delta))
-
-    @property
-    def left(self) -> Price:
-        """What plain sums still leave: never below 0."""
-        spent = self.spent
-        return Price(max(self.caps.epsilon - spent.epsilon, _NONE), max(self.caps.delta_sums - spent.delta, _NONE))
-
-    @property
-    def rho(self) -> tuple[Fraction, Fraction]:
-        """The sum of rho, and the most it may be (0 in pure catalogs)."""
-        return _part(self.sums.rho), self.caps.rho_max
-
-    @property
-    def share(self) -> Fraction:
-        """How much of the budget is used, by the way of adding up that has used less: from 0 to 1."""
-        plain = max(_share(self.sums.epsilon, self.caps.epsilon), _share(self.sums.delta, self.caps.delta_sums))
-        if not self.caps.rho_max or self.sums.unstated:
-            return min(plain, _ONE)
-        smooth = max(_share(self.sums.rho, self.caps.rho_max), _share(self.sums.slack, self.caps.delta_keys))
-        return min(plain, smooth, _ONE)
-
-    @property
-    def remaining(self) -> str:
-        """What is left, in few words."""
-        if self.rule != "zcdp":
-            return f"left {_few(self.left)}"
-        used, most = self.rho
-        return f"left ρ = {state.shown(most - used, up=False)} of {state.shown(most, up=False)}"
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
-        if not self.caps.rho_max:
-            return f"total {self.total}; spent {self.spent}; left {self.left}"
-        used, most = self.rho
-        ways = {"sum": "plain sums admit more", "zcdp": "the sum of ρ admits more", None: "nothing more is admitted"}
-        slack = f" and δ = {_rounded(_part(self.sums.slack))} of {show(self.caps.delta_keys)}"
-        return (
-            f"total {self.total}; by plain sums ε = {_rounded(self.spent.epsilon)} of {show(self.caps.epsilon)} and "
-            f"δ = {_rounded(self.spent.delta)} of {show(self.caps.delta_sums)}; by zCDP ρ = {_rounded(used)} of "
-            f"{_rounded(most)}{slack}; {ways[self.rule]}; {100 * float(self.share):.3g} % used"
-        )
-
-
-def quota(ledger: Ledger, caps: Caps, declared: state.Terms | Budget, analyst: str) -> Standing | None:
-    """Of one analyst; None where there are no quotas. A name that may not ask is refused, as it would be for asking."""
-    name = analyst_name(analyst)
-    if declared.analysts is not None and name not in declared.analysts:
-        raise ArgumentError(f"{name} is none of the catalog's analysts.", fix="name one whom the curator declared.")
-    if declared.per_analyst is None:
-        return None
-    return Standing.under(caps.share(declared.per_analyst), ledger.quota(name))
-
-
-_NONE, _ONE = Fraction(0), Fraction(1)
-
-
-def _part(sum_: int) -> Fraction:
-    return Fraction(sum_, GRID)
-
-
-def _share(used: int, cap: Fraction) -> Fraction:
-    return _part(used) / cap if cap else (_ONE if used else _NONE)
-
-
-def _few(left: Price) -> str:
-    """What is left, spelt as beside the bars: rounded down, so that it does not promise too much."""
-    epsilon = f"ε = {state.shown(left.epsilon, up=False)}"
-    return epsilon + (f", δ = {state.shown(left.delta, up=False)}" if left.delta else "")
-
-
-def _rounded(value: Fraction) -> str:
-    """As it is if it is short, else six digits."""
-    text = show(value)
-    return text if len(text) <= 8 else f"{float(value):.6g}"

@@ -15,7 +15,6 @@ from os import PathLike
 from dither import paying
 from dither.answer import Answer
 from dither.books import (
-    Standing,
     acceptable,
     beside,
     check,
@@ -27,7 +26,6 @@ from dither.books import (
     ledger_for,
     make_ledger,
     named,
-    quota,
     read_declared,
 )
 from dither.busy import Busy
@@ -53,12 +51,12 @@ from dither.query.work import Group, Work
 from dither.questions import Question, resolved, text, told
 from dither.quote import Quote
 from dither.session import Paid, Session
+from dither.standing import Standing, quota
 from dither.wanted import Wanted, planned_for, sure_of
 
 __all__ = [
     "ANYONE",
     "Curator",
-    "Standing",
     "beside",
     "check",
     "check_data",
@@ -68,7 +66,6 @@ __all__ = [
     "make_ledger",
     "named",
     "open",
-    "quota",
 ]
 
 

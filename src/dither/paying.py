@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dither.errors import ArgumentError, BudgetError, ClosedError, LedgerError
+from dither.errors import ArgumentError, BudgetError, ClosedError, Fix, LedgerError
 from dither.exact.numbers import Number, between, not_negative, positive
 from dither.ledger import admission, state
 from dither.ledger.entries import Committed, Reserved, parse, shown_to
@@ -46,7 +46,7 @@ def request(
     """What the ledger is told of plans that are run together. It sees the question, the catalog and the price: no rows."""
     if analyst is None and declared.analysts is not None and ANYONE not in declared.analysts:
         # No name is offered: names are not proved, and another's would spend another's quota.
-        fix = 'name yourself as the curator declared you: analyst="YOUR-NAME".'
+        fix = Fix("name yourself as the curator declared you: {analyst}.", analyst="YOUR-NAME")
         raise ArgumentError("It is not said who asks, and this catalog names who may.", fix=fix)
     units = dict.fromkeys(f"one value of {plan.unit}" if plan.work.by_unit else "one row" for plan in plans)
     return Request(

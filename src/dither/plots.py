@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import ArgumentError, DitherError, extra
+from dither.errors import ArgumentError, DitherError, Fix, Shell, extra
 from dither.exact import balls
 from dither.exact.numbers import Number, positive, show
 from dither.mechanisms.geometric import Geometric
@@ -72,7 +72,7 @@ def guarantee_picture(epsilon: Number, path: str | Path) -> Path:
     if not _LEAST <= exact <= _MOST:
         raise ArgumentError(
             f"A picture shows an epsilon from {show(_LEAST)} to {show(_MOST)}, and it is {show(exact)}.",
-            fix="choose one in between, or leave --plot out: the words have no such limit.",
+            fix=Fix("choose one in between, or leave {plot} out: the words have no such limit.", plot=Shell("--plot")),
         )
     eps = float(exact)
     figure, panels = _figure(11, 8.2, 2, 2)

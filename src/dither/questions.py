@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix, Python
 from dither.query.catalog import Catalog
 from dither.query.fluent import Asking
 from dither.query.nodes import Query
@@ -23,7 +23,7 @@ def resolved(question: Question, catalog: Catalog) -> Resolved:
         return resolve(question, catalog)
     raise ArgumentError(
         f"A question is SQL text or a fluent question, and this is a {type(question).__name__}.",
-        fix='write ask("SELECT COUNT(*) FROM people", epsilon="0.1").',
+        fix=Fix("write {call}.", call=Python('ask("SELECT COUNT(*) FROM people", epsilon="0.1")')),
     )
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from dither import paying
-from dither.errors import ArgumentError, QueryError
+from dither.errors import ArgumentError, Fix, QueryError
 from dither.exact.numbers import Number, between, positive, whole
 from dither.planning.plan import Plan, plan
 from dither.planning.search import cheapest
@@ -40,7 +40,8 @@ def planned_for(found: Resolved, question: Question, catalog: Catalog, caps: Cap
     """The plan; a refusal is shown in the question's text."""
     if (wanted.epsilon is None) == (wanted.margin is None):
         raise ArgumentError(
-            "Name the price or the margin, one of the two.", fix='write epsilon="0.1", or margin=50 for the smallest price.'
+            "Name the price or the margin, one of the two.",
+            fix=Fix("write {epsilon}, or {margin} for the smallest price.", epsilon="0.1", margin=50),
         )
     rows = wanted.rows(found)  # looked at with a price as well: what breaks its rule is refused, not passed over
 

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 import dither as dt
-from dither.cli.budgets import lines
-from dither.curator import Standing
 from dither.privacy.filters import Caps, Charge, Sums
+from dither.standing import Standing
 from journey.hospital import BY_WARD, COUNT, built, run
 
 
@@ -153,8 +152,9 @@ def test_a_ledger_that_lost_its_catalog_is_not_an_unspent_one(tmp_path: Path, mo
 @pytest.mark.parametrize("delta", [0, "1e-6"])
 def test_what_is_left_has_one_spelling_and_is_rounded_down(spent: str, delta: str | int) -> None:
     caps, sums = Caps.of(10**6, Fraction(delta)), Sums().plus(Charge(Fraction(spent), Fraction(0), Fraction(spent)))
-    told = Standing.under(caps, sums).remaining.removeprefix("left ε = ").split(",")[0]
-    assert lines(caps, sums)[0].parts[0].words().endswith(f", {told} left")
+    standing = Standing(caps, sums)
+    told = standing.remaining.removeprefix("left ε = ").split(",")[0]
+    assert standing.lines[0].parts[0].words().endswith(f", {told} left")
     assert 0 <= 10**6 - Fraction(spent) - Fraction(told) < 1
 
 

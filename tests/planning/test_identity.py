@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither import mechanisms
-from dither.planning import words
 from dither.planning.choose import Price
 from dither.planning.identity import CONSTANTS, NODES, identity, written
 from dither.planning.plan import Plan, plan
 from dither.query import fluent as dt
+from dither.query import show
 from dither.query.catalog import Catalog
 from dither.query.nodes import Literal
 from dither.query.resolve import resolve
@@ -80,7 +80,7 @@ def test_renamed_classes_and_other_words_leave_the_texts_as_they_are(monkeypatch
     before = texts()
     noises = [noise for _, _, each in golden() for noise in each.noises]
     made = {type(part) for noise in noises for part in (noise, noise.of, noise.mechanism, noise.mechanism.sensitivity)}
-    monkeypatch.setattr(words, "describe", lambda x: "reworded")
+    monkeypatch.setattr(show, "show_expression", lambda x, names=False: "reworded")
     for release in {type(noise.of) for noise in noises}:
         monkeypatch.setattr(release, "words", "reworded")
     with renamed({*NODES, *made, mechanisms.Threshold, Plan, Price} - {Fraction}):

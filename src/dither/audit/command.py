@@ -13,7 +13,7 @@ from typing import Any
 from dither.audit import foreign, ours
 from dither.audit.report import Report
 from dither.audit.verdicts import Verdict
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix, Shell
 from dither.exact.numbers import positive, rational
 
 OURS = "dither"
@@ -46,7 +46,9 @@ class Asked:
     def claim(self) -> tuple[Fraction, Fraction]:
         if self.epsilon is None:
             raise ArgumentError(
-                "It is not said what is promised.", where=self.target, fix="add --epsilon 1, or what the code claims."
+                "It is not said what is promised.",
+                where=self.target,
+                fix=Fix("add {epsilon}, or what the code claims.", epsilon=Shell("--epsilon 1")),
             )
         return rational(self.epsilon, "epsilon"), rational(self.delta, "delta")
 
@@ -73,7 +75,8 @@ def _runs(asked: Asked, limit: float, progress: Progress) -> tuple[Iterator[Verd
     if asked.target == OURS:
         if asked.epsilon is not None or asked.pairs is not None:
             raise ArgumentError(
-                "dither states its own prices and makes its own tables.", fix="leave out --epsilon and --pairs."
+                "dither states its own prices and makes its own tables.",
+                fix=Fix("leave out {epsilon} and {pairs}.", epsilon=Shell("--epsilon"), pairs=Shell("--pairs")),
             )
         return ours.verdicts(limit, asked.seed, progress), ours.NOT_CHECKED
     target = foreign.Foreign.load(asked.target, *asked.claim(), asked.data, asked.pairs, asked.seed, limit)

@@ -20,7 +20,7 @@ from dither.audit.replay import BLIND
 from dither.audit.replay import replay as replayed
 from dither.audit.targets import Target
 from dither.audit.verdicts import NOT_FOUND, VIOLATES, Verdict
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix, Shell
 
 Progress = Callable[[str, float], None]
 _ADAPTERS = {"noise": "plain", "rng": "rng", "": "numpy"}
@@ -60,7 +60,9 @@ class Foreign:
             with alarm(grace(seconds)):
                 made.check()
         except OverdueError:
-            fix = "give it more --time-limit, or smaller inputs with --pairs."
+            fix = Fix(
+                "give it more {limit}, or smaller inputs with {pairs}.", limit=Shell("--time-limit"), pairs=Shell("--pairs")
+            )
             raise ArgumentError("one run did not end within the time limit.", where=name, fix=fix) from None
         return made
 
@@ -98,7 +100,11 @@ class Foreign:
         raise ArgumentError(
             f"{self.name} raises {type(first).__name__} on both inputs of every pair: {text[0] if text else 'no message'}.",
             where=f"data = {repr(given)[:100]}",  # made up, or the caller's own
-            fix="name the kind of data it takes with --data, or give your own pairs with --pairs module:name.",
+            fix=Fix(
+                "name the kind of data it takes with {data}, or give your own pairs with {pairs}.",
+                data=Shell("--data"),
+                pairs=Shell("--pairs module:name"),
+            ),
         )
 
 

@@ -26,7 +26,7 @@ from dither.audit.observed import Side
 from dither.audit.pairs import ADD_REMOVE, Given, Records, Source, source
 from dither.audit.steady import Found, confirmed
 from dither.audit.verdicts import NOT_FOUND, VIOLATES, Verdict
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix
 from dither.exact.numbers import rational
 
 OVER = "the time was over before the pair had been compared"
@@ -156,7 +156,7 @@ def _source(data: Any) -> Source:
     if callable(data) or (isinstance(data, Sequence) and data and all(len(pair) == 2 for pair in data)):
         return Given(data)
     what = f"data must be a name, a source of pairs, pairs or a strategy, and it is a {type(data).__name__}."
-    raise ArgumentError(what, fix='write data="numbers", or pass a list of pairs (D, D′).')
+    raise ArgumentError(what, fix=Fix("write {data}, or pass a list of pairs (D, D′).", data="numbers"))
 
 
 # --- searching -----------------------------------------------------------------------------------------------

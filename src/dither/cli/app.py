@@ -1,4 +1,4 @@
-"""The application, the options that commands share, and the exit codes.
+"""The application, the options that commands share, and the exit codes (of each error: errors.py).
 
 0   done
 1   the question is refused, or problems were found (check, verify)
@@ -20,36 +20,14 @@ import typer
 from typer.core import TyperGroup
 
 from dither import __version__
-from dither.cli import wording
 from dither.cli.ending import UNKNOWN, UNREAD, tell
 from dither.cli.outputs import Outputs, protected
 from dither.cli.screen import OutputError, complain, let_go_of_stdout
-from dither.errors import (
-    ArgumentError,
-    BudgetError,
-    CatalogError,
-    DitherError,
-    EngineError,
-    Interrupted,
-    LedgerError,
-    PriceError,
-    QueryError,
-)
+from dither.cli.shell import shell
+from dither.errors import ArgumentError, DitherError, Fix, Interrupted, Shell
 
 if TYPE_CHECKING:
     from dither.curator import Curator
-
-_CODES: tuple[tuple[type[DitherError], int], ...] = (
-    (BudgetError, 3),
-    (LedgerError, 4),
-    (EngineError, 4),
-    (OutputError, 4),
-    (ArgumentError, 2),
-    (QueryError, 1),
-    (CatalogError, 1),
-    (PriceError, 1),
-    (DitherError, 2),
-)
 
 
 # In the order of a curator's day.
@@ -101,8 +79,8 @@ def _refused(error: DitherError) -> typer.Exit:
     """The text on stderr, and the exit code."""
     if isinstance(error, OutputError):
         let_go_of_stdout()
-    complain(wording.refusal(error))
-    return typer.Exit(next(code for kind, code in _CODES if isinstance(error, kind)))
+    complain(error.text_in(shell))
+    return typer.Exit(error.exit_code)
 
 
 app = typer.Typer(
@@ -156,14 +134,21 @@ def there(catalog: Path) -> Path:
     if not catalog.exists():
         raise ArgumentError(
             f"There is no catalog {catalog} here.",
-            fix="name it with --catalog, or draft one: dither init people.parquet --unit person_id.",
+            fix=Fix(
+                "name it with {catalog}, or draft one: {init}.",
+                catalog=Shell("--catalog"),
+                init=Shell("dither init people.parquet --unit person_id"),
+            ),
         )
     return _file(catalog)
 
 
 def _file(catalog: Path) -> Path:
     if catalog.is_dir():
-        raise ArgumentError(f"{catalog} is a folder, and a catalog is a file.", fix="name it, as in --catalog catalog.toml.")
+        raise ArgumentError(
+            f"{catalog} is a folder, and a catalog is a file.",
+            fix=Fix("name it, as in {it}.", it=Shell("--catalog catalog.toml")),
+        )
     return catalog
 
 
@@ -206,7 +191,8 @@ def signing(where: str, key: Path | None) -> Path | None:
 
     if key is None and opening.is_address(where):
         raise ArgumentError(
-            "A ledger on a server needs the curator's key file named.", fix="add --key survey.key, or set DITHER_KEY."
+            "A ledger on a server needs the curator's key file named.",
+            fix=Fix("add {key}, or set DITHER_KEY.", key=Shell("--key survey.key")),
         )
     return key
 

@@ -37,9 +37,8 @@ from dither.cli.screen import Watch, notes, say, tell
 from dither.errors import LedgerError, NoLedgerError
 
 if TYPE_CHECKING:
-    from dither.cli.budgets import Quota
     from dither.curator import Curator
-    from dither.privacy.filters import Caps, Sums
+    from dither.standing import Standing
 
 
 @app.command("quote")
@@ -124,7 +123,7 @@ def _ask(
             files.write(plot, drawn(answer.plot, plot))
 
 
-def show_standing(left: tuple[Caps, Sums, Quota | None] | None) -> None:
+def show_standing(left: tuple[Standing, Standing | None] | None) -> None:
     """The bars below what was paid for. It is out by then; what is said of it may get lost."""
     from dither.cli import budgets
 
@@ -133,14 +132,14 @@ def show_standing(left: tuple[Caps, Sums, Quota | None] | None) -> None:
             budgets.show(notes(), *left)
 
 
-def standing(survey: Curator, analyst: str | None) -> tuple[Caps, Sums, Quota | None] | None:
+def standing(survey: Curator, analyst: str | None) -> tuple[Standing, Standing | None] | None:
     """For the bar below the answer. If the ledger cannot say it now, the answer, which is paid for, is shown without."""
-    from dither.cli import budgets
     from dither.curator import ANYONE
+    from dither.standing import quota
 
     try:
-        found = survey.ledger.standing()
+        budget = survey.budget
         who = ANYONE if analyst is None else analyst
-        return found.caps, found.sums, budgets.quota(survey.ledger, found.caps, survey.catalog.budget, who)
+        return budget, quota(survey.ledger, budget.caps, survey.catalog.budget, who)
     except LedgerError:
         return None

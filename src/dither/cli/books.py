@@ -18,7 +18,7 @@ import typer
 from dither.cli.app import CATALOG, Analyst, Catalog, Ledger, Witness, app, place, there
 from dither.cli.formats import Books, Listing, Verdict, as_csv
 from dither.cli.screen import harmless, harmless_json, notes, out, say
-from dither.errors import ArgumentError, LedgerError
+from dither.errors import ArgumentError, Fix, LedgerError, Shell
 
 if TYPE_CHECKING:
     from dither.ledger.ledger import Ledger as Opened
@@ -26,26 +26,28 @@ if TYPE_CHECKING:
     from dither.ledger.state import Terms
     from dither.ledger.store import Store
     from dither.ledger.verify import Report
-    from dither.privacy.filters import Caps, Sums
     from dither.query.catalog import Budget
+    from dither.standing import Standing
 
 
 @app.command("budget")
 def _budget(form: Books = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Ledger = None, analyst: Analyst = None) -> None:
     """Show what was spent and what is left, for everyone together, and of one --analyst's quota."""
+    from dither import standing
     from dither.cli import budgets
     from dither.ledger import opening
 
     with closing(opening.view(place(catalog, ledger))) as books:
-        head, (caps, sums, declared) = books.head(), _standing(books, catalog)
-        quota, closed = budgets.quota(books, caps, declared, analyst), books.fuse().closed
+        head, (budget, declared) = books.head(), _standing(books, catalog)
+        quota = None if analyst is None else standing.quota(books, budget.caps, declared, analyst)
+        closed = books.fuse().closed
     if form is Listing.JSON:
-        found = budgets.as_json(caps, sums, head, quota) | {"closed": closed or None}
+        found = budgets.as_data(budget, head, quota) | {"closed": closed or None}
         typer.echo(json.dumps(found, indent=2))  # ASCII: a name is only shown
     elif form is Listing.CSV:
-        sys.stdout.write(as_csv([budgets.COLUMNS, *budgets.as_rows(caps, sums, quota)]))
+        sys.stdout.write(as_csv([budgets.COLUMNS, *budgets.as_rows(budget, quota)]))
     else:
-        budgets.show(out(), caps, sums, quota)
+        budgets.show(out(), budget, quota)
     if analyst is not None and quota is None:
         sys.stdout.flush()
         say(f"This catalog has no quotas: {harmless(analyst)} may use all that is left.", "dim")
@@ -54,17 +56,18 @@ def _budget(form: Books = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Led
         say(f"Entry {closed} closed the catalog to new questions: dither reopen shows the curator why, and opens it again.")
 
 
-def _standing(books: Opened, catalog: Path) -> tuple[Caps, Sums, Terms | Budget]:
+def _standing(books: Opened, catalog: Path) -> tuple[Standing, Terms | Budget]:
     """What the ledger says; before its first catalog, what the catalog file declares."""
     from dither.ledger.state import Terms
     from dither.privacy.filters import Caps, Sums
     from dither.query.catalog_file import read
+    from dither.standing import Standing
 
     if books.head().number:
         found = books.standing()
-        return found.caps, found.sums, Terms.parse(books.store.get("catalog") or "")
+        return Standing(found.caps, found.sums), Terms.parse(books.store.get("catalog") or "")
     declared = read(there(catalog)).budget
-    return Caps.of(declared.epsilon, declared.delta), Sums(), declared
+    return Standing(Caps.of(declared.epsilon, declared.delta), Sums()), declared
 
 
 @app.command("verify")
@@ -187,7 +190,7 @@ def receipt_of(file: Path) -> Receipt:
     """A receipt from its file; what is none is a slip of whoever named it."""
     from dither.ledger.receipts import Receipt
 
-    saved = "name the file that `dither ask --receipt` wrote."
+    saved = Fix("name the file that `{ask}` wrote.", ask=Shell("dither ask --receipt"))
     try:
         return Receipt.from_json(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -213,5 +216,6 @@ def head_of(text: str) -> str:
 def _well_written(public_key: str | None) -> None:
     if public_key is not None and not re.fullmatch(r"[0-9a-f]{64}", public_key):
         raise ArgumentError(
-            "A public key is written in 64 digits from 0 to f.", fix="give it as `dither verify --format json` printed it."
+            "A public key is written in 64 digits from 0 to f.",
+            fix=Fix("give it as `{verify}` printed it.", verify=Shell("dither verify --format json")),
         )

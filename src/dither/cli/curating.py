@@ -28,7 +28,7 @@ from dither.cli.asking import show_standing, standing
 from dither.cli.formats import kept
 from dither.cli.outputs import Outputs, protected
 from dither.cli.screen import Watch, say, tell
-from dither.errors import ArgumentError, CatalogError, DitherError
+from dither.errors import ArgumentError, CatalogError, DitherError, Fix, Shell
 
 
 @app.command("init")
@@ -54,7 +54,9 @@ def _init(
         _draft(data, unit, out, books_of(where, key))
         say(f"{out} is written. Fill in what its comments ask for, then run: dither check {out}")
     elif not out.exists():
-        raise ArgumentError("No data is named.", fix="write: dither init people.parquet --unit person_id.")
+        raise ArgumentError(
+            "No data is named.", fix=Fix("write: {init}.", init=Shell("dither init people.parquet --unit person_id"))
+        )
     if curator.make_ledger(where, signing(where, key)):
         lies = f"is {key}" if key else "lies beside it"
         say(f"The ledger is {curator.named(where)}, and its key {lies}. Keep both: what was spent stays spent.")
@@ -68,10 +70,15 @@ def _draft(data: list[str], unit: str | None, out: Path, books: dict[str, Path])
 
     if unit is None:
         raise ArgumentError(
-            "It is not said whose row is whose.", fix="add --unit person_id, or --unit row if every row is its own person."
+            "It is not said whose row is whose.",
+            fix=Fix(
+                "add {unit}, or {row} if every row is its own person.", unit=Shell("--unit person_id"), row=Shell("--unit row")
+            ),
         )
     if os.path.lexists(out):  # never replaced, not even by force: a catalog is a promise
-        raise ArgumentError(f"{out} is there already.", fix="name another file with --out, or move it away.")
+        raise ArgumentError(
+            f"{out} is there already.", fix=Fix("name another file with {out}, or move it away.", out=Shell("--out"))
+        )
     files = Outputs(protected=protected({source: source for source in data}, books))
     files.check({"--out": out})
     if out.parent.resolve() != Path.cwd():
@@ -83,7 +90,9 @@ def _draft(data: list[str], unit: str | None, out: Path, books: dict[str, Path])
     try:
         files.write(out, text.encode("utf-8"))
     except OSError:
-        raise DitherError(f"{out} cannot be written.", fix="name a file in a folder that is there, with --out.") from None
+        raise DitherError(
+            f"{out} cannot be written.", fix=Fix("name a file in a folder that is there, with {out}.", out=Shell("--out"))
+        ) from None
 
 
 @app.command("check")

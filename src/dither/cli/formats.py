@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dither.cli.screen import OutputError, harmless_json, harmless_lines, plain_table, say, show_table
-from dither.errors import ArgumentError, DitherError, Interrupted, extra
+from dither.errors import ArgumentError, DitherError, Fix, Interrupted, Shell, extra
 
 if TYPE_CHECKING:
     from dither.answer import Answer
@@ -63,11 +63,13 @@ def chosen(form: Format | None, out: Path | None) -> Format:
         ending = out.suffix.lower() if out is not None else ""
         if ending not in _ENDINGS:  # a table in an .xlsx would not be opened by whatever reads those
             known = " ".join(each for each in _ENDINGS if each)
-            fix = f"end it in one of {known}, or name a --format as well."
+            fix = Fix(f"end it in one of {known}, or name a {{form}} as well.", form=Shell("--format"))
             raise ArgumentError(f"{out} does not say how to write the answer: {ending} is not known.", fix=fix)
         form = _ENDINGS[ending]
     if form is Format.PARQUET and out is None and sys.stdout.isatty():
-        raise ArgumentError("Parquet is not for a terminal.", fix="add --out answer.parquet, or pipe it to a program.")
+        raise ArgumentError(
+            "Parquet is not for a terminal.", fix=Fix("add {out}, or pipe it to a program.", out=Shell("--out answer.parquet"))
+        )
     return form
 
 
@@ -101,7 +103,9 @@ def kept(file: Path | None, charged: str) -> Iterator[None]:
         raise OutputError(what, fix=f"make room and {again}", charged=charged) from None
     except Exception:  # a library stumbled over a number: who paid for it is told so, and not left with a trace
         what = "The answer cannot be written in this form. It is kept."
-        raise OutputError(what, fix=f"choose another --format and {again}", charged=charged) from None
+        raise OutputError(
+            what, fix=Fix(f"choose another {{form}} and {again}", form=Shell("--format")), charged=charged
+        ) from None
 
 
 def write_answer(answer: Answer, form: Format, save: Save | None) -> None:

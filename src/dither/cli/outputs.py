@@ -27,7 +27,7 @@ from typing import Annotated
 
 import typer
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix, Shell
 
 Force = Annotated[bool, typer.Option("--force", help="Replace an output file that is there already.")]
 
@@ -175,7 +175,7 @@ class Outputs:
                 if _same(file, other):
                     raise ArgumentError(
                         f"{option} and {earlier} are the same file, {file}.",
-                        fix=f"name another file with {option}: one would be lost.",
+                        fix=Fix("name another file with {option}: one would be lost.", option=Shell(option)),
                     )
         for option, file in named:
             self._check(option, file)
@@ -183,7 +183,8 @@ class Outputs:
     def _check(self, option: str, file: Path) -> None:
         if (what := self.protected.name_of(file)) is not None:
             raise ArgumentError(
-                f"{option} names {what}, {file}.", fix=f"name another file with {option}: nothing may take its place."
+                f"{option} names {what}, {file}.",
+                fix=Fix("name another file with {option}: nothing may take its place.", option=Shell(option)),
             )
         if _stream(file) is not None:
             return
@@ -195,7 +196,12 @@ class Outputs:
             good = good and (status is None or (stat.S_ISREG(status.st_mode) and os.access(file, os.W_OK)))
             if good and not self.replace and os.path.lexists(file):
                 raise ArgumentError(
-                    f"{file} is there already.", fix=f"name a new file with {option}, or add --force to replace it."
+                    f"{file} is there already.",
+                    fix=Fix(
+                        "name a new file with {option}, or add {force} to replace it.",
+                        option=Shell(option),
+                        force=Shell("--force"),
+                    ),
                 )
         if not good:
             raise ArgumentError(

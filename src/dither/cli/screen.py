@@ -30,6 +30,8 @@ _CARET = re.compile(r" {4,}\^+")
 class OutputError(DitherError):
     """What was to be shown cannot be written: a full disk, a closed standard output."""
 
+    code, exit_code = "output", 4
+
 
 def occupy_streams() -> None:
     """Gives a standard stream that was closed a stand-in, before a ledger's file can be opened in its place.

@@ -10,7 +10,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix, Name, Python
 from dither.ledger.entries import Reserved, question_digest, token_of
 from dither.ledger.text import plain, written
 from dither.privacy.filters import Charge
@@ -80,9 +80,9 @@ class Request:
         for part in (self.charge.epsilon, self.charge.delta, self.charge.rho or Fraction(0), self.charge.slack):
             written(part)
         if not isinstance(self.fresh, bool):
-            raise ArgumentError("fresh must be True or False.", fix="write fresh=True.")
+            raise ArgumentError("fresh must be True or False.", fix=Fix("write {fresh}.", fresh=True))
         if not all(isinstance(name, str) for name in self.tables):
-            raise ArgumentError("tables must be names.", fix='write tables=("people",).')
+            raise ArgumentError("tables must be names.", fix=Fix("write {it}.", it=Python('tables=("people",)')))
         object.__setattr__(self, "tables", tuple(dict.fromkeys(map(folded, self.tables))))
         object.__setattr__(self, "mechanisms", tuple(plain(list(self.mechanisms), "mechanisms")))
 
@@ -115,14 +115,14 @@ def analyst_name(name: Any) -> str:
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
         raise ArgumentError(
             f"analyst must be a name of 1 to {LONGEST_NAME} printable characters without spaces around it.",
-            fix='write analyst="ada".',
+            fix=Fix("write {analyst}.", analyst="ada"),
         )
     return name
 
 
 def _above_zero(value: Any, name: str) -> None:
     if not isinstance(value, Fraction) or value <= 0:
-        raise ArgumentError(f"{name} must be a Fraction above 0.", fix=f'write {name}=Fraction("0.1").')
+        raise ArgumentError(f"{name} must be a Fraction above 0.", fix=Fix("write {it}.", it=Python(f'{name}=Fraction("0.1")')))
     written(value)
 
 
@@ -130,4 +130,4 @@ def _texts(asked: Any, *names: str) -> None:
     for name in names:
         if not isinstance(getattr(asked, name), str):
             given = type(getattr(asked, name)).__name__
-            raise ArgumentError(f"{name} must be a text, and it is a {given}.", fix=f"give {name} as a str.")
+            raise ArgumentError(f"{name} must be a text, and it is a {given}.", fix=Fix("give {it} as a str.", it=Name(name)))

@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from dither.errors import ArgumentError, LedgerError, NoLedgerError
+from dither.errors import ArgumentError, Fix, LedgerError, NoLedgerError, Shell
 from dither.ledger import opening
 from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger
@@ -117,7 +117,8 @@ def _backup(path: Path) -> SQLite:
         return store
     store.close()
     raise LedgerError(
-        f"{path.name} is a ledger and no backup.", fix="use it as it is with --ledger, or make a backup of it: dither backup."
+        f"{path.name} is a ledger and no backup.",
+        fix=Fix("use it as it is with {ledger}, or make a backup of it: dither backup.", ledger=Shell("--ledger")),
     )
 
 
@@ -150,7 +151,10 @@ def _heads(evidence: Evidence, identity: Identity, unchecked: bool) -> dict[str,
     if not heads and not evidence.receipts and not unchecked:
         raise LedgerError(
             "Nothing tells whether questions were answered after this backup was made; their budget could be spent twice.",
-            fix="name what you have: --witness, --head or the newest --receipt. If you have none, add --unchecked.",
+            fix=Fix(
+                "name what you have: {witness}, {head} or the newest {receipt}. If you have none, add {unchecked}.",
+                **{option: Shell(f"--{option}") for option in ("witness", "head", "receipt", "unchecked")},
+            ),
         )
     return heads
 

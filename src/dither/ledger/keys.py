@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from dither.errors import LedgerError
+from dither.errors import Blank, Fix, LedgerError
 from dither.ledger.files import draft_of, publish, sweep
 
 
@@ -69,7 +69,10 @@ class Key:
         except FileNotFoundError:
             raise LedgerError(
                 f"The ledger's key file {path.name} is missing.",
-                fix="put the curator's key file beside the ledger, or name it: key=…; without it nothing can be signed.",
+                fix=Fix(
+                    "put the curator's key file beside the ledger, or name it: {key}; without it nothing can be signed.",
+                    key=Blank("FILE"),
+                ),
             ) from None
         except OSError:
             raise LedgerError(f"The key file {path.name} cannot be read.", fix="run as the user who owns it.") from None

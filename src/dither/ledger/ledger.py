@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, NamedTuple, NoReturn
 
-from dither.errors import ArgumentError, BudgetError, ClosedError, DitherWarning, LedgerError
+from dither.errors import ArgumentError, BudgetError, ClosedError, DitherWarning, Fix, LedgerError, Python, Shell
 from dither.ledger import admission, leases, state
 from dither.ledger.asked import Declaration, Request, analyst_name
 from dither.ledger.entries import (
@@ -398,7 +398,7 @@ class Ledger:
             if lease.question == question[: leases.MARK]:
                 held = held_here(lease.token) if lease.own else None
                 if held is not None and held.mine:
-                    fix = "commit it first, or ask with fresh=True."
+                    fix = Fix("commit it first, or ask with {fresh}.", fresh=True)
                     raise LedgerError("This thread is answering the same question already.", fix=fix)
                 return number
         return 0
@@ -454,7 +454,10 @@ class Ledger:
     def _terms(self, inside: Sealed, request: Request, charge: Charge) -> tuple[Terms, Caps]:
         terms, caps = inside.get("catalog"), inside.get("caps")
         if terms is None or caps is None:
-            raise LedgerError("This ledger has no catalog yet.", fix="open the catalog with it: dt.open(catalog, ledger=…).")
+            raise LedgerError(
+                "This ledger has no catalog yet.",
+                fix=Fix("open the catalog with it{call}.", call=Python(": dt.open(catalog, ledger=…)", shell="")),
+            )
         kept = state.caps(caps)
         return admission.in_force(Terms.parse(terms), kept, request, charge), kept
 
@@ -487,7 +490,10 @@ class Ledger:
         if head.number < seen.number or (head.number == seen.number and head.hash != seen.hash):
             raise LedgerError(
                 f"The ledger {self.name} was replaced by an older copy.",
-                fix="put the newest one back; `dither verify --receipt` tells which one has an answer.",
+                fix=Fix(
+                    "put the newest one back; `{verify}` tells which one has an answer.",
+                    verify=Shell("dither verify --receipt"),
+                ),
             )
         return head
 

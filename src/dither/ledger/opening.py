@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dither.errors import ArgumentError, DitherError, LedgerError, NoLedgerError, extra
+from dither.errors import ArgumentError, DitherError, Fix, LedgerError, NoLedgerError, extra
 from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger
 from dither.ledger.sealed import first_texts
@@ -88,7 +88,9 @@ def check_new(path: Path) -> None:
 
 def _check_name(where: Where) -> None:
     if str(where) != MEMORY and str(where).strip().lower() == MEMORY:
-        raise ArgumentError(f"{where} would be a file of that name.", fix='write ledger=":memory:", or name another file.')
+        raise ArgumentError(
+            f"{where} would be a file of that name.", fix=Fix("write {ledger}, or name another file.", ledger=":memory:")
+        )
     if str(where) == MEMORY:
         raise LedgerError("A ledger in memory ends with its process.", fix="name a file.")
 
@@ -162,7 +164,7 @@ def key_path(where: Where, key: Where | None) -> Path:
     if key is not None:
         return Path(key)
     if is_address(where):
-        raise LedgerError("A ledger on a server needs the curator's key file named.", fix='write key="survey.key".')
+        raise LedgerError("A ledger on a server needs the curator's key file named.", fix=Fix("write {key}.", key="survey.key"))
     return Path(f"{Path(where)}.key")
 
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix
 from dither.exact.law import Integers
 from dither.exact.numbers import whole as _whole
 from dither.mechanisms.norms import Norm
@@ -81,7 +81,7 @@ def _shape(exact: NDArray[Any], norm: Norm | None, grid: Fraction | None) -> Non
     if longest is not None and len(exact) > longest:
         raise ArgumentError(
             f"exact has {len(exact)} coordinates, and its sensitivity was declared for {longest}.",
-            fix=f"declare the sensitivity with dimension={len(exact)}.",
+            fix=Fix("declare the sensitivity with {dimension}.", dimension=len(exact)),
         )
 
 

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Blank, Fix, Python
 from dither.exact import numbers
 from dither.exact.balls import Real, certainly_at_most
 from dither.exact.law import Law, search
@@ -112,7 +112,8 @@ class NoisyMax(Mechanism):
         count = len(self.candidates) if candidates is None and self.candidates is not None else candidates
         if count is None:
             raise ArgumentError(
-                "candidates must say how many there are.", fix="give candidates=, as in margin(0.95, candidates=4)."
+                "candidates must say how many there are.",
+                fix=Fix("give {candidates}, as in {call}.", candidates=Blank(), call=Python("margin(0.95, candidates=4)")),
             )
         others = numbers.whole(count, "candidates", least=1) - 1
         if others >= _MOST:

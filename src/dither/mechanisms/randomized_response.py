@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from flint import arb
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Blank, Fix
 from dither.exact import numbers
 from dither.exact.balls import Real, above, ball, exp
 from dither.exact.law import Integers, Law
@@ -148,7 +148,9 @@ class RandomizedResponse(Mechanism):
         """
         wanted = sure(confidence)
         if respondents is None:
-            raise ArgumentError("respondents must say how many reports there are.", fix="give respondents=.")
+            raise ArgumentError(
+                "respondents must say how many reports there are.", fix=Fix("give {respondents}.", respondents=Blank())
+            )
         n = numbers.whole(respondents, "respondents", least=1)
         return above(lambda: (ball(2 / (1 - wanted)).log() / (2 * n)).sqrt() / abs(self._p() - self._q()))
 

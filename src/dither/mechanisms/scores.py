@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Blank, Fix, Python
 from dither.exact import numbers
 from dither.exact.balls import above, ball
 from dither.exact.numbers import Number
@@ -95,7 +95,8 @@ def utility(confidence: Number, per_point: Fraction, candidates: int | None, bes
     wanted = sure(confidence)
     if candidates is None:
         raise ArgumentError(
-            "candidates must say how many there are.", fix="give candidates=, as in margin(0.95, candidates=4)."
+            "candidates must say how many there are.",
+            fix=Fix("give {candidates}, as in {call}.", candidates=Blank(), call=Python("margin(0.95, candidates=4)")),
         )
     n, tops = numbers.whole(candidates, "candidates", least=1), numbers.whole(best, "best", least=1)
     if tops > n:

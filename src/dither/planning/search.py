@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from dither.errors import DitherError
+from dither.errors import Blank, DitherError, Fix
 from dither.exact.law import search
 from dither.exact.numbers import show
 from dither.planning.outputs import Computed, outputs
@@ -62,13 +62,20 @@ def _can_tell(plan: Plan, rows: int | None) -> None:
         if isinstance(output, Computed) and output.predicted(plan, rows or 1, Fraction(1, 2)) is None:
             raise DitherError(
                 f"The margin of {output.name} depends on the noisy numbers it is computed from, and cannot be foretold.",
-                fix="ask with epsilon= instead of margin=, or ask for the numbers themselves.",
+                fix=Fix(
+                    "ask with {epsilon} instead of {margin}, or ask for the numbers themselves.",
+                    epsilon=Blank(),
+                    margin=Blank(),
+                ),
             )
     readings = [reading for output in made for reading in output.readings]
     if rows is None and any(reading.by_rows for reading in readings):
         raise DitherError(
             "The margin of a mean depends on how many rows it is taken over, and no row is read to find out.",
-            fix="say how many rows a group has at least: assume_rows=1000, or declare rows in the catalog.",
+            fix=Fix("say how many rows a group has at least: {assume_rows}, or declare rows in the catalog.", assume_rows=1000),
         )
     if not readings:
-        raise DitherError("No output of this question has a margin.", fix="ask with epsilon= instead of margin=.")
+        raise DitherError(
+            "No output of this question has a margin.",
+            fix=Fix("ask with {epsilon} instead of {margin}.", epsilon=Blank(), margin=Blank()),
+        )

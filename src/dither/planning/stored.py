@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.errors import DitherError
+from dither.errors import DitherError, Fix
 from dither.planning.finish import Noisy
 from dither.query.catalog import Key
 
@@ -71,7 +71,7 @@ def from_text(text: str) -> tuple[Noisy, ...]:
     except (KeyError, TypeError, ValueError):
         raise DitherError(
             "The stored answer is not one that this version of dither can read.",
-            fix="ask with fresh=True for a new answer at its full price, or use the version that gave it.",
+            fix=Fix("ask with {fresh} for a new answer at its full price, or use the version that gave it.", fresh=True),
         ) from None
 
 

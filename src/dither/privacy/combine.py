@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from flint import arb
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix, Python
 from dither.exact.balls import Real
 from dither.exact.law import Law
 from dither.exact.laws import Finite, Moved
@@ -133,7 +133,7 @@ def postprocess(mechanism: Releasing, function: Callable[[Any], Any]) -> Postpro
     """
     if not callable(getattr(mechanism, "release", None)) or isinstance(mechanism, type):
         what = f"mechanism must be a mechanism, and it is a {type(mechanism).__name__}."
-        raise ArgumentError(what, fix="pass one, such as Geometric(epsilon=1, sensitivity=1).")
+        raise ArgumentError(what, fix=Fix("pass one, such as {call}.", call=Python("Geometric(epsilon=1, sensitivity=1)")))
     if not callable(function):
         raise ArgumentError(f"function must be callable, and it is a {type(function).__name__}.", fix="pass a function.")
     return Postprocessed(mechanism, function)

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 
 from flint import arb
 
-from dither.errors import ArgumentError, PriceError
+from dither.errors import ArgumentError, Fix, PriceError, Python
 from dither.exact.balls import ball, exp, lower, upper, working
 from dither.exact.gaussian import LARGEST_VARIANCE
 from dither.exact.geometric import LARGEST_SCALE, SMALLEST_SCALE
@@ -183,7 +183,7 @@ def _stated(loss: Loss, delta: Number | None) -> tuple[Fraction, Fraction]:
     if isinstance(loss, Pure | Approx):
         return loss.pair()
     if delta is None:
-        raise PriceError("This loss leaves its delta open.", fix="say where to read it: delta='1e-6'.")
+        raise PriceError("This loss leaves its delta open.", fix=Fix("say where to read it: {it}.", it=Python("delta='1e-6'")))
     return loss.epsilon(delta), rational(delta, "delta")
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix, Python
 from dither.exact.numbers import whole
 
 
@@ -73,7 +73,7 @@ class Group:
         if not isinstance(self.of, AddRemove | Replace):
             raise ArgumentError(
                 f"of must be AddRemove() or Replace(), and it is a {type(self.of).__name__}.",
-                fix="write Group(AddRemove(), k=4); a group of groups is one group of the product.",
+                fix=Fix("write {call}; a group of groups is one group of the product.", call=Python("Group(AddRemove(), k=4)")),
             )
         object.__setattr__(self, "k", whole(self.k, "k", least=1))
 

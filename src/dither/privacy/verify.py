@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
-from dither.errors import ArgumentError
+from dither.errors import ArgumentError, Fix, Python
 from dither.exact import balls
 from dither.exact.law import Law, Piece
 from dither.exact.numbers import Number, items, rational, show
@@ -73,7 +73,9 @@ def verify(mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], claimed: Num
     """
     if isinstance(mechanism, type) or not all(callable(getattr(mechanism, part, None)) for part in ("loss", "law")):
         what = f"mechanism must have a loss and a law, and it is a {type(mechanism).__name__}."
-        raise ArgumentError(what, fix="pass a mechanism, such as Geometric(epsilon=1, sensitivity=1).")
+        raise ArgumentError(
+            what, fix=Fix("pass a mechanism, such as {call}.", call=Python("Geometric(epsilon=1, sensitivity=1)"))
+        )
     bound = mechanism.loss().epsilon(0) if claimed is None else rational(claimed, "claimed")
     checked = [(pair, mechanism.law(pair[0]), mechanism.law(pair[1])) for pair in _pairs(pairs)]
     for bits in _PRECISIONS:

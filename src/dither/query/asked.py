@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dither.errors import QueryError
-from dither.query.written import Number, number
+from dither.errors import Fix, Python, QueryError
+from dither.exact.numbers import Number, number
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,11 @@ def quantile(x: str, p: Number | None = None, *, where: str | None = None) -> As
     if share is None or not 0 < share < 1:
         raise QueryError(
             "A quantile needs its share p, a number between 0 and 1 and neither of them.",
-            fix='write dt.quantile("age", 0.9), or dt.median("age") for p = 0.5.',
+            fix=Fix(
+                "write {call}, or {median} for p = 0.5.",
+                call=Python('dt.quantile("age", 0.9)'),
+                median=Python('dt.median("age")'),
+            ),
         )
     return Asked("QUANTILE", _needed(x), where, share=repr(float(share)) if float(share) > 1e-4 else f"{float(share):.20f}")
 
@@ -102,11 +106,13 @@ def clipped(x: str) -> Asked:
 
 def _needed(x: str) -> str:
     if x is None:
-        raise QueryError("This aggregate needs a column.", fix='name one, as in dt.mean("age").')
+        raise QueryError("This aggregate needs a column.", fix=Fix("name one, as in {call}.", call=Python('dt.mean("age")')))
     return x
 
 
 def _flag(population: bool) -> bool:
     if not isinstance(population, bool):
-        raise QueryError(f"population is a {type(population).__name__}.", fix="write population=True or leave it out.")
+        raise QueryError(
+            f"population is a {type(population).__name__}.", fix=Fix("write {population} or leave it out.", population=True)
+        )
     return population

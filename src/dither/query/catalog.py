@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from dither.errors import CatalogError
+from dither.errors import Argument, CatalogError, Fix, Python
+from dither.exact.numbers import Number, number
 from dither.query import rules
 from dither.query.column_rules import LONGEST
-from dither.query.written import Number, number
 
 Key = None | bool | int | str | datetime.date
 KINDS = rules.KINDS
+_LARGEST = 10**300
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,9 @@ class Catalog:
     def __init__(self, tables: Mapping[str, Table], budget: Budget, neighbours: str = "add-remove", snapshot: str = "") -> None:
         _only(Table, tables, "tables")
         if not isinstance(budget, Budget):
-            raise CatalogError([(None, f"budget is a {type(budget).__name__}.", "write budget=dt.Budget(epsilon=1).")])
+            raise CatalogError(
+                [(None, f"budget is a {type(budget).__name__}.", Fix("write {it}.", it=Python("budget=dt.Budget(epsilon=1)")))]
+            )
         _fill(self, tables=dict(tables), budget=budget, neighbours=neighbours, snapshot=snapshot)
         found = rules.faults(self.tables, budget, neighbours, snapshot)
         if found:
@@ -169,7 +172,8 @@ def _fill(frozen: Any, **values: Any) -> None:
 
 def _only(wanted: type, given: Mapping[str, Any], what: str) -> None:
     """A mapping of names to values of one class, refused otherwise: here a wrong type would surface as a traceback later."""
-    fix = 'write {"age": dt.between(0, 120)}.' if wanted is ColumnFacts else 'write {"people": dt.Table(source, unit="id")}.'
+    example = '{"age": dt.between(0, 120)}' if wanted is ColumnFacts else '{"people": dt.Table(source, unit="id")}'
+    fix = Fix("write {it}.", it=Python(example))
     if not isinstance(given, Mapping):
         raise CatalogError([(None, f"{what} is a {type(given).__name__}, not names with what they stand for.", fix)])
     wrong = [name for name, value in given.items() if not isinstance(name, str) or not isinstance(value, wanted)]
@@ -182,9 +186,17 @@ def _numbers_and_flags(**given: Any) -> None:
     found = []
     for name, value in given.items():
         if name in ("by_row", "public") and not isinstance(value, bool):
-            found.append((None, f"{name} is a {type(value).__name__}.", f"write {name}=True or leave it out."))
+            found.append(
+                (None, f"{name} is a {type(value).__name__}.", Fix("write {it} or leave it out.", it=Argument(name, True)))
+            )
         if name.startswith("max_") and value is not None and not isinstance(value, int):
-            found.append((None, f"{name} is a {type(value).__name__}.", f"write {name}=1, or another whole number."))
+            found.append(
+                (
+                    None,
+                    f"{name} is a {type(value).__name__}.",
+                    Fix("write {it}, or another whole number.", it=Argument(name, 1)),
+                )
+            )
     if found:
         raise CatalogError(found)
 
@@ -210,7 +222,15 @@ def _rows(rows: Rows | Mapping[str, int] | None) -> Rows:
     if rows is None or isinstance(rows, Rows):
         return rows or Rows()
     if not isinstance(rows, Mapping) or set(rows) - {"public", "at_least"}:
-        raise CatalogError([(None, "rows says something other than public or at_least.", 'write rows={"at_least": 100}.')])
+        raise CatalogError(
+            [
+                (
+                    None,
+                    "rows says something other than public or at_least.",
+                    Fix("write {it}.", it=Python('rows={"at_least": 100}')),
+                )
+            ]
+        )
     return Rows(**rows)
 
 
@@ -219,12 +239,20 @@ def _analysts(names: object) -> tuple[str, ...] | None:
     if names is None:
         return None
     if not isinstance(names, (list, tuple, set, frozenset)) or not all(isinstance(name, str) for name in names):
-        raise CatalogError([(None, "analysts is no list of names.", 'write analysts=["ana", "ben"], or leave it out.')])
+        raise CatalogError(
+            [(None, "analysts is no list of names.", Fix("write {it}, or leave it out.", it=Python('analysts=["ana", "ben"]')))]
+        )
     return tuple(sorted(names))
 
 
-def _exact(value: Number, name: str) -> Fraction:
+def amount(value: Number) -> Fraction | None:
+    """A part of the budget; None if it is no number, or one that no double holds: budgets are shown as decimals."""
     found = number(value)
+    return found if found is not None and abs(found) <= _LARGEST else None
+
+
+def _exact(value: Number, name: str) -> Fraction:
+    found = amount(value)
     if found is None:
         raise CatalogError([(None, f"{name} is not a finite number.", f"write {name} as in 0.5, '1/2' or '1e-6'.")])
     return found

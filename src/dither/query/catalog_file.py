@@ -16,18 +16,19 @@ from os import PathLike
 from pathlib import Path as FilePath
 from typing import Any
 
-from dither.errors import CatalogError
-from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit
+from dither.errors import CatalogError, Fix, Python, Shell
+from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit, amount
 from dither.query.declare import read_column
-from dither.query.faults import Fault, Path, listed, nearest
+from dither.query.faults import Fault, Path, listed
 from dither.query.rules import NEIGHBOURS, faults
 from dither.query.toml_lines import line_of, lines
-from dither.query.written import number
+from dither.text import did_you_mean
 
 Problem = tuple[int | None, str, str]
 
 _TOP = ("budget", "privacy", "tables", "snapshot")
 _BUDGET = ("epsilon", "delta", "per_analyst", "per_query", "least_epsilon")
+_EXAMPLE = 'dt.Catalog(tables={"people": dt.Table(...)}, budget=dt.Budget(epsilon=1))'
 _DATA = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".duckdb", ".db", ".ddb", ".json", ".xlsx", ".arrow")
 _TABLE = ("source", "unit", "max_rows", "max_groups", "public", "rows", "key", "columns")
 
@@ -39,7 +40,7 @@ def declared(catalog: object) -> Catalog:
     if isinstance(catalog, (str, PathLike)):
         return read(FilePath(catalog))
     what = f"A catalog is a Catalog or the path of a catalog file, and this is a {type(catalog).__name__}."
-    raise CatalogError([(None, what, 'write dt.Catalog(tables={"people": dt.Table(...)}, budget=dt.Budget(epsilon=1)).')])
+    raise CatalogError([(None, what, Fix("write {it}.", it=Python(_EXAMPLE)))])
 
 
 def read(path: str | FilePath) -> Catalog:
@@ -63,14 +64,14 @@ def parse(text: str, *, base: FilePath | None = None, name: str = "The catalog")
 def file_text(path: FilePath) -> str:
     """The text of a catalog file, or the reason why there is none."""
     if path.name.lower().endswith(_DATA):
-        fix = f"let `dither init {path} --unit COLUMN` draft a catalog for it, and open that."
+        fix = Fix("let `{init}` draft a catalog for it, and open that.", init=Shell(f"dither init {path} --unit COLUMN"))
         raise CatalogError([(None, f"{path} is a data file by its ending, not a catalog.", fix)])
     if path.is_dir():
         raise CatalogError([(None, f"{path} is a folder, not a catalog file.", "name the catalog file in it.")])
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        fix = "write one, or let `dither init DATA --unit COLUMN` draft it."
+        fix = Fix("write one, or let `{init}` draft it.", init=Shell("dither init DATA --unit COLUMN"))
         raise CatalogError([(None, f"There is no catalog file {path}.", fix)]) from None
     except UnicodeDecodeError:
         raise CatalogError([(None, f"{path} is not a text file in UTF-8.", "save it as UTF-8.")]) from None
@@ -150,7 +151,7 @@ class _Reader:
         section = self._section(("budget",), written, (*_BUDGET, "analysts"))
         read: dict[str, Fraction] = {}
         for part in _BUDGET:
-            value = number(section[part]) if part in section else None
+            value = amount(section[part]) if part in section else None
             if value is not None:
                 read[part] = value
             elif part in section:
@@ -237,7 +238,7 @@ class _Reader:
         for key in written:
             if key not in known:
                 name = ".".join((*path, key))
-                self._wrong((*path, key), f"{name} is not known.", f"{nearest(key, known)}Known are: {listed(known)}.")
+                self._wrong((*path, key), f"{name} is not known.", f"{did_you_mean(key, known)}Known are: {listed(known)}.")
 
     def _text(self, path: Path, section: Mapping[str, Any], default: str | None) -> str | None:
         value = section.get(path[-1], default)

@@ -15,8 +15,8 @@ from dither.errors import CatalogError
 from dither.query.catalog import Catalog, ColumnFacts, Table
 from dither.query.catalog_file import Problem, file_text, parts, problems
 from dither.query.column_rules import KINDS, column_faults
-from dither.query.faults import Fault, listed, nearest
-from dither.text import folded
+from dither.query.faults import Fault, listed
+from dither.text import did_you_mean, folded
 
 Schema = Mapping[str, str]  # column -> kind, or UNSUPPORTED
 ReadSchema = Callable[[Any], Schema]
@@ -202,7 +202,7 @@ def _one_kind(mine: tuple[str, str, str], theirs: tuple[str, str, str], schemas:
 
 
 def _missing(path: tuple[str, ...], table: str, column: str, schema: Schema) -> Fault:
-    return Fault(path, f"{table} has no column {column}.", f"{nearest(column, schema)}Its columns are: {listed(schema)}.")
+    return Fault(path, f"{table} has no column {column}.", f"{did_you_mean(column, schema)}Its columns are: {listed(schema)}.")
 
 
 def _twins(table: str, schema: Schema) -> Iterator[Fault]:

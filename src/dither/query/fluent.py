@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from dither.errors import QueryError
+from dither.errors import Fix, Python, QueryError
 from dither.query.asked import (
     Asked,
     clipped,
@@ -58,6 +58,7 @@ __all__ = [
 ]
 
 _OWNER, _KEY, _UNIT = "whose row", "key of its owner", "owner"  # names that nobody gives a table or a column
+_EXAMPLE = Fix("write {call}.", call=Python('agg(n=dt.count(), age=dt.mean("age"))'))
 _LONGEST = 400  # letters of a question that repr shows
 
 
@@ -82,10 +83,10 @@ class Asking:
     ) -> Asking:
         """Another table, joined on a condition or on a column both have. how: "inner", "left" or "right"."""
         if not isinstance(how, str) or how not in ("inner", "left", "right"):
-            raise QueryError("how is no join that is known.", fix='write how="inner", "left" or "right".')
+            raise QueryError("how is no join that is known.", fix=Fix('write {how}, "left" or "right".', how="inner"))
         named = _table(table, alias)
         if (on is None) == (using is None):
-            raise QueryError("A join needs either on or using.", fix='write on="a.x = b.x" or using="x".')
+            raise QueryError("A join needs either on or using.", fix=Fix("write {on} or {using}.", on="a.x = b.x", using="x"))
         if on is not None:
             after, condition = self._read(f'.join("{table}", on="', on, '")')
             joined = exp.Join(this=named, on=condition)
@@ -113,7 +114,7 @@ class Asking:
         """What is asked of each group: agg(n=count(), age=mean("age")), or as text: agg(share="SUM(x) / COUNT(*)")."""
         _named(unnamed, "agg")
         if not aggregates:
-            raise QueryError("agg asks for nothing.", fix='write agg(n=dt.count(), age=dt.mean("age")).')
+            raise QueryError("agg asks for nothing.", fix=_EXAMPLE)
         return self._agg(aggregates)
 
     def _agg(self, aggregates: dict[str, Asked | str]) -> Asking:
@@ -124,7 +125,7 @@ class Asking:
             elif isinstance(asked, Asked):
                 after, tree = after._asked(name, asked)
             else:
-                raise QueryError(f"agg({name}=...) is no aggregate.", fix='write agg(n=dt.count(), age=dt.mean("age")).')
+                raise QueryError(f"agg({name}=...) is no aggregate.", fix=_EXAMPLE)
             after.tree.append("expressions", exp.alias_(tree, name, copy=False))
         return after
 
@@ -162,7 +163,9 @@ class Asking:
     def order_by(self, *keys: str, descending: bool = False) -> Asking:
         """Sort the noisy result."""
         if not isinstance(descending, bool):
-            raise QueryError(f"descending is a {type(descending).__name__}.", fix="write descending=True or leave it out.")
+            raise QueryError(
+                f"descending is a {type(descending).__name__}.", fix=Fix("write {descending} or leave it out.", descending=True)
+            )
         after = self
         for key in keys:
             after, tree = after._read('.order_by("', key, '")')
@@ -268,7 +271,7 @@ def _named(unnamed: Sequence[object], step: str) -> None:
     """Refuse aggregates without a name: the answer's columns are called by it."""
     if unnamed:
         what = f"{step} was given an aggregate without a name, and the answer needs one."
-        raise QueryError(what, fix=f'write {step}(n=dt.count(), age=dt.mean("age")).')
+        raise QueryError(what, fix=Fix("write {call}.", call=Python(f'{step}(n=dt.count(), age=dt.mean("age"))')))
 
 
 def _table(name: str, alias: str | None) -> exp.Table:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from dither.errors import QueryError
+from dither.exact.numbers import show
 from dither.query.catalog import Catalog, ColumnFacts, Table
 from dither.query.dependence import Dependence, dependence
 from dither.query.infer import Facts, declared
@@ -118,7 +119,7 @@ def said(expressions: Iterable[Expression], shape: Shape) -> tuple[str, ...]:
         low, high = shape.columns[name].facts.low, shape.columns[name].facts.high
         if shape.columns[name].loose and low is not None and high is not None:
             word = columns[name].words or name.rsplit(".", 1)[-1]
-            found.append(f"{word} is held to [{_plain(low)}, {_plain(high)}], so {_plain(high)} means {_plain(high)} or more")
+            found.append(f"{word} is held to [{show(low)}, {show(high)}], so {show(high)} means {show(high)} or more")
     return tuple(dict.fromkeys((*shape.said, *found)))
 
 
@@ -128,10 +129,6 @@ def _columns(expression: Expression) -> Iterator[Column]:
     elif isinstance(expression, Call):
         for argument in expression.arguments:
             yield from _columns(argument)
-
-
-def _plain(value: Fraction) -> str:
-    return str(constant(value).value) if value.denominator == 1 else f"{float(value):g}"
 
 
 def check_names(names: Iterable[str], span: Span = None) -> None:

@@ -33,7 +33,7 @@ from dither.engines.duckdb.parquet_rows import UnreadableError, copy_parquet
 from dither.engines.duckdb.spill import Spill, sweep
 from dither.engines.duckdb.verified import Verified, file_stats
 from dither.engines.duckdb.views import NOTHING, filtered, identifying, view, whole
-from dither.errors import CatalogError
+from dither.errors import CatalogError, Fix, Shell
 from dither.query.catalog import Catalog, Table
 from dither.query.check import UNSUPPORTED, complete, schema_faults
 
@@ -43,9 +43,10 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "allow_community_extensions": "false",
     "allow_unsigned_extensions": "false",
 }
-_A_ROW = (
-    "run `dither check --data`, which names the line. It needs a cell for each column, in UTF-8, and a quote at the end of a "
-    "cell that begins with one; a quote within such a cell is written twice."
+_A_ROW = Fix(
+    "run `{check}`, which names the line. It needs a cell for each column, in UTF-8, and a quote at the end of a "
+    "cell that begins with one; a quote within such a cell is written twice.",
+    check=Shell("dither check --data"),
 )
 _ALIKE = "write the file anew, with one kind of line ends throughout and cells of at most 131,072 characters."
 _COMPLETE = "look whether its files are complete."

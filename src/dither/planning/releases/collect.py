@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from dither.planning import grids
 from dither.planning.releases.base import Reading, Release
-from dither.planning.words import describe
 from dither.query.facts import Facts
 from dither.query.infer import facts as infer
 from dither.query.nodes import Aggregate, Call, Expression
+from dither.query.show import show_expression
 from dither.query.work import Quantised
 
 
@@ -48,7 +48,7 @@ class Collection:
     def note_bounds(self, x: Expression) -> None:
         known = self.facts(x)
         if known.low is not None and known.high is not None:
-            text = f"{describe(x)} is clipped to [{grids.plain(known.low)}, {grids.plain(known.high)}]"
+            text = f"{show_expression(x)} is clipped to [{grids.plain(known.low)}, {grids.plain(known.high)}]"
             on_steps = known.step is not None and not known.whole
             self.note(f"{text} and rounded to steps of {grids.plain(known.step)}" if on_steps and known.step else text)
 

@@ -17,6 +17,7 @@ from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading
 from dither.query.nodes import Aggregate
 
 _KEPT = 64  # the part of the doubt that is kept for a number of rows
+_FAR = 64  # scales of noise: beyond them there is less than e^-64
 
 
 class Term(NamedTuple):
@@ -69,6 +70,11 @@ class Linear(Reading):
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
         """Without rows, leaving out what grows with them."""
         return self.half(noises, confidence) + float(self.slack) + float(self.each) * (rows or 0)
+
+    def largest(self, noises: Sequence[Noise], rows: int) -> Fraction:
+        cells = ((abs(term.weight), noises[term.noise]) for term in self.terms)
+        most = (weight * (noise.of.row * rows + math.ceil(_FAR * noise.scale)) for weight, noise in cells)
+        return sum(most, abs(self.constant))
 
     def expected(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> str:
         each = Fraction(0) if rows else self.each  # the grid's part, unless it is included

@@ -24,8 +24,9 @@ from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading,
 from dither.planning.releases.collect import Collection, Kind, on_whole
 from dither.planning.releases.sums import argument
 from dither.planning.sensitivity import Bounding
-from dither.planning.words import describe, percent
+from dither.planning.words import percent
 from dither.query.nodes import Aggregate, Expression
+from dither.query.show import show_expression
 from dither.query.work import SCALE, Bins, Quantised
 
 EXTREME = {"min": Fraction(1, 100), "max": Fraction(99, 100), "median": Fraction(1, 2)}
@@ -66,7 +67,7 @@ class Choice(Release):
 
     @property
     def words(self) -> str:
-        return f"the {percent(self.p)} quantile of {describe(self.x)}"
+        return f"the {percent(self.p)} quantile of {show_expression(self.x)}"
 
     def pure(self, epsilon: Fraction, bounding: Bounding) -> Noise:
         steps = bounding.neighbours.changes
@@ -147,6 +148,9 @@ class Quantile(Reading):
     def values(self, noises: Sequence[Noise], noisy: Cells) -> list[Number]:
         found = [self.grid.low + self.grid.step * int(b) for b in noisy[self.noise][:, 0]]
         return [int(v) if self.whole else float(v) for v in found]
+
+    def largest(self, noises: Sequence[Noise], rows: int) -> Fraction:
+        return max(abs(self.grid.low), abs(self.grid.low + self.grid.step * self.grid.steps))
 
     def rank(self, noises: Sequence[Noise], confidence: Fraction) -> float:
         reach = _chooser(noises[self.noise]).margin(confidence, candidates=self.grid.steps + 1)

@@ -1,0 +1,179 @@
+"""How the budget stands: what there is, what was spent and what is left, for everyone together or for one analyst.
+
+A question is admitted while one of two ways of adding up holds: plain sums of epsilon and delta, or in catalogs with a delta
+the sum of rho. Each way is a `Line` of sums against their caps. A quota is a share of everything, held to the same rule.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dither.errors import ArgumentError
+from dither.exact.numbers import show
+from dither.ledger import state
+from dither.ledger.asked import analyst_name
+from dither.ledger.ledger import Ledger
+from dither.planning.choose import Price
+from dither.privacy.filters import GRID, Caps, Sums
+from dither.query.catalog import Budget
+
+_NONE, _ONE = Fraction(0), Fraction(1)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One sum against its cap."""
+
+    name: str  # as programs call it
+    sign: str  # as people do
+    spent: Fraction
+    total: Fraction
+
+    @property
+    def left(self) -> Fraction:
+        return max(self.total - self.spent, _NONE)
+
+    @property
+    def share(self) -> Fraction:
+        return self.spent / self.total if self.total else Fraction(bool(self.spent))
+
+    def words(self) -> str:
+        spent, total = state.shown(self.spent, up=True), state.shown(self.total, up=False)
+        if self.spent > self.total:  # nothing is overdrawn: a question needs only one of the sums
+            return f"{self.sign} = {spent}, above {total}: this sum admits no more, the other one may"
+        return f"{self.sign} = {spent} of {total} spent, {state.shown(self.left, up=False)} left"
+
+    def as_data(self) -> dict[str, str]:
+        """Exact numbers as text."""
+        return {"total": str(self.total), "spent": str(self.spent), "left": str(self.left)}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One way of adding up: sums that have to hold together."""
+
+    rule: str  # "sum" or "zcdp"
+    parts: tuple[Part, ...]
+
+    @property
+    def fullest(self) -> Part:
+        return max(self.parts, key=lambda part: part.share)
+
+
+@dataclass(frozen=True, repr=False)
+class Standing:
+    """What there is, for everyone together or for one analyst, and what was spent, by both ways of adding up."""
+
+    caps: Caps
+    sums: Sums
+    analyst: str = ""  # whose quota it is; everyone's without a name
+
+    @classmethod
+    def of(cls, ledger: Ledger, caps: Caps) -> Standing:
+        """As the ledger has it; before the first question its caps are the catalog's."""
+        found = ledger.store.several("caps", "total")
+        return cls(state.caps(found["caps"]) if "caps" in found else caps, state.sums(found.get("total")))
+
+    @property
+    def rule(self) -> str | None:
+        """The way of adding up that admits more questions: "sum", "zcdp", or None."""
+        return self.caps.rule(self.sums)
+
+    @property
+    def total(self) -> Price:
+        return Price(self.caps.epsilon, self.caps.delta)
+
+    @property
+    def spent(self) -> Price:
+        """The plain sums. Where the sum of rho admits questions they may exceed the total."""
+        return Price(_part(self.sums.epsilon), _part(self.sums.delta))
+
+    @property
+    def left(self) -> Price:
+        """What plain sums still leave: never below 0."""
+        spent = self.spent
+        return Price(max(self.caps.epsilon - spent.epsilon, _NONE), max(self.caps.delta_sums - spent.delta, _NONE))
+
+    @property
+    def rho(self) -> tuple[Fraction, Fraction]:
+        """The sum of rho, and the most it may be (0 in pure catalogs)."""
+        return _part(self.sums.rho), self.caps.rho_max
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The plain sum, and beside it the sum of rho where the budget has one and every charge states it."""
+        epsilon = Part("epsilon", "ε", _part(self.sums.epsilon), self.caps.epsilon)
+        if not self.caps.rho_max:
+            return (Line("sum", (epsilon,)),)
+        plain = Line("sum", (epsilon, Part("delta", "δ", _part(self.sums.delta), self.caps.delta_sums)))
+        if self.sums.unstated:
+            return (plain,)
+        rho = Part("rho", "ρ", _part(self.sums.rho), self.caps.rho_max)
+        slack = Part("delta_of_keys", "δ of keys", _part(self.sums.slack), self.caps.delta_keys)
+        return plain, Line("zcdp", (rho, slack))
+
+    @property
+    def share(self) -> Fraction:
+        """How much of the budget is used, by the way of adding up that has used less: from 0 to 1."""
+        return min(*(max(part.share for part in line.parts) for line in self.lines), _ONE)
+
+    @property
+    def remaining(self) -> str:
+        """What is left, in few words."""
+        if self.rule != "zcdp":
+            return f"left {_few(self.left)}"
+        used, most = self.rho
+        return f"left ρ = {state.shown(most - used, up=False)} of {state.shown(most, up=False)}"
+
+    def as_data(self) -> dict[str, Any]:
+        """What `to_json` writes."""
+        rules = {line.rule: {part.name: part.as_data() for part in line.parts} for line in self.lines}
+        return {"rules": rules, "admits": self.rule}
+
+    def to_json(self) -> str:
+        """Each sum with its cap, exact numbers as text, and the rule that admits more questions (null: none does)."""
+        return json.dumps(self.as_data(), indent=2)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        if not self.caps.rho_max:
+            return f"total {self.total}; spent {self.spent}; left {self.left}"
+        used, most = self.rho
+        ways = {"sum": "plain sums admit more", "zcdp": "the sum of ρ admits more", None: "nothing more is admitted"}
+        slack = f" and δ = {_rounded(_part(self.sums.slack))} of {show(self.caps.delta_keys)}"
+        return (
+            f"total {self.total}; by plain sums ε = {_rounded(self.spent.epsilon)} of {show(self.caps.epsilon)} and "
+            f"δ = {_rounded(self.spent.delta)} of {show(self.caps.delta_sums)}; by zCDP ρ = {_rounded(used)} of "
+            f"{_rounded(most)}{slack}; {ways[self.rule]}; {100 * float(self.share):.3g} % used"
+        )
+
+
+def quota(ledger: Ledger, caps: Caps, declared: state.Terms | Budget, analyst: str) -> Standing | None:
+    """Of one analyst; None where there are no quotas. A name that may not ask is refused, as it would be for asking."""
+    name = analyst_name(analyst)
+    if declared.analysts is not None and name not in declared.analysts:
+        raise ArgumentError(f"{name} is none of the catalog's analysts.", fix="name one whom the curator declared.")
+    if declared.per_analyst is None:
+        return None
+    return Standing(caps.share(declared.per_analyst), ledger.quota(name), name)
+
+
+def _part(sum_: int) -> Fraction:
+    return Fraction(sum_, GRID)
+
+
+def _few(left: Price) -> str:
+    """What is left, spelt as beside the bars: rounded down, so that it does not promise too much."""
+    epsilon = f"ε = {state.shown(left.epsilon, up=False)}"
+    return epsilon + (f", δ = {state.shown(left.delta, up=False)}" if left.delta else "")
+
+
+def _rounded(value: Fraction) -> str:
+    """As it is if it is short, else six digits."""
+    text = show(value)
+    return text if len(text) <= 8 else f"{float(value):.6g}"
