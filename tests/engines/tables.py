@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
+from dither.engines.duckdb.dialect import DIALECT, DuckDBDialect
 from dither.engines.duckdb.engine import DuckDB
 from dither.engines.duckdb.memory import spread
 from dither.engines.duckdb.sources import configure
@@ -65,7 +66,9 @@ def arrow(table: Sequence[Mapping[str, Any]], kinds: Mapping[str, str] = KINDS) 
     return pa.table(columns)
 
 
-def in_duckdb(tables: Mapping[str, pa.Table], *, threads: int = 2, folder: Path | None = None) -> DuckDB:
+def in_duckdb(
+    tables: Mapping[str, pa.Table], *, threads: int = 2, folder: Path | None = None, dialect: DuckDBDialect = DIALECT
+) -> DuckDB:
     """The engine over Arrow tables, or over the same tables written as Parquet into a folder."""
     connection = _connection(threads, folder is None)
     for name, table in tables.items():
@@ -75,7 +78,7 @@ def in_duckdb(tables: Mapping[str, pa.Table], *, threads: int = 2, folder: Path 
         path = folder / f"{len(list(folder.iterdir()))}.parquet"
         pq.write_table(table, path, row_group_size=5)
         connection.read_parquet(str(path)).create_view(name, replace=True)
-    return DuckDB(connection)
+    return DuckDB(connection, dialect=dialect)
 
 
 @functools.cache

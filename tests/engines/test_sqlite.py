@@ -79,7 +79,7 @@ MEASURES = (
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(work=works(), measures=st.lists(st.sampled_from(MEASURES), max_size=3), table=rows(), public=rows(most=4))
 def test_generated_works_give_the_reference_engines_integers(work: Work, measures: Any, table: Table, public: Table) -> None:
     """Relations, filters, keys and bounds of all kinds; measures that fit into 64 bits."""

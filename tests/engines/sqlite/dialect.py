@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dither.engines.sql.dialect import Dialect, lacks
+from dither.engines.sql.dialect import Dialect, Printer, lacks
 from dither.engines.sql.functions import extreme
 
 READERS: Mapping[str, Callable[[Any], Any]] = {
@@ -36,7 +36,7 @@ class SQLiteDialect(Dialect):
         "timestamp": "TEXT",
         "null": "REAL",
     }
-    printers: Mapping[str, Any] = {"least": extreme("min"), "greatest": extreme("max")}
+    printers: Mapping[str, Printer] = {"least": extreme("min"), "greatest": extreme("max")}
     aggregates: Mapping[str, str] = {"bool_or": "max", "bool_and": "min"}
     missing = frozenset(
         [

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 
 from dither.engines.base import Progress
-from dither.engines.duckdb.dialect import DIALECT, identifier, secret_numbers
+from dither.engines.duckdb.dialect import DIALECT, DuckDBDialect, identifier, secret_numbers
 from dither.engines.duckdb.interrupts import interruptible
 from dither.engines.duckdb.memory import gathered, is_spread
 from dither.engines.prepare import check
@@ -46,6 +46,7 @@ class DuckDB:
     """Runs a Work on the tables and views of one DuckDB connection.
 
     `kinds`: for each table its columns and their kinds, if the catalog knows them; else they are read from the schema.
+    `dialect`: another spelling of the same meaning, for tests.
     """
 
     name = "duckdb"
@@ -55,8 +56,10 @@ class DuckDB:
         connection: duckdb.DuckDBPyConnection,
         kinds: Mapping[str, Mapping[str, str]] | None = None,
         progress: Progress | None = None,
+        dialect: DuckDBDialect = DIALECT,
     ) -> None:
         self._connection = connection
+        self._dialect = dialect
         self._kinds = dict(kinds or {})
         self._progress = progress
         self._busy = threading.Lock()
@@ -112,7 +115,7 @@ class DuckDB:
             )
 
     def _statements(self, work: Work, *, wide: bool = False) -> list[Statement]:
-        return statements(work, lambda table: list(self.schema(table).items()), DIALECT, wide=wide)
+        return statements(work, lambda table: list(self.schema(table).items()), self._dialect, wide=wide)
 
     def _parse(self, statement: Statement) -> Any:
         """What was prepared, or asked before at whatever price, is not parsed again."""

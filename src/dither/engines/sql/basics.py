@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
-from dither.engines.sql.dialect import Dialect
+from dither.engines.sql.dialect import Stages
 from dither.engines.sql.text import Sql, made
 from dither.query.functions_casts import LIMIT
 
 _ORDER = ("null", "bool", "text", "int", "real", "date", "timestamp")
-
-
-class Stages(Protocol):
-    """Where helper columns are put, so that no expression is written (and computed) twice."""
-
-    @property
-    def dialect(self) -> Dialect:
-        """How the engine spells it."""
-        ...
-
-    def atom(self, x: Sql) -> Sql:
-        """The same value under a name."""
-        ...
-
-
-Printer = Callable[[Stages, list[Sql]], Sql]
-
-
-# --- numbers as they are used -----------------------------------------------------------------------------------
 
 
 def settled(stages: Stages, x: Sql) -> Sql:

@@ -14,12 +14,28 @@ import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from dither.engines.sql.text import Sql, made, nearest
 from dither.errors import ArgumentError, QueryError
 
 NARROW = 1 << 62  # within a 64-bit integer, with room
+
+
+class Stages(Protocol):
+    """Where helper columns are put, so that no expression is written (and computed) twice."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the engine spells it."""
+        ...
+
+    def atom(self, x: Sql) -> Sql:
+        """The same value under a name."""
+        ...
+
+
+Printer = Callable[[Stages, list[Sql]], Sql]  # a function over printed arguments
 
 
 class Dialect:
@@ -38,9 +54,7 @@ class Dialect:
     wide = ""  # a type for integers below `widest`; empty: there is none beyond 64 bits
     widest = NARROW  # no sum of a question may reach this
     templates: Mapping[str, str] = {}  # functions of text and dates (values.py) over printed arguments {0}, {1}, ...
-    printers: Mapping[
-        str, Any
-    ] = {}  # a Printer (basics.py) for each function that is spelled in another way than functions.py has it
+    printers: Mapping[str, Printer] = {}  # functions of functions.py that this engine spells in another way
     aggregates: Mapping[str, str] = {}  # exact aggregates that have another name here, as bool_or
     missing: frozenset[str] = frozenset()  # functions and aggregates of functions.py and per_unit.py that cannot be computed
     repeats = False  # whether floor, trunc and round write their argument more than once, so that it needs a name first

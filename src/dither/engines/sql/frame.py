@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dither.engines.sql.basics import Printer
-from dither.engines.sql.dialect import Dialect, lacks
+from dither.engines.sql.dialect import Dialect, Printer, lacks
 from dither.engines.sql.functions import printer_of
 from dither.engines.sql.text import Sql
 from dither.query import nodes

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dither.engines.sql.basics import Printer, Stages, alike, settled
-from dither.engines.sql.dialect import Dialect
+from dither.engines.sql.basics import alike, settled
+from dither.engines.sql.dialect import Dialect, Printer, Stages
 from dither.engines.sql.text import Sql, made, nearest
 from dither.engines.sql.values import TEMPLATED, VALUES
 
@@ -218,8 +218,7 @@ PRINTERS: dict[str, Printer] = {
 def printer_of(dialect: Dialect, name: str) -> Printer | None:
     """The dialect's own printer or ours; None for a function that the engine cannot compute."""
     if name in dialect.printers:
-        own: Printer = dialect.printers[name]
-        return own
+        return dialect.printers[name]
     if name in dialect.missing or (name in TEMPLATED and name not in dialect.templates):
         return None
     return PRINTERS[name]

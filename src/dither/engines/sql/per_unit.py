@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dither.engines.sql.basics import Stages, one_zero, settled, whole
-from dither.engines.sql.dialect import Dialect, lacks
+from dither.engines.sql.basics import one_zero, settled, whole
+from dither.engines.sql.dialect import Dialect, Stages, lacks
 from dither.engines.sql.frame import Frame, Printed, named
 from dither.engines.sql.text import Sql, made
 from dither.query.nodes import Aggregate, PerUnit
@@ -28,7 +28,7 @@ def _aggregate(frame: Frame, aggregate: Aggregate) -> Sql:
     if aggregate.argument is None:
         return Sql("count(*)", "int")
     if aggregate.function in frame.dialect.missing:
-        raise lacks(frame.dialect, aggregate.function)
+        raise lacks(frame.dialect, aggregate.function, aggregate.span)
     value = settled(frame, frame.print(aggregate.argument))
     return AGGREGATES[aggregate.function](frame, frame.atom(value))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dither.engines.sql.basics import Printer, Stages, settled, whole
+from dither.engines.sql.basics import settled, whole
+from dither.engines.sql.dialect import Printer, Stages
 from dither.engines.sql.text import Sql, made
 from dither.query.functions_casts import DATE_TEXT, REAL_TEXT, WHOLE_TEXT
 from dither.query.functions_text import MOST_CHARACTERS
