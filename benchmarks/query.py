@@ -27,9 +27,9 @@ from typing import Any
 
 import duckdb
 
-from dither.engines.duckdb import DuckDB
-from dither.engines.duckdb_parts import spread
-from dither.engines.sources import configure
+from dither.engines.duckdb.engine import DuckDB
+from dither.engines.duckdb.memory import spread
+from dither.engines.duckdb.sources import configure
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import UNIT, Cell, Quantised, Sums, Work
 

@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "exact": set(),
     "privacy": {"exact"},
     "mechanisms": {"exact", "privacy"},
-    "query": set(),
+    "query": {"exact"},  # numbers, and nothing else of it: see below
     "engines": {"query"},
     "ledger": {"privacy"},
     "planning": {"query", "mechanisms", "privacy", "exact"},
@@ -114,6 +114,16 @@ def test_every_package_is_in_the_table() -> None:
 @pytest.mark.parametrize("package", sorted(MAY_IMPORT))
 def test_packages_import_only_what_the_table_allows(package: str) -> None:
     assert breaches(package, packages()[package]) == []
+
+
+def test_questions_know_numbers_and_no_dice() -> None:
+    """`exact.numbers` reads and writes what a person writes; the rest of `exact` draws."""
+    for path in packages()["query"]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dither.exact"):
+                assert node.module == "dither.exact.numbers", path.name
+            elif isinstance(node, ast.Import):
+                assert not any(alias.name.startswith("dither.exact") for alias in node.names), path.name
 
 
 def test_that_check_can_fail(tmp_path: Path) -> None:

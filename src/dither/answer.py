@@ -23,7 +23,7 @@ from dither.planning.plan import Plan
 from dither.planning.schema import Field
 from dither.planning.words import percent
 from dither.query.facts import double
-from dither.query.faults import nearest
+from dither.text import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Answer:
     def __getitem__(self, column: str) -> list[Value]:
         """The values of one column, in the order of the rows."""
         if not isinstance(column, str) or column not in self.columns:
-            near = nearest(column, self.columns) if isinstance(column, str) else ""
+            near = did_you_mean(column, self.columns) if isinstance(column, str) else ""
             raise DitherError("The answer has no such column.", fix=f"{near}take one of: {', '.join(self.columns)}.")
         place = self.columns.index(column)
         return [row[place] for row in self.rows]

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from dither.diagnosis import Diagnosis
-from dither.engines.sources import open_catalog, schema
+from dither.engines.registry import open_sources, read_schema
 from dither.errors import Argument, ArgumentError, CatalogError, Fix, LedgerError, NoLedgerError, Python
 from dither.ledger import admission, opening, state
 from dither.ledger.ledger import Declaration, Ledger
@@ -189,19 +189,19 @@ def read_declared(catalog: Catalog | Where) -> tuple[Catalog, Callable[[], bool]
 
 def draft(data: Sequence[str], unit: str) -> str:
     """The text of a first catalog for these sources, from column names and types only; `unit` names a column, or is "row"."""
-    return drafting.draft(data, unit, schema)
+    return drafting.draft(data, unit, read_schema)
 
 
 def check(catalog: Where) -> str:
     """Every problem of a catalog file, with its line; empty if there is none. Reads schemas, never rows."""
-    found = checking.check(Path(catalog), schema)
+    found = checking.check(Path(catalog), read_schema)
     return checking.report(found, str(catalog)) if found else ""
 
 
 def check_data(catalog: Where) -> str:
     """What is wrong with the rows, and where, for the curator only; empty if nothing is."""
     try:
-        open_catalog(read_declared(catalog)[0]).close()
+        open_sources(read_declared(catalog)[0]).close()
     except CatalogError as error:
         return "\n".join((str(error), *(f"For the curator only: {line}" for line in error.diagnosis)))
     return ""

@@ -30,10 +30,8 @@ from dither.books import (
 )
 from dither.busy import Busy
 from dither.diagnosis import Diagnosis
-from dither.engines.base import Engine
-from dither.engines.duckdb import DuckDB, Progress
-from dither.engines.interrupts import interruptible
-from dither.engines.sources import open_catalog
+from dither.engines.base import Engine, Progress
+from dither.engines.registry import open_sources
 from dither.errors import DitherError, LedgerError, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number
@@ -42,6 +40,7 @@ from dither.ledger.ledger import Ledger, Request
 from dither.paying import ANYONE
 from dither.planning import suggest as proposals
 from dither.planning.finish import Noisy, release, table
+from dither.planning.identity import Identity, identity
 from dither.planning.plan import Plan
 from dither.planning.suggest import Proposal
 from dither.privacy.filters import Caps
@@ -90,14 +89,12 @@ def open(
     (`dither witness` makes it).
     """
     declared, current = read_declared(catalog)
-    sources, book = interruptible(lambda: open_catalog(declared)), None
+    sources, book = open_sources(declared, progress), None
     try:
-        kinds = {name: sources.schema(name) for name in sources.catalog.tables}
-        engine = DuckDB(sources.connection, kinds, progress)
         book = ledger_for(catalog, ledger, key, make, witness)
         return Curator(
             sources.catalog,
-            engine,
+            sources.engine,
             book,
             declared=declared,
             files=sources.unchanged,
@@ -162,7 +159,8 @@ class Curator:
         wanted = Wanted(epsilon, delta, margin, sure, assume_rows)
         planned = planned_for(found, question, self.catalog, self._caps, wanted)  # planning: noise and price
         self._prepare([planned], question)  # engines: what would fail on any rows fails here, uncharged
-        asked = self._request([planned], found.tables, told(question), "answer", analyst, fresh)
+        same = identity([planned])
+        asked = self._request([planned], same, found.tables, told(question), analyst, fresh)
 
         def compute() -> list[Noisy]:
             groups = self._run(planned.work)  # engines: exact integers, where the data lives
@@ -174,7 +172,7 @@ class Curator:
             return Answer(planned, noisy, rows, sure, paid.receipt, stored, self._left(asked, paid))
 
         with self._busy.working():
-            return self._session.charged(asked, compute, show)  # ledger: paid before `compute`, kept before `show`
+            return self._session.charged(asked, same, compute, show)  # ledger: paid before `compute`, kept before `show`
 
     def quote(
         self,
@@ -192,7 +190,7 @@ class Curator:
         found = resolved(question, self.catalog)
         wanted = Wanted(epsilon, delta, margin, sure, assume_rows)
         planned = planned_for(found, question, self.catalog, self._caps, wanted)
-        asked = self._request([planned], found.tables, told(question), "answer", analyst, False)
+        asked = self._request([planned], identity([planned]), found.tables, told(question), analyst, False)
         again = paying.before(self.ledger, asked)
         refusal = paying.refusal(self.ledger, self._declaration, self._session.before, asked, again)
         return Quote(planned, sure, wanted.rows(found), refusal, again)
@@ -214,7 +212,8 @@ class Curator:
         made = proposals.plans(bounds, field, counts, self.catalog, price)
         self._prepare(made, asked[0])
         text = f"suggest {column}" + (f" by {by}" if by else "")
-        request = self._request(made, bounds.tables, text, "proposal", analyst, fresh)
+        same = identity(made, "proposal")
+        request = self._request(made, same, bounds.tables, text, analyst, fresh)
         declared = self.catalog.tables[name].columns[field]
 
         def show(paid: Paid) -> Proposal:
@@ -224,7 +223,7 @@ class Curator:
             return proposals.read(name, field, made, paid.noisy, declared, charged)
 
         with self._busy.working():
-            return self._session.charged(request, lambda: [release(one, self._run(one.work)) for one in made], show)
+            return self._session.charged(request, same, lambda: [release(one, self._run(one.work)) for one in made], show)
 
     def table(self, name: str, alias: str | None = None) -> Asking:
         """The beginning of a question in Python: table("people").where("age >= 18").agg(n=dt.count())."""
@@ -291,10 +290,16 @@ class Curator:
             raise error.located(text(question)) from None
 
     def _request(
-        self, plans: Sequence[Plan], tables: Sequence[str], text: str, purpose: str, analyst: str | None, fresh: bool
+        self,
+        plans: Sequence[Plan],
+        same: Identity,
+        tables: Sequence[str],
+        text: str,
+        analyst: str | None,
+        fresh: bool,
     ) -> Request:
         who = self._analyst if analyst is None else analyst
-        return paying.request(self._declaration, plans, tables, text, purpose, who, fresh)
+        return paying.request(self._declaration, plans, same, tables, text, who, fresh)
 
     def _unchanged(self) -> None:
         """Two versions of the data must not pass for one snapshot, nor two declarations for one catalog."""

@@ -12,9 +12,9 @@ from dither.ledger import admission, state
 from dither.ledger.entries import Committed, Reserved, parse, shown_to
 from dither.ledger.ledger import Declaration, Ledger, Request
 from dither.ledger.sealed import keys_of
-from dither.planning.canonical import canonical
 from dither.planning.charges import charge, mechanisms
 from dither.planning.choose import Price
+from dither.planning.identity import Identity
 from dither.planning.plan import Plan
 from dither.privacy.filters import Caps, Charge
 
@@ -37,9 +37,9 @@ def price(caps: Caps, epsilon: Number, delta: Number | None) -> Price:
 def request(
     declared: Declaration,
     plans: Sequence[Plan],
+    identity: Identity,
     tables: Sequence[str],
     text: str,
-    purpose: str,
     analyst: str | None,
     fresh: bool,
 ) -> Request:
@@ -51,7 +51,7 @@ def request(
     units = dict.fromkeys(f"one value of {plan.unit}" if plan.work.by_unit else "one row" for plan in plans)
     return Request(
         question=text,
-        plan=canonical(plans, purpose),
+        plan=identity.text,
         catalog_hash=declared.catalog_hash,
         snapshot=declared.snapshot,
         analyst=ANYONE if analyst is None else analyst,

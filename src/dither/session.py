@@ -21,7 +21,7 @@ from dither.errors import ClosedError, EngineError, Interrupted, LedgerError
 from dither.ledger.entries import ENGINE, INTERRUPT, LEDGER
 from dither.ledger.ledger import Declaration, Ending, Kept, Ledger, Receipt, Request, Reservation
 from dither.planning.finish import Noisy
-from dither.planning.stored import from_text, to_text
+from dither.planning.identity import Identity
 
 Shown = TypeVar("Shown")
 AGAIN = "nothing, it was given again; in the quota of who had not seen it, it counts"
@@ -57,12 +57,14 @@ class Session:
         self._declared = threading.Event()
         self._unsettled: list[tuple[Reservation, str]] = []  # what the ledger could not be told when it broke off, and why
 
-    def charged(self, request: Request, compute: Callable[[], Sequence[Noisy]], show: Callable[[Paid], Shown]) -> Shown:
+    def charged(
+        self, request: Request, identity: Identity, compute: Callable[[], Sequence[Noisy]], show: Callable[[Paid], Shown]
+    ) -> Shown:
         """Reserve, compute, commit, show; or show what was answered before."""
         attempt = self.ledger.attempt(request)
         paid: Paid | None = None
         try:
-            paid = self._paid(attempt, compute)
+            paid = self._paid(attempt, identity, compute)
             return show(paid)
         except BaseException as stopped:
             told = self._settled(attempt, paid, stopped)
@@ -72,16 +74,16 @@ class Session:
         """The ledger was reopened: forget what closed it."""
         self.diagnosis.clear()
 
-    def _paid(self, attempt: Reservation, compute: Callable[[], Sequence[Noisy]]) -> Paid:
+    def _paid(self, attempt: Reservation, identity: Identity, compute: Callable[[], Sequence[Noisy]]) -> Paid:
         self._unchanged()
         self._declare()
         found = self._reserve(attempt)
         if isinstance(found, Kept):
-            return Paid(from_text(found.payload), found.receipt, found)
+            return Paid(identity.read(found.payload), found.receipt, found)
         self._unchanged()  # again, because paying takes time
         attempt.touch()
         noisy = compute()
-        return Paid(noisy, self.ledger.commit(attempt, to_text(noisy)))
+        return Paid(noisy, self.ledger.commit(attempt, identity.write(noisy)))
 
     def _reserve(self, attempt: Reservation) -> Reservation | Kept:
         self._settle_rest()

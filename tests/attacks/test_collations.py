@@ -10,8 +10,8 @@ import pytest
 import dither as dt
 from dither.audit.own.compare import complaints
 from dither.audit.own.watch import see, watched
-from dither.engines import views
-from dither.engines.duckdb_text import identifier
+from dither.engines.duckdb import views
+from dither.engines.duckdb.dialect import identifier
 
 BY_ROW = [
     "SELECT COUNT(*) AS n FROM t WHERE g = 'zz' OR g IN (SELECT n FROM p)",

@@ -15,7 +15,7 @@ import pytest
 import dither as dt
 from attacks.moved import complaints
 from attacks.paths import Seen, ask
-from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb.engine import DuckDB
 from dither.errors import EngineError
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import Cell, Group, Quantised, Sums, Work

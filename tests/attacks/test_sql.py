@@ -14,7 +14,7 @@ import dither as dt
 from attacks.moved import complaints
 from attacks.neighbours import filled, survey
 from attacks.paths import Watched, ask, see, watched
-from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb.engine import DuckDB
 from planning.test_golden import cases as plans
 from sql.test_golden import cases as questions
 

@@ -12,8 +12,9 @@ import pytest
 
 import dither as dt
 from attacks.zoo import PARQUET, STORES, Specimen, specimens
-from dither.engines import frames, sources
-from dither.engines.duckdb_relations import relation
+from dither.engines.duckdb import frames, sources
+from dither.engines.duckdb.dialect import DIALECT
+from dither.engines.sql.relations import relation
 from dither.query.nodes import Scan
 
 QUESTIONS = [
@@ -227,8 +228,8 @@ def _rows(file: Path, by_arrow: bool) -> list[Any] | None:
     except (sources._ReaderError, dt.DitherError):
         return None
     try:
-        pairs = list(opened.schema("t").items())
-        printed = relation(Scan("t", "t"), lambda name: pairs).text
+        pairs = list(opened.engine.schema("t").items())
+        printed = relation(Scan("t", "t"), lambda name: pairs, DIALECT).text
         return opened.connection.execute(f"SELECT * FROM ({printed}) ORDER BY ALL").fetchall()
     finally:
         opened.close()

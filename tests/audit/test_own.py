@@ -22,7 +22,7 @@ from dither.audit.own.questions import Parts
 from dither.audit.own.room import Room
 from dither.audit.own.watch import Seen, looser
 from dither.audit.own.worlds import small, world
-from dither.engines import duckdb_cells
+from dither.engines.duckdb.dialect import DIALECT
 from dither.mechanisms import L1, PerCoordinate
 from dither.planning.sensitivity import Bounding
 
@@ -70,7 +70,7 @@ def a_nan_kept() -> Iterator[None]:
     def clipped(x: str, low: str, high: str, above: str) -> str:
         return f"(CASE WHEN {x} < {low} THEN {low} WHEN {above} AND {x} > {high} THEN {high} ELSE {x} END)"
 
-    with patched(duckdb_cells, "_clipped", clipped):
+    with patched(DIALECT, "clip", clipped):
         yield
 
 

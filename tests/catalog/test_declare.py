@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dither.engines.sources import open_catalog
+from dither.engines.duckdb.sources import open_catalog
 from dither.errors import CatalogError
 from dither.query import declare as dt
 from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit
@@ -28,7 +28,7 @@ def test_the_design_example() -> None:
     people = catalog.tables["people"]
     assert (people.unit, people.max_rows, people.max_groups) == (Unit("person_id"), 1, 1)
     opened = open_catalog(catalog)
-    assert opened.schema("people") == {"person_id": "int", "age": "int", "region": "text"}
+    assert opened.engine.schema("people") == {"person_id": "int", "age": "int", "region": "text"}
     opened.close()
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dither.engines.sources import open_catalog, schema
+from dither.engines.duckdb.sources import open_catalog, schema
 from dither.errors import CatalogError
 from dither.query import declare as dt
 from dither.query.catalog import Budget, Catalog, Table

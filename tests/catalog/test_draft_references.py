@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dt
-from dither.engines.sources import schema
+from dither.engines.duckdb.sources import schema
 from dither.errors import CatalogError
 from dither.query.catalog_file import parse, read
 from dither.query.check import check

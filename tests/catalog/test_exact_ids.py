@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dither.engines.sources import Sources, open_catalog, schema
+from dither.engines.duckdb.sources import Sources, open_catalog, schema
 from dither.errors import CatalogError
 from dither.query import declare as dt
 from dither.query.catalog import Budget, Catalog, Table

@@ -16,7 +16,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
-from dither.engines.sources import Sources, open_catalog, schema
+from dither.engines.duckdb.sources import Sources, open_catalog, schema
 from dither.errors import CatalogError
 from dither.query import declare as dt
 from dither.query.catalog import Budget, Catalog, ColumnFacts, Table
@@ -111,7 +111,7 @@ def test_undeclared_columns_and_other_files_are_out_of_reach(tmp_path: Path) -> 
     every_source(tmp_path)
     sources = opened(t=Table(tmp_path / "t.parquet", unit="id", columns={"age": dt.column()}))
     run = sources.connection.execute
-    assert sources.schema("t") == {"id": "int", "age": "real"}
+    assert sources.engine.schema("t") == {"id": "int", "age": "real"}
     assert len(run("SELECT id, age FROM t").fetchall()) == 4
     other = str(tmp_path / "t.csv")
     for text in (
@@ -141,8 +141,8 @@ def test_undeclared_columns_and_other_files_are_out_of_reach(tmp_path: Path) -> 
 def test_a_public_table_offers_all_its_columns_and_a_table_of_rows_may_offer_none() -> None:
     frame = {"a": [1], "b": ["x"], "c": [[1]]}
     sources = opened(p=Table(frame, public=True, columns={"b": dt.values("x")}), r=Table(frame, unit="row"))
-    assert sources.schema("p") == {"a": "int", "b": "text"}
-    assert sources.kinds["r"] == {"no column": "int"}
+    assert sources.engine.schema("p") == {"a": "int", "b": "text"}
+    assert sources.engine.schema("r") == {"no column": "int"}
     assert sources.catalog.tables["r"].columns == {}
     assert sources.connection.execute("SELECT count(*) FROM r").fetchall() == [(1,)]
     sources.close()

@@ -9,7 +9,7 @@ import pytest
 
 import dither as dt
 from dither import curator
-from dither.engines.sources import schema
+from dither.engines.duckdb.sources import schema
 from dither.errors import CatalogError
 from dither.query import catalog_file
 from dither.query.check import check

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from dither.engines.duckdb import DuckDB
-from dither.engines.duckdb_parts import spread
+from dither.engines.duckdb.engine import DuckDB
+from dither.engines.duckdb.memory import spread
+from dither.engines.duckdb.sources import configure
 from dither.engines.reference import Reference
-from dither.engines.sources import configure
 from dither.query.work import Group, Work
 
 SECRET = b"a secret of the tests"

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dither.engines import duckdb_rows
-from dither.engines.duckdb_cells import reach
+from dither.engines.duckdb.dialect import DIALECT
+from dither.engines.sql.cells import reach
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Group, Sums, Work
 from engines.tables import KINDS, SECRET, arrow, by_key, in_duckdb, in_python, rows
@@ -27,11 +27,11 @@ MANY = settings(max_examples=40, deadline=None, suppress_health_check=list(Healt
 Table = list[dict[str, Any]]
 
 
-@pytest.fixture(scope="module", params=[duckdb_rows.FEW, 0], ids=["few", "many"], autouse=True)
+@pytest.fixture(scope="module", params=[DIALECT.few_groups, 0], ids=["few", "many"], autouse=True)
 def formulation(request: pytest.FixtureRequest) -> Iterator[None]:
     """Everything holds for both ways to choose groups: that for few groups, and that for many."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duckdb_rows, "FEW", request.param)
+        patch.setattr(DIALECT, "few_groups", request.param)
         yield
 
 
@@ -146,7 +146,7 @@ def test_the_choice_does_not_see_the_order_of_rows(work: Work, table: Table, pub
 @given(work=CHOOSING, table=rows(units=2, most=20), public=rows(most=4))
 def test_ties_of_the_hash_let_nobody_over_the_bound(work: Work, table: Table, public: Table) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duckdb_rows, "keyed_hash", lambda purpose, columns: "0")
+        patch.setattr(DIALECT, "keyed_hash", lambda purpose, columns: "0")
         for unit in units_of(table):
             found = run(work, only(table, unit), public)
             assert len(found) <= (work.max_groups or 0) or not work.keys

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dither.engines import duckdb_rows
-from dither.engines.duckdb_rows import keyed_hash, secret_numbers
+from dither.engines.duckdb import bounding
+from dither.engines.duckdb.dialect import DIALECT, secret_numbers
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Quantised, Sums, Work
 from engines.tables import SECRET, in_duckdb
@@ -43,7 +43,7 @@ def _hashes() -> dict[int, list[tuple[int, int]]]:
     connection = duckdb.connect()
     connection.register("pairs", PAIRS)
     given = {name: value for name, value in secret_numbers(SECRET).items() if name.startswith("groups")}
-    text = f"SELECT u, g, {keyed_hash('groups', ['u', 'g'])} FROM pairs"
+    text = f"SELECT u, g, {DIALECT.keyed_hash('groups', ['u', 'g'])} FROM pairs"
     for unit, group, value in connection.execute(text, given).fetchall():
         found[unit].append((value, group))
     return {unit: sorted(pairs) for unit, pairs in found.items()}
@@ -70,18 +70,18 @@ def test_histograms_and_distinct_values_keep_the_same_groups(most: int) -> None:
 
 @pytest.mark.parametrize("last", [0, 1, 20])
 def test_how_many_places_there_are_does_not_show(last: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duckdb_rows, "_LAST", last)
+    monkeypatch.setattr(bounding, "LAST", last)
     assert _kept(PAIRS, 2) == _expected(2)
 
 
 def test_that_groups_in_one_place_taken_for_apart_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: every unit is believed to have a bit for each of its groups."""
-    right = duckdb_rows._beyond
+    right = bounding.beyond
 
     def wrong(pairs: str, hashed: str, most: int) -> str:
         return right(pairs, hashed, most).replace("bit_count(m) = c", "TRUE").replace("bit_count(m) < c", "FALSE")
 
-    monkeypatch.setattr(duckdb_rows, "_beyond", wrong)
+    monkeypatch.setattr(bounding, "beyond", wrong)
     assert _kept(PAIRS, 2) != _expected(2)
 
 
@@ -95,7 +95,7 @@ def test_hashes_on_the_edges_of_places_are_ranked_like_others(hashes: set[int], 
     """The key is its own hash, so every hash can be tried."""
     table = pa.table({"u": [1] * len(hashes), "g": [str(value) for value in hashes]})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duckdb_rows, "keyed_hash", lambda purpose, columns: f"CAST({columns[-1]} AS UBIGINT)")
+        patch.setattr(DIALECT, "keyed_hash", lambda purpose, columns: f"CAST({columns[-1]} AS UBIGINT)")
         assert _kept(table, most) == {str(value) for value in sorted(hashes)[:most]}
 
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dither.engines import duckdb as engine_file
-from dither.engines.duckdb import DuckDB
-from dither.engines.duckdb_cells import has_narrow_sum, outgrown
-from dither.engines.duckdb_sql import PRINTERS
-from dither.engines.duckdb_text import double_text, identifier, literal
+from dither.engines.duckdb import engine as engine_file
+from dither.engines.duckdb.dialect import DIALECT, has_narrow_sum, identifier, literal
+from dither.engines.duckdb.engine import DuckDB
+from dither.engines.sql.cells import outgrown
+from dither.engines.sql.functions import PRINTERS
 from dither.errors import ArgumentError, EngineError
 from dither.query.nodes import Call, Column, Compute, Filter, Join, Literal, Named, Scan
 from dither.query.work import UNIT, Bins, Cell, Group, Quantised, Sums, Work
@@ -153,7 +153,7 @@ EDGES = [2**31 // 7, 2**31 // 7 + 1, 2**59, 2**60]
 @pytest.fixture(params=[True, False], ids=["64-bit sums", "128-bit sums"])
 def _sums(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With DuckDB's narrow sum, and as if it had none."""
-    monkeypatch.setattr("dither.engines.duckdb_cells.has_narrow_sum", lambda: request.param)
+    monkeypatch.setattr("dither.engines.duckdb.dialect.has_narrow_sum", lambda: request.param)
 
 
 @pytest.mark.usefixtures("_sums")
@@ -214,7 +214,7 @@ def test_sums_that_outgrow_doubles_are_added_up_in_integers(monkeypatch: pytest.
     for prepared in (False, True):
         for exact, statements in ((25_001, 1), (25_000, 2)):
             asked.clear()
-            monkeypatch.setattr("dither.engines.duckdb_cells.EXACT", exact)
+            monkeypatch.setattr("dither.engines.sql.cells.EXACT", exact)
             if prepared:
                 engine.prepare(work)
             assert engine.run(work, b"") == [Group((), None, ((25_000, 100, 0),))]
@@ -275,7 +275,7 @@ def test_progress_is_reported_for_slow_queries_only(monkeypatch: pytest.MonkeyPa
 
 
 def test_doubles_keep_their_sign() -> None:
-    assert double_text(-0.0) == "(-0.0e0)"
+    assert DIALECT.double(-0.0) == "(-0.0e0)"
 
 
 def test_a_statement_is_parsed_once_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from dither.engines.duckdb_basics import settled
-from dither.engines.duckdb_frame import Frame
-from dither.engines.duckdb_relations import relation
-from dither.engines.duckdb_sql import PRINTERS
+from dither.engines.duckdb.dialect import DIALECT
+from dither.engines.sql.basics import settled
+from dither.engines.sql.frame import Frame
+from dither.engines.sql.functions import PRINTERS
+from dither.engines.sql.relations import relation
 from dither.query.functions import FUNCTIONS, columns, evaluate
 from dither.query.infer import Facts, typed
 from dither.query.nodes import Call, Column, Compute, Expression, Literal, Named, Relation, Scan
@@ -79,8 +80,8 @@ def in_sql(expression: Expression, table: list[dict[str, Any]]) -> list[Any]:
     """The values of an expression in DuckDB, in the table's order."""
     kinds = {name: OF_KIND[name[-1]] for name in table[0]} | {"n": "int"}
     engine = in_duckdb({"t": arrow([{**row, "n": i} for i, row in enumerate(table)], kinds)}, threads=1)
-    printed = relation(Scan("t", "t"), lambda name: list(engine.schema(name).items()))
-    frame = Frame(printed)
+    printed = relation(Scan("t", "t"), lambda name: list(engine.schema(name).items()), DIALECT)
+    frame = Frame(printed, DIALECT)
     renamed = _prefixed(expression)
     value, number = settled(frame, frame.print(renamed)), frame.print(Column("t.n"))
     found = engine._connection.execute(f"SELECT {value.text} FROM {frame.source()} ORDER BY {number.text}").fetchall()

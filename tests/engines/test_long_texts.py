@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dither.engines.duckdb_frame import Frame
-from dither.engines.duckdb_relations import relation
+from dither.engines.duckdb.dialect import DIALECT
+from dither.engines.sql.frame import Frame
+from dither.engines.sql.relations import relation
 from dither.query.functions import FUNCTIONS, evaluate
 from dither.query.nodes import Call, Column, Expression, Literal, Scan
 from engines.tables import arrow, in_duckdb
@@ -53,7 +54,8 @@ def test_no_function_is_slow_on_a_long_cell(cell: str) -> None:
         taken = []
         for size in (1, 100):
             engine = in_duckdb({"t": arrow([{"t": CELLS[cell] * size}], {"t": "text"})}, threads=1)
-            frame = Frame(relation(Scan("t", "t"), lambda name, engine=engine: list(engine.schema(name).items())))
+            scanned = relation(Scan("t", "t"), lambda name, engine=engine: list(engine.schema(name).items()), DIALECT)
+            frame = Frame(scanned, DIALECT)
             text = f"SELECT count({frame.print(call).text}) FROM {frame.source()}"
             times = []
             for _ in range(5):

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dither.engines import duckdb as engine_file
-from dither.engines.duckdb import DuckDB
-from dither.engines.duckdb_parts import PARTS, gathered, is_spread, spread
-from dither.engines.sources import configure
+from dither.engines.duckdb import engine as engine_file
+from dither.engines.duckdb.engine import DuckDB
+from dither.engines.duckdb.memory import PARTS, gathered, is_spread, spread
+from dither.engines.duckdb.sources import configure
 from dither.errors import EngineError
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import UNIT, Cell, Group, Quantised, Sums, Work

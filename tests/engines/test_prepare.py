@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from dither.engines.base import Engine
-from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb.engine import DuckDB
 from dither.engines.reference import Reference
 from dither.errors import ArgumentError, QueryError
 from dither.query.nodes import Call, Column, Compute, Filter, Literal, Named, Scan

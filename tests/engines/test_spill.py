@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from dither.engines import spill
-from dither.engines.spill import PREFIX, Spill, sweep
+from dither.engines.duckdb import spill
+from dither.engines.duckdb.spill import PREFIX, Spill, sweep
 
 HOLD = """
 import sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from dither.engines.spill import Spill
+from dither.engines.duckdb.spill import Spill
 print(Spill().folder, flush=True)
 sys.stdin.read()
 """

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dither.engines import sources, verified
-from dither.engines.sources import open_catalog
-from dither.engines.verified import Verified, file_stats
+from dither.engines.duckdb import sources, verified
+from dither.engines.duckdb.sources import open_catalog
+from dither.engines.duckdb.verified import Verified, file_stats
 from dither.errors import CatalogError
 from dither.query import declare as dt
 from dither.query.catalog import Budget, Catalog, Table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.exact import numbers
+from dither.query import catalog
 
 
 @pytest.mark.parametrize(
@@ -46,3 +48,42 @@ def test_limits() -> None:
     for wrong in (1.0, True, "1"):
         with pytest.raises(ArgumentError, match="n must be a whole number"):
             numbers.whole(wrong, "n")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", ["1e-301", "1e300", "1/3", " 1_000 ", "-0.5", 5e-324, np.float32(0.1), Decimal("1e-301"), 7])
+def test_a_number_is_read_alike_wherever_it_is_written(value: Any) -> None:
+    exact = numbers.rational(value, "x")
+    assert numbers.number(value) == exact
+    assert catalog.amount(value) == exact
+
+
+@pytest.mark.parametrize(
+    "value", ["nan", float("inf"), True, None, "", "1/0", "1/000", "0x10", "1e1000", "1e401", [1], 1j, "1" * 2001]
+)
+def test_what_one_reader_refuses_all_refuse(value: Any) -> None:
+    assert numbers.number(value) is None
+    assert catalog.amount(value) is None
+    with pytest.raises(ArgumentError):
+        numbers.rational(value, "x")
+
+
+@given(st.fractions() | st.builds(lambda n, e: Fraction(n) * Fraction(10) ** e, st.integers(-999, 999), st.integers(-350, 350)))
+def test_what_is_spelled_reads_the_same(value: Fraction) -> None:
+    assert numbers.number(numbers.spell(value).strip('"')) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (Fraction(1, 10**350), "1e-350"),
+        (Fraction(-1, 10**9999), "-1e-9999"),
+        (Fraction(1, 3**9000), "8.10415097481e-4295"),
+        (Fraction(3**9000 + 1, 2 * 3**9000), "0.5"),
+        (Fraction(10**350 + 1, 2), "5e+349"),
+        (Fraction(10**5000), "1e+5000"),
+        (Fraction(0), "0"),
+        (Fraction(10**30), "1.000000e30"),
+    ],
+)
+def test_numbers_of_any_size_are_shown(value: Fraction, shown: str) -> None:
+    assert numbers.show(value) == shown

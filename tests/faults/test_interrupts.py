@@ -19,7 +19,7 @@ from dither.errors import DitherError
 from dither.ledger.verify import verify
 from faults.interrupting import PRICE, Points, broken_laws
 
-PAYING = ("/ledger/", "/curator.py", "/busy.py", "/session.py", "/engines/duckdb.py")
+PAYING = ("/ledger/", "/curator.py", "/busy.py", "/session.py", "/engines/duckdb/engine.py")
 
 
 @pytest.fixture

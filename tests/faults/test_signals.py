@@ -157,7 +157,7 @@ def test_ctrl_c_in_the_engine_is_an_interrupt_in_python_and_nothing_else_is(crow
 MAIN = """
 import sys, time
 from dither.cli import main
-from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb.engine import DuckDB
 def run(*_):
     try:
         print("reading", flush=True)

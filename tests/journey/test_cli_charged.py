@@ -15,7 +15,7 @@ import dither as dt
 from dither import curator
 from dither.answer import Answer
 from dither.cli import formats
-from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb.engine import DuckDB
 from dither.errors import DitherError
 from dither.ledger.ledger import Ledger
 from journey.hospital import BY_WARD, COUNT, built, run

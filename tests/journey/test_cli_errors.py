@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dither.cli import formats
-from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb.engine import DuckDB
 from journey.hospital import BY_WARD, COUNT, built, run
 
 ROOT = Path(__file__).parents[2]
@@ -219,7 +219,7 @@ def test_a_locale_without_greek_loses_no_answer(hospital: Path, monkeypatch: pyt
 
 def test_a_signal_while_the_engine_reads(hospital: Path) -> None:
     waiting = (
-        "import sys, time\nfrom dither.engines.duckdb import DuckDB\n"
+        "import sys, time\nfrom dither.engines.duckdb.engine import DuckDB\n"
         "def run(*_):\n    print('reading', flush=True)\n    time.sleep(60)\n"
         "DuckDB.run = run\n" + MAIN.format(words=["ask", COUNT, "-e", "0.1"])
     )

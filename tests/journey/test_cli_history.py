@@ -12,7 +12,7 @@ import pytest
 
 from dither import curator
 from dither.cli import history
-from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb.engine import DuckDB
 from dither.errors import DitherError
 from journey.hospital import BY_WARD, COUNT, built, run
 

@@ -6,7 +6,8 @@ import os
 from fractions import Fraction
 from pathlib import Path
 
-from dither.engines.duckdb_work import statements
+from dither.engines.duckdb.dialect import DIALECT
+from dither.engines.sql.work import statements
 from dither.errors import QueryError
 from dither.planning.choose import Price
 from dither.planning.plan import plan
@@ -31,7 +32,7 @@ def printed(word: str, text: str) -> str:
         made = plan(resolve(parse(text, catalog), catalog, text), catalog, price)
     except QueryError:
         return "refused"
-    return "\n".join(statement.text for statement in statements(made.work, schema))
+    return "\n".join(statement.text for statement in statements(made.work, schema, DIALECT))
 
 
 def questions() -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
+from dither.mechanisms import Gaussian, PerCoordinate
 from dither.privacy.conversion import delta_of_zcdp, largest_rho
 from dither.privacy.filters import GRID, Caps, Charge, Sums, up
 
@@ -102,6 +103,16 @@ def test_the_layout_costs_delta_and_its_rho_is_certified(epsilon: Fraction, delt
 def test_the_certificate_is_tight_enough_to_fail() -> None:
     rho = largest_rho(Fraction(1), Fraction("1e-6"))
     assert delta_of_zcdp(rho * Fraction(1001, 1000), Fraction(1)) > Fraction("1e-6")
+
+
+@given(st.fractions(Fraction(1, 1000), 50), st.sampled_from([Fraction(1, 10**k) for k in (1, 3, 6, 9, 15)]))
+def test_the_largest_rho_is_one_number_for_everyone(epsilon: Fraction, delta: Fraction) -> None:
+    """The budget, the mechanisms and the planner ask the same function; it finds what a plain bisection finds."""
+    rho = largest_rho(epsilon, delta)
+    assert Caps.of(epsilon, 4 * delta).rho_max == rho
+    low, high = rho, rho * Fraction(100001, 100000)
+    assert delta_of_zcdp(low, epsilon) <= delta < delta_of_zcdp(high, epsilon)
+    assert Gaussian(epsilon=epsilon, delta=delta, sensitivity=PerCoordinate(2, 1)).zcdp().rho == rho
 
 
 @given(st.lists(st.fractions(0, 5), max_size=20))

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb.engine import DuckDB
 from dither.engines.reference import Reference
 from dither.planning.choose import Price
 from dither.planning.plan import plan

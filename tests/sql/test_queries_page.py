@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import dither as dt
-from dither.query import fluent, sql_words
+from dither.query import aggregates, fluent, sql_words
 from dither.query.functions import FUNCTIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "queries.md").read_text(encoding="utf-8")
-WORDS = {*sql_words.FUNCTIONS, *sql_words.AGGREGATES}
+WORDS = {*sql_words.FUNCTIONS, *aggregates.by_word()}
 # What has a form of its own instead of a word and parentheses, and how the page writes it.
 FORMS = {
     "neg": "`-x`",

@@ -16,7 +16,7 @@ import pytest
 
 import dither as dt
 from attacks.neighbours import filled, survey
-from dither.engines.duckdb import DuckDB
+from dither.engines.duckdb.engine import DuckDB
 from dither.engines.reference import Reference
 from dither.query.nodes import Column, Join, Relation, Semi
 from dither.query.work import UNIT, Work

@@ -8,9 +8,9 @@ from fractions import Fraction
 import pytest
 
 from dither.errors import QueryError
-from dither.planning.canonical import canonical
 from dither.planning.choose import Price
 from dither.planning.explain import explain
+from dither.planning.identity import identity
 from dither.planning.plan import Plan, plan
 from dither.query.catalog import Catalog, ColumnFacts, Table, Unit
 from dither.query.resolve import resolve
@@ -67,8 +67,8 @@ def test_a_plan_is_told_in_the_same_words_however_it_was_written() -> None:
         "select count(*) filter (where exists (select v.ward from visits v where p.person_id = v.person_id)) as n from people p"
     )
     other = f"SELECT COUNT(*) FILTER (WHERE EXISTS (SELECT 1 {MINE} AND v.cost > 3)) AS n FROM people p"
-    assert canonical([planned(one)]) == canonical([planned(two)])
-    assert canonical([planned(one)]) != canonical([planned(other)])  # though both are EXISTS (SELECT ...) to the reader
+    assert identity([planned(one)]).text == identity([planned(two)]).text
+    assert identity([planned(one)]).text != identity([planned(other)]).text  # though both are EXISTS (SELECT ...) to the reader
 
 
 def test_words_come_from_the_aggregate_and_not_from_its_name() -> None:

@@ -1,4 +1,4 @@
-"""Reading numbers exactly: what a person writes is what is computed with.
+"""Reading numbers exactly, and writing them so that they read the same: what a person writes is what is computed with.
 
 A float such as 0.1 means the decimal it prints as, 1/10, and not the nearest binary fraction.
 """
@@ -6,69 +6,105 @@ A float such as 0.1 means the decimal it prints as, 1/10, and not the nearest bi
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 import re
 from collections.abc import Iterable
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, SupportsIndex, TypeVar
-
-import numpy as np
 
 from dither.errors import Argument, ArgumentError, Fix, Name, Python
 
 Number = int | float | str | Fraction | Decimal
 T = TypeVar("T")
 
-_PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?$|[+-]?\d+/\d+$")
+_PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$|[+-]?\d+/\d+$")
+_LONGEST = 2000  # letters of a number that is meant
 _LARGEST = 10**400
+_TINY = Fraction(1, 10**300)  # beside it, and above its inverse, doubles end
+_MOST_BITS = 12_000  # of a whole number that Python writes out
+
+
+def number(value: Any) -> Fraction | None:
+    """The exact rational that `value` spells, or None if it spells no finite number of a size that can be meant.
+
+    >>> number(0.1), number("1/3"), number("1e-301") == Fraction(1, 10**301), number("nan"), number(True)
+    (Fraction(1, 10), Fraction(1, 3), True, None, None)
+    """
+    if type(value) is Fraction:
+        found = value
+    elif _is_bool(value):
+        return None
+    elif isinstance(value, numbers.Integral):
+        found = Fraction(int(value))
+    elif isinstance(value, Fraction):
+        # A subclass may bring arithmetic of its own; what is computed with from here on is a plain Fraction.
+        found = Fraction(int(value.numerator), int(value.denominator))
+    elif _is_float(value) and math.isfinite(value):
+        found = Fraction(str(value))  # the shortest decimal that reads back, for float32 as for float64
+    elif isinstance(value, (str, Decimal)):
+        text = _stripped(value)
+        if len(text) > _LONGEST or not _PLAIN.match(text) or _by_zero(text):
+            return None
+        found = Fraction(text)
+    else:
+        return None
+    return found if abs(found) <= _LARGEST else None
+
+
+def _is_bool(value: Any) -> bool:
+    """Python's or numpy's, which is known by its name: a declaration needs no numpy, and does not wait for it."""
+    return isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"))
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, float) or (type(value).__module__ == "numpy" and isinstance(value, numbers.Real))
+
+
+def _stripped(value: str | Decimal) -> str:
+    return str(value).strip().replace("_", "")
+
+
+def _by_zero(text: str) -> bool:
+    below = text.partition("/")[2]
+    return bool(below) and not below.strip("0")
 
 
 def rational(value: Number, name: str) -> Fraction:
-    """The exact rational that `value` spells.
+    """The exact rational that `value` spells, refused by the name it goes by if it spells none.
 
     >>> rational(0.1, "epsilon"), rational("1/3", "epsilon"), rational("1e-6", "delta")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000))
     """
-    if isinstance(value, (bool, np.bool_)):
-        raise ArgumentError(
-            f"{name} must be a number, and it is {value!r}.", fix=Fix("write {it} as a number such as 1/2.", it=Name(name))
-        )
-    if isinstance(value, (int, np.integer)):
-        found = Fraction(int(value))
-    elif isinstance(value, Fraction):
-        # A subclass may bring arithmetic of its own; what is computed with from here on is a plain Fraction.
-        found = value if type(value) is Fraction else Fraction(int(value.numerator), int(value.denominator))
-    elif isinstance(value, (float, np.floating)):
-        if not math.isfinite(value):
-            raise ArgumentError(
-                f"{name} must be finite, and it is {value!r}.", fix=Fix("give {it} a finite value.", it=Name(name))
-            )
-        found = Fraction(str(value))  # the shortest decimal that reads back, for float32 as for float64
-    elif isinstance(value, (str, Decimal)):
-        found = _from_text(str(value).strip().replace("_", ""), name)
-    else:
-        raise ArgumentError(
-            f"{name} must be a number, and it is a {type(value).__name__}.",
-            fix=Fix("write {it} as an int, a Fraction, a float or text such as '1/2'.", it=Name(name)),
-        )
-    if abs(found) > _LARGEST:
-        raise ArgumentError(
-            f"{name} is too large to be meant: more than 1e400.", fix=Fix("give {it} a smaller value.", it=Name(name))
-        )
+    found = number(value)
+    if found is None:
+        raise _no_number(value, name)
     return found
 
 
-def _from_text(text: str, name: str) -> Fraction:
-    if len(text) > 2000 or not _PLAIN.match(text):
-        raise ArgumentError(
-            f"{name} must be a finite number, and it is {text[:60]!r}.",
-            fix=Fix("write {it} as in '0.5', '1/2' or '1e-6'.", it=Name(name)),
+def _no_number(value: Any, name: str) -> ArgumentError:
+    """Why this is no number."""
+    if _is_bool(value):
+        return ArgumentError(
+            f"{name} must be a number, and it is {value!r}.", fix=Fix("write {it} as a number such as 1/2.", it=Name(name))
         )
-    try:
-        return Fraction(text)
-    except ZeroDivisionError:
-        raise ArgumentError(f"{name} divides by zero: {text!r}.", fix=Fix("write {it} as in '1/2'.", it=Name(name))) from None
+    if _is_float(value) and not math.isfinite(value):
+        return ArgumentError(
+            f"{name} must be finite, and it is {value!r}.", fix=Fix("give {it} a finite value.", it=Name(name))
+        )
+    text = _stripped(value) if isinstance(value, (str, Decimal)) else None
+    if text is not None and (len(text) > _LONGEST or not _PLAIN.match(text)):
+        what = f"{name} must be a finite number, and it is {text[:60]!r}."
+        return ArgumentError(what, fix=Fix("write {it} as in '0.5', '1/2' or '1e-6'.", it=Name(name)))
+    if text is not None and _by_zero(text):
+        return ArgumentError(f"{name} divides by zero: {text!r}.", fix=Fix("write {it} as in '1/2'.", it=Name(name)))
+    if text is None and not (isinstance(value, (numbers.Integral, Fraction)) or _is_float(value)):
+        what = f"{name} must be a number, and it is a {type(value).__name__}."
+        return ArgumentError(what, fix=Fix("write {it} as an int, a Fraction, a float or text such as '1/2'.", it=Name(name)))
+    return ArgumentError(
+        f"{name} is too large to be meant: more than 1e400.", fix=Fix("give {it} a smaller value.", it=Name(name))
+    )
 
 
 def positive(value: Number, name: str) -> Fraction:
@@ -112,7 +148,7 @@ def whole(value: SupportsIndex, name: str, *, least: int | None = None) -> int:
         found = operator.index(value)
     except TypeError:  # also of a class or an array, which have an __index__ that is none
         found = None
-    if found is None or isinstance(value, (bool, np.bool_)):
+    if found is None or _is_bool(value):
         raise ArgumentError(
             f"{name} must be a whole number, and it is a {type(value).__name__}.",
             fix=Fix("give {it} as an int.", it=Name(name)),
@@ -128,7 +164,7 @@ def whole(value: SupportsIndex, name: str, *, least: int | None = None) -> int:
 
 def flag(value: bool, name: str) -> bool:
     """True or False, and nothing that merely counts as one of them."""
-    if not isinstance(value, (bool, np.bool_)):
+    if not _is_bool(value):
         raise ArgumentError(
             f"{name} must be True or False, and it is a {type(value).__name__}.",
             fix=Fix("write {it}.", it=Argument(name, True)),
@@ -155,17 +191,54 @@ def items(values: Iterable[T], name: str, fix: str) -> list[T]:
 
 
 def show(value: Any) -> str:
-    """A short text for a rational: the decimal where it is short, else the fraction."""
+    """A short text for a rational: the decimal where it is short, else the fraction.
+
+    >>> show(Fraction(1, 8)), show(Fraction(1, 3)), show(Fraction(1, 3**50)), show(Fraction(1, 10**9999))
+    ('0.125', '1/3', '1.3929555691e-24', '1e-9999')
+    """
     if not isinstance(value, Fraction):
         return str(value)
-    if value.denominator == 1:
+    whole = value.denominator == 1
+    beyond = value.numerator.bit_length() > _MOST_BITS if whole else not _TINY <= abs(value) < 1 / _TINY
+    if beyond:
+        return f"{Context(prec=12).divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():e}"
+    if whole:
         text = str(value.numerator)
         return text if len(text) <= 24 else f"{text[0]}.{text[1:7]}e{len(text) - 1}" if value > 0 else f"-{show(-value)}"
-    short = Fraction(f"{float(value):.12g}") if abs(value) < 10**300 else None
-    if short == value:
-        return f"{float(value):.12g}"
+    decimal = f"{float(value):.12g}"
+    if Fraction(decimal) == value or value.denominator > 10**24:
+        return decimal
     text = str(value)
-    return text if len(text) <= 24 else f"{float(value):.12g}"
+    return text if len(text) <= 24 else decimal
+
+
+def spell(value: Fraction) -> str:
+    """The number as TOML text that reads back exactly: a whole number, a decimal, or a quoted fraction.
+
+    >>> spell(Fraction(3)), spell(Fraction(1, 8)), spell(Fraction(1, 3)), spell(Fraction(1, 10**9))
+    ('3', '0.125', '"1/3"', '1e-9')
+    """
+    if value.denominator == 1:
+        return str(value.numerator)
+    places = _decimal_places(value.denominator)
+    if places is None:
+        return f'"{value}"'
+    digits = abs(value.numerator) * 10**places // value.denominator
+    sign = "-" if value < 0 else ""
+    if places > 6 and len(str(digits)) == 1:
+        return f"{sign}{digits}e-{places}"
+    whole, rest = divmod(digits, 10**places)
+    return f"{sign}{whole}.{rest:0{places}d}"
+
+
+def _decimal_places(denominator: int) -> int | None:
+    """How many decimals 1/denominator needs; None if no number of them is enough."""
+    twos = (denominator & -denominator).bit_length() - 1
+    rest, fives = denominator >> twos, 0
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    return places if rest == 1 and places <= 300 else None
 
 
 def rounded(value: float) -> str:

@@ -65,16 +65,28 @@ def _edge(epsilon: Fraction, shift: int, variance: Fraction) -> int:
 @lru_cache(maxsize=256)
 def for_shift(epsilon: Fraction, target: Fraction, shift: int) -> Fraction:
     """The smallest variance (in steps squared) whose delta at `shift` steps is at most the target."""
-    enough = above(lambda: -ball(target).log())
+    return _smallest(lambda v: hides(epsilon, target, shift, v), epsilon, target)
 
-    def holds(v: Fraction) -> bool:
-        t = _edge(epsilon, shift, v)
-        if t > 0 and t * t >= _FAR * v:
-            return False  # both tails together are below 2 exp(-t^2 / 2v): delta is 1 but for 87 digits
-        # Far out, Pr[X <= t] <= exp(-t^2 / 2v) says enough, and a sum there would need too many digits.
-        return (t < 0 and t * t >= 2 * v * enough) or certainly_at_most(delta(epsilon, shift, v), target)
 
-    return _smallest(holds, epsilon, target)
+def hides(epsilon: Fraction, target: Fraction, shift: int, variance: Fraction) -> bool:
+    """Whether noise of this variance has a delta of at most the target at `shift` steps, for certain.
+
+    >>> hides(Fraction(1), Fraction("1e-6"), 1, Fraction(18)), hides(Fraction(1), Fraction("1e-6"), 1, Fraction("17.8"))
+    (True, False)
+    """
+    t = _edge(epsilon, shift, variance)
+    if t > 0 and t * t >= _FAR * variance:
+        return False  # both tails together are below 2 exp(-t^2 / 2v): delta is 1 but for 87 digits
+    # Far out, Pr[X <= t] <= exp(-t^2 / 2v) says enough, and a sum there would need too many digits.
+    if t < 0 and t * t >= 2 * variance * _digits(target):
+        return True
+    return certainly_at_most(delta(epsilon, shift, variance), target)
+
+
+@lru_cache(maxsize=64)
+def _digits(target: Fraction) -> Fraction:
+    """-ln(target), rounded up."""
+    return above(lambda: -ball(target).log())
 
 
 def for_squares(epsilon: Fraction, target: Fraction, squares: int) -> Fraction:

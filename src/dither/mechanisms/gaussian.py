@@ -100,10 +100,15 @@ class Gaussian(Mechanism):
             return squares / (2 * self.rho)
         if self.epsilon is None or self.delta is None:
             raise ArgumentError("Gaussian needs epsilon with delta, or rho, or scale.", fix="give one of the three.")
-        moves = self.sensitivity.separate(self.grid)
-        if moves is not None and moves[0] == 1:
-            return calibration.for_shift(self.epsilon, self.delta, moves[1])
+        shift = self._alone()
+        if shift is not None:
+            return calibration.for_shift(self.epsilon, self.delta, shift)
         return calibration.for_squares(self.epsilon, self.delta, squares)
+
+    def _alone(self) -> int | None:
+        """How many steps the one moving coordinate moves, if one moves and (epsilon, delta) is asked for."""
+        moves = self.sensitivity.separate(self.grid) if self.epsilon is not None else None
+        return moves[1] if moves is not None and moves[0] == 1 else None
 
     def release(self, exact: answers.Answer) -> int | Fraction | NDArray[Any]:
         start = self._start(exact)
@@ -169,6 +174,7 @@ class Gaussian(Mechanism):
     def words(self, on: str = "the answer", who: str = "person") -> str:
         moved = rounded(math.sqrt(self.sensitivity.squares(self.grid)) * float(self.grid or 1))
         price = f"ρ = {rounded(float(self.zcdp().rho))}"
+        price += ", calibrated on its own curve" if self._alone() is not None else ""
         return (
             f"Gaussian, standard deviation {rounded(self.noise_scale)}, on {on}: one {who} changes them by "
             f"at most {moved} (root of the sum of squares), {price}"

@@ -3,8 +3,9 @@
 Two ways are tried, and the one with the smaller objective (split.py) is taken:
 
     pure       geometric noise for sums and counts, each measure with its share of epsilon
-    gaussian   (epsilon, delta) questions only: discrete Gaussian noise, all measures together rho-zCDP with the largest rho
-               whose certified conversion stays within their share of (epsilon, delta)
+    gaussian   (epsilon, delta) questions only: discrete Gaussian noise. One release of which a unit moves one number is
+               calibrated on its own privacy curve; else all releases together are rho-zCDP with the largest rho whose
+               certified conversion stays within their share of (epsilon, delta)
 
 Quantiles are chosen by the exponential mechanism in both; discovered keys are shown by the optimal threshold, at the same
 weight as one output, with half of delta if Gaussian noise needs the other half, else with all of it.
@@ -19,6 +20,7 @@ from fractions import Fraction
 from dither.errors import ArgumentError, QueryError
 from dither.exact.numbers import show
 from dither.mechanisms import Threshold
+from dither.mechanisms.calibration import hides
 from dither.planning.releases.base import Noise, Release
 from dither.planning.sensitivity import Bounding
 from dither.planning.split import shares
@@ -62,17 +64,29 @@ class Choice:
 
 def choose(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
     """The better of the two ways."""
-    pure = _pure(releases, bounding, price, discover)
+    pure = with_geometric(releases, bounding, price, discover)
     if not price.delta or not any(release.smooth for release in releases):
         return pure
+    if _too_weak(pure, bounding, _smooth_delta(price, discover)):
+        return pure
     try:
-        smooth = _gaussian(releases, bounding, price, discover)
+        smooth = with_gaussian(releases, bounding, price, discover)
     except (ArgumentError, QueryError):  # no Gaussian within range at this (epsilon, delta): the other way stands
         return pure
     return min(pure, smooth, key=lambda way: way.error)
 
 
-def _pure(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
+def _too_weak(pure: Choice, bounding: Bounding, delta: Fraction) -> bool:
+    """Whether Gaussian noise for one moving number needs more variance than geometric noise has.
+
+    One evaluation instead of a search, and the answer to nearly all such questions."""
+    smooth = [noise for noise in pure.noises if noise.of.smooth]
+    shift = smooth[0].of.one_moves(bounding) if len(smooth) == 1 else None
+    return shift is not None and not hides(smooth[0].loss.epsilon(), delta, shift, Fraction(smooth[0].variance))
+
+
+def with_geometric(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
+    """Geometric noise for sums and counts: shares of epsilon for the keys and each release."""
     if not releases and not discover:
         return Choice((), None, Pure(0))
     weights = [release.weight for release in releases]
@@ -85,23 +99,34 @@ def _pure(releases: Sequence[Release], bounding: Bounding, price: Price, discove
     return Choice(noises, threshold, total([*losses, threshold.loss()] if threshold else losses))
 
 
-def _gaussian(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
-    """Shares of epsilon for the keys, each quantile, and all Gaussian noise together; within that, shares of rho."""
+def with_gaussian(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
+    """Gaussian noise for sums and counts: shares of epsilon for the keys, each quantile, and all Gaussian noise together."""
     smooth = [release for release in releases if release.smooth]
     picks = [release for release in releases if not release.smooth]
     weights = [sum(release.weight for release in smooth), *(release.weight for release in picks)]
     parts = shares(price.epsilon, [*weights, 1.0] if discover else weights)
-    delta = price.delta / 2 if discover else price.delta
-    rho = largest_rho(parts[0], delta)
-    slices = shares(rho, [release.weight for release in smooth], squared=True)
-    found: dict[int, Noise] = {id(d): d.gaussian(part, bounding) for d, part in zip(smooth, slices, strict=True)}
+    delta = _smooth_delta(price, discover)
+    found = {id(noise.of): noise for noise in _smooth(smooth, parts[0], delta, bounding)}
     found |= {id(d): d.pure(part, bounding) for d, part in zip(picks, parts[1:], strict=False)}
     threshold = _threshold(parts[-1], delta, bounding) if discover else None
     together = Approx(parts[0], delta)
-    if ZCDP(sum(slices, Fraction(0))).delta(parts[0]) > delta:
-        raise ArithmeticError("the certified rho does not cover its own shares")
     losses: list[Loss] = [together, *(found[id(d)].loss for d in picks), *([threshold.loss()] if threshold else [])]
     return Choice(tuple(found[id(d)] for d in releases), threshold, total(losses))
+
+
+def _smooth_delta(price: Price, discover: bool) -> Fraction:
+    """Gaussian noise's share of delta: half where keys need the other half."""
+    return price.delta / 2 if discover else price.delta
+
+
+def _smooth(releases: Sequence[Release], epsilon: Fraction, delta: Fraction, bounding: Bounding) -> list[Noise]:
+    """Gaussian noise for these releases, together (epsilon, delta)-DP."""
+    if len(releases) == 1 and releases[0].one_moves(bounding) is not None:
+        return [releases[0].on_own_curve(epsilon, delta, bounding)]
+    slices = shares(largest_rho(epsilon, delta), [release.weight for release in releases], squared=True)
+    if ZCDP(sum(slices, Fraction(0))).delta(epsilon) > delta:
+        raise ArithmeticError("the certified rho does not cover its own shares")
+    return [release.gaussian(rho, bounding) for release, rho in zip(releases, slices, strict=True)]
 
 
 def _threshold(epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Threshold:

@@ -20,12 +20,11 @@ from dither.exact.numbers import rounded
 from dither.planning.finish import Noisy, Table
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Reading
+from dither.query.aggregates import FUNCTIONS
 from dither.query.facts import Facts
 from dither.query.functions import columns
 from dither.query.infer import constant, known
 from dither.query.nodes import Call, Column, Expression, Literal
-
-_COUNTS = ("count", "count_distinct", "count_units")
 
 
 @dataclass(frozen=True)
@@ -179,7 +178,7 @@ def ranks(plan: Plan, confidence: Fraction) -> dict[str, float]:
 
 def _fact(function: str, low: float, high: float) -> Facts:
     """What is known of the true aggregate. Counts are whole and never below zero."""
-    if function in _COUNTS:
+    if FUNCTIONS[function].counts:
         top = None if math.isinf(high) else Fraction(math.floor(high))
         return Facts("int", Fraction(max(0, math.ceil(low)) if math.isfinite(low) else 0), top, False, whole=True)
     bottom, top = (None if math.isinf(end) else Fraction(end) for end in (low, high))

@@ -5,15 +5,15 @@ Frozen and canonical: the same question, catalog and price give the same plan. `
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dither.errors import QueryError
 from dither.mechanisms import Threshold
+from dither.planning import releases
 from dither.planning.choose import Price, choose
-from dither.planning.releases import KINDS
 from dither.planning.releases.base import Noise, Reading
-from dither.planning.releases.collect import Collection, Kind, collect
+from dither.planning.releases.collect import Collection, collect
 from dither.planning.releases.keys import names, public_keys
 from dither.planning.schema import Field, schema
 from dither.planning.sensitivity import Bounding
@@ -56,7 +56,7 @@ class Plan:
         return total([*own, self.threshold.zcdp()] if self.threshold else own).zcdp()
 
 
-def plan(question: Resolved, catalog: Catalog, price: Price, kinds: Sequence[Kind] = KINDS) -> Plan:
+def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
     """From a legal question to a plan. Reads the catalog and the question, nothing else."""
     query = question.query
     neighbours = named(catalog.neighbours)
@@ -68,7 +68,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price, kinds: Sequence[Kin
     # A question has `rows` only where it is about all of them.
     public = question.rows.public if isinstance(neighbours, Replace) else None
     collected = Collection(query.aggregates, question.scope, bounding.max_rows, public, question.rows.at_least or 1)
-    readings = collect(kinds, collected)
+    readings = collect(releases.KINDS, collected)
     choice = choose(collected.releases, bounding, price, discover=known is None)
     return Plan(
         query,

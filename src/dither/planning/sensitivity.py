@@ -12,6 +12,7 @@ Under replace neighbours one unit leaves (v) and another enters (w): two changes
     squared moves          2 L (m row)^2            if no cell is ever negative: |w - v|^2 <= |w|^2 + |v|^2, since <v, w> >= 0
                            4 L (m row)^2            otherwise
     one cell, never negative: at most min(2 L, groups) coordinates move, each by at most m row
+    one cell in one group, of any sign: one coordinate moves, by at most 2 m row
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class Bounding:
         """For Gaussian noise."""
         if self._alike(cells, signed):
             return PerCoordinate(self.touched, self.max_rows * row)
+        if cells == 1 and self.groups == 1:
+            return PerCoordinate(1, self.neighbours.changes * self.max_rows * row)
         return _root(self.squares(row, cells, signed))
 
     def _alike(self, cells: int, signed: bool) -> bool:

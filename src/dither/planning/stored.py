@@ -15,11 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import DitherError, Fix
-from dither.planning.canonical import digits
 from dither.planning.finish import Noisy
 from dither.query.catalog import Key
 
 FORMAT = 1
+_PLAIN_DIGITS = 4000  # Python writes and reads whole numbers up to 4300 digits
+
+
+def digits(value: int) -> str:
+    """A whole number of any size as text that int(text, 0) reads back."""
+    return str(value) if short(value) else hex(value)
+
+
+def short(value: int) -> bool:
+    """Whether Python writes and reads the number in decimal digits."""
+    return value.bit_length() < 3 * _PLAIN_DIGITS
+
+
 _WIDTHS = {"int64": np.dtype(np.int64), "any": np.dtype(object)}
 
 # How each kind of key is written and read. A timestamp is a date to Python, so it stands first.

@@ -21,20 +21,20 @@ from fractions import Fraction
 from typing import Any
 
 from dither.errors import DitherError, QueryError
-from dither.exact.numbers import show
+from dither.exact.numbers import show, spell
 from dither.planning.choose import Price
 from dither.planning.finish import Noisy, Table, table
 from dither.planning.plan import Plan, plan
 from dither.planning.split import shares
 from dither.query import fluent
 from dither.query.catalog import Catalog, ColumnFacts
-from dither.query.faults import listed, nearest
+from dither.query.faults import listed
 from dither.query.fluent import Asking
 from dither.query.functions import columns
 from dither.query.infer import facts as infer
 from dither.query.nodes import Aggregate, Call, Column, Expression, Literal, Named
 from dither.query.resolve import Resolved
-from dither.query.written import written
+from dither.text import did_you_mean
 
 _FAR = 32
 _TAIL = Fraction(1, 100)
@@ -86,7 +86,7 @@ class Proposal:
             return f"between = [{self.low}, {self.high}]"
         low = Fraction(str(self.low))
         high = low + self.step * round((Fraction(str(self.high)) - low) / self.step)  # a float may be beside it by a hair
-        return f"between = [{written(low)}, {written(high)}], step = {written(self.step)}"
+        return f"between = [{spell(low)}, {spell(high)}], step = {spell(self.step)}"
 
     def as_data(self) -> dict[str, Any]:
         """What `to_json` writes."""
@@ -140,7 +140,7 @@ def questions(catalog: Catalog, column: str, by: str | None) -> tuple[str, str, 
         named = column if isinstance(column, str) else f"A {type(column).__name__}"
         raise DitherError(f"{named} is no column of this catalog.", fix=_meant(catalog, named, name, field))
     if by is not None and (not isinstance(by, str) or by not in catalog.tables[name].columns):
-        near = nearest(by, catalog.tables[name].columns) if isinstance(by, str) else ""
+        near = did_you_mean(by, catalog.tables[name].columns) if isinstance(by, str) else ""
         raise DitherError(
             f"{by} is no column of {name} that could be grouped by.", fix=f"{near}name a declared column of {name}."
         )
@@ -156,11 +156,11 @@ def _meant(catalog: Catalog, named: str, name: str, field: str) -> str:
     """What may have been meant: the table's own columns if it is one, else the same column of another table."""
     if name in catalog.tables and catalog.tables[name].columns:
         columns = catalog.tables[name].columns
-        near = nearest(field, columns).replace("did you mean ", f"did you mean {name}.", 1)  # without the table: no far ones
+        near = did_you_mean(field, columns, f"{name}.")  # without the table: no far ones
         return f"{near}The columns of {name} are: {listed(columns)}."
     known = [f"{table}.{each}" for table, facts in catalog.tables.items() for each in facts.columns]
     alone = [each for each in known if each.partition(".")[2] in (named, field)]
-    near = f"did you mean {alone[0]}? " if alone else nearest(named, known)
+    near = f"did you mean {alone[0]}? " if alone else did_you_mean(named, known)
     return f'{near}write "table.column", as in "{known[0] if known else "people.income"}".'
 
 

@@ -23,6 +23,7 @@ from dither.exact.balls import ball, exp, upper, working
 BITS = 192
 _LEAST = -20_000  # a delta below 2^-20000 is reported as that: still an upper bound, and a rational of modest length
 _FAR = 1e290  # floats that only guide a search stop here
+_CLOSE = Fraction(1, 10**9)  # how near a guess in floats is taken to be, and checked
 _STEPS = 40  # of the search for the largest rho
 _HALVINGS = 256  # a smaller rho would be below 1/GRID of any budget (filters.py): it is 0
 
@@ -112,6 +113,29 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     >>> largest_rho(Fraction(1), Fraction("1e-6"))
     Fraction(2435597, 100000000)
     """
+    guess = _guessed_rho(epsilon, delta)
+    near = guess * (1 - _CLOSE), guess * (1 + _CLOSE)
+    if _shortened(near[0]) == _shortened(near[1]) and delta_of_zcdp(near[0], epsilon) <= delta < delta_of_zcdp(
+        near[1], epsilon
+    ):
+        return _shortened(near[0])
+    return _shortened(_searched_rho(epsilon, delta))
+
+
+def _guessed_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """In floats: the conversion solved for rho, which is (epsilon - (ln(1/delta) + ...) / (a - 1)) / a at its best order."""
+    with working(BITS):
+        e, known = min(float(ball(epsilon)), _FAR), -float(ball(delta).log())
+
+    def negated(s: float) -> float:
+        b, terms = _order_terms(s)
+        return ((known + terms) / b - e) / (b + 1)
+
+    return max(Fraction(-negated(_least(negated))), Fraction(0))
+
+
+def _searched_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """By bisection on the certified conversion, for what a guess does not settle."""
     low, high = Fraction(0), max(epsilon, Fraction(1))
     while delta_of_zcdp(high, epsilon) <= delta:
         low, high = high, 2 * high
@@ -122,7 +146,7 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if delta_of_zcdp(middle, epsilon) <= delta else (low, middle)
-    return _shortened(low)
+    return low
 
 
 def _shortened(value: Fraction) -> Fraction:

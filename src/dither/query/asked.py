@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dither.errors import Fix, Python, QueryError
-from dither.query.written import Number, number
+from dither.exact.numbers import Number, number
 
 
 @dataclass(frozen=True)

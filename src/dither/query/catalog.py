@@ -14,12 +14,13 @@ from fractions import Fraction
 from typing import Any
 
 from dither.errors import Argument, CatalogError, Fix, Python
+from dither.exact.numbers import Number, number
 from dither.query import rules
 from dither.query.column_rules import LONGEST
-from dither.query.written import Number, number
 
 Key = None | bool | int | str | datetime.date
 KINDS = rules.KINDS
+_LARGEST = 10**300
 
 
 @dataclass(frozen=True)
@@ -244,8 +245,14 @@ def _analysts(names: object) -> tuple[str, ...] | None:
     return tuple(sorted(names))
 
 
-def _exact(value: Number, name: str) -> Fraction:
+def amount(value: Number) -> Fraction | None:
+    """A part of the budget; None if it is no number, or one that no double holds: budgets are shown as decimals."""
     found = number(value)
+    return found if found is not None and abs(found) <= _LARGEST else None
+
+
+def _exact(value: Number, name: str) -> Fraction:
+    found = amount(value)
     if found is None:
         raise CatalogError([(None, f"{name} is not a finite number.", f"write {name} as in 0.5, '1/2' or '1e-6'.")])
     return found

@@ -17,12 +17,12 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from dither.errors import CatalogError, Fix, Python, Shell
-from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit
+from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit, amount
 from dither.query.declare import read_column
-from dither.query.faults import Fault, Path, listed, nearest
+from dither.query.faults import Fault, Path, listed
 from dither.query.rules import NEIGHBOURS, faults
 from dither.query.toml_lines import line_of, lines
-from dither.query.written import number
+from dither.text import did_you_mean
 
 Problem = tuple[int | None, str, str]
 
@@ -151,7 +151,7 @@ class _Reader:
         section = self._section(("budget",), written, (*_BUDGET, "analysts"))
         read: dict[str, Fraction] = {}
         for part in _BUDGET:
-            value = number(section[part]) if part in section else None
+            value = amount(section[part]) if part in section else None
             if value is not None:
                 read[part] = value
             elif part in section:
@@ -238,7 +238,7 @@ class _Reader:
         for key in written:
             if key not in known:
                 name = ".".join((*path, key))
-                self._wrong((*path, key), f"{name} is not known.", f"{nearest(key, known)}Known are: {listed(known)}.")
+                self._wrong((*path, key), f"{name} is not known.", f"{did_you_mean(key, known)}Known are: {listed(known)}.")
 
     def _text(self, path: Path, section: Mapping[str, Any], default: str | None) -> str | None:
         value = section.get(path[-1], default)

@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import Any
 
 from dither.errors import CatalogError
+from dither.exact.numbers import spell
 from dither.query.catalog import Budget, Catalog, ColumnFacts, Key, Table, least_price
 from dither.query.column_rules import LONGEST
 from dither.query.declare import date_of
-from dither.query.written import written
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+$")
 _LATER = ("per_query", "analysts", "least_epsilon")
@@ -26,11 +26,11 @@ def catalog_text(catalog: Catalog) -> str:
     """The TOML text that reads back as this catalog. Frames have no path, so a catalog with one cannot be written."""
     budget = catalog.budget
     lines = [f"snapshot = {quoted(catalog.snapshot)}", ""] if catalog.snapshot else []
-    lines += ["[budget]", f"epsilon = {written(budget.epsilon)}"]
-    lines += [f"delta = {written(budget.delta)}"] if budget.delta else []
-    lines += [f"per_analyst = {written(budget.per_analyst)}"] if budget.per_analyst is not None else []
-    lines += [f"per_query = {written(budget.per_query)}"] if budget.per_query is not None else []
-    lines += [f"least_epsilon = {written(budget.least_epsilon)}"] if budget.least_epsilon != least_price(budget.epsilon) else []
+    lines += ["[budget]", f"epsilon = {spell(budget.epsilon)}"]
+    lines += [f"delta = {spell(budget.delta)}"] if budget.delta else []
+    lines += [f"per_analyst = {spell(budget.per_analyst)}"] if budget.per_analyst is not None else []
+    lines += [f"per_query = {spell(budget.per_query)}"] if budget.per_query is not None else []
+    lines += [f"least_epsilon = {spell(budget.least_epsilon)}"] if budget.least_epsilon != least_price(budget.epsilon) else []
     lines += [f"analysts = [{', '.join(map(quoted, budget.analysts))}]"] if budget.analysts is not None else []
     if catalog.neighbours != "add-remove":
         lines += ["", "[privacy]", f"neighbours = {quoted(catalog.neighbours)}"]
@@ -97,9 +97,9 @@ def _table(name: str, table: Table) -> list[str]:
 def _column(facts: ColumnFacts) -> str:
     parts = [f"kind = {quoted(facts.kind)}"] if facts.kind is not None else []
     if facts.low is not None and facts.high is not None:
-        ends = [date_of(end).isoformat() if facts.kind == "date" else written(end) for end in (facts.low, facts.high)]
+        ends = [date_of(end).isoformat() if facts.kind == "date" else spell(end) for end in (facts.low, facts.high)]
         parts.append(f"between = [{', '.join(ends)}]")
-    parts += [f"step = {written(facts.step)}"] if facts.step is not None else []
+    parts += [f"step = {spell(facts.step)}"] if facts.step is not None else []
     if facts.values is not None:
         parts.append(f"values = [{', '.join(_value(value) for value in facts.values if value is not None)}]")
         parts += ['null = "group"'] if None in facts.values else []

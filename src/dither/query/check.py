@@ -1,6 +1,6 @@
 """A declaration held against the sources' schemas: names, kinds, references. No row is read for it.
 
-`read_schema` is engines.sources.schema, handed in so that this package knows no engine.
+`read_schema` is engines.registry.read_schema, handed in so that this package knows no engine.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dither.errors import CatalogError
 from dither.query.catalog import Catalog, ColumnFacts, Table
 from dither.query.catalog_file import Problem, file_text, parts, problems
 from dither.query.column_rules import KINDS, column_faults
-from dither.query.faults import Fault, listed, nearest
-from dither.text import folded
+from dither.query.faults import Fault, listed
+from dither.text import did_you_mean, folded
 
 Schema = Mapping[str, str]  # column -> kind, or UNSUPPORTED
 ReadSchema = Callable[[Any], Schema]
@@ -143,7 +143,7 @@ def is_csv(source: object) -> bool:
 
 
 def _has_types(source: object) -> bool:
-    """Parquet and DuckDB files; a frame may well be a CSV that was read as text throughout."""
+    """Paths and addresses other than CSV files; a frame may well be a CSV that was read as text throughout."""
     return isinstance(source, (str, PathLike)) and not is_csv(source)
 
 
@@ -202,7 +202,7 @@ def _one_kind(mine: tuple[str, str, str], theirs: tuple[str, str, str], schemas:
 
 
 def _missing(path: tuple[str, ...], table: str, column: str, schema: Schema) -> Fault:
-    return Fault(path, f"{table} has no column {column}.", f"{nearest(column, schema)}Its columns are: {listed(schema)}.")
+    return Fault(path, f"{table} has no column {column}.", f"{did_you_mean(column, schema)}Its columns are: {listed(schema)}.")
 
 
 def _twins(table: str, schema: Schema) -> Iterator[Fault]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dither.exact.numbers import spell
 from dither.query.faults import Fault, Path
-from dither.query.written import written
 
 if TYPE_CHECKING:
     from dither.query.catalog import ColumnFacts
@@ -68,8 +68,8 @@ def _bounds(column: ColumnFacts) -> Iterator[tuple[str, str, str]]:
         yield "between", f"bounds make no sense for {column.kind}.", f"{fix}."
         return
     if low >= high:
-        turned = f"[{written(high)}, {written(low)}]" if low > high else "a range with more than one number"
-        yield "between", f"the lower bound {written(low)} is not below the upper bound {written(high)}.", f"write {turned}."
+        turned = f"[{spell(high)}, {spell(low)}]" if low > high else "a range with more than one number"
+        yield "between", f"the lower bound {spell(low)} is not below the upper bound {spell(high)}.", f"write {turned}."
         return
     if max(abs(low), abs(high)) > LARGEST_BOUND or high - low < 1 / LARGEST_BOUND:
         what = "the bounds are beyond 2^500, or less than 2^-500 apart: no sum or mean could be taken over them."
@@ -88,15 +88,15 @@ def _bounds(column: ColumnFacts) -> Iterator[tuple[str, str, str]]:
 
 def _step(low: Fraction, high: Fraction, step: Fraction) -> Iterator[tuple[str, str, str]]:
     if step <= 0:
-        yield "step", f"the step must be above 0, and it is {written(step)}.", "write a step such as 1 or 0.01."
+        yield "step", f"the step must be above 0, and it is {spell(step)}.", "write a step such as 1 or 0.01."
         return
     count = (high - low) / step
     if count.denominator != 1:
         outward = low + step * -(-count.numerator // count.denominator)
         yield (
             "step",
-            f"the range is not a whole number of steps of {written(step)}.",
-            f"write between = [{written(low)}, {written(outward)}], or another step.",
+            f"the range is not a whole number of steps of {spell(step)}.",
+            f"write between = [{spell(low)}, {spell(outward)}], or another step.",
         )
     if count > MOST_STEPS:
         yield "step", "the range has more than 2^52 steps.", "write a larger step or narrower bounds."

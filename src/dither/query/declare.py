@@ -15,10 +15,11 @@ from fractions import Fraction
 from typing import Any
 
 from dither.errors import CatalogError
+from dither.exact.numbers import Number, number
 from dither.query.catalog import ColumnFacts, Key
 from dither.query.column_rules import LONGEST, column_faults, kind_of
-from dither.query.faults import Fault, Path, listed, nearest
-from dither.query.written import Number, number
+from dither.query.faults import Fault, Path, listed
+from dither.text import did_you_mean
 
 _EPOCH = datetime.date(1970, 1, 1)
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?.*")
@@ -78,7 +79,7 @@ def read_column(path: Path, written: Any) -> tuple[ColumnFacts | None, list[Faul
     if not isinstance(written, Mapping):
         return None, [Fault(path, f"{name} must say what is known of it.", f"write {path[-1]} = {{ between = [0, 120] }}.")]
     unknown = [
-        Fault((*path, part), f"{name}: {part} is not known.", f"{nearest(part, _PARTS)}Known are: {listed(_PARTS)}.")
+        Fault((*path, part), f"{name}: {part} is not known.", f"{did_you_mean(part, _PARTS)}Known are: {listed(_PARTS)}.")
         for part in written
         if part not in _PARTS
     ]

@@ -15,7 +15,8 @@ from dither.errors import CatalogError, Fix, Shell
 from dither.query.catalog_text import key, quoted
 from dither.query.check import UNSUPPORTED, ReadSchema, Schema, is_csv
 from dither.query.draft_references import read_alike, references
-from dither.query.faults import listed, nearest
+from dither.query.faults import listed
+from dither.text import did_you_mean
 
 _HEAD = """\
 # A first catalog, made from column names and types only. Whatever is not declared here cannot be used in a question.
@@ -53,7 +54,7 @@ def draft(sources: Sequence[str], unit: str, read_schema: ReadSchema) -> str:
     schemas = _schemas(sources, read_schema)
     columns = {column for schema in schemas for column in schema}
     if unit != "row" and unit not in columns:
-        fix = f"{nearest(unit, columns)}The columns are: {listed(columns)}; or write row if every row is its own person."
+        fix = f"{did_you_mean(unit, columns)}The columns are: {listed(columns)}; or write row if every row is its own person."
         raise CatalogError([(None, f"No table has a column {unit}.", fix)])
     names = _names(sources)
     known = dict(zip(names, schemas, strict=True))

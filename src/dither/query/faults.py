@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 Path = tuple[str, ...]
 
@@ -16,16 +15,6 @@ class Fault:
     path: Path
     what: str
     fix: str
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """ "did you mean ...? " for a misspelt name, else nothing.
-
-    >>> nearest("max_row", ["max_rows", "unit"]), nearest("zzz", ["unit"])
-    ('did you mean max_rows? ', '')
-    """
-    found = get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"did you mean {found[0]}? " if found else ""
 
 
 def listed(words: Iterable[str]) -> str:

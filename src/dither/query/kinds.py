@@ -6,32 +6,10 @@ from dither.errors import QueryError
 from dither.query.facts import Facts
 from dither.query.function import Function, family
 from dither.query.nodes import Call, Expression, Literal
+from dither.query.show import show_function
 
 MOST_DEPTH = 150  # deeper expressions would be refused by Python's own limit, with a worse message
 
-SPELT = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "mod": "%",
-    "neg": "-",
-    "concat": "||",
-    "eq": "=",
-    "ne": "<>",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "in_list": "IN",
-    "is_null": "IS NULL",
-    "to_int": "CAST AS INTEGER",
-    "to_real": "CAST AS DOUBLE",
-    "to_text": "CAST AS VARCHAR",
-    "to_date": "CAST AS DATE",
-    "to_bool": "CAST AS BOOLEAN",
-    "weekday": "ISODOW",
-}
 WORDS = {
     "int": "a whole number",
     "real": "a number",
@@ -40,15 +18,6 @@ WORDS = {
     "date": "a date",
     "timestamp": "a timestamp",
 }
-
-
-def spelt(name: str) -> str:
-    """The function as a question writes it.
-
-    >>> spelt("add"), spelt("sqrt")
-    ('+', 'SQRT')
-    """
-    return SPELT.get(name, name.upper())
 
 
 def check(call: Call, function: Function, arguments: list[Facts]) -> None:
@@ -60,7 +29,11 @@ def check(call: Call, function: Function, arguments: list[Facts]) -> None:
     values = [argument.value if isinstance(argument, Literal) else None for argument in call.arguments]
     reason = function.refuse(values) if function.refuse is not None else None
     if reason is not None:
-        raise QueryError(f"{spelt(call.name)} cannot be computed: {reason}.", span=call.span, fix="change the constant.")
+        raise QueryError(f"{_written(call)} cannot be computed: {reason}.", span=call.span, fix="change the constant.")
+
+
+def _written(call: Call) -> str:
+    return show_function(call.name)
 
 
 def choices(name: str, count: int) -> list[int]:
@@ -89,7 +62,7 @@ def _check_count(call: Call, function: Function) -> None:
     too_many = function.most is not None and count > function.most
     if count < function.least or too_many or (call.name == "case" and count % 2 == 0):
         fix = f"write it with {'' if function.most else 'at least '}{_arguments(function.least)}."
-        raise QueryError(f"{spelt(call.name)} does not take {_arguments(count)}.", span=call.span, fix=fix)
+        raise QueryError(f"{_written(call)} does not take {_arguments(count)}.", span=call.span, fix=fix)
 
 
 def _arguments(count: int) -> str:
@@ -101,9 +74,9 @@ def _check_argument(call: Call, function: Function, place: int, written: Express
     when = call.name == "case" and place % 2 == 0 and place < len(call.arguments) - 1
     accepted = ("bool",) if when else function.accepted(place)
     if kind != "null" and kind not in accepted:
-        raise QueryError(f"{spelt(call.name)} cannot be applied to {WORDS[kind]}.", span=span, fix=_fix(accepted, kind))
+        raise QueryError(f"{_written(call)} cannot be applied to {WORDS[kind]}.", span=span, fix=_fix(accepted, kind))
     if function.constant(place) and not isinstance(written, Literal):
-        raise QueryError(f"{spelt(call.name)} needs a constant here.", span=span, fix="write a number or a text in its place.")
+        raise QueryError(f"{_written(call)} needs a constant here.", span=span, fix="write a number or a text in its place.")
 
 
 def _check_family(call: Call, function: Function, kinds: list[str]) -> None:
@@ -111,7 +84,7 @@ def _check_family(call: Call, function: Function, kinds: list[str]) -> None:
     together = handed_on if call.name == "case" else set(kinds) if function.alike else set()
     if family(sorted(together)) is None or {"date", "timestamp"} <= handed_on:
         listed = " and ".join(WORDS[kind] for kind in sorted(together - {"null"}))
-        raise QueryError(f"{spelt(call.name)} mixes {listed}.", span=call.span, fix=_cast(together))
+        raise QueryError(f"{_written(call)} mixes {listed}.", span=call.span, fix=_cast(together))
 
 
 def _cast(kinds: set[str]) -> str:

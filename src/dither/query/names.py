@@ -6,7 +6,6 @@ are different names. A name that fits two columns is refused.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -18,7 +17,7 @@ from dither.query.catalog import Catalog, Table
 from dither.query.grammar import written
 from dither.query.nodes import Column, Expression, Relation
 from dither.query.sql_outer import instead
-from dither.text import folded
+from dither.text import did_you_mean, folded
 
 T = TypeVar("T")
 
@@ -100,13 +99,11 @@ def matching(name: str, quoted: bool, choices: Iterable[T], spell: Callable[[T],
     return exact if exact or quoted else [choice for choice in every if folded(spell(choice)) == folded(name)]
 
 
-def similar(name: str, choices: Iterable[str]) -> str:
-    """ "did you mean age?" or the names there are."""
+def similar(name: str, choices: Iterable[str], nothing: str = "declare its columns in the catalog.") -> str:
+    """ "did you mean age?" or the names there are; `nothing` if there are none."""
     every = sorted(set(choices))
-    near = difflib.get_close_matches(name, every, n=1, cutoff=0.7)
-    if near:
-        return f"did you mean {near[0]}?"
-    return f"use one of {', '.join(every[:12])}." if every else "declare its columns in the catalog."
+    near = did_you_mean(name, every).rstrip()
+    return near or (f"use one of {', '.join(every[:12])}." if every else nothing)
 
 
 def candidates(node: exp.Column, scope: Scope) -> list[Field]:
@@ -173,7 +170,7 @@ def table(node: exp.Expr, scope: Scope, catalog: Catalog) -> tuple[str, Table]:
     if found:
         raise refuse(scope, node, f"{name} could mean {' or '.join(found)}.", "write it in double quotes exactly as declared.")
     raise refuse(
-        scope, node, f"There is no table {name} in the catalog.", similar(name, catalog.tables).replace("its columns", "it")
+        scope, node, f"There is no table {name} in the catalog.", similar(name, catalog.tables, "declare it in the catalog.")
     )
 
 

@@ -1,6 +1,7 @@
 """One form for questions that mean the same, so that an answer is found again however it was written.
 
-    normal(query)  ->  Query
+    form(relation)  ->  Form, for the relation and expressions over it
+    normal(query)   ->  Query
 
 What is made alike: the sides of a comparison (18 <= age, age >= 18), whole numbers with a decimal point (18.0), NOT over
 conditions, the order and repetition of AND and OR, IN as equalities, FILTER as CASE, COUNT(1), aliases, filters one above
@@ -49,7 +50,7 @@ _EXACT = 2**53  # whole numbers below it are doubles, and so are their neighbour
 
 def normal(query: Query) -> Query:
     """The form of a resolved question. Keys stay in their order; names are places; what is done afterwards is left out."""
-    source = _relation(query.source, itertools.count(1))
+    source = form(query.source)
     keys = tuple(Named(f"k{place}", _expression(key.expression, source)) for place, key in enumerate(query.keys, start=1))
     aggregates = _aggregates((each.lowered() for each in query.aggregates), source, "a")
     relation = source.relation
@@ -63,13 +64,22 @@ def normal(query: Query) -> Query:
 # --- relations --------------------------------------------------------------------------------------------------
 
 
+def form(relation: Relation) -> Form:
+    """The form of a relation, in which expressions over it find theirs."""
+    return _relation(relation, itertools.count(1))
+
+
 @dataclass(frozen=True)
-class _Source:
+class Form:
     """A relation in its form, and what its columns were called before."""
 
     relation: Relation
     names: Mapping[str, str] = field(hash=False)
     aliases: tuple[tuple[str, str], ...] = ()  # old and new ones of tables that offer all of their columns
+
+    def expression(self, written: Expression) -> Expression:
+        """The form of an expression over the relation as it was."""
+        return _expression(written, self)
 
     def column(self, name: str) -> str:
         """What a column is called now."""
@@ -79,10 +89,10 @@ class _Source:
         return new + name[len(old) :]
 
 
-def _relation(node: Relation, places: Iterator[int]) -> _Source:
+def _relation(node: Relation, places: Iterator[int]) -> Form:
     if isinstance(node, Scan):
         alias = f"t{next(places)}"
-        return _Source(Scan(node.table, alias, span=node.span), {}, ((node.alias, alias),))
+        return Form(Scan(node.table, alias, span=node.span), {}, ((node.alias, alias),))
     if isinstance(node, Filter):
         return _filter(node, _relation(node.source, places))
     if isinstance(node, Compute):
@@ -94,11 +104,11 @@ def _relation(node: Relation, places: Iterator[int]) -> _Source:
     if isinstance(node, Join):
         left, right = _relation(node.left, places), _relation(node.right, places)
         joined = replace(node, left=left.relation, right=right.relation, equal=_pairs(node.equal, left, right))
-        return _Source(joined, {**right.names, **left.names}, (*left.aliases, *right.aliases))
+        return Form(joined, {**right.names, **left.names}, (*left.aliases, *right.aliases))
     return _semi(node, _relation(node.source, places), _relation(node.other, places))
 
 
-def _filter(node: Filter, source: _Source) -> _Source:
+def _filter(node: Filter, source: Form) -> Form:
     """Filters one above the other are one."""
     condition, inner = _expression(node.condition, source), source.relation
     if isinstance(inner, Filter):
@@ -106,18 +116,18 @@ def _filter(node: Filter, source: _Source) -> _Source:
     return replace(source, relation=Filter(inner, condition))
 
 
-def _compute(node: Compute, source: _Source, places: Iterator[int]) -> _Source:
+def _compute(node: Compute, source: Form, places: Iterator[int]) -> Form:
     """What only hands columns on is nothing but names for them."""
     plain = {each.name: source.column(each.expression.name) for each in node.columns if isinstance(each.expression, Column)}
     if len(plain) == len(node.columns):
-        return _Source(source.relation, plain)
+        return Form(source.relation, plain)
     read = {each.name: _expression(each.expression, source) for each in node.columns}
     named = _named(_once(read.values()), f"c{next(places)}.")
     names = {each.expression: each.name for each in named}
-    return _Source(Compute(source.relation, named), {old: names[value] for old, value in read.items()})
+    return Form(Compute(source.relation, named), {old: names[value] for old, value in read.items()})
 
 
-def _per_unit(node: PerUnit, source: _Source, places: Iterator[int]) -> _Source:
+def _per_unit(node: PerUnit, source: Form, places: Iterator[int]) -> Form:
     alias = f"u{next(places)}."
     read = {key.name: _expression(key.expression, source) for key in node.keys}
     keys = _named(_once(read.values()), f"{alias}k")
@@ -127,10 +137,10 @@ def _per_unit(node: PerUnit, source: _Source, places: Iterator[int]) -> _Source:
     for each in node.aggregates:
         (one,) = _aggregates([each.lowered()], source, "")
         found[each.name] = next(other.name for other in aggregates if replace(other, name=one.name) == one)
-    return _Source(PerUnit(source.relation, keys, tuple(aggregates), span=node.span), found)
+    return Form(PerUnit(source.relation, keys, tuple(aggregates), span=node.span), found)
 
 
-def _union(parts: list[tuple[Relation, _Source]], places: Iterator[int]) -> _Source:
+def _union(parts: list[tuple[Relation, Form]], places: Iterator[int]) -> Form:
     """All parts under the same names, in an order that their own columns give."""
     alias = f"v{next(places)}."
     offered = {name: tuple(source.column(name) for _, source in parts) for name in parts[0][1].names}
@@ -140,22 +150,22 @@ def _union(parts: list[tuple[Relation, _Source]], places: Iterator[int]) -> _Sou
         Compute(source.relation, tuple(Named(names[columns], Column(columns[place])) for columns in rows))
         for place, (_, source) in enumerate(parts)
     )
-    return _Source(Union(tuple(relations)), {old: names[columns] for old, columns in offered.items()})
+    return Form(Union(tuple(relations)), {old: names[columns] for old, columns in offered.items()})
 
 
-def _semi(node: Semi, source: _Source, other: _Source) -> _Source:
+def _semi(node: Semi, source: Form, other: Form) -> Form:
     listed = None if node.listed is None else _pairs((node.listed,), source, other)[0]
     equal = _pairs(node.equal, source, other)
     found = replace(node, source=source.relation, other=other.relation, equal=equal, listed=listed)
     return replace(source, relation=found)
 
 
-def _pairs(pairs: Iterable[Pair], left: _Source, right: _Source) -> tuple[Pair, ...]:
+def _pairs(pairs: Iterable[Pair], left: Form, right: Form) -> tuple[Pair, ...]:
     found = {(_expression(a, left), _expression(b, right)): None for a, b in pairs}
     return tuple(sorted(found, key=lambda pair: (_order(pair[0]), _order(pair[1]))))
 
 
-def _aggregates(asked: Iterable[Aggregate], source: _Source, prefix: str) -> list[Aggregate]:
+def _aggregates(asked: Iterable[Aggregate], source: Form, prefix: str) -> list[Aggregate]:
     """Each once, in one order, named by its place. `asked` have no FILTER."""
     found: dict[Aggregate, None] = {}
     for each in asked:
@@ -184,7 +194,7 @@ def _read(expressions: Iterable[Expression | None]) -> frozenset[str]:
 # --- expressions ------------------------------------------------------------------------------------------------
 
 
-def _expression(node: Expression, source: _Source) -> Expression:
+def _expression(node: Expression, source: Form) -> Expression:
     if isinstance(node, Literal):
         return node
     if isinstance(node, Column):

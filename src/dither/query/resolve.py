@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from dither.errors import QueryError
+from dither.query.aggregates import private
 from dither.query.catalog import Catalog, Rows
 from dither.query.constants import check_constants
 from dither.query.dependence import equalities
@@ -46,7 +47,7 @@ from dither.query.nodes import (
     fresh,
 )
 from dither.query.prune import prune
-from dither.query.resolve_aggregates import PRIVATE, aggregates, check_functions, described, keys, outputs
+from dither.query.resolve_aggregates import aggregates, check_functions, described, keys, outputs
 from dither.query.resolve_marks import marked
 from dither.query.resolve_per_unit import per_unit
 from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, check_once, held, said, scanned, size
@@ -81,7 +82,7 @@ def resolve(query: Query, catalog: Catalog, text: str = "") -> Resolved:
 
 def _resolve(query: Query, catalog: Catalog) -> Resolved:
     check_constants(query)
-    check_functions(query.aggregates, PRIVATE)
+    check_functions(query.aggregates, private())
     source = _relation(query.source, catalog)
     if source.protects == PUBLIC:
         raise QueryError(

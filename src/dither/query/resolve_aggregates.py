@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dither.errors import QueryError
+from dither.query.aggregates import FUNCTIONS, NUMBERS, ROWS, UNITS
 from dither.query.dependence import Dependence
 from dither.query.function import family
 from dither.query.functions import columns
@@ -13,18 +14,13 @@ from dither.query.infer import Facts, facts, typed
 from dither.query.nodes import Aggregate, Column, Expression, Named, Order, Query, words_of
 from dither.query.shapes import BY_UNIT, Shape
 
-_COUNTS = ("count", "count_distinct", "count_units")
-_NUMBERS = ("sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop", "median", "quantile", "min", "max", "clipped")
-PRIVATE = (*_COUNTS, *_NUMBERS)
-PER_UNIT = ("count", "count_distinct", "sum", "avg", "min", "max", "bool_or", "bool_and")
-
 
 def check_functions(asked: tuple[Aggregate, ...], known: tuple[str, ...]) -> None:
     """Aggregates that there are, with what they need, also where a question is built by hand from nodes."""
     for each in asked:
         if each.function not in known:
             raise QueryError(f"{each.function} cannot stand here.", span=each.span, fix=f"use one of {', '.join(known)}.")
-        if each.argument is None and each.function not in ("count", "count_units"):
+        if each.argument is None and FUNCTIONS[each.function].of not in (ROWS, UNITS):
             raise QueryError(f"{each.function} needs an argument.", span=each.span, fix="give it an expression.")
         if each.function == "count_units" and each.where is not None:
             raise QueryError("count_units takes no FILTER.", span=each.span, fix="leave it out.")
@@ -112,7 +108,7 @@ def _aggregate(asked: Aggregate, source: Shape) -> Aggregate:
         if isinstance(inner, Column) and source.columns[inner.name].unit:
             return replace(asked, function="count_units", argument=None)
         check_key(known, inner, _origin(inner, source))
-    elif asked.function != "count":
+    elif FUNCTIONS[asked.function].of == NUMBERS:
         _check_number(asked, inner, known, source)
     parts = [part if part is None else typed(part, source.scope) for part in (asked.argument, asked.where)]
     return replace(asked, argument=parts[0], where=parts[1])
@@ -191,4 +187,4 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
 
 def _noisy(asked: Aggregate) -> Facts:
     """A noisy number knows no bounds; a count stays whole."""
-    return Facts("int", nullable=False, whole=True) if asked.function in _COUNTS else Facts("real")
+    return Facts("int", nullable=False, whole=True) if FUNCTIONS[asked.function].counts else Facts("real")

@@ -11,10 +11,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dither.errors import QueryError
+from dither.query.aggregates import per_unit as functions
 from dither.query.dependence import Dependence
 from dither.query.infer import Facts, facts, typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation, fresh
-from dither.query.resolve_aggregates import PER_UNIT, check_functions, check_key, described, short
+from dither.query.resolve_aggregates import check_functions, check_key, described, short
 from dither.query.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, constant, held, said, size
 from dither.query.work import UNIT
 
@@ -83,7 +84,7 @@ def _depends(each: Aggregate, source: Shape) -> Dependence:
 def _check_parts(node: PerUnit, source: Shape, scalar: str) -> None:
     keys = [] if scalar else [key.name for key in node.keys]
     check_names(keys + [each.name for each in node.aggregates], node.span)
-    check_functions(node.aggregates, PER_UNIT)
+    check_functions(node.aggregates, functions())
     arguments = [each.value for each in node.aggregates if each.value is not None]
     size([*(key.expression for key in node.keys), *arguments], source, node.span)
 

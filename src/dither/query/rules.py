@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dither.exact.numbers import spell
 from dither.query.column_rules import KINDS, column_faults
-from dither.query.faults import Fault, listed, nearest
-from dither.query.written import written
-from dither.text import folded
+from dither.query.faults import Fault, listed
+from dither.text import did_you_mean, folded
 
 if TYPE_CHECKING:
     from dither.query.catalog import Budget, Table
@@ -61,14 +61,14 @@ def faults(
 def _budget(budget: Budget) -> _Found:
     path = ("budget",)
     if budget.epsilon <= 0:
-        what = f"epsilon must be above 0, and it is {written(budget.epsilon)}."
+        what = f"epsilon must be above 0, and it is {spell(budget.epsilon)}."
         yield Fault((*path, "epsilon"), what, "write epsilon = 1, or what may be learnt in all.")
     if not 0 <= budget.delta < 1:
-        what = f"delta must be at least 0 and below 1, and it is {written(budget.delta)}."
+        what = f"delta must be at least 0 and below 1, and it is {spell(budget.delta)}."
         yield Fault((*path, "delta"), what, "write delta = 1e-6, or leave it out for pure epsilon-DP.")
     for part, cap in (("per_analyst", budget.per_analyst), ("per_query", budget.per_query)):
         if cap is not None and not 0 < cap <= max(budget.epsilon, Fraction(0)):
-            what = f"{part} must be above 0 and at most epsilon, and it is {written(cap)}."
+            what = f"{part} must be above 0 and at most epsilon, and it is {spell(cap)}."
             yield Fault((*path, part), what, "write a share of epsilon, or leave it out.")
     yield from _least(budget)
     if budget.analysts is not None:
@@ -80,13 +80,13 @@ def _least(budget: Budget) -> _Found:
     if budget.epsilon <= 0:
         return  # told already, and what is left out follows from it
     if not 0 < least <= budget.epsilon:
-        what = f"least_epsilon must be above 0 and at most epsilon, and it is {written(least)}."
+        what = f"least_epsilon must be above 0 and at most epsilon, and it is {spell(least)}."
         yield Fault(path, what, "write the least that one question may cost, or leave it out.")
         return
     for part, cap in (("per_query", budget.per_query), ("per_analyst", budget.per_analyst)):
         if cap is not None and 0 < cap < least:
-            what = f"{part} is {written(cap)} and a question costs at least {written(least)}, so none could be asked."
-            yield Fault(("budget", part), what, f"write least_epsilon = {written(cap)} or less, or a larger {part}.")
+            what = f"{part} is {spell(cap)} and a question costs at least {spell(least)}, so none could be asked."
+            yield Fault(("budget", part), what, f"write least_epsilon = {spell(cap)} or less, or a larger {part}.")
 
 
 def _analysts(names: tuple[str, ...]) -> _Found:
@@ -188,7 +188,7 @@ def _edge(name: str, tables: Mapping[str, Table], unread: frozenset[str]) -> _Fo
         return
     if parent not in tables:
         what = f"{name} refers to {parent}.{column}, and there is no table {parent}."
-        yield Fault(path, what, f"{nearest(parent, tables)}Declared are: {listed(tables)}.")
+        yield Fault(path, what, f"{did_you_mean(parent, tables)}Declared are: {listed(tables)}.")
     elif tables[parent].public:
         what = f"{name} refers to {parent}, which is public, so it cannot say whose row it is."
         yield Fault(path, what, f'write unit = "{unit.column}", or declare the unit of {parent}.')

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from dither.errors import QueryError
+from dither.exact.numbers import show
 from dither.query.catalog import Catalog, ColumnFacts, Table
 from dither.query.dependence import Dependence, dependence
 from dither.query.infer import Facts, declared
@@ -118,7 +119,7 @@ def said(expressions: Iterable[Expression], shape: Shape) -> tuple[str, ...]:
         low, high = shape.columns[name].facts.low, shape.columns[name].facts.high
         if shape.columns[name].loose and low is not None and high is not None:
             word = columns[name].words or name.rsplit(".", 1)[-1]
-            found.append(f"{word} is held to [{_plain(low)}, {_plain(high)}], so {_plain(high)} means {_plain(high)} or more")
+            found.append(f"{word} is held to [{show(low)}, {show(high)}], so {show(high)} means {show(high)} or more")
     return tuple(dict.fromkeys((*shape.said, *found)))
 
 
@@ -128,10 +129,6 @@ def _columns(expression: Expression) -> Iterator[Column]:
     elif isinstance(expression, Call):
         for argument in expression.arguments:
             yield from _columns(argument)
-
-
-def _plain(value: Fraction) -> str:
-    return str(constant(value).value) if value.denominator == 1 else f"{float(value):g}"
 
 
 def check_names(names: Iterable[str], span: Span = None) -> None:
@@ -186,7 +183,7 @@ def scanned(node: Scan, catalog: Catalog) -> Shape:
 
 
 def _is_unique(name: str, column: str, catalog: Catalog) -> bool:
-    """Keys, and what other tables refer to: engines/sources.py looks whether they are."""
+    """Keys, and what other tables refer to: engines/duckdb/sources.py looks whether they are."""
     return column == catalog.tables[name].key or column in _referred(name, catalog)
 
 
@@ -253,7 +250,7 @@ def next_hop(table: str, catalog: Catalog) -> tuple[str, str] | None:
 def _owned(node: Scan, own: str, hop: tuple[str, str], names: tuple[str, ...], catalog: Catalog) -> Relation:
     """The rows joined to the parent row they point to, which says whose they are. No parent: nobody's, dropped.
 
-    That referenced columns are unique is checked when the sources are opened (engines/sources.py).
+    That referenced columns are unique is checked when the sources are opened (engines/duckdb/sources.py).
     """
     parent, column = hop
     if column not in columns_of(catalog.tables[parent]):

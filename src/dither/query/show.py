@@ -8,8 +8,10 @@ from __future__ import annotations
 import datetime
 from fractions import Fraction
 
+from dither.exact.numbers import show
 from dither.query.nodes import (
     Aggregate,
+    Call,
     Column,
     Compute,
     Expression,
@@ -26,40 +28,123 @@ from dither.query.nodes import (
     Value,
 )
 
+SIGNS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "mod": "%",
+    "concat": "||",
+    "eq": "=",
+    "ne": "<>",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "and": "AND",
+    "or": "OR",
+}
+_ARITHMETIC = ("add", "sub", "mul", "div", "mod", "concat")
+_TYPES = {"to_int": "INTEGER", "to_real": "DOUBLE", "to_text": "VARCHAR", "to_date": "DATE", "to_bool": "BOOLEAN"}
+_WORDS = {"neg": "-", "in_list": "IN", "is_null": "IS NULL", "weekday": "ISODOW"}
 
-def show_expression(node: Expression) -> str:
+
+def show_function(name: str) -> str:
+    """A function or operator as a question writes it.
+
+    >>> show_function("add"), show_function("sqrt"), show_function("to_int")
+    ('+', 'SQRT', 'CAST AS INTEGER')
     """
-    >>> from dither.query.nodes import Call
-    >>> show_expression(Call("ge", (Column("p.age"), Literal(18))))
-    'ge(p.age, 18)'
+    if name in _TYPES:
+        return f"CAST AS {_TYPES[name]}"
+    return SIGNS.get(name) or _WORDS.get(name) or name.upper()
+
+
+def show_expression(node: Expression, names: bool = False) -> str:
+    """An expression as SQL writes it. Subqueries in their words; with `names` by the names of their columns.
+
+    >>> show_expression(Call("ge", (Call("mul", (Column("p.age"), Literal(2))), Literal(18))))
+    '(p.age * 2) >= 18'
+    >>> show_expression(Call("and", (Call("not", (Call("is_null", (Column("x"),)),)), Call("eq", (Column("y"), Literal("a"))))))
+    "x IS NOT NULL AND y = 'a'"
     """
-    if isinstance(node, Column):
-        return node.name
     if isinstance(node, Literal):
         return show_value(node.value)
-    return f"{node.name}({', '.join(show_expression(part) for part in node.arguments)})"
+    if node.words and not names:
+        return node.words
+    return node.name if isinstance(node, Column) else _call(node, names)
+
+
+def _call(node: Call, names: bool) -> str:
+    parts = [show_expression(part, names) for part in node.arguments]
+    inner = [_inside(part, node.name, names) for part in node.arguments]
+    if node.name in SIGNS:
+        text = f" {SIGNS[node.name]} ".join(inner)
+        return f"({text})" if node.name in _ARITHMETIC else text
+    if node.name == "neg":
+        return f"-{inner[0]}"
+    if node.name == "not":
+        return _denied(node.arguments[0], inner[0], names)
+    if node.name == "is_null":
+        return f"{inner[0]} IS NULL"
+    if node.name == "in_list":
+        return f"{inner[0]} IN ({', '.join(parts[1:])})"
+    if node.name == "like":
+        return f"{inner[0]} LIKE {inner[1]}"
+    if node.name == "case":
+        return _case(parts)
+    if node.name in _TYPES:
+        return f"CAST({parts[0]} AS {_TYPES[node.name]})"
+    return f"{show_function(node.name)}({', '.join(parts)})"
+
+
+def _inside(node: Expression, holder: str, names: bool) -> str:
+    """A part of an operator: in parentheses if it is a condition of its own, unless AND stands in AND."""
+    text = show_expression(node, names)
+    if not isinstance(node, Call) or (node.words and not names) or (node.name == holder and holder in ("and", "or")):
+        return text
+    weak = node.name in (*SIGNS, "not", "is_null", "in_list", "like") and node.name not in _ARITHMETIC
+    plain = holder in ("and", "or") and node.name not in ("and", "or")
+    return f"({text})" if (weak and not plain) or (node.name == "neg" and holder == "neg") else text
+
+
+def _denied(inner: Expression, text: str, names: bool) -> str:
+    """NOT x; x IS NOT NULL, x NOT IN (...) and x NOT LIKE y, where that is how it is written."""
+    if isinstance(inner, Call) and not (inner.words and not names):
+        first = _inside(inner.arguments[0], inner.name, names)
+        if inner.name == "is_null":
+            return f"{first} IS NOT NULL"
+        if inner.name in ("in_list", "like"):
+            return f"{first} NOT{show_expression(inner, names).removeprefix(first)}"
+    return f"NOT {text}"
+
+
+def _case(parts: list[str]) -> str:
+    when = [f" WHEN {when} THEN {then}" for when, then in zip(parts[:-1:2], parts[1::2], strict=True)]
+    return f"CASE{''.join(when)}{'' if parts[-1] == 'NULL' else f' ELSE {parts[-1]}'} END"
 
 
 def show_value(value: Value) -> str:
-    """A constant: texts in quotes, rationals as fractions, dates as ISO."""
+    """A constant as SQL writes it; in one line, whatever a text holds."""
     if value is None:
         return "NULL"
     if isinstance(value, str):
-        return repr(value)
+        return "'" + "".join(each if each.isprintable() else repr(each)[1:-1] for each in value.replace("'", "''")) + "'"
     if isinstance(value, bool):
         return str(value).upper()
-    if isinstance(value, Fraction):
-        return f"{value.numerator}/{value.denominator}"
-    if isinstance(value, (datetime.date, datetime.datetime)):
-        return value.isoformat()
-    return str(value)
+    if isinstance(value, datetime.datetime):
+        return f"TIMESTAMP '{value}'"
+    if isinstance(value, datetime.date):
+        return f"DATE '{value}'"
+    text = show(value)
+    return f"{text}.0" if isinstance(value, Fraction) and text.lstrip("-").isdigit() else text
 
 
 def show_aggregate(node: Aggregate) -> str:
     """n = avg(p.age), m = quantile(p.age; 9/10), k = count(*) where p.active."""
-    inner = "*" if node.argument is None else show_expression(node.argument)
-    extra = "" if node.parameter is None else f"; {show_value(node.parameter)}"
-    where = "" if node.where is None else f" where {show_expression(node.where)}"
+    inner = "*" if node.argument is None else _node(node.argument)
+    extra = "" if node.parameter is None else f"; {show(node.parameter)}"
+    where = "" if node.where is None else f" where {_node(node.where)}"
     return f"{node.name} = {node.function}({inner}{extra}){where}"
 
 
@@ -67,9 +152,9 @@ def show_query(query: Query) -> str:
     """The whole question."""
     lines = ["output " + _named(query.outputs)]
     if query.having is not None:
-        lines.append("having " + show_expression(query.having))
+        lines.append("having " + _node(query.having))
     if query.order:
-        lines.append("order " + ", ".join(show_expression(o.expression) + " desc" * o.descending for o in query.order))
+        lines.append("order " + ", ".join(_node(o.expression) + " desc" * o.descending for o in query.order))
     if query.limit is not None:
         lines.append(f"limit {query.limit}")
     if query.offset:
@@ -80,20 +165,19 @@ def show_query(query: Query) -> str:
     return "\n".join([*lines, *_lines(query.source)])
 
 
-def show_relation(node: Relation) -> str:
-    """A relation as an indented tree."""
-    return "\n".join(_lines(node))
+def _node(node: Expression) -> str:
+    return show_expression(node, names=True)
 
 
 def _named(columns: tuple[Named, ...]) -> str:
-    return ", ".join(f"{each.name} = {show_expression(each.expression)}" for each in columns)
+    return ", ".join(f"{each.name} = {_node(each.expression)}" for each in columns)
 
 
 def _lines(node: Relation) -> list[str]:
     if isinstance(node, Scan):
         return [f"scan {node.table} as {node.alias}"]
     if isinstance(node, Filter):
-        return [f"filter {show_expression(node.condition)}", *_under(node.source)]
+        return [f"filter {_node(node.condition)}", *_under(node.source)]
     if isinstance(node, Compute):
         return [f"compute {_named(node.columns)}", *_under(node.source)]
     if isinstance(node, PerUnit):
@@ -108,7 +192,7 @@ def _lines(node: Relation) -> list[str]:
         marks = f"{node.mark} = " if node.mark is not None else ""
         head = f"{marks}{'without' if node.negated else 'with'} partner on {_pairs(node.equal)}"
         if node.listed is not None:
-            x, y = map(show_expression, node.listed)
+            x, y = map(_node, node.listed)
             word = "not in" if node.negated else "in"
             head = f"{marks}{x} {word} {y}" + (f" of partners on {_pairs(node.equal)}" if node.equal else "")
         return [head, *_under(node.source), *_under(node.other)]
@@ -120,7 +204,7 @@ def _parts(node: Union) -> tuple[Relation, ...]:
 
 
 def _pairs(pairs: tuple[tuple[Expression, Expression], ...]) -> str:
-    return " and ".join(f"{show_expression(left)} = {show_expression(right)}" for left, right in pairs)
+    return " and ".join(f"{_node(left)} = {_node(right)}" for left, right in pairs)
 
 
 def _under(node: Relation) -> list[str]:

@@ -7,20 +7,18 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from dither.query.aggregates import by_word, private
+from dither.query.aggregates import per_unit as functions
 from dither.query.names import Scope, candidates, matching, only, place, refuse, spelled
 from dither.query.nodes import Aggregate, Column, Expression, Literal, Named
 from dither.query.sql_expressions import expression
-from dither.query.sql_words import AGGREGATES
-
-_PRIVATE = frozenset(AGGREGATES.values()) - {"bool_or", "bool_and"}
-_PER_UNIT = frozenset({"count", "sum", "avg", "min", "max", "bool_or", "bool_and"})
 
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether the node itself is an aggregate, with or without FILTER and WITHIN GROUP."""
     if isinstance(node, (exp.Filter, exp.WithinGroup)):
         return True
-    return isinstance(node, exp.Anonymous) and isinstance(node.this, str) and node.this.upper() in AGGREGATES
+    return isinstance(node, exp.Anonymous) and isinstance(node.this, str) and node.this.upper() in by_word()
 
 
 def has_aggregate(node: exp.Expr) -> bool:
@@ -47,11 +45,11 @@ def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
         raise refuse(scope, node, "FILTER and WITHIN GROUP need an aggregate before them.", "write COUNT(*) FILTER (WHERE x).")
     only(scope, call, "this expressions", "An aggregate")
     word = call.this.upper()
-    name = AGGREGATES[word]
-    fitting = _PER_UNIT if per_unit else _PRIVATE
+    name = by_word()[word]
+    fitting = functions() if per_unit else private()
     if name not in fitting:
         why = "cannot be used inside a subquery that aggregates per person" if per_unit else "is only for subqueries per person"
-        other = ", ".join(sorted(word for word, meaning in AGGREGATES.items() if meaning in fitting))
+        other = ", ".join(sorted(word for word, meaning in by_word().items() if meaning in fitting))
         raise refuse(scope, call, f"{word} {why}.", f"use one of {other}.")
     found = _read(word, name, call, ordered, scope)
     span = place(scope.text, call)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import datetime
-import difflib
 import re
 from collections.abc import Callable
 from fractions import Fraction
 
 from sqlglot import exp
 
+from dither.query.aggregates import by_word
 from dither.query.names import Scope, column, only, place, refuse
 from dither.query.nodes import Call, Expression, Literal
-from dither.query.sql_words import ADVICE, AGGREGATES, BINARY, FUNCTIONS, TYPES
+from dither.query.sql_words import ADVICE, BINARY, FUNCTIONS, TYPES
+from dither.text import did_you_mean
 
 # A question may replace a node before it is read (keys and aggregates above a GROUP BY); None leaves it alone.
 Replace = Callable[[exp.Expr], Expression | None]
@@ -222,7 +223,7 @@ def _call(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
     if not isinstance(node.this, str):
         raise refuse(scope, node, "A function's name is not quoted.", "write it without double quotes.")
     name, span = node.this.upper(), place(scope.text, node)
-    if name in AGGREGATES:
+    if name in by_word():
         raise refuse(
             scope,
             node,
@@ -240,8 +241,8 @@ def _no_function(name: str, node: exp.Expr, scope: Scope) -> Exception:
     if name in ADVICE:
         what, fix = ADVICE[name]
         return refuse(scope, node, what.format(name=name), fix)
-    near = difflib.get_close_matches(name, [*FUNCTIONS, *AGGREGATES], n=1)
-    fix = f"did you mean {near[0]}?" if near else "use the functions listed in the documentation."
+    near = did_you_mean(name, [*FUNCTIONS, *by_word()]).rstrip()
+    fix = near or "use the functions listed in the documentation."
     return refuse(scope, node, f"There is no function {name[:40]}.", fix)
 
 

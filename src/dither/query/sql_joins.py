@@ -6,13 +6,12 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dither.query.faults import nearest
 from dither.query.names import Field, Scope, Source, candidates, matching, only, place, refuse, spelled
 from dither.query.nodes import Column, Expression, Filter, Join
 from dither.query.sql_expressions import expression
 from dither.query.sql_scalars import with_values
 from dither.query.sql_tables import Context, Pair, named_table
-from dither.text import folded
+from dither.text import did_you_mean, folded
 
 
 def joined_tables(node: exp.Select, context: Context) -> Source:
@@ -56,7 +55,7 @@ def _using(left: Source, right: Source, node: exp.Expr, side: str, context: Cont
         found = [matching(name, quoted, _visible(part), lambda item: item.column) for part in (left, right)]
         if len(found[0]) != 1 or len(found[1]) != 1:
             both = {item.column for item in _visible(left)} & {item.column for item in _visible(right)}
-            fix = f"{nearest(name, both - {name})}write ON with both columns."
+            fix = f"{did_you_mean(name, both - {name})}write ON with both columns."
             raise refuse(context.scope, each, f"USING needs {name} once on either side.", fix)
         span = place(context.text, each)
         pairs.append((Column(found[0][0].name, span=span), Column(found[1][0].name, span=span)))

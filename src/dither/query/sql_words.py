@@ -1,4 +1,4 @@
-"""The words of SQL that mean something to us: functions, aggregates, operators, types; and advice for some that do not."""
+"""The words of SQL that mean something to us: functions, operators, types; and advice for some that do not."""
 
 from __future__ import annotations
 
@@ -19,28 +19,6 @@ FUNCTIONS: dict[str, str] = {
     "CHAR_LENGTH": "length",
     "SUBSTRING": "substr",
     "ISODOW": "weekday",
-}
-AGGREGATES: dict[str, str] = {
-    "COUNT": "count",
-    "SUM": "sum",
-    "AVG": "avg",
-    "MEAN": "avg",
-    "VARIANCE": "var_samp",
-    "VAR_SAMP": "var_samp",
-    "VAR_POP": "var_pop",
-    "STDDEV": "stddev_samp",
-    "STDDEV_SAMP": "stddev_samp",
-    "STDDEV_POP": "stddev_pop",
-    "MEDIAN": "median",
-    "QUANTILE": "quantile",
-    "QUANTILE_CONT": "quantile",
-    "PERCENTILE_CONT": "quantile",
-    "MIN": "min",
-    "MAX": "max",
-    "CLIPPED": "clipped",
-    "COUNT_UNITS": "count_units",
-    "BOOL_OR": "bool_or",
-    "BOOL_AND": "bool_and",
 }
 _VALUES = "of a number take MIN, MAX or MEDIAN; of anything else count the values: SELECT x, COUNT(*) ... GROUP BY x."
 ADVICE: dict[str, tuple[str, str]] = {

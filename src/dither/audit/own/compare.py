@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dither.audit.own.watch import Seen, empty
-from dither.mechanisms import Gaussian, PerCoordinate
+from dither.mechanisms import PerCoordinate
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
 from dither.planning.releases.quantile import Choice, rank_scores
@@ -72,7 +72,7 @@ def _sums(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Moved]:
     total, squares = sum(steps), sum(step * step for step in steps)
     yield Moved(f"{draft.words}: sum of moves", total, bounding.total(draft.row, draft.cells, draft.signed))
     yield Moved(f"{draft.words}: squares of moves", squares, bounding.squares(draft.row, draft.cells, draft.signed))
-    if isinstance(noise.mechanism, Gaussian):
+    if noise.mechanism.gaussian:
         yield Moved(f"{draft.words}: what was priced", squares, norm.squares(None))
     else:
         yield Moved(f"{draft.words}: what was priced", total, norm.total(None))

@@ -13,7 +13,6 @@ import random
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -24,10 +23,12 @@ from dither.audit.own.frozen import Trace, patched
 from dither.audit.own.survey import Person
 from dither.audit.own.watch import Change, Seen, engine_of, see, watched
 from dither.audit.own.worlds import World
-from dither.engines.arrow_values import readable
-from dither.engines.duckdb import DuckDB
-from dither.engines.sources import open_catalog
+from dither.engines.duckdb.arrow_values import readable
+from dither.engines.duckdb.sources import DuckDBBackend
+from dither.engines.registry import registered
 from dither.planning.choose import Price
+from dither.query.nodes import Scan
+from dither.query.work import Cell, Sums, Work
 
 CRASHED = "crashed"
 STEPS = ((curating, "resolved"), (curating, "planned_for"), (None, "_prepare"), (None, "_request"))  # None: the curator's own
@@ -39,11 +40,10 @@ class Room:
     def __init__(self, world: World, everyone: Sequence[Person], change: Change | None = None) -> None:
         self.world, self.everyone = world, tuple(everyone)
         self._pools, self._places = self._pool()
-        with patched(curating, "open_catalog", partial(open_catalog, threads=1)):
+        with registered(DuckDBBackend(threads=1)):
             self.curator = watched(world.catalog(self._pools), change)
         self._once: dict[str, Any] = {}
         self._in: dict[str, list[int]] = {}  # whose rows are in each table now
-        self._numbers = {name: number for number, name in enumerate(self.curator.catalog.tables)}
         self._moving = [name for name in self._pools if any(person.get(name) for person in self.everyone)]
 
     def __enter__(self) -> Room:
@@ -62,18 +62,16 @@ class Room:
             pools[name] = readable(self.world.arrow(name, [row for part in parts for row in part]))
         return pools, places
 
-    def _connection(self) -> Any:
-        engine = engine_of(self.curator).engine
-        if not isinstance(engine, DuckDB):
-            raise TypeError("only DuckDB's tables can be exchanged")
-        return engine._connection
+    def _engine(self) -> Any:
+        """DuckDB, since all sources are frames."""
+        return engine_of(self.curator).engine
 
     def put(self, people: Iterable[int], dice: random.Random, *, anew: bool = False) -> None:
         """Exactly these people are in the tables now, in an order of the dice's choice.
 
         A table in which nobody came or went is left alone, unless all are to be ordered `anew`.
         """
-        chosen, connection = sorted(people), self._connection()
+        chosen, engine = sorted(people), self._engine()
         for name in self._moving:
             ranges = self._places[name]
             there = [person for person in chosen if ranges[person + 1]]
@@ -81,12 +79,14 @@ class Room:
                 continue
             rows = [*ranges[0], *(row for person in there for row in ranges[person + 1])]
             dice.shuffle(rows)
-            connection.register(f"frame {self._numbers[name]}", self._pools[name].take(pa.array(rows, pa.int64())))
+            engine.exchange(name, self._pools[name].take(pa.array(rows, pa.int64())))
             self._in[name] = there
 
     def rows(self, table: str) -> int:
         """How many rows the engine sees."""
-        return int(self._connection().execute(f'SELECT count(*) FROM "{table}"').fetchall()[0][0])
+        counted = Work(Scan(table, "t"), (), None, False, None, (Sums((Cell(constant=1),), 1),))
+        (group,) = self._engine().run(counted, b"")
+        return int(group.measures[0][0])
 
     def forget(self) -> None:
         """The next question is planned from its text."""

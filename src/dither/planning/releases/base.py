@@ -11,7 +11,7 @@ A file of this folder is one kind of release: the releases, their readings, and 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -24,9 +24,9 @@ from dither.exact.numbers import rounded
 from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning.grids import NARROW, fits
 from dither.planning.sensitivity import Bounding
-from dither.planning.words import describe
 from dither.privacy.losses import ZCDP, Loss
 from dither.query.nodes import Aggregate
+from dither.query.show import show_expression
 from dither.query.work import Measure, Sums
 
 Cells = Sequence[NDArray[Any]]
@@ -75,9 +75,9 @@ class Release(ABC):
         return 0
 
     @property
-    def key(self) -> tuple[object, ...]:
-        """Releases with equal keys are one."""
-        return (self.measure,)
+    def parameters(self) -> Mapping[str, Fraction]:
+        """What else is asked of the measure, by the names that stored texts use. Releases that agree in both are one."""
+        return {}
 
     @property
     @abstractmethod
@@ -93,6 +93,16 @@ class Release(ABC):
         """Discrete Gaussian noise at this share of rho."""
         norm = bounding.worth(self.worth).l2(self.row, self.cells, self.signed)
         return self._within_range(lambda: Gaussian(rho=rho, sensitivity=norm), norm.squares(None) > 2 * rho)
+
+    def one_moves(self, bounding: Bounding) -> int | None:
+        """How far one unit moves the only number of this release that it moves; None if it may move more than one."""
+        moves = bounding.worth(self.worth).l2(self.row, self.cells, self.signed).separate(None)
+        return moves[1] if moves is not None and moves[0] == 1 else None
+
+    def on_own_curve(self, epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Noise:
+        """Discrete Gaussian noise calibrated on its own privacy curve, where one number moves."""
+        norm = bounding.worth(self.worth).l2(self.row, self.cells, self.signed)
+        return Noise(self, Gaussian(epsilon=epsilon, delta=delta, sensitivity=norm))
 
     def draw(self, mechanism: Geometric | Gaussian | Exponential, exact: Sequence[Any]) -> NDArray[Any]:
         """The noisy integers, one row per group."""
@@ -252,6 +262,6 @@ class Reading(ABC):
 
 def called(asked: Aggregate, form: str = "") -> str:
     """An aggregate as people write it: in the form "SUM({})" of its function unless another is given."""
-    where = "" if asked.where is None else f" FILTER (WHERE {describe(asked.where)})"
-    argument = "*" if asked.argument is None else describe(asked.argument)
+    where = "" if asked.where is None else f" FILTER (WHERE {show_expression(asked.where)})"
+    argument = "*" if asked.argument is None else show_expression(asked.argument)
     return (form or f"{asked.function.upper()}({{}})").format(argument) + where

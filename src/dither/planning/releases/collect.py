@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from dither.planning import grids
 from dither.planning.releases.base import Reading, Release
-from dither.planning.words import describe
 from dither.query.facts import Facts
 from dither.query.infer import facts as infer
 from dither.query.nodes import Aggregate, Call, Expression
+from dither.query.show import show_expression
 from dither.query.work import Quantised
 
 
@@ -40,7 +40,7 @@ class Collection:
     def add(self, release: Release) -> int:
         """The place of the release among the plan's noises; what measures the same is released once."""
         for place, known in enumerate(self.releases):
-            if known.key == release.key:
+            if known.measure == release.measure and known.parameters == release.parameters:
                 return place
         self.releases.append(release)
         return len(self.releases) - 1
@@ -48,7 +48,7 @@ class Collection:
     def note_bounds(self, x: Expression) -> None:
         known = self.facts(x)
         if known.low is not None and known.high is not None:
-            text = f"{describe(x)} is clipped to [{grids.plain(known.low)}, {grids.plain(known.high)}]"
+            text = f"{show_expression(x)} is clipped to [{grids.plain(known.low)}, {grids.plain(known.high)}]"
             on_steps = known.step is not None and not known.whole
             self.note(f"{text} and rounded to steps of {grids.plain(known.step)}" if on_steps and known.step else text)
 

@@ -16,8 +16,8 @@ from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading,
 from dither.planning.releases.collect import Collection, Kind, present
 from dither.planning.releases.linear import Linear, Term
 from dither.planning.releases.sums import joint
-from dither.planning.words import describe
 from dither.query.nodes import Aggregate, Expression
+from dither.query.show import show_expression
 from dither.query.work import Cell, Sums
 
 
@@ -44,8 +44,8 @@ class Rows(Release):
         if self.x is None:
             return "rows"
         if self.where is not None:
-            return f"rows where {describe(self.where)}"
-        return f"rows where {describe(self.x)} is not NULL"
+            return f"rows where {show_expression(self.where)}"
+        return f"rows where {show_expression(self.x)} is not NULL"
 
 
 @dataclass(frozen=True)

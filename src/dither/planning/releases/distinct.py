@@ -10,8 +10,8 @@ from dither.planning.releases.base import Reading, Release, called
 from dither.planning.releases.collect import Collection, Kind
 from dither.planning.releases.linear import Linear, Term
 from dither.planning.releases.sums import argument
-from dither.planning.words import describe
 from dither.query.nodes import Aggregate, Expression
+from dither.query.show import show_expression
 from dither.query.work import Distinct
 
 
@@ -33,7 +33,7 @@ class Values(Release):
 
     @property
     def words(self) -> str:
-        return f"different values of {describe(self.x)}"
+        return f"different values of {show_expression(self.x)}"
 
 
 @dataclass(frozen=True)

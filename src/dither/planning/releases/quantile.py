@@ -24,8 +24,9 @@ from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading,
 from dither.planning.releases.collect import Collection, Kind, on_whole
 from dither.planning.releases.sums import argument
 from dither.planning.sensitivity import Bounding
-from dither.planning.words import describe, percent
+from dither.planning.words import percent
 from dither.query.nodes import Aggregate, Expression
+from dither.query.show import show_expression
 from dither.query.work import SCALE, Bins, Quantised
 
 EXTREME = {"min": Fraction(1, 100), "max": Fraction(99, 100), "median": Fraction(1, 2)}
@@ -57,8 +58,8 @@ class Choice(Release):
         return Bins(self.grid, self.max_rows)
 
     @property
-    def key(self) -> tuple[object, ...]:
-        return (self.measure, self.p)
+    def parameters(self) -> dict[str, Fraction]:
+        return {"p": self.p}
 
     @property
     def worth(self) -> int:
@@ -66,7 +67,7 @@ class Choice(Release):
 
     @property
     def words(self) -> str:
-        return f"the {percent(self.p)} quantile of {describe(self.x)}"
+        return f"the {percent(self.p)} quantile of {show_expression(self.x)}"
 
     def pure(self, epsilon: Fraction, bounding: Bounding) -> Noise:
         steps = bounding.neighbours.changes

@@ -15,8 +15,8 @@ from dither.planning import grids, margins
 from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading, Release
 from dither.planning.releases.collect import Collection, Kind, present
 from dither.planning.releases.sums import SPREADS, Ratio, argument, fieller, joint, ratio, stated
-from dither.planning.words import describe
 from dither.query.nodes import Aggregate, Expression
+from dither.query.show import show_expression
 from dither.query.work import Cell, Quantised, Sums
 
 
@@ -47,7 +47,7 @@ class Squares(Release):
 
     @property
     def words(self) -> str:
-        return f"centred squares of {describe(self.x)}"
+        return f"centred squares of {show_expression(self.x)}"
 
 
 def read(asked: Aggregate, question: Collection) -> Spread:

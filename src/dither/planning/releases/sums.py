@@ -23,8 +23,8 @@ from dither.planning import grids, margins
 from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading, Release
 from dither.planning.releases.collect import Collection, Kind, on_whole, present
 from dither.planning.releases.linear import Linear, Term, reached
-from dither.planning.words import describe
 from dither.query.nodes import Aggregate, Call, Expression, Literal
+from dither.query.show import show_expression
 from dither.query.work import Cell, Quantised, Sums
 
 SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
@@ -71,7 +71,7 @@ class Joint(Release):
     def words(self) -> str:
         if self.outside:
             return "counts of values outside and inside the bounds" + (", and of NULLs" if self.nulls else "")
-        about = f"{describe(self.x)} and what is missing to its upper bound" if self.cells > 1 else describe(self.x)
+        about = show_expression(self.x) + (" and what is missing to its upper bound" if self.cells > 1 else "")
         return f"sums of {about}{', and NULLs' if self.nulls else ''}, in steps of {grids.plain(self.grid.step)}"
 
 
@@ -111,7 +111,7 @@ class Total(Release):
 
     @property
     def words(self) -> str:
-        return f"sum of {describe(self.x)}, in steps of {grids.plain(self.grid.step)}"
+        return f"sum of {show_expression(self.x)}, in steps of {grids.plain(self.grid.step)}"
 
 
 # --- which columns share a release ------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def _total(asked: Aggregate, x: Expression, q: Quantised, question: Collection) 
     moved = grids.moved(q, known)
     if moved:  # no count is released with a SUM alone, so what grows with the rows cannot be part of its margin
         question.note(
-            f"{describe(x)} is rounded to steps of {grids.plain(q.step)}, which moves a sum by at most "
+            f"{show_expression(x)} is rounded to steps of {grids.plain(q.step)}, which moves a sum by at most "
             f"{grids.plain(moved)} for each row"
         )
     return Linear(asked, (Term(place, 0, q.step),), whole=on_whole(q, known))

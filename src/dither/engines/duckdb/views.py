@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dither.engines.duckdb_text import TYPES, identifier
-from dither.engines.files import Placed
+from dither.engines.duckdb.dialect import DIALECT, identifier
+from dither.engines.duckdb.files import Placed
 from dither.query.catalog import Catalog, ColumnFacts, Table
 
 NOTHING = "no column"  # a view needs one, even where only the number of rows matters
@@ -115,7 +115,7 @@ def _stored(name: str, source: Placed) -> str:
 
 def _read_as(column: str, stored: str, kind: str) -> str:
     """A stored column in its declared kind. TRY_CAST makes NULL of what does not fit; a cast that always fits is cheaper."""
-    wanted = TYPES[kind]
+    wanted = DIALECT.types[kind]
     if stored == wanted:
         return column
     return f"CAST({column} AS {wanted})" if (stored, kind) in _ALWAYS_FITS else f"TRY_CAST({column} AS {wanted})"

@@ -15,8 +15,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from duckdb import DuckDBPyConnection
 
-from dither.engines.arrow_values import arrow_kind, readable
-from dither.engines.duckdb_text import identifier, literal
+from dither.engines.duckdb.arrow_values import arrow_kind, readable
+from dither.engines.duckdb.dialect import identifier, literal
 from dither.query.check import UNSUPPORTED
 
 _BATCH = "batch of rows"  # no table can have this name: it has spaces

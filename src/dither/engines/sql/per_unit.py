@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dither.engines.duckdb_basics import Stages, settled, whole
-from dither.engines.duckdb_frame import Frame, Printed, named
-from dither.engines.duckdb_text import Sql, made
+from dither.engines.sql.basics import Stages, one_zero, settled, whole
+from dither.engines.sql.dialect import Dialect, lacks
+from dither.engines.sql.frame import Frame, Printed, named
+from dither.engines.sql.text import Sql, made
 from dither.query.nodes import Aggregate, PerUnit
 
 
-def per_unit(node: PerUnit, source: Printed) -> Printed:
+def per_unit(node: PerUnit, source: Printed, dialect: Dialect) -> Printed:
     """One row for each value of the keys, NULL being a value like any other."""
-    frame = Frame(source)
-    keys = [frame.atom(_one_zero(settled(frame, frame.print(key.expression)))) for key in node.keys]
+    frame = Frame(source, dialect)
+    keys = [frame.atom(one_zero(frame, settled(frame, frame.print(key.expression)))) for key in node.keys]
     aggregates = [_aggregate(frame, aggregate) for aggregate in node.aggregates]
     columns = [*keys, *aggregates]
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
@@ -23,28 +24,26 @@ def per_unit(node: PerUnit, source: Printed) -> Printed:
     return named(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
 
 
-def _one_zero(x: Sql) -> Sql:
-    """Zero has one sign, so that equal values are one value."""
-    return made(f"({x.text} + 0e0)", "real", x) if x.kind == "real" else x
-
-
 def _aggregate(frame: Frame, aggregate: Aggregate) -> Sql:
     if aggregate.argument is None:
         return Sql("count(*)", "int")
+    if aggregate.function in frame.dialect.missing:
+        raise lacks(frame.dialect, aggregate.function)
     value = settled(frame, frame.print(aggregate.argument))
     return AGGREGATES[aggregate.function](frame, frame.atom(value))
 
 
 def _plain(name: str, kind: str | None = None) -> Callable[[Stages, Sql], Sql]:
-    return lambda stages, x: made(f"{name}({x.text})", kind or x.kind, x)
+    return lambda stages, x: made(f"{stages.dialect.aggregates.get(name, name)}({x.text})", kind or x.kind, x)
 
 
 def _added(stages: Stages, x: Sql) -> tuple[Sql, str]:
-    """Whole numbers and their exact sum as the nearest double. DuckDB rounds twice from 128 bits, but once from text."""
-    number = x if x.kind == "int" else stages.atom(whole(stages, x, rounded=False))
-    total = f"sum({number.text})"
+    """Whole numbers and their exact sum as the nearest double. Engines round twice from wide integers, but once from text."""
+    dialect, number = stages.dialect, x if x.kind == "int" else stages.atom(whole(stages, x, rounded=False))
+    total = dialect.wide_sum(number.text)
     small = f"{total} BETWEEN {-(2**52)} AND {2**52}"
-    return number, f"(CASE WHEN {small} THEN CAST({total} AS DOUBLE) ELSE CAST(CAST({total} AS VARCHAR) AS DOUBLE) END)"
+    text = dialect.cast(dialect.cast(total, "int", "text"), "text", "real")
+    return number, f"(CASE WHEN {small} THEN {dialect.cast(total, 'int', 'real')} ELSE {text} END)"
 
 
 def _sum(stages: Stages, x: Sql) -> Sql:

@@ -1,4 +1,4 @@
-"""A Work printed as DuckDB statements, and their rows read back as groups.
+"""A Work printed as SELECT statements, and their rows read back as groups.
 
 All sums take one statement, every histogram and every count of distinct values one of its own; they agree on which groups
 a unit keeps, because that depends on the unit's rows and the secret only. The secret is no part of the text.
@@ -6,20 +6,21 @@ a unit keeps, because that depends on the unit's rows and the secret only. The s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from dither.engines import duckdb_cells as cells
-from dither.engines.duckdb_basics import settled
-from dither.engines.duckdb_frame import Printed
-from dither.engines.duckdb_relations import Schema, relation
-from dither.engines.duckdb_rows import Rows, bounded_groups, grouped, keyed_hash, needs_choice
-from dither.engines.duckdb_text import made
+from dither.engines.sql import cells
+from dither.engines.sql.basics import one_zero, settled
+from dither.engines.sql.dialect import Dialect
+from dither.engines.sql.frame import Printed
+from dither.engines.sql.relations import Schema, relation
+from dither.engines.sql.rows import Rows, bounded_groups, grouped, needs_choice
 from dither.query.work import SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 
 Row = tuple[Any, ...]
 Found = dict[tuple[Any, ...], dict[int, Any]]  # key -> position of the measure -> its value
+Keys = Callable[[Row], tuple[Any, ...]]  # what a driver hands over as a key -> the key
 UNITS = -1  # where the number of units stands
 
 
@@ -35,19 +36,19 @@ class OutgrownError(Exception):
     """A sum in doubles reached 2^53, for which a group needs more than 2^33 rows: add up in integers."""
 
 
-def statements(work: Work, schema: Schema, *, wide: bool = False) -> list[Statement]:
+def statements(work: Work, schema: Schema, dialect: Dialect, *, wide: bool = False) -> list[Statement]:
     """What to run, one after the other. `wide`: add up in integers throughout."""
-    cells.prove_widths(work)
-    source = relation(work.source, schema)
+    cells.prove_widths(work, dialect)
+    source = relation(work.source, schema, dialect)
     sums = [i for i, measure in enumerate(work.measures) if isinstance(measure, Sums)]
     found = []
     if sums or work.count_units or not work.measures:
-        found.append(_sums(work, source, sums, wide))
+        found.append(_sums(work, source, sums, dialect, wide=wide))
     for place, measure in enumerate(work.measures):
         if isinstance(measure, Bins):
-            found.append(_bins(work, source, place, measure))
+            found.append(_bins(work, source, place, measure, dialect))
         elif isinstance(measure, Distinct):
-            found.append(_distinct(work, source, place, measure))
+            found.append(_distinct(work, source, place, measure, dialect))
     return found
 
 
@@ -85,8 +86,8 @@ class _Aggregates:
         return None if name is None else int(name[1:])
 
 
-def _sums(work: Work, source: Printed, places: list[int], wide: bool) -> Statement:
-    rows, aggregates = Rows(work, source), _Aggregates("a")
+def _sums(work: Work, source: Printed, places: list[int], dialect: Dialect, *, wide: bool) -> Statement:
+    rows, aggregates = Rows(work, source, dialect), _Aggregates("a")
     rows_counted = aggregates.name("count(*)")
     plan: list[tuple[int, list[tuple[Cell, cells.Moments]], int]] = []
     for place in places:
@@ -95,41 +96,40 @@ def _sums(work: Work, source: Printed, places: list[int], wide: bool) -> Stateme
             plan.append((place, _moments(rows, aggregates, measure, wide or work.by_unit), measure.max_rows))
     first = rows.only_known(grouped(rows.heads, aggregates.listed(), f"({rows.select()})"), rows_counted)
     if not work.by_unit:
-        return Statement(first, _read_rows(len(work.keys), plan, aggregates, rows_counted))
+        return Statement(first, _read_rows(dialect.read_keys(rows.kinds), len(work.keys), plan, aggregates, rows_counted))
     shares = _Aggregates("s")
-    numbers = {place: [shares.name(cells.bounded(c, m, most)) for c, m in pairs] for place, pairs, most in plan}
+    numbers = {place: [shares.name(cells.bounded(c, m, most, dialect)) for c, m in pairs] for place, pairs, most in plan}
     names = [f"s{i}" for i in range(len(shares.listed()))]
     bounded = f"SELECT {', '.join([*rows.heads, *shares.listed()])} FROM ({first})"
     sums = [f"COALESCE(sum({name}), 0)" for name in names]
     last = grouped(rows.keys, ["count(*) AS units", *sums], "r")
-    stored = "MATERIALIZED" if needs_choice(work) else "NOT MATERIALIZED"  # without a choice it is read only once
-    text = f"WITH b AS {stored} ({bounded}), {bounded_groups(work, rows.keys, names, repeated=False)} {last}"
+    b = dialect.cte("b", bounded, again=needs_choice(work))
+    text = f"WITH {b}, {bounded_groups(work, rows.keys, names, dialect, repeated=False)} {last}"
     places_of = {place: [int(name[1:]) for name in found] for place, found in numbers.items()}
-    return Statement(text, _read_units(len(work.keys), places_of))
+    return Statement(text, _read_units(dialect.read_keys(rows.kinds), len(work.keys), places_of))
 
 
 def _moments(rows: Rows, aggregates: _Aggregates, measure: Sums, wide: bool) -> list[tuple[Cell, cells.Moments]]:
     """For each cell the columns of the first aggregation it is made from."""
-    condition = rows.condition(measure.where)
-    where = f" FILTER (WHERE {condition})" if condition else ""
-    counted = aggregates.name(f"count(*){where}")
+    where, dialect = rows.condition(measure.where), rows.frame.dialect
+    counted = aggregates.name(dialect.aggregate("count", "*", where))
     found: dict[Quantised, cells.Moments] = {}
     for argument in dict.fromkeys(cell.argument for cell in measure.cells if cell.argument):
         linear, square = cells.moments(tuple(cell for cell in measure.cells if cell.argument == argument))
-        x = cells.summand(rows.frame, argument, real=not wide and cells.as_real(argument, square=square))
+        x = cells.summand(rows.frame, argument, real=not wide and cells.as_real(dialect, argument, square=square))
         q = rows.column(x.number)
         found[argument] = cells.Moments(
             counted,
-            aggregates.name(f"count({rows.column(x.value)}){where}"),
-            aggregates.name(cells.total(x.number, q, argument.steps, 1, where)) if linear else None,
-            aggregates.name(cells.total(x.number, q, argument.steps, 2, where)) if square else None,
+            aggregates.name(dialect.aggregate("count", rows.column(x.value), where)),
+            aggregates.name(cells.total(dialect, x.number, q, argument.steps, 1, where)) if linear else None,
+            aggregates.name(cells.total(dialect, x.number, q, argument.steps, 2, where)) if square else None,
         )
     alone = cells.Moments(counted)
     return [(cell, found[cell.argument] if cell.argument else alone) for cell in measure.cells]
 
 
 def _read_rows(
-    width: int, plan: list[tuple[int, list[tuple[Cell, cells.Moments]], int]], aggregates: _Aggregates, counted: str
+    keys: Keys, width: int, plan: list[tuple[int, list[tuple[Cell, cells.Moments]], int]], aggregates: _Aggregates, counted: str
 ) -> Callable[[Iterable[Row], Found], None]:
     def column(name: str | None) -> int:
         place = aggregates.place(name)
@@ -146,7 +146,7 @@ def _read_rows(
             if any(map(cells.outgrown, row[width:])):
                 raise OutgrownError
             numbers = [*map(int, row[width:]), 0]
-            group = found.setdefault(row[:width], {})
+            group = found.setdefault(keys(row[:width]), {})
             group[UNITS] = numbers[units]
             for place, cell_places in placed:
                 group[place] = tuple(
@@ -156,10 +156,10 @@ def _read_rows(
     return read
 
 
-def _read_units(width: int, places: dict[int, list[int]]) -> Callable[[Iterable[Row], Found], None]:
+def _read_units(keys: Keys, width: int, places: dict[int, list[int]]) -> Callable[[Iterable[Row], Found], None]:
     def read(result: Iterable[Row], found: Found) -> None:
         for row in result:
-            group = found.setdefault(row[:width], {})
+            group = found.setdefault(keys(row[:width]), {})
             group[UNITS] = int(row[width])
             for place, columns in places.items():
                 group[place] = tuple(int(row[width + 1 + column]) for column in columns)
@@ -170,40 +170,34 @@ def _read_units(width: int, places: dict[int, list[int]]) -> Callable[[Iterable[
 # --- histograms -------------------------------------------------------------------------------------------------
 
 
-def _bins(work: Work, source: Printed, place: int, measure: Bins) -> Statement:
+def _bins(work: Work, source: Printed, place: int, measure: Bins, dialect: Dialect) -> Statement:
     """Rows of (key, bin, weight). Rows that are not counted have bin NULL: their group exists all the same."""
-    rows = Rows(work, source)
+    rows = Rows(work, source, dialect)
     q, condition = cells.quantise(rows.frame, measure.argument), rows.condition(measure.where)
     name = rows.column(q)
     counted = f"(CASE WHEN {condition} THEN {name} END)" if condition else name
     inner = f"(SELECT {', '.join([*rows.heads, f'{counted} AS bin'])} FROM ({rows.select()}))"
     first = rows.only_known(grouped([*rows.heads, "bin"], ["count(*) AS n"], inner), "n")
     if work.by_unit:
-        text = _bounded_bins(work, rows.keys, measure.max_rows, first)
+        text = _bounded_bins(work, rows, measure.max_rows, first, dialect)
     else:
         text = f"SELECT {', '.join([*rows.keys, 'bin'])}, n * {SCALE} FROM ({first})"
-    return Statement(text, _read_bins(len(work.keys), place))
+    return Statement(text, _read_bins(dialect.read_keys(rows.kinds), len(work.keys), place))
 
 
-def _bounded_bins(work: Work, keys: Sequence[str], most: int, first: str) -> str:
-    """`heavy` are the units with more than m counted rows in a group: only their weights are scaled."""
-    pair = ["u", *keys]
-    n = "r.n" if cells.narrow(cells.ROWS * most * SCALE) else "CAST(r.n AS HUGEINT)"
-    weight = f"CASE WHEN heavy.k IS NULL THEN {n} * {SCALE} ELSE {n} * {most * SCALE} // heavy.k END"
-    same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM heavy.{name}" for name in pair)
-    heavy = grouped(pair, ["CAST(sum(n) AS BIGINT) AS k"], "r WHERE bin IS NOT NULL") + f" HAVING sum(n) > {most}"
-    listed = [*(f"r.{key} AS {key}" for key in keys), "r.bin AS bin", f"{weight} AS weight"]
-    weighed = f"SELECT {', '.join(listed)} FROM r LEFT JOIN heavy ON {same}"
-    return (
-        f"WITH b AS MATERIALIZED ({first}), {bounded_groups(work, keys, ['bin', 'n'], repeated=True)}, "
-        f"heavy AS ({heavy}) {grouped([*keys, 'bin'], ['sum(weight)'], f'({weighed})')}"
-    )
+def _bounded_bins(work: Work, rows: Rows, most: int, first: str, dialect: Dialect) -> str:
+    """Units with more than m counted rows in a group have their weights scaled."""
+    wide = not cells.narrow(cells.ROWS * most * SCALE)
+    further, weighed = dialect.weigh_bins(rows.heads, rows.keys, most, SCALE, wide=wide)
+    kept = bounded_groups(work, rows.keys, ["bin", "n"], dialect, repeated=True)
+    last = grouped([*rows.keys, "bin"], ["sum(weight)"], f"({weighed})")
+    return f"WITH {dialect.cte('b', first)}, {kept}{further} {last}"
 
 
-def _read_bins(width: int, place: int) -> Callable[[Iterable[Row], Found], None]:
+def _read_bins(keys: Keys, width: int, place: int) -> Callable[[Iterable[Row], Found], None]:
     def read(result: Iterable[Row], found: Found) -> None:
         for row in result:
-            bins = found.setdefault(row[:width], {}).setdefault(place, {})
+            bins = found.setdefault(keys(row[:width]), {}).setdefault(place, {})
             if row[width] is not None and row[width + 1]:
                 bins[int(row[width])] = int(row[width + 1])
 
@@ -213,39 +207,24 @@ def _read_bins(width: int, place: int) -> Callable[[Iterable[Row], Found], None]
 # --- distinct values --------------------------------------------------------------------------------------------
 
 
-def _distinct(work: Work, source: Printed, place: int, measure: Distinct) -> Statement:
-    rows = Rows(work, source)
+def _distinct(work: Work, source: Printed, place: int, measure: Distinct, dialect: Dialect) -> Statement:
+    rows = Rows(work, source, dialect)
     x = settled(rows.frame, rows.frame.print(measure.expression))
-    name = rows.column(made(f"({x.text} + 0e0)", "real", x) if x.kind == "real" else x)  # -0 is 0
+    name = rows.column(one_zero(rows.frame, x))
     inner = f"(SELECT {', '.join([*rows.heads, f'{name} AS v'])} FROM ({rows.select()}))"
+    read = _read_distinct(dialect.read_keys(rows.kinds), len(work.keys), place)
     if not work.by_unit:
-        text = rows.only_known(grouped(rows.keys, ["count(DISTINCT v)", "count(*) AS n"], inner), "n")
-        return Statement(text, _read_distinct(len(work.keys), place))
+        return Statement(rows.only_known(grouped(rows.keys, ["count(DISTINCT v)", "count(*) AS n"], inner), "n"), read)
     first = rows.only_known(grouped([*rows.heads, "v"], ["count(*) AS n"], inner), "n")
-    pair = ", ".join(rows.heads)
-    order = ", ".join([keyed_hash("values", [*rows.heads, "v"]), "v"])
-    same = " AND ".join(f"r.{name} IS NOT DISTINCT FROM heavy.{name}" for name in rows.heads)
-    listed = ", ".join([*(f"r.{key} AS {key}" for key in rows.keys), "r.v AS v"])
-    ranked = f"SELECT r.*, row_number() OVER (PARTITION BY {_dotted(rows.heads)} ORDER BY {order}) AS place"
-    kept = (
-        f"SELECT {listed} FROM r ANTI JOIN heavy ON {same} UNION ALL SELECT {listed} FROM "
-        f"({ranked} FROM r SEMI JOIN heavy ON {same} WHERE r.v IS NOT NULL) AS r WHERE place <= {measure.max_values}"
-    )
-    text = (
-        f"WITH b AS MATERIALIZED ({first}), {bounded_groups(work, rows.keys, ['v'], repeated=True)}, "
-        f"heavy AS (SELECT {pair} FROM r GROUP BY {pair} HAVING count(v) > {measure.max_values}) "
-        f"{grouped(rows.keys, ['count(DISTINCT v)'], f'({kept})')}"
-    )
-    return Statement(text, _read_distinct(len(work.keys), place))
+    further, kept = dialect.keep_values(rows.heads, rows.keys, measure.max_values)
+    bound = bounded_groups(work, rows.keys, ["v"], dialect, repeated=True)
+    last = grouped(rows.keys, ["count(DISTINCT v)"], f"({kept})")
+    return Statement(f"WITH {dialect.cte('b', first)}, {bound}{further} {last}", read)
 
 
-def _dotted(names: Sequence[str]) -> str:
-    return ", ".join(f"r.{name}" for name in names)
-
-
-def _read_distinct(width: int, place: int) -> Callable[[Iterable[Row], Found], None]:
+def _read_distinct(keys: Keys, width: int, place: int) -> Callable[[Iterable[Row], Found], None]:
     def read(result: Iterable[Row], found: Found) -> None:
         for row in result:
-            found.setdefault(row[:width], {})[place] = int(row[width])
+            found.setdefault(keys(row[:width]), {})[place] = int(row[width])
 
     return read

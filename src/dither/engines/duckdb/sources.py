@@ -2,7 +2,7 @@
 
 What a question can reach is exactly what is declared: undeclared columns of private tables are not in the views. After
 opening, DuckDB may read the named files and nothing else: no other path, no network, no extension, no setting (but those
-of duckdb_parts.py).
+of memory.py).
 
 Reading is total. Every declared column is read once, whole, through the view that questions use, when a file is opened for
 the first time; verified.py remembers it. What DuckDB's reader cannot read is copied by way of Arrow (parquet_rows.py), and
@@ -20,16 +20,19 @@ from typing import Any
 import duckdb
 from duckdb import DuckDBPyConnection
 
-from dither.engines.arrow_values import arrow_kind
-from dither.engines.csv_lines import LineError
-from dither.engines.duckdb_parts import SETTINGS, spread
-from dither.engines.duckdb_text import identifier, literal
-from dither.engines.files import Placed, place_file, types_of
-from dither.engines.frames import frame_columns, frame_schema, is_frame
-from dither.engines.parquet_rows import UnreadableError, copy_parquet
-from dither.engines.spill import Spill, sweep
-from dither.engines.verified import Verified, file_stats
-from dither.engines.views import NOTHING, filtered, identifying, view, whole
+from dither.engines.base import Progress
+from dither.engines.duckdb.arrow_values import arrow_kind
+from dither.engines.duckdb.csv_lines import LineError
+from dither.engines.duckdb.dialect import identifier, literal
+from dither.engines.duckdb.engine import DuckDB, frame_name
+from dither.engines.duckdb.files import Placed, place_file, types_of
+from dither.engines.duckdb.frames import frame_columns, frame_schema, is_frame
+from dither.engines.duckdb.interrupts import interruptible
+from dither.engines.duckdb.memory import SETTINGS, spread
+from dither.engines.duckdb.parquet_rows import UnreadableError, copy_parquet
+from dither.engines.duckdb.spill import Spill, sweep
+from dither.engines.duckdb.verified import Verified, file_stats
+from dither.engines.duckdb.views import NOTHING, filtered, identifying, view, whole
 from dither.errors import CatalogError, Fix, Shell
 from dither.query.catalog import Catalog, Table
 from dither.query.check import UNSUPPORTED, complete, schema_faults
@@ -68,16 +71,7 @@ class Sources:
     connection: DuckDBPyConnection
     catalog: Catalog
     stamps: tuple[_Stamp, ...]
-
-    def schema(self, table: str) -> dict[str, str]:
-        """The usable columns of a table and their kinds. Never empty: a table of rows only has one column that says nothing."""
-        columns = self.catalog.tables[table].columns
-        return {name: facts.kind or UNSUPPORTED for name, facts in columns.items()} or {NOTHING: "int"}
-
-    @property
-    def kinds(self) -> dict[str, dict[str, str]]:
-        """The schema of every table, as the DuckDB engine takes it."""
-        return {name: self.schema(name) for name in self.catalog.tables}
+    engine: DuckDB
 
     def unchanged(self) -> bool:
         """Whether the files are those that were opened. The curator changes `snapshot` when the data changes."""
@@ -91,6 +85,29 @@ class Sources:
         self.connection.close()
 
 
+@dataclass(frozen=True)
+class DuckDBBackend:
+    """Opens paths and frames in DuckDB, and refuses whatever else is named as a source."""
+
+    threads: int | None = None
+    memory_limit: str | None = None
+    name: str = "DuckDB"
+
+    def takes(self, source: Any) -> bool:
+        """Everything: what no other engine takes is a path, a frame, or refused in words that name both."""
+        return True
+
+    def schema(self, source: Any) -> dict[str, str]:
+        """Column names and kinds. Reads no row."""
+        return schema(source)
+
+    def open(self, catalog: Catalog, progress: Progress | None = None) -> Sources:
+        """All sources in one connection. Ctrl-C is an interrupt."""
+        return interruptible(
+            lambda: open_catalog(catalog, threads=self.threads, memory_limit=self.memory_limit, progress=progress)
+        )
+
+
 def schema(source: Any) -> dict[str, str]:
     """Column names and kinds of a source, "unsupported" where questions cannot use the type. Reads no row."""
     if is_frame(source):
@@ -99,12 +116,14 @@ def schema(source: Any) -> dict[str, str]:
         return _place(connection, source).kinds
 
 
-def open_catalog(catalog: Catalog, *, threads: int | None = None, memory_limit: str | None = None) -> Sources:
+def open_catalog(
+    catalog: Catalog, *, threads: int | None = None, memory_limit: str | None = None, progress: Progress | None = None
+) -> Sources:
     """Opens all sources, or says all that is wrong with them. Reads rows of files that were not read before.
 
     The error's text depends on the catalog and on which rule is broken, on no row; `diagnosis` has more, for the curator only.
     """
-    opening = _Opening(catalog, threads, memory_limit)
+    opening = _Opening(catalog, threads, memory_limit, progress)
     while True:
         try:
             return opening.attempt()
@@ -118,8 +137,11 @@ def open_catalog(catalog: Catalog, *, threads: int | None = None, memory_limit: 
 class _Opening:
     """One opening, begun anew with another connection whenever DuckDB's reader fails: such a failure may have broken it."""
 
-    def __init__(self, catalog: Catalog, threads: int | None, memory_limit: str | None) -> None:
+    def __init__(
+        self, catalog: Catalog, threads: int | None, memory_limit: str | None, progress: Progress | None = None
+    ) -> None:
         self._catalog = catalog
+        self._progress = progress
         self._settings = threads, memory_limit
         self._verified = Verified()
         self._frames: dict[str, tuple[Any, dict[str, str]]] = {}  # converted once: a stream can be read only once
@@ -142,7 +164,7 @@ class _Opening:
             self._check_keys(connection, known, views)
             spread(connection)
             _lock(connection, [file for source in self._placed.values() for file in source.files if source.rows is None])
-            return Sources(connection, known, stamps)
+            return Sources(connection, known, stamps, DuckDB(connection, _schemas(known), self._progress))
         except BaseException:
             connection.close()
             raise
@@ -156,10 +178,10 @@ class _Opening:
     def _place_all(self, connection: DuckDBPyConnection) -> dict[str, Placed]:
         placed: dict[str, Placed] = {}
         found: list[tuple[int | None, str, str]] = []
-        for number, (name, table) in enumerate(self._catalog.tables.items()):
+        for name, table in self._catalog.tables.items():
             try:
                 if is_frame(table.source):
-                    placed[name] = self._place_frame(connection, name, number)
+                    placed[name] = self._place_frame(connection, name)
                 else:
                     placed[name] = _place(connection, table.source)
             except CatalogError as error:
@@ -168,11 +190,11 @@ class _Opening:
             raise CatalogError(found)
         return placed
 
-    def _place_frame(self, connection: DuckDBPyConnection, name: str, number: int) -> Placed:
+    def _place_frame(self, connection: DuckDBPyConnection, name: str) -> Placed:
         if name not in self._frames:
             self._frames[name] = frame_columns(self._catalog.tables[name].source)
         table, kinds = self._frames[name]
-        place = f"frame {number}"  # no table can have this name: it has a space
+        place = frame_name(name)
         connection.register(place, table)
         return Placed(identifier(place), types_of(connection, identifier(place)), kinds)
 
@@ -246,6 +268,15 @@ class _Opening:
         if known and not count:
             self._verified.remember(statement, files, before)
         return int(count)
+
+
+def _schemas(catalog: Catalog) -> dict[str, dict[str, str]]:
+    """The usable columns of each table and their kinds. Never empty: a table of rows only has one column that says nothing."""
+    found = {}
+    for name, table in catalog.tables.items():
+        kinds = {column: facts.kind or UNSUPPORTED for column, facts in table.columns.items()}
+        found[name] = kinds or {NOTHING: "int"}
+    return found
 
 
 def _place(connection: DuckDBPyConnection, source: Any) -> Placed:

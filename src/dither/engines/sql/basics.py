@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from dither.engines.duckdb_text import TYPES, Sql, double, literal, made
+from dither.engines.sql.dialect import Dialect
+from dither.engines.sql.text import Sql, made
 from dither.query.functions_casts import LIMIT
 
 _ORDER = ("null", "bool", "text", "int", "real", "date", "timestamp")
@@ -13,6 +14,11 @@ _ORDER = ("null", "bool", "text", "int", "real", "date", "timestamp")
 
 class Stages(Protocol):
     """Where helper columns are put, so that no expression is written (and computed) twice."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the engine spells it."""
+        ...
 
     def atom(self, x: Sql) -> Sql:
         """The same value under a name."""
@@ -30,13 +36,13 @@ def settled(stages: Stages, x: Sql) -> Sql:
     if not x.nan:
         return x
     held = stages.atom(x)
-    return made(f"(CASE WHEN isnan({held.text}) THEN NULL ELSE {held.text} END)", x.kind, held)
+    return made(f"(CASE WHEN {stages.dialect.is_nan(held.text)} THEN NULL ELSE {held.text} END)", x.kind, held)
 
 
 def alike(stages: Stages, arguments: Sequence[Sql]) -> list[Sql]:
     """Arguments of one family in their widest kind, ready to be compared: doubles if one is, else as they are."""
     kind = widest(arguments)
-    return [settled(stages, as_kind(x, kind)) for x in arguments]
+    return [settled(stages, stages.dialect.as_kind(x, kind)) for x in arguments]
 
 
 def widest(arguments: Sequence[Sql]) -> str:
@@ -44,17 +50,14 @@ def widest(arguments: Sequence[Sql]) -> str:
     return max((x.kind for x in arguments), key=_ORDER.index)
 
 
-def as_kind(x: Sql, kind: str) -> Sql:
-    if x.kind == kind or (x.kind == "null" and kind == "null"):
-        return x
-    if kind == "real":
-        return double(x)
-    return made(f"CAST({x.text} AS {TYPES[kind]})", kind, x)
-
-
 def whole(stages: Stages, x: Sql, *, rounded: bool) -> Sql:
-    """A double as BIGINT: NULL beyond 2^62 (an infinity, and what is not a number, is beyond)."""
-    held = stages.atom(x)
-    inside = f"{held.text} BETWEEN {literal(-float(LIMIT)).text} AND {literal(float(LIMIT)).text}"
-    value = f"{'round' if rounded else 'trunc'}({held.text})"
-    return made(f"(CASE WHEN {inside} THEN CAST({value} AS BIGINT) END)", "int", held)
+    """A double as a 64-bit integer: NULL beyond 2^62 (an infinity, and what is not a number, is beyond)."""
+    dialect, held = stages.dialect, stages.atom(x)
+    inside = f"{held.text} BETWEEN {dialect.double(-float(LIMIT))} AND {dialect.double(float(LIMIT))}"
+    value = dialect.round(held.text) if rounded else dialect.trunc(held.text)
+    return made(f"(CASE WHEN {inside} THEN {dialect.cast(value, 'real', 'int')} END)", "int", held)
+
+
+def one_zero(stages: Stages, x: Sql) -> Sql:
+    """Zero has one sign, so that equal values are one value."""
+    return made(f"({x.text} + {stages.dialect.number('0')})", "real", x) if x.kind == "real" else x

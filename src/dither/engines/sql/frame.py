@@ -1,6 +1,6 @@
 """One relation being printed: its columns, and the helper columns that expressions over it need.
 
-Inside, every column is called c0, c1, ... in order, whatever its name in the question: DuckDB takes "Age" and "age" for
+Inside, every column is called c0, c1, ... in order, whatever its name in the question: some engines take "Age" and "age" for
 one name, we do not. An argument that a printer needs twice becomes a helper column of an earlier stage, so the text grows
 with the question and not with two to the power of its depth.
 """
@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dither.engines.duckdb_sql import PRINTERS
-from dither.engines.duckdb_text import Sql, literal
+from dither.engines.sql.basics import Printer
+from dither.engines.sql.dialect import Dialect, lacks
+from dither.engines.sql.functions import printer_of
+from dither.engines.sql.text import Sql
 from dither.query import nodes
 
 
@@ -33,7 +35,8 @@ def named(text: str, names: Sequence[str], columns: Sequence[Sql]) -> Printed:
 class Frame:
     """Prints expressions over one relation and collects the helper columns they need."""
 
-    def __init__(self, relation: Printed) -> None:
+    def __init__(self, relation: Printed, dialect: Dialect) -> None:
+        self.dialect = dialect
         self._relation = relation
         self._column = dict(zip(relation.names, relation.columns, strict=True))
         self._helpers: dict[str, Sql] = {}
@@ -44,12 +47,18 @@ class Frame:
         if isinstance(expression, nodes.Column):
             return self._column[expression.name]
         if isinstance(expression, nodes.Literal):
-            return literal(expression.value)
+            return self.dialect.literal(expression.value)
         # By identity: a question built in Python may use one part many times, in parts it uses many times.
         if id(expression) not in self._printed:
             arguments = [self.print(argument) for argument in expression.arguments]
-            self._printed[id(expression)] = (expression, PRINTERS[expression.name](self, arguments))
+            self._printed[id(expression)] = (expression, self._printer(expression)(self, arguments))
         return self._printed[id(expression)][1]
+
+    def _printer(self, call: nodes.Call) -> Printer:
+        found = printer_of(self.dialect, call.name)
+        if found is None:
+            raise lacks(self.dialect, call.name, call.span)
+        return found
 
     def atom(self, x: Sql) -> Sql:
         """The value under a name: itself if it has one, else a helper column."""
@@ -67,7 +76,7 @@ class Frame:
         """What to select from: the relation with all helper columns."""
         text = self._relation.text
         for stage in self._stages:
-            text = f"SELECT *, {', '.join(stage)} FROM ({text})"
+            text = f"SELECT *, {', '.join(stage)} FROM ({text}){self.dialect.fence}"
         return f"({text})"
 
 

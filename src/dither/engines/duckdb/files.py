@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from duckdb import DuckDBPyConnection
 from duckdb import Error as DuckDBError
 
-from dither.engines import csv_lines
-from dither.engines.duckdb_text import identifier, literal
+from dither.engines.duckdb import csv_lines
+from dither.engines.duckdb.dialect import identifier, literal
 from dither.errors import CatalogError
 from dither.query.check import CSV, UNSUPPORTED
 

@@ -1,4 +1,4 @@
-"""DuckDB's spelling of every function of the registry: a table from name to a printer over printed arguments.
+"""Every function of the registry in SQL: a table from name to a printer over printed arguments. A dialect may replace some.
 
 The meaning is that of query/functions*.py, bit by bit. No row can make any of it raise: arithmetic is in doubles, divisors
 pass NULLIF, logarithms and roots are guarded, text is read only where a fixed pattern fits. TRY() is never used: it takes
@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dither.engines.duckdb_basics import Printer, Stages, alike, as_kind, settled
-from dither.engines.duckdb_text import Sql, double, literal, made, nearest
-from dither.engines.duckdb_values import VALUES
+from dither.engines.sql.basics import Printer, Stages, alike, settled
+from dither.engines.sql.dialect import Dialect
+from dither.engines.sql.text import Sql, made, nearest
+from dither.engines.sql.values import TEMPLATED, VALUES
 
 
-def _doubles(arguments: Sequence[Sql]) -> list[Sql]:
-    return [double(x) for x in arguments]
+def _doubles(stages: Stages, arguments: Sequence[Sql]) -> list[Sql]:
+    return [stages.dialect.as_double(x) for x in arguments]
 
 
 def _over(stages: Stages, x: Sql, y: Sql) -> Sql:
     if y.constant is not None and not isinstance(y.constant, str):
         zero = nearest(y.constant) == 0
-        return literal(None) if zero else made(f"({x.text} / {y.text})", "real", x, y, nan=True)
+        return stages.dialect.literal(None) if zero else made(f"({x.text} / {y.text})", "real", x, y, nan=True)
     held = stages.atom(y)
-    return made(f"({x.text} / NULLIF({held.text}, 0e0))", "real", x, held, nan=True)
+    return made(f"({x.text} / NULLIF({held.text}, {stages.dialect.number('0')}))", "real", x, held, nan=True)
 
 
 # --- one printer each -------------------------------------------------------------------------------------------
@@ -31,59 +32,78 @@ def _over(stages: Stages, x: Sql, y: Sql) -> Sql:
 
 def _infix(sign: str) -> Printer:
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
-        x, y = _doubles(arguments)
+        x, y = _doubles(stages, arguments)
         return made(f"({x.text} {sign} {y.text})", "real", x, y, nan=True)
 
     return printer
 
 
-def _plain(name: str, kind: str = "real") -> Printer:
-    """A DuckDB function of doubles that passes on NULL, infinities and what is not a number."""
+def plain(name: str) -> Printer:
+    """A function of doubles that passes on NULL, infinities and what is not a number."""
 
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
-        x = double(arguments[0])
-        return made(f"{name}({x.text})", kind, x, nan=x.nan)
+        x = stages.dialect.as_double(arguments[0])
+        return made(f"{name}({x.text})", "real", x, nan=x.nan)
 
     return printer
 
 
+def _floor(stages: Stages, arguments: list[Sql]) -> Sql:
+    x = _once(stages, stages.dialect.as_double(arguments[0]))
+    return made(stages.dialect.floor(x.text), "real", x, nan=x.nan)
+
+
+def _round(stages: Stages, arguments: list[Sql]) -> Sql:
+    x = _once(stages, stages.dialect.as_double(arguments[0]))
+    return made(stages.dialect.round(x.text), "real", x, nan=x.nan)
+
+
+def _once(stages: Stages, x: Sql) -> Sql:
+    """What a dialect may write more than once gets a name, so that the text does not grow with the depth of a question."""
+    return stages.atom(x) if stages.dialect.repeats else x
+
+
 def _div(stages: Stages, arguments: list[Sql]) -> Sql:
-    return as_kind(_over(stages, *_doubles(arguments)), "real")
+    return stages.dialect.as_kind(_over(stages, *_doubles(stages, arguments)), "real")
 
 
 def _mod(stages: Stages, arguments: list[Sql]) -> Sql:
-    x, y = (stages.atom(double(argument)) for argument in arguments)
-    ratio = _over(stages, x, y)
+    x, y = (stages.atom(argument) for argument in _doubles(stages, arguments))
+    ratio = _once(stages, _over(stages, x, y))
     if ratio.kind == "null":
-        return as_kind(ratio, "real")
-    return made(f"({x.text} - {y.text} * trunc({ratio.text}))", "real", x, y, ratio, nan=True)
+        return stages.dialect.as_kind(ratio, "real")
+    return made(f"({x.text} - {y.text} * {stages.dialect.trunc(ratio.text)})", "real", x, y, ratio, nan=True)
 
 
 def _guarded(name: str, domain: str) -> Printer:
-    """What is not a number passes the guard (DuckDB sorts it above everything) and stays what it is."""
+    """What is not a number passes the guard (it is above everything) and stays what it is."""
 
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
-        x = stages.atom(double(arguments[0]))
-        return made(f"(CASE WHEN {x.text} {domain} THEN {name}({x.text}) END)", "real", x, nan=x.nan)
+        x = stages.atom(stages.dialect.as_double(arguments[0]))
+        inside = f"{x.text} {domain} {stages.dialect.number('0')}"
+        return made(f"(CASE WHEN {inside} THEN {name}({x.text}) END)", "real", x, nan=x.nan)
 
     return printer
 
 
 def _power(stages: Stages, arguments: list[Sql]) -> Sql:
-    x, y = (stages.atom(settled(stages, double(argument))) for argument in arguments)
-    fraction = f"({x.text} < 0e0 AND isfinite({y.text}) AND {y.text} <> trunc({y.text}))"
-    undefined = f"({x.text} = 0e0 AND {y.text} < 0e0) OR {fraction}"
+    dialect, zero = stages.dialect, stages.dialect.number("0")
+    x, y = (stages.atom(settled(stages, argument)) for argument in _doubles(stages, arguments))
+    fraction = f"({x.text} < {zero} AND {dialect.is_finite(y.text)} AND {y.text} <> {dialect.trunc(y.text)})"
+    undefined = f"({x.text} = {zero} AND {y.text} < {zero}) OR {fraction}"
     text = f"(CASE WHEN {x.text} IS NULL OR {y.text} IS NULL OR {undefined} THEN NULL ELSE power({x.text}, {y.text}) END)"
     return made(text, "real", x, y, nan=True)
 
 
 def _sign(stages: Stages, arguments: list[Sql]) -> Sql:
     x = stages.atom(settled(stages, arguments[0]))
-    return made(f"(CASE WHEN {x.text} > 0 THEN 1e0 WHEN {x.text} < 0 THEN -1e0 WHEN {x.text} = 0 THEN 0e0 END)", "real", x)
+    above, below, zero = (stages.dialect.number(digits) for digits in ("1", "-1", "0"))
+    arms = f"WHEN {x.text} > 0 THEN {above} WHEN {x.text} < 0 THEN {below} WHEN {x.text} = 0 THEN {zero}"
+    return made(f"(CASE {arms} END)", "real", x)
 
 
-def _extreme(name: str) -> Printer:
-    """DuckDB's own skip NULL."""
+def extreme(name: str) -> Printer:
+    """The engines' own skip NULL."""
 
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
         held = [stages.atom(x) for x in alike(stages, arguments)]
@@ -102,8 +122,9 @@ def _clamp(stages: Stages, arguments: list[Sql]) -> Sql:
 
 
 def _bucket(stages: Stages, arguments: list[Sql]) -> Sql:
-    x, width = _doubles(arguments)
-    return made(f"(floor({x.text} / {width.text}) * {width.text})", "real", x, width, nan=True)
+    x, width = _doubles(stages, arguments)
+    x = _once(stages, x)
+    return made(f"({stages.dialect.floor(f'{x.text} / {width.text}')} * {width.text})", "real", x, width, nan=True)
 
 
 def _compare(sign: str) -> Printer:
@@ -127,14 +148,14 @@ def _in_list(stages: Stages, arguments: list[Sql]) -> Sql:
 
 def _joined(sign: str) -> Printer:
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
-        held = [as_kind(x, "bool") for x in arguments]
+        held = [stages.dialect.as_kind(x, "bool") for x in arguments]
         return made("(" + f" {sign} ".join(x.text for x in held) + ")", "bool", *held)
 
     return printer
 
 
 def _not(stages: Stages, arguments: list[Sql]) -> Sql:
-    x = as_kind(arguments[0], "bool")
+    x = stages.dialect.as_kind(arguments[0], "bool")
     return made(f"(NOT {x.text})", "bool", x)
 
 
@@ -162,18 +183,18 @@ PRINTERS: dict[str, Printer] = {
     "mul": _infix("*"),
     "div": _div,
     "mod": _mod,
-    "neg": _plain("-"),
-    "abs": _plain("abs"),
-    "floor": _plain("floor"),
-    "ceil": _plain("ceil"),
-    "round": _plain("round"),
-    "sqrt": _guarded("sqrt", ">= 0e0"),
-    "ln": _guarded("ln", "> 0e0"),
-    "exp": _plain("exp"),
+    "neg": plain("-"),
+    "abs": plain("abs"),
+    "floor": _floor,
+    "ceil": plain("ceil"),
+    "round": _round,
+    "sqrt": _guarded("sqrt", ">="),
+    "ln": _guarded("ln", ">"),
+    "exp": plain("exp"),
     "power": _power,
     "sign": _sign,
-    "least": _extreme("least"),
-    "greatest": _extreme("greatest"),
+    "least": extreme("least"),
+    "greatest": extreme("greatest"),
     "clamp": _clamp,
     "bucket": _bucket,
     "eq": _compare("="),
@@ -192,3 +213,13 @@ PRINTERS: dict[str, Printer] = {
     "nullif": _nullif,
     **VALUES,
 }
+
+
+def printer_of(dialect: Dialect, name: str) -> Printer | None:
+    """The dialect's own printer or ours; None for a function that the engine cannot compute."""
+    if name in dialect.printers:
+        own: Printer = dialect.printers[name]
+        return own
+    if name in dialect.missing or (name in TEMPLATED and name not in dialect.templates):
+        return None
+    return PRINTERS[name]

@@ -1,6 +1,6 @@
 """The default engine: DuckDB, in this process. Exact whole numbers out of Parquet files, frames and DuckDB tables.
 
-The connection is opened elsewhere (engines/sources.py) and only ever handed SELECT statements printed from nodes. If one
+The connection is opened elsewhere (sources.py) and only ever handed SELECT statements printed from nodes. If one
 fails, for whatever reason, the caller sees one constant text: DuckDB's own message may quote a value of the data.
 """
 
@@ -14,16 +14,15 @@ from typing import Any
 
 import duckdb
 
-from dither.engines.duckdb_parts import gathered, is_spread
-from dither.engines.duckdb_rows import secret_numbers
-from dither.engines.duckdb_text import identifier
-from dither.engines.duckdb_work import Found, OutgrownError, Row, Statement, groups, statements
-from dither.engines.interrupts import interruptible
+from dither.engines.base import Progress
+from dither.engines.duckdb.dialect import DIALECT, identifier, secret_numbers
+from dither.engines.duckdb.interrupts import interruptible
+from dither.engines.duckdb.memory import gathered, is_spread
 from dither.engines.prepare import check
+from dither.engines.sql.work import Found, OutgrownError, Row, Statement, groups, statements
 from dither.errors import ArgumentError, DitherError, EngineError
 from dither.query.work import Group, Work
 
-Progress = Callable[[float], None]  # called with a share from 0 to 1; for the curator's eyes only
 PATIENCE = 2.0  # seconds before progress is reported at all
 _BEAT = 0.25
 _REMEMBERED = 64  # statements
@@ -36,6 +35,11 @@ _KINDS = {
     "DATE": "date",
     "TIMESTAMP": "timestamp",
 }
+
+
+def frame_name(table: str) -> str:
+    """Under which name a connection knows the frame behind a table. No table can have this name: it has a space."""
+    return f"frame {table}"
 
 
 class DuckDB:
@@ -108,7 +112,7 @@ class DuckDB:
             )
 
     def _statements(self, work: Work, *, wide: bool = False) -> list[Statement]:
-        return statements(work, lambda table: list(self.schema(table).items()), wide=wide)
+        return statements(work, lambda table: list(self.schema(table).items()), DIALECT, wide=wide)
 
     def _parse(self, statement: Statement) -> Any:
         """What was prepared, or asked before at whatever price, is not parsed again."""
@@ -143,6 +147,10 @@ class DuckDB:
     def explain(self, work: Work) -> list[str]:
         """The SQL that `run` hands to DuckDB: for the curator and for tests. The secret is given beside it."""
         return [statement.text for statement in self._statements(work)]
+
+    def exchange(self, table: str, frame: Any) -> None:
+        """Puts another Arrow table of the same columns in the place of the frame that a table was opened from: for auditors."""
+        self._connection.register(frame_name(table), frame)
 
     def interrupt(self) -> None:
         """Ends the running query, from another thread. Its `run` then fails like any other; only Ctrl-C is an interruption."""

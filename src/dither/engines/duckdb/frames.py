@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from dither.engines.arrow_values import arrow_kind, readable
+from dither.engines.duckdb.arrow_values import arrow_kind, readable
 from dither.errors import CatalogError
 
 

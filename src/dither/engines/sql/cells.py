@@ -7,23 +7,17 @@ integer is wide enough for 2^40 rows, which is proved from the Work before anyth
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-import duckdb
-
-from dither.engines.duckdb_frame import Frame
-from dither.engines.duckdb_text import INF, Sql, double, double_text, made, nearest
-from dither.errors import ArgumentError
+from dither.engines.sql.dialect import NARROW, Dialect, too_wide
+from dither.engines.sql.frame import Frame
+from dither.engines.sql.text import Sql, made, nearest
 from dither.query.work import SCALE, Bins, Cell, Quantised, Sums, Work
 
 ROWS = 1 << 40  # what every width is proved for
-NARROW = 1 << 62  # within BIGINT, with room
-WIDE = 1 << 126  # within HUGEINT, with room
 EXACT = 1 << 53  # below this, sums of whole numbers in doubles are exact
-FEW = 1 << 12  # so many values of a column are kept as a list of values
 
 
 def quantise(frame: Frame, argument: Quantised) -> Sql:
@@ -32,10 +26,10 @@ def quantise(frame: Frame, argument: Quantised) -> Sql:
     if _counts(x, argument):
         low, high = int(argument.low), int(_high(argument))
         held = frame.atom(x)
-        clipped = made(_clipped(held.text, str(low), str(high), f"{held.text} > {high}"), "int", held)
-        return _from_zero(clipped, low)
-    real = _real(frame, double(x), argument)
-    kind = "BIGINT" if argument.steps < NARROW else "HUGEINT"
+        clipped = made(frame.dialect.clip(held.text, str(low), str(high), f"{held.text} > {high}"), "int", held)
+        return _from_zero(frame.dialect, clipped, low)
+    real = _real(frame, frame.dialect.as_double(x), argument)
+    kind = frame.dialect.integer_type(argument.steps)
     return _cut(frame, made(f"CAST({real.text} AS {kind})", "int", real), argument, str(argument.steps))
 
 
@@ -49,17 +43,15 @@ class Summand:
 
 def summand(frame: Frame, argument: Quantised, *, real: bool) -> Summand:
     """q for a sum. `real`: as a double, which is added up in half the time; the sums are looked at afterwards."""
-    x = frame.print(argument.expression)
-    if _counts(x, argument) and argument.steps <= FEW:
-        # Files keep a column of few values as numbers into a list of those, and functions are then computed on the list
-        # alone; CASE is not. LEAST and GREATEST pass over NULL, so that NULL becomes the lower bound: q is 0.
+    x, dialect = frame.print(argument.expression), frame.dialect
+    if _counts(x, argument) and argument.steps <= dialect.few_values:
         held, low = frame.atom(x), int(argument.low)
-        clipped = made(f"least(greatest({held.text}, {low}), {int(_high(argument))})", "int", held)
-        return Summand(held, _from_zero(double(clipped) if real else clipped, low))
+        clipped = made(dialect.clip_few(held.text, low, int(_high(argument))), "int", held)
+        return Summand(held, _from_zero(dialect, dialect.as_double(clipped) if real else clipped, low))
     if real and not _counts(x, argument):
-        q = _cut(frame, _real(frame, double(x), argument), argument, double_text(argument.steps))
+        q = _cut(frame, _real(frame, dialect.as_double(x), argument), argument, dialect.double(argument.steps))
     else:
-        q = double(quantise(frame, argument)) if real else quantise(frame, argument)
+        q = dialect.as_double(quantise(frame, argument)) if real else quantise(frame, argument)
     return Summand(q, q)
 
 
@@ -73,31 +65,24 @@ def _counts(x: Sql, argument: Quantised) -> bool:
     return x.kind == "int" and x.constant is None and argument.step == 1 and argument.low.denominator == 1 and small
 
 
-def _clipped(x: str, low: str, high: str, above: str) -> str:
-    """x within its bounds. What is neither inside nor below nor `above` is NULL: NULL, and what is not a number.
-
-    Comparing two comparisons is how DuckDB tests both bounds fastest: a value cannot fail both.
-    """
-    return f"(CASE WHEN ({x} >= {low}) = ({x} <= {high}) THEN {x} WHEN {x} < {low} THEN {low} WHEN {above} THEN {high} END)"
-
-
-def _from_zero(x: Sql, low: int) -> Sql:
+def _from_zero(dialect: Dialect, x: Sql, low: int) -> Sql:
     if not low:
         return x
-    return made(f"({x.text} - {double_text(low)})" if x.kind == "real" else f"(CAST({x.text} AS BIGINT) - ({low}))", x.kind, x)
+    text = dialect.double(low) if x.kind == "real" else f"({low})"
+    return made(f"({x.text if x.kind == 'real' else dialect.cast(x.text, 'int', 'int')} - {text})", x.kind, x)
 
 
 def _real(frame: Frame, number: Sql, argument: Quantised) -> Sql:
     """q as a double that is a whole number."""
-    x = frame.atom(number)
+    x, dialect = frame.atom(number), frame.dialect
     low, top, step = nearest(argument.low), nearest(_high(argument)), nearest(argument.step)
     # What is not a number is above the infinity, so it falls through all arms and becomes NULL.
-    text = _clipped(x.text, double_text(low), double_text(top), f"{x.text} <= {INF}")
+    text = dialect.clip(x.text, dialect.double(low), dialect.double(top), f"{x.text} <= {dialect.double(math.inf)}")
     if low:
-        text = f"({text} - {double_text(low)})"
+        text = f"({text} - {dialect.double(low)})"
     if step != 1:
-        text = f"({text} / {double_text(step)})"
-    return made(f"floor({text} + 0.5e0)", "real", x)
+        text = dialect.divide(text, dialect.double(step))
+    return made(dialect.floor(f"{text} + {dialect.number('0.5')}"), "real", x)
 
 
 def _cut(frame: Frame, q: Sql, argument: Quantised, most: str) -> Sql:
@@ -135,11 +120,11 @@ def reach(cell: Cell) -> int:
     return max(value, abs(cell.null), 1)
 
 
-def combined(cell: Cell, found: Moments, *, wide: bool) -> str:
+def combined(cell: Cell, found: Moments, dialect: Dialect, *, wide: bool) -> str:
     """The cell's sum over the rows of one unit and group, from the four numbers."""
 
     def column(name: str | None) -> str:
-        return f"CAST({name} AS HUGEINT)" if wide else str(name)
+        return dialect.widen(str(name)) if wide else str(name)
 
     if cell.argument is None:
         return f"{_times(cell.constant, column(found.rows))}"
@@ -156,17 +141,18 @@ def _times(factor: int, text: str) -> str:
     return text if factor == 1 else f"({factor}) * {text}"
 
 
-def bounded(cell: Cell, found: Moments, max_rows: int) -> str:
-    """A unit's bounded share of the cell: S if k <= m, else S * m / k cut towards zero, as `//` does in DuckDB.
+def bounded(cell: Cell, found: Moments, max_rows: int, dialect: Dialect) -> str:
+    """A unit's bounded share of the cell: S if k <= m, else S * m / k cut towards zero.
 
     However many rows there are, it is at most m times what one row reaches, so it is held in a type that is just wide enough.
     """
     wide = not narrow(reach(cell) * ROWS * max_rows)
-    share = combined(cell, found, wide=wide)
+    share = combined(cell, found, dialect, wide=wide)
     # Every row of a cell without an argument counts alike, so nothing needs to be divided.
-    less = f"({cell.constant * max_rows})" if cell.argument is None else f"({share}) * {max_rows} // {found.rows}"
-    most = reach(cell) * max_rows
-    kind = "INTEGER" if most < 1 << 31 else "BIGINT" if narrow(most) else "HUGEINT"
+    less = f"({cell.constant * max_rows})"
+    if cell.argument is not None:
+        less = dialect.quotient(f"({share}) * {max_rows}", found.rows, wide=wide)
+    kind = dialect.share_type(reach(cell) * max_rows)
     return f"CAST(CASE WHEN {found.rows} <= {max_rows} THEN {share} ELSE {less} END AS {kind})"
 
 
@@ -177,8 +163,8 @@ def from_moments(cell: Cell, rows: int, values: int, linear: int, square: int) -
     return cell.constant * values + cell.linear * linear + cell.square * square + cell.null * (rows - values)
 
 
-def prove_widths(work: Work) -> None:
-    """Refuses a Work whose integers could outgrow 128 bits with 2^40 rows. Depends on the question and the catalog only."""
+def prove_widths(work: Work, dialect: Dialect) -> None:
+    """Refuses a Work whose integers could outgrow the engine's with 2^40 rows. Depends on the question and the catalog only."""
     for measure in work.measures:
         if isinstance(measure, Sums):
             per_row = max((reach(cell) for cell in measure.cells), default=1)
@@ -186,16 +172,13 @@ def prove_widths(work: Work) -> None:
             most = max(per_row, squares) * measure.max_rows
         else:
             most = measure.max_rows * SCALE if isinstance(measure, Bins) else measure.max_values
-        if most * ROWS >= WIDE or most < 1:
-            raise ArgumentError(
-                "the sums of this question could need more than 126 bits.",
-                fix="declare a larger step, or narrower bounds, for the column that is added up.",
-            )
+        if most * ROWS >= dialect.widest or most < 1:
+            raise too_wide(dialect)
 
 
-def as_real(argument: Quantised, *, square: bool) -> bool:
-    """Whether sums in doubles stay exact for 2^33 rows of a group. Beyond, `outgrown` sees it and integers are used."""
-    return argument.steps ** (2 if square else 1) <= 1 << 20
+def as_real(dialect: Dialect, argument: Quantised, *, square: bool) -> bool:
+    """Whether to add up in doubles: exact for 2^33 rows of a group. Beyond, `outgrown` sees it and integers are used."""
+    return dialect.double_sums and argument.steps ** (2 if square else 1) <= 1 << 20
 
 
 def outgrown(total: object) -> bool:
@@ -205,25 +188,12 @@ def outgrown(total: object) -> bool:
     return isinstance(total, float) and total >= EXACT
 
 
-def total(q: Sql, name: str, steps: int, power: int, where: str) -> str:
+def total(dialect: Dialect, q: Sql, name: str, steps: int, power: int, where: str) -> str:
     """The sum of q or of q^2 over rows: in doubles, or in the narrowest integer that 2^40 rows cannot outgrow."""
     if q.kind == "real":
-        return f"COALESCE(sum({name if power == 1 else f'{name} * {name}'}){where}, 0e0)"
-    value = name if power == 1 else f"CAST({name} AS {'BIGINT' if narrow(steps**2) else 'HUGEINT'}) * {name}"
+        value = name if power == 1 else f"{name} * {name}"
+        return f"COALESCE({dialect.aggregate('sum', value, where)}, {dialect.number('0')})"
+    value = name if power == 1 else f"CAST({name} AS {dialect.integer_type(steps**2)}) * {name}"
     if not narrow(steps**power * ROWS):
-        return f"COALESCE(sum({value}){where}, 0)"
-    # DuckDB adds up in 128 bits. Where 64 will do it has a narrower sum, for what the statistics of a file prove; here the
-    # bounds prove it. For millions of units that saves a tenth of the time and of the memory.
-    adds = f"sum_no_overflow(CAST({value} AS BIGINT))" if has_narrow_sum() else f"sum({value})"
-    return f"CAST(COALESCE({adds}{where}, 0) AS BIGINT)"
-
-
-@functools.cache
-def has_narrow_sum() -> bool:
-    """Whether this DuckDB lets us use its 64-bit sum: it is there, but not documented, so it may go."""
-    try:
-        with duckdb.connect() as connection:
-            numbers = "SELECT sum_no_overflow(CAST(x AS BIGINT)) FROM (VALUES (4611686018427387903), (-7), (NULL)) AS t(x)"
-            return connection.execute(numbers).fetchall() == [(2**62 - 8,)]
-    except duckdb.Error:
-        return False
+        return f"COALESCE({dialect.wide_sum(value, where)}, 0)"
+    return f"CAST(COALESCE({dialect.narrow_sum(value, where)}, 0) AS {dialect.type('int')})"

@@ -1,0 +1,52 @@
+"""Which engine opens which source. The first backend that takes a source reads it; the last one takes all that is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from dither.engines.base import Backend, Opened, Progress
+from dither.engines.duckdb.sources import DuckDBBackend
+from dither.errors import CatalogError
+from dither.query.catalog import Catalog
+
+_backends: tuple[Backend, ...] = (DuckDBBackend(),)
+
+
+def register(backend: Backend) -> None:
+    """Asks this backend before all others, in this process."""
+    global _backends
+    _backends = (backend, *_backends)
+
+
+@contextmanager
+def registered(backend: Backend) -> Iterator[None]:
+    """Asks this backend before all others, inside the block. What was opened there stays open."""
+    global _backends
+    register(backend)
+    try:
+        yield
+    finally:
+        _backends = tuple(other for other in _backends if other is not backend)
+
+
+def backend_for(source: Any) -> Backend:
+    """What reads a source."""
+    return next(backend for backend in _backends if backend.takes(source))
+
+
+def read_schema(source: Any) -> Mapping[str, str]:
+    """Column names and kinds of a source; reads no row."""
+    return backend_for(source).schema(source)
+
+
+def open_sources(catalog: Catalog, progress: Progress | None = None) -> Opened:
+    """Opens a catalog with the one engine that reads all of its sources."""
+    found = [(name, backend_for(table.source)) for name, table in catalog.tables.items()]
+    first, chosen = found[0] if found else ("", _backends[-1])
+    for name, backend in found:
+        if backend is not chosen:
+            what = f"{first} is read by {chosen.name} and {name} by {backend.name}, and one question cannot ask both."
+            raise CatalogError([(None, what, "keep all tables of a catalog in one place.")])
+    return chosen.open(catalog, progress)

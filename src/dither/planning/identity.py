@@ -1,0 +1,189 @@
+"""What the ledger calls the same question: a text of what is released, and nothing else.
+
+Equal texts get one answer, and pay once. In the text are what the engine computes, the noise of every release by the
+mechanism's own record, the rule for keys, and the price. Not in it is what is done with noisy numbers afterwards: HAVING, ORDER
+BY, LIMIT, names, arithmetic on aggregates, the order of SELECT and GROUP BY, a confidence.
+
+JSON with sorted keys. Every node is written by the tables below: the tag under "is", and its fields under names of their own.
+So a class may be renamed and a sentence reworded, and the text stays; a test holds it against a file. Numbers are written by
+their exact value: a whole number as itself, any other as {"is": "number", "value": "1/10"}. Whatever has no spelling here is
+refused: two different questions must never share a text.
+
+Releases and keys stand in the order of their texts, and so do the numbers of a stored answer, whoever asks.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dither.planning.finish import Noisy
+from dither.planning.plan import Plan
+from dither.planning.releases.base import Noise
+from dither.planning.releases.keys import key_order
+from dither.planning.stored import digits, from_text, short, to_text
+from dither.query.nodes import Aggregate, Call, Column, Compute, Filter, Join, Literal, Named, PerUnit, Scan, Semi, Union
+from dither.query.normal import Form, form
+from dither.query.work import UNIT, Bins, Cell, Distinct, Quantised, Sums
+
+FORMAT = 2  # a text is for ever: change what it says, and this number changes
+
+# Every node that can stand in a question: its tag, and the name in the text of each field that counts.
+NODES: dict[type, tuple[str, dict[str, str]]] = {
+    Column: ("column", {"name": "name"}),
+    Call: ("call", {"name": "function", "arguments": "arguments"}),
+    Named: ("named", {"name": "name", "expression": "expression"}),
+    Scan: ("scan", {"table": "table", "alias": "alias"}),
+    Filter: ("filter", {"source": "source", "condition": "condition"}),
+    Compute: ("compute", {"source": "source", "columns": "columns"}),
+    Join: ("join", {"left": "left", "right": "right", "equal": "equal", "kind": "kind", "scalar": "scalar"}),
+    Semi: (
+        "semi",
+        {"source": "source", "other": "other", "equal": "equal", "negated": "negated", "listed": "listed", "mark": "mark"},
+    ),
+    PerUnit: ("per unit", {"source": "source", "keys": "keys", "aggregates": "aggregates"}),
+    Union: ("union", {"parts": "parts"}),
+    Aggregate: (
+        "aggregate",
+        {"name": "name", "function": "function", "argument": "of", "parameter": "parameter", "where": "where"},
+    ),
+    Quantised: ("grid", {"expression": "expression", "low": "low", "step": "step", "steps": "steps"}),
+    Cell: ("cell", {"argument": "of", "constant": "constant", "linear": "linear", "square": "square", "null": "null"}),
+    Sums: ("sums", {"cells": "cells", "max_rows": "max_rows", "where": "where"}),
+    Distinct: ("distinct", {"expression": "expression", "max_values": "max_values"}),
+    Bins: ("bins", {"argument": "of", "max_rows": "max_rows", "where": "where"}),
+}
+
+# Constants: TRUE is not 1, and a decimal is not a whole number.
+CONSTANTS: dict[type, str] = {
+    type(None): "null",
+    bool: "bool",
+    int: "int",
+    Fraction: "decimal",
+    str: "text",
+    datetime.date: "date",
+    datetime.datetime: "timestamp",
+}
+
+
+@dataclass(frozen=True)
+class Order:
+    """Where the keys and the releases of a plan stand in its text: the places in the plan, in the order of the text."""
+
+    keys: tuple[int, ...]
+    releases: tuple[int, ...]
+
+    def stored(self, noisy: Noisy) -> Noisy:
+        """In the order of the text."""
+        return _arranged(noisy, self.keys, self.releases)
+
+    def planned(self, noisy: Noisy) -> Noisy:
+        """Back in the order of the plan."""
+        return _arranged(noisy, _inverse(self.keys), _inverse(self.releases))
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The text of plans that are run together, and how their answer is stored under it."""
+
+    text: str
+    orders: tuple[Order, ...]
+
+    def write(self, released: Sequence[Noisy]) -> str:
+        """The stored answer: the same text whichever of the questions that share it was asked."""
+        return to_text([order.stored(noisy) for order, noisy in zip(self.orders, released, strict=True)])
+
+    def read(self, stored: str) -> tuple[Noisy, ...]:
+        """The answer for the question that was asked."""
+        return tuple(order.planned(noisy) for order, noisy in zip(self.orders, from_text(stored), strict=True))
+
+
+def identity(plans: Sequence[Plan], purpose: str = "answer") -> Identity:
+    """What is released by plans that are run together, for a purpose: an answer, or a proposal of bounds."""
+    parts, orders = [], []
+    for plan in plans:
+        of = form(plan.work.source)
+        keys = [written(key.expression, of) for key in plan.work.keys]
+        releases = [_release(noise, of) for noise in plan.noises]
+        order = Order(_sorted(keys), _sorted(releases))
+        parts.append(_part(plan, of, [keys[i] for i in order.keys], [releases[i] for i in order.releases], order))
+        orders.append(order)
+    return Identity(_json({"format": FORMAT, "purpose": purpose, "parts": parts}), tuple(orders))
+
+
+def _part(plan: Plan, of: Form, keys: list[Any], releases: list[Any], order: Order) -> dict[str, Any]:
+    work, known = plan.work, plan.work.known
+    return {
+        "source": written(of.relation),
+        "unit": of.column(UNIT) if work.by_unit else None,
+        "keys": keys,
+        "known": None if known is None else [sorted(map(_constant, known[i]), key=_json) for i in order.keys],
+        "max_groups": work.max_groups,
+        "releases": releases,
+        "shown": None if plan.threshold is None else plan.threshold.record(),
+        "price": {"epsilon": written(plan.price.epsilon), "delta": written(plan.price.delta)},
+    }
+
+
+def _release(noise: Noise, of: Form) -> dict[str, Any]:
+    extra = {name: written(value) for name, value in noise.of.parameters.items()}
+    times = {"groups": noise.groups, "steps": noise.steps}
+    return {"measure": written(noise.of.measure, of), **extra, "noise": noise.mechanism.record(), **times}
+
+
+def written(value: Any, of: Form | None = None) -> Any:
+    """A value in a form that JSON writes in one way only; expressions in their form over the relation that is given.
+
+    >>> written((1, Fraction(2), Fraction(1, 2), True, None, "1"))
+    [1, 2, {'is': 'number', 'value': '1/2'}, True, None, '1']
+    """
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (int, Fraction)):
+        return _number(Fraction(value))
+    if isinstance(value, tuple):
+        return [written(each, of) for each in value]
+    if of is not None and isinstance(value, (Column, Call, Literal)):
+        return written(of.expression(value))
+    if isinstance(value, Literal):
+        return _constant(value.value)
+    if type(value) not in NODES:
+        raise TypeError(f"a question holds a {type(value).__name__}, which has no spelling")
+    tag, names = NODES[type(value)]
+    return {"is": tag, **{name: written(getattr(value, field), of) for field, name in names.items()}}
+
+
+def _constant(value: Any) -> dict[str, Any]:
+    if type(value) not in CONSTANTS:
+        raise TypeError(f"a question holds a constant of type {type(value).__name__}, which has no spelling")
+    text = value.isoformat() if isinstance(value, datetime.date) else value
+    return {"is": "constant", "kind": CONSTANTS[type(value)], "value": written(text)}
+
+
+def _number(exact: Fraction) -> Any:
+    if exact.denominator == 1 and short(exact.numerator):
+        return exact.numerator
+    return {"is": "number", "value": f"{digits(exact.numerator)}/{digits(exact.denominator)}"}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+def _sorted(texts: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(texts)), key=lambda place: _json(texts[place])))
+
+
+def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(order.index(place) for place in range(len(order)))
+
+
+def _arranged(noisy: Noisy, keys: tuple[int, ...], releases: tuple[int, ...]) -> Noisy:
+    """Keys and releases in another order, and the groups in the order of their keys."""
+    moved = [tuple(key[i] for i in keys) for key in noisy.keys]
+    groups = sorted(range(len(moved)), key=lambda group: key_order(moved[group]))
+    return Noisy(tuple(moved[group] for group in groups), tuple(noisy.cells[i][groups] for i in releases))
