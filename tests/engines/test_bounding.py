@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from dither.engines.duckdb.dialect import DIALECT
 from dither.engines.sql.cells import reach
 from dither.query.nodes import Column, Compute, Named, Scan
-from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Group, Sums, Work
+from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 from engines.tables import KINDS, SECRET, arrow, by_key, in_duckdb, in_python, rows
 from engines.works import plain, works
 
@@ -52,6 +53,27 @@ def only(table: Table, unit: int) -> Table:
 
 def without(table: Table, unit: int) -> Table:
     return [row for row in table if row["who"] != unit]
+
+
+COUNT = Sums((Cell(constant=1),), 2)
+
+
+def test_one_person_counts_no_more_than_max_rows() -> None:
+    """Five rows of one person in one group, of which two count, in each kind of measure."""
+    table = [{**dict.fromkeys(KINDS), "who": 1, "t": "a", "i": i, "x": float(i)} for i in range(5)]
+    x = Quantised(Column("x"), Fraction(0), Fraction(1), 10)
+    measures = (COUNT, Sums((Cell(x, linear=1),), 2), Bins(x, 2), Distinct(Column("i"), 2))
+    work = Work(plain("t", "t"), (Named("t", Column("t")),), None, True, 3, measures)
+    count, total, bins, different = run(work, table, [])[(("str", "a"),)].measures
+    assert (count, total, different) == ((2,), (10 * 2 // 5,), 2)
+    assert bins == dict.fromkeys(range(5), SCALE * 2 // 5)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_one_person_is_in_no_more_than_max_groups(most: int) -> None:
+    table = [{**dict.fromkeys(KINDS), "who": 1, "t": letter} for letter in "abcdefgh"]
+    work = Work(plain("t", "t"), (Named("t", Column("t")),), None, True, most, (COUNT,))
+    assert len(run(work, table, [])) == most
 
 
 @MANY

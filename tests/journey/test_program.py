@@ -12,7 +12,7 @@ import pytest
 import dither as dt
 from dither.curator import Curator
 from dither.engines.base import Engine
-from dither.errors import ClosedError, EngineError, QueryError
+from dither.errors import ClosedError, DitherError, EngineError, LedgerError, QueryError
 from dither.planning import charges, finish
 from dither.planning.finish import Draw, Noisy
 from dither.planning.plan import Plan
@@ -149,6 +149,31 @@ def test_all_that_may_run_is_prepared_before_anything_is_charged(survey: Curator
     survey.release(program, "zoom", program.show)
     assert watch.prepared == list(program.works)
     assert watch.spent == ["reserved", "reserved"], "charged before the first row, and not again before the second step"
+
+
+def test_an_answer_is_shown_after_it_is_kept(survey: Curator) -> None:
+    program = zoom(survey)
+    assert survey.release(program, "zoom", lambda paid: kinds(survey.ledger)[-1]) == "committed"
+
+
+def test_what_could_not_be_kept_is_not_shown(survey: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise LedgerError("The disk is full.", fix="make room.")
+
+    program, shown = zoom(survey), []
+    monkeypatch.setattr(survey.ledger, "commit", fail)
+    with pytest.raises(LedgerError, match="Charged: ε = 40"):
+        survey.release(program, "zoom", shown.append)
+    assert shown == []
+
+
+def test_files_that_change_while_the_price_is_reserved_are_not_read(survey: Curator, watch: Watched) -> None:
+    program, unchanged = zoom(survey), iter([True, False])
+    survey.session.files = lambda: next(unchanged)
+    with pytest.raises(DitherError, match=r"no longer those that were opened(.|\n)*Charged: nothing"):
+        survey.release(program, "zoom", program.show)
+    assert watch.seen == ["prepare"]
+    assert kinds(survey.ledger)[-1] == "cancelled", "its price is given back"
 
 
 def test_it_is_charged_once_for_the_dearer_way(survey: Curator) -> None:

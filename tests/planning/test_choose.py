@@ -18,6 +18,7 @@ from dither.planning.releases.keys import combinations, public_keys
 from dither.planning.releases.sums import Ratio, Total
 from dither.planning.sensitivity import Bounding
 from dither.privacy import sensitivity
+from dither.privacy.losses import Approx
 from dither.privacy.neighbours import AddRemove, Replace, named
 from dither.query.catalog import Rows
 from dither.query.facts import Facts
@@ -170,6 +171,39 @@ def test_sensitivity_is_reached_by_somebody(rows: int, groups: int) -> None:
         assert bounding.total(7, 2, False) == 7 * rows * groups * changes
         assert bounding.l1(7, 1, False).total(None) == bounding.total(7, 1, False)
         assert bounding.l2(7, 3, True).squares(None) == bounding.squares(7, 3, True)
+
+
+# Two groups with up to three rows each, and a row moves a measure by 10: who leaves takes 30 out of two groups, and who
+# enters brings 30 into two.
+EXCHANGED = Bounding(3, 2, None, Replace())
+
+
+def test_who_is_replaced_touches_the_groups_they_leave_and_those_another_enters() -> None:
+    assert EXCHANGED.touched == 4
+    assert EXCHANGED.total(10, cells=1, signed=False) == 4 * 30
+    assert EXCHANGED.squares(10, cells=1, signed=False) == 4 * 30**2
+    assert Bounding(3, 2, 3, Replace()).touched == 3, "there are no more than that"
+
+
+def test_who_is_replaced_moves_several_cells_by_both_worths() -> None:
+    """One group may lose 30 in one cell and gain 30 in another."""
+    assert EXCHANGED.total(10, cells=2, signed=False) == 2 * (30 + 30)
+    assert EXCHANGED.squares(10, cells=2, signed=False) == 2 * (30**2 + 30**2)
+
+
+@pytest.mark.parametrize("cells", [1, 2])
+def test_signed_worths_of_two_people_add_up_before_they_are_squared(cells: int) -> None:
+    """Who leaves may have had -30 where who enters brings 30."""
+    assert EXCHANGED.squares(10, cells, signed=True) == 2 * (30 + 30) ** 2
+
+
+def test_discovered_keys_and_gaussian_noise_get_half_of_delta_each() -> None:
+    epsilon, delta = Fraction(1, 10), Fraction(1, 5)
+    plan = planned(query(ask("n", "count"), keys=("town",)), epsilon, delta)
+    noise = plan.noises[0].mechanism
+    assert isinstance(noise, Gaussian)
+    assert noise.delta == plan.threshold.delta == delta / 2  # type: ignore[union-attr]
+    assert plan.loss == Approx(epsilon, delta)
 
 
 @pytest.mark.parametrize("relation", [AddRemove(), Replace()])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -11,13 +12,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dither import mechanisms
 from dither.planning.choose import Price
-from dither.planning.identity import CONSTANTS, NODES, identity, written
+from dither.planning.finish import Noisy
+from dither.planning.identity import CONSTANTS, NODES, Identity, Order, identity, written
 from dither.planning.plan import Plan, plan
 from dither.query import fluent as dt
 from dither.query import show
@@ -156,6 +159,13 @@ def test_a_different_question_or_price_has_another_text(other: Plan) -> None:
     assert canonical([mine]) != canonical([other])
 
 
+def test_other_keys_with_the_same_values_are_another_question() -> None:
+    """Both have a group for TRUE and one for FALSE, and the same noise."""
+    one, other = (of(f"SELECT {key} AS k, COUNT(*) AS n FROM people GROUP BY k") for key in ("age > 18", "age > 65"))
+    assert (one.work.known, one.noises) == (other.work.known, other.noises)
+    assert canonical([one]) != canonical([other])
+
+
 WRITTEN = "SELECT region, AVG(age) AS a, COUNT(*) AS n FROM people WHERE age >= 18 AND age <= 65 GROUP BY region"
 SAME = [
     "select region, mean(AGE) a, count(*) from PEOPLE where age >= 18 and age <= 65 group by region -- grown-ups",
@@ -206,6 +216,17 @@ def test_the_order_of_keys_is_no_other_question() -> None:
     text = "SELECT region, active, COUNT(*) AS n FROM people GROUP BY region, active"
     turned = text.replace("GROUP BY region, active", "GROUP BY active, region")
     assert canonical([of(text)]) == canonical([of(turned)])
+
+
+@pytest.mark.parametrize("keys", [*itertools.permutations(range(3))])
+def test_the_order_of_a_stored_answer_is_undone_when_it_is_read(keys: tuple[int, ...]) -> None:
+    """Every order of three keys and four releases, because one that only exchanges pairs is its own way back."""
+    noisy = Noisy((("a", 2, True), ("a", 3, False), ("b", 1, True)), tuple(np.arange(3)[:, None] + 10 * i for i in range(4)))
+    for releases in itertools.permutations(range(4)):
+        same = Identity("", (Order(keys, releases),))
+        (again,) = same.read(same.write([noisy]))
+        assert again.keys == noisy.keys
+        assert [cells.tolist() for cells in again.cells] == [cells.tolist() for cells in noisy.cells]
 
 
 def test_a_delta_that_buys_nothing_is_not_in_the_text() -> None:

@@ -32,6 +32,14 @@ def test_no_other_split_is_better(given_weights: list[float], data: st.DataObjec
     assert error(list(best)) <= error([Fraction(part, sum(other)) for part in other]) * 1.001
 
 
+def test_a_release_weighs_the_same_however_many_outputs_are_read_from_it() -> None:
+    """Wages are never NULL, so COUNT(wage) is read from what COUNT(*) releases."""
+    few = planned(query(ask("n", "count"), ask("towns", "count_distinct", "town")))
+    many = planned(query(ask("n", "count"), ask("m", "count", "wage"), ask("towns", "count_distinct", "town")))
+    assert len(few.noises) == 2
+    assert many.noises == few.noises
+
+
 def test_a_plan_costs_its_price_and_nothing_else() -> None:
     asked = query(
         ask("n", "count"), ask("a", "avg", "age"), ask("w", "avg", "wage"), ask("m", "median", "wage"), keys=("region",)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -155,6 +156,17 @@ def test_a_release_without_rho_closes_the_second_line() -> None:
     caps = Caps.of(1, "1e-6")
     assert caps.rule(Sums().plus(Charge(Fraction(2), Fraction(0), Fraction(1, 1000)))) == "zcdp"
     assert caps.rule(Sums().plus(Charge(Fraction(2), Fraction(0)))) is None
+
+
+@pytest.mark.parametrize("first", ["epsilon", "delta"])
+@pytest.mark.parametrize("second", ["rho", "slack"])
+def test_a_line_holds_only_while_both_of_its_sums_do(first: str, second: str) -> None:
+    """The looser sum of each line does not make up for the other."""
+    caps = Caps.of(1, "1e-6")
+    full = Sums(*(math.floor(cap * GRID) for cap in (caps.epsilon, caps.delta_sums, caps.rho_max, caps.delta_keys)))
+    assert caps.rule(full) == "sum"
+    assert caps.rule(replace(full, **{first: getattr(full, first) + 1})) == "zcdp"
+    assert caps.rule(replace(full, **{name: getattr(full, name) + 1 for name in (first, second)})) is None
 
 
 def test_a_delta_too_small_for_any_rho_leaves_the_first_line() -> None:

@@ -55,6 +55,17 @@ def test_a_public_row_side_is_held_to_the_same() -> None:
     assert "multiply rows" in refusal(grouped, keyed("int"))
 
 
+def test_a_join_does_not_multiply_rows_that_are_protected_one_by_one() -> None:
+    assert "multiply rows" in refusal("SELECT COUNT(*) FROM p JOIN pub ON p.i = pub.v", keyed("int"))
+    assert "multiply rows" in refusal("SELECT COUNT(*) FROM pub JOIN p ON p.i = pub.v", keyed("int"))
+
+
+@pytest.mark.parametrize("joined", ["visits b ON b.ward = a.ward", "people b ON b.region = a.region"])
+def test_rows_of_different_people_are_not_joined(joined: str) -> None:
+    assert "rows of different people" in refusal(f"SELECT COUNT(*) FROM visits a JOIN {joined}", CATALOG)
+    assert refusal(f"SELECT COUNT(*) FROM visits a JOIN {joined} AND b.person_id = a.person_id", CATALOG) == ""
+
+
 def chain(joins: int) -> str:
     more = " ".join(f"JOIN visits v{i} ON v0.person_id = v{i}.person_id" for i in range(1, joins + 1))
     return f"SELECT COUNT(*) FROM visits v0 {more}"

@@ -43,6 +43,35 @@ def keyed(expression: Expression) -> Expression:
     return normal(Query(source, (Named("k", expression),), (), ())).keys[0].expression
 
 
+COMPARED = {
+    "eq": [2],
+    "ne": [1, 3],
+    "lt": [3],
+    "le": [2, 3],
+    "gt": [1],
+    "ge": [1, 2],
+}  # which i of 1, 2, 3 have 2 < i, and so on
+
+
+def true_for(expression: Expression) -> list[int]:
+    return [i for i in (1, 2, 3) if evaluate(expression, {"t1.i": i}) is True]
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_comparison_turned_round_means_the_same(name: str) -> None:
+    found = keyed(Call(name, (Literal(2), Column("i"))))
+    assert isinstance(found, Call)
+    assert found.arguments == (Column("t1.i"), Literal(2)), "the column stands first"
+    assert true_for(found) == COMPARED[name]
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_denied_comparison_means_the_opposite(name: str) -> None:
+    found = keyed(Call("not", (Call(name, (Literal(2), Column("i"))),)))
+    assert true_for(found) == [i for i in (1, 2, 3) if i not in COMPARED[name]]
+    assert evaluate(found, {"t1.i": None}) is None
+
+
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 @some
 @given(data=st.data())

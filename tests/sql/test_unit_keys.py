@@ -135,7 +135,7 @@ ANSWERED = [
 
 
 @pytest.mark.parametrize("question", MADE_OF_THE_UNIT)
-def test_these_are_refused(survey: Curator, question: str) -> None:
+def test_a_key_made_of_the_unit_is_refused(survey: Curator, question: str) -> None:
     with pytest.raises(QueryError, match=REFUSED):
         survey.ask(question, epsilon=1, delta="1/1000")
 
