@@ -152,9 +152,9 @@ class Curator:
         The same question at the same price is answered the same again, and costs nothing; `fresh` pays for a new answer.
         """
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows)
-        program, asked = self._planned(question, terms)
+        program, asked, within = self._planned(question, terms)
         show = partial(_answer, self.steps.table, program, terms)
-        return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=text_of(question))
+        return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
 
     def quote(
         self,
@@ -169,7 +169,7 @@ class Curator:
     ) -> Quote:
         """The plan, its price, the margins to expect, and whether the budget pays for it. Free: reads no rows."""
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows)
-        program, asked = self._planned(question, terms)
+        program, asked, _ = self._planned(question, terms)
         preview = self.session.preview(self.session.request(program, asked, analyst))
         return Quote(program.plans[0], terms.confidence, program.rows, preview.refusal, preview.again)
 
@@ -208,7 +208,7 @@ class Curator:
         """
         steps = self.steps
         try:
-            steps.prepare(self.engine, program)  # engines: what would fail on any rows fails here, uncharged
+            steps.prepare(self.engine, program.works)  # engines: what would fail on any rows fails here, uncharged
         except QueryError as error:
             raise error.located(within) from None
         request = self.session.request(program, question, analyst, fresh)
@@ -260,11 +260,11 @@ class Curator:
     def __repr__(self) -> str:
         return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
-    def _planned(self, question: Question, terms: Terms) -> tuple[Batch, str]:
-        """The plan, and the question as it was asked."""
+    def _planned(self, question: Question, terms: Terms) -> tuple[Batch, str, str]:
+        """The plan, the question as it was asked, and the text in which a refusal shows its place."""
         query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
         asked, within = show_question(question), text_of(question)
-        return self.steps.plan(query, self.catalog, self.session.caps, terms, within), asked  # planning: noise and price
+        return self.steps.plan(query, self.catalog, self.session.caps, terms, within), asked, within  # planning
 
 
 def _answer(table: Callable[[Plan, Noisy], Table], program: Batch, terms: Terms, paid: Paid) -> Answer:

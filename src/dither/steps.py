@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dither.engines.base import Engine
+from dither.engines.base import Engine, prepare
 from dither.exact import entropy
 from dither.planning.finish import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
@@ -21,12 +21,6 @@ from dither.query.catalog import Catalog
 from dither.query.read import Question, read
 from dither.query.resolve import Resolved
 from dither.query.work import Group, Work
-
-
-def prepare(engine: Engine, program: Program) -> None:
-    """Everything that would fail on any rows fails here, before anything is charged."""
-    for work in program.works:
-        engine.prepare(work)
 
 
 def run(engine: Engine, work: Work) -> Sequence[Group]:
@@ -42,7 +36,7 @@ class Steps:
 
     read: Callable[[Question, Catalog], Resolved] = read
     plan: Callable[[Resolved, Catalog, Caps, Terms, str], Batch] = plan_answer
-    prepare: Callable[[Engine, Program], None] = prepare
+    prepare: Callable[[Engine, Sequence[Work]], None] = prepare
     run: Callable[[Engine, Work], Sequence[Group]] = run
     release: Callable[[Program, Run, Draw], Sequence[Noisy]] = release
     draw: Draw = DRAW

@@ -8,15 +8,9 @@ from difflib import get_close_matches
 _ALIKE = 0.6  # of 1: AVERAGE is as like AVG as this
 
 
-def folded(name: str) -> str:
-    """The spelling that two names share if they are one: SQL tells no difference between capitals and small letters.
-
-    Unicode forms are not normalised: a letter with its accent in one character or in two is two names.
-
-    >>> folded("People") == folded("PEOPLE"), folded("Straße") == folded("STRASSE"), folded("ΣΑΣ") == folded("σας")
-    (True, True, True)
-    """
-    return name.casefold()
+# The spelling that two names share if they are one: SQL tells no difference between capitals and small letters (STRASSE is
+# Straße). Unicode forms are not normalised: a letter with its accent in one character or in two is two names.
+folded = str.casefold
 
 
 def did_you_mean(word: str, known: Iterable[str], of: str = "") -> str:

@@ -61,7 +61,7 @@ class Case(NamedTuple):
 
 
 def question(number: int) -> str:
-    return f"SELECT COUNT(*) AS n{number} FROM people"
+    return f"SELECT COUNT(*) AS n FROM people WHERE age <> {number}"  # names are not part of what makes a question
 
 
 # --- the right way, and wrong ones -----------------------------------------------------------------------------------

@@ -22,7 +22,9 @@ from dither.ledger import admission, postgres  # noqa: F401 - the driver is load
 
 def asks(survey: Curator, process: int, thread: int, done: Any) -> None:
     try:
-        answer = survey.ask(f"SELECT COUNT(*) AS n{process}_{thread} FROM people", epsilon="0.1", analyst=f"a{process}")
+        answer = survey.ask(
+            f"SELECT COUNT(*) AS n FROM people WHERE age <> {100 * process + thread}", epsilon="0.1", analyst=f"a{process}"
+        )
         done.put(["answered", answer.receipt.body["entry"]["number"], answer.receipt.to_json()])
     except dt.BudgetError as error:
         done.put(["refused", 0, str(error)])

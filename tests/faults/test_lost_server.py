@@ -97,7 +97,7 @@ def test_a_wire_cut_while_a_price_is_given_back(
         text = question(left + 1)
         survey.budget  # noqa: B018
         around(survey.ledger, "give_up", lambda when: when == "before give_up" and wire.cut(**{way: left}))  # noqa: B023
-        survey._current = second_time(True, False)
+        survey.session.current = second_time(True, False)
         told = outcome(survey, text)
         del survey.ledger.give_up  # type: ignore[attr-defined]
         whole = wire.whole()
@@ -117,13 +117,13 @@ def test_a_server_that_loses_its_power(folder: Path, postgres: Server, postgres_
     survey.ask(question(0), epsilon="0.1")
     around(survey.ledger, step, lambda when: when == f"before {step}" and postgres.stop("immediate"))
     if step == "give_up":
-        survey._current = second_time(True, False)
+        survey.session.current = second_time(True, False)
     try:
         found = outcome(survey, question(1))
     finally:
         postgres.start()
     del survey.ledger.__dict__[step]
-    survey._current = lambda: True
+    survey.session.current = lambda: True
     assert true(found, *charged(postgres_url)) == told
     assert charged(postgres_url)[0][question(0)] == 1
     assert true(outcome(survey, question(1)), *charged(postgres_url)) == "answered"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,18 @@ def stop(error: type[BaseException]) -> Any:
     return stopped
 
 
+def stop_at(patched: pytest.MonkeyPatch, step: str) -> None:
+    """The named step of whatever is opened from here on is interrupted."""
+    opened = curator.open
+
+    def stopping(*args: Any, **options: Any) -> curator.Curator:
+        survey = opened(*args, **options)
+        survey.steps = replace(survey.steps, **{step: stop(KeyboardInterrupt)})
+        return survey
+
+    patched.setattr(curator, "open", stopping)
+
+
 def test_a_proposal_says_what_it_cost_and_what_is_left(hospital: Path) -> None:
     first, again = (run("suggest", "patients.income", "-e", "0.25") for _ in range(2))
     assert "charged ε = 0.25" in first.stdout
@@ -52,21 +65,24 @@ def test_a_proposal_says_what_it_cost_and_what_is_left(hospital: Path) -> None:
 def test_who_interrupts_is_told_what_it_cost(
     hospital: Path, monkeypatch: pytest.MonkeyPatch, where: str, words: tuple[str, ...]
 ) -> None:
-    owner: Any = {"run": DuckDB, "release": curator, "commit": Ledger}[where]
     with monkeypatch.context() as patched:
-        patched.setattr(owner, where, stop(KeyboardInterrupt))
+        if where == "commit":
+            patched.setattr(Ledger, where, stop(KeyboardInterrupt))
+        else:
+            stop_at(patched, where)
         done = run(*words)
     assert (done.exit_code, done.stdout) == (130, "")
     assert "Charged: ε = 0.1, and it stays charged." in done.stderr
     assert spent() == Fraction(1, 10)
 
 
-@pytest.mark.parametrize(("owner", "step"), [(curator.Curator, "_left"), (curator, "table")])
-def test_who_interrupts_what_is_paid_is_told_so_too(
-    hospital: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, step: str
-) -> None:
+@pytest.mark.parametrize("where", ["table", "Answer"])
+def test_who_interrupts_what_is_paid_is_told_so_too(hospital: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(owner, step, stop(KeyboardInterrupt))
+        if where == "table":
+            stop_at(patched, where)
+        else:
+            patched.setattr(curator, where, stop(KeyboardInterrupt))
         done = run("ask", COUNT, "-e", "0.1")
     assert (done.exit_code, done.stdout) == (130, "")
     assert "Charged: ε = 0.1, and the answer is kept: asking the same again shows it." in done.stderr

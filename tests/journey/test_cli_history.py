@@ -76,7 +76,7 @@ def test_a_cancelled_question_says_that_its_price_was_given_back(hospital: Path)
     looks = iter((True, False))  # the files are those that were opened, and then, with the price paid, they are not
     with curator.open("catalog.toml", "catalog.ledger") as survey:
         survey.ask(COUNT, "0.1")
-        survey._files = lambda: next(looks)
+        survey.session.files = lambda: next(looks)
         with pytest.raises(DitherError, match="no longer those that were opened"):
             survey.ask(BY_WARD, "0.1")
     assert [row["state"] for row in rows()] == ["answered", "cancelled"]

@@ -96,9 +96,9 @@ class Watched:
     def steps(self) -> Steps:
         return replace(STEPS, prepare=self.prepare, run=self.run)
 
-    def prepare(self, engine: Engine, program: Program) -> None:
-        STEPS.prepare(engine, program)
-        self.prepared += program.works
+    def prepare(self, engine: Engine, works: Sequence[Work]) -> None:
+        STEPS.prepare(engine, works)
+        self.prepared += works
         self.seen.append("prepare")
 
     def run(self, engine: Engine, work: Work) -> Sequence[Group]:

@@ -13,7 +13,6 @@ from dither.planning import releases
 from dither.planning.releases.base import Reading, Release
 from dither.planning.releases.collect import Collection, Kind
 from dither.planning.releases.linear import Linear, Term
-from dither.planning.releases.sums import argument
 from dither.query import aggregates
 from dither.query.aggregates import NUMBERS, Function
 from dither.query.nodes import Aggregate, Call, Expression, Literal
@@ -41,7 +40,7 @@ class Even(Release):
 
 
 def read(asked: Aggregate, question: Collection) -> Reading:
-    place = question.add(Even(argument(asked), question.max_rows))
+    place = question.add(Even(question.argument(asked), question.max_rows))
     return Linear(asked, (Term(place, 0, Fraction(1)),), whole=True)
 
 

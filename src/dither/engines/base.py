@@ -6,7 +6,7 @@ the kind of every column, and the Engine that answers for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from dither.query.catalog import Catalog
@@ -37,6 +37,12 @@ class Engine(Protocol):
         Raises EngineError, its text constant: what the engine itself says may quote a value of the data.
         """
         ...
+
+
+def prepare(engine: Engine, works: Sequence[Work]) -> None:
+    """Everything that would fail on any rows fails here, before anything is charged."""
+    for work in works:
+        engine.prepare(work)
 
 
 class Opened(Protocol):

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from dither.errors import ArgumentError, QueryError
-from dither.query.facts import double
 from dither.query.nodes import Literal
 from dither.query.work import Quantised, Work
 
@@ -44,9 +43,12 @@ def storable(text: str) -> bool:
 
 def _check_grid(grid: Quantised) -> None:
     """The grid in doubles, as engines compute with it: its step is above 0 and the number of its steps is a number."""
-    low, high, step = double(grid.low), double(grid.low + grid.steps * grid.step), double(grid.step)
-    if step > 0 and all(map(math.isfinite, (low, high, step, (high - low) / step))):
-        return
+    try:
+        low, high, step = float(grid.low), float(grid.low + grid.steps * grid.step), float(grid.step)
+        if step > 0 and math.isfinite((high - low) / step):
+            return
+    except OverflowError:
+        pass
     raise ArgumentError(
         "the steps of a number in this question are too small, or its bounds too large, for doubles.",
         fix="declare a larger step, or narrower bounds, for the column that is added up.",

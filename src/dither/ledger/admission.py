@@ -10,7 +10,7 @@ from dither.ledger import state
 from dither.ledger.asked import Declaration, Request
 from dither.ledger.state import Fuse, History, Terms, shown
 from dither.ledger.store import Row
-from dither.privacy.filters import GRID, Caps, Charge, Sums
+from dither.privacy.filters import GRID, MOST_QUESTIONS, Caps, Charge, Sums
 from dither.text import folded
 
 
@@ -41,8 +41,13 @@ def admit(books: Books, request: Request) -> Admitted:
     if Fuse.parse(books.get("fuse")).closed:
         raise ClosedError
     terms, caps = declared(books, request, request.charge)
-    total, rule = charged(caps, state.sums(books.get("total")), request)
-    used = quota(caps, terms.per_analyst, books.used(request.analyst), request.analyst, request.charge)
+    charge, spent, own = request.charge, state.sums(books.get("total")), books.used(request.analyst)
+    used, total = own.plus(charge), spent.plus(charge)
+    rule = caps.rule(total)
+    if rule is None:
+        raise BudgetError(f"The budget does not allow this question: {cost(charge, caps)}; left {left(caps, spent)}.")
+    if terms.per_analyst is not None:
+        used = quota(caps, terms.per_analyst, own, request.analyst, charge)
     return Admitted(terms, caps, total, rule, used)
 
 
@@ -87,20 +92,11 @@ def dear_enough(terms: Terms, caps: Caps, charge: Charge) -> None:
             f"One question costs at least ε = {least} in this catalog, and {cost(charge, caps)}.",
             fix=f"spend ε = {least} or more.",
         )
-    if charge.rho is not None and charge.rho < caps.least_rho:
+    if charge.rho is not None and charge.rho * MOST_QUESTIONS < caps.rho_max:
         raise BudgetError(
             f"One question costs at least ρ = {shown(caps.least_rho, up=True)} in this catalog, and {cost(charge, caps)}.",
             fix="round the rho of its charge up to that.",
         )
-
-
-def charged(caps: Caps, total: Sums, request: Request) -> tuple[Sums, str]:
-    """The sums with this question in them and the rule that admits it, or a refusal that says what is left."""
-    after = total.plus(request.charge)
-    rule = caps.rule(after)
-    if rule is None:
-        raise BudgetError(f"The budget does not allow this question: {cost(request.charge, caps)}; left {left(caps, total)}.")
-    return after, rule
 
 
 def quota(caps: Caps, per_analyst: Fraction | None, used: Sums, analyst: str, charge: Charge) -> Sums:

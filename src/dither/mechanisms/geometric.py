@@ -43,9 +43,11 @@ class Geometric(Mechanism):
     noise: TwoSided = field(init=False, repr=False, compare=False)
 
     def __init__(self, *, epsilon: Number, sensitivity: Sensitivity) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "sensitivity", as_l1(sensitivity))
-        object.__setattr__(self, "noise", TwoSided(self.scale))  # refuses a scale out of range
+        norm = as_l1(sensitivity)
+        moved, price = norm.total(None), positive(epsilon, "epsilon")
+        object.__setattr__(self, "epsilon", price)
+        object.__setattr__(self, "sensitivity", norm)
+        object.__setattr__(self, "noise", TwoSided(moved / price))  # refuses a scale out of range
 
     @classmethod
     def with_scale(cls, scale: Number, *, sensitivity: Sensitivity) -> Geometric:

@@ -15,10 +15,11 @@ from dither.privacy.losses import Approx, Pure, total
 
 def charge(plans: Sequence[Plan]) -> Charge:
     """The charge of plans that are run together. A question is one plan; a proposal of bounds has several."""
-    stated = total([plan.loss for plan in plans])
+    losses, concentrated = [plan.loss for plan in plans], [plan.zcdp for plan in plans]
+    stated = total(losses)
     if not isinstance(stated, (Pure, Approx)):
         raise TypeError("a plan's loss is pure or (epsilon, delta)")
-    return Charge.of(stated, total([plan.zcdp for plan in plans]).zcdp())
+    return Charge.of(stated, total(concentrated).zcdp())
 
 
 def mechanisms(plans: Sequence[Plan]) -> tuple[dict[str, Any], ...]:
@@ -26,6 +27,6 @@ def mechanisms(plans: Sequence[Plan]) -> tuple[dict[str, Any], ...]:
     found = []
     for plan in plans:
         for noise in plan.noises:
-            found.append({**noise.mechanism.record(), "on": noise.of.words, "groups": noise.groups, "steps": noise.steps})
+            found.append({**noise.record, "on": noise.of.words, "groups": noise.groups, "steps": noise.steps})
         found += [{**plan.threshold.record(), "on": "keys", "groups": 1, "steps": 1}] if plan.threshold else []
     return tuple(found)

@@ -16,7 +16,7 @@ from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
 from dither.planning.releases.keys import shown
 from dither.query.catalog import Key
-from dither.query.functions import evaluator
+from dither.query.functions import evaluate_all, evaluator
 from dither.query.work import Group
 
 Value = None | bool | int | float | str | datetime.date | datetime.datetime
@@ -88,9 +88,7 @@ def table(plan: Plan, noisy: Noisy) -> Table:
     places = places[query.offset :]
     if query.limit is not None:
         places = places[: query.limit]
-    compute = [evaluator(output.expression) for output in query.outputs]
-    chosen = [rows[i] for i in places]
-    finished = tuple(zip(*[map(each, chosen) for each in compute], strict=True))
+    finished = tuple(evaluate_all([output.expression for output in query.outputs], [rows[i] for i in places]))
     return Table(tuple(output.name for output in query.outputs), finished, tuple(places))
 
 

@@ -68,11 +68,10 @@ def moved(q: Quantised, facts: Facts) -> Fraction:
 
 def bounds(facts: Facts, asked: Aggregate) -> tuple[Fraction, Fraction]:
     """The public interval, or the error that asks for it."""
-    if not facts.numeric:
-        raise QueryError(
-            f"{title(asked)} needs a number, and its argument is {facts.kind}.", span=asked.span, fix="cast it, or count it."
-        )
     if facts.low is None or facts.high is None:
+        if not facts.numeric:
+            what = f"{title(asked)} needs a number, and its argument is {facts.kind}."
+            raise QueryError(what, span=asked.span, fix="cast it, or count it.")
         raise QueryError(
             f"{title(asked)} has no bounds, so one person could change it without limit.",
             span=asked.span,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -26,8 +26,23 @@ from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
 from dither.planning.releases.keys import key_order
 from dither.planning.stored import digits, from_text, short, to_text
-from dither.query.nodes import Aggregate, Call, Column, Compute, Filter, Join, Literal, Named, PerUnit, Scan, Semi, Union
-from dither.query.normal import Form, form
+from dither.query.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    Compute,
+    Expression,
+    Filter,
+    Join,
+    Literal,
+    Named,
+    PerUnit,
+    Relation,
+    Scan,
+    Semi,
+    Union,
+)
+from dither.query.normal import form
 from dither.query.work import UNIT, Bins, Cell, Distinct, Quantised, Sums
 
 FORMAT = 2  # a text is for ever: change what it says, and this number changes
@@ -102,24 +117,52 @@ class Identity:
         return tuple(order.planned(noisy) for order, noisy in zip(self.orders, from_text(stored), strict=True))
 
 
+@dataclass(frozen=True)
+class Forms:
+    """What a plan is about in normal form: its source, the unit's column there, and every expression over it."""
+
+    source: Relation
+    unit: str | None
+    expressions: Mapping[Expression, Expression]
+
+    @classmethod
+    def of(cls, plan: Plan) -> Forms:
+        asked = [*(key.expression for key in plan.work.keys), *_expressions(tuple(noise.of.measure for noise in plan.noises))]
+        found = form(plan.work.source)
+        unit = found.column(UNIT) if plan.work.by_unit else None
+        return cls(found.relation, unit, found.expressions(asked))
+
+
+def _expressions(value: Any) -> Iterator[Expression]:
+    """Every whole expression in a measure."""
+    if isinstance(value, (Column, Call, Literal)):
+        yield value
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _expressions(each)
+    elif type(value) in NODES:
+        for name in NODES[type(value)][1]:
+            yield from _expressions(getattr(value, name))
+
+
 def identity(plans: Sequence[Plan], purpose: str = "answer") -> Identity:
     """What is released by plans that are run together, for a purpose: an answer, or a proposal of bounds."""
     parts, orders = [], []
     for plan in plans:
-        of = form(plan.work.source)
-        keys = [written(key.expression, of) for key in plan.work.keys]
-        releases = [_release(noise, of) for noise in plan.noises]
+        forms = Forms.of(plan)
+        keys = [written(key.expression, forms) for key in plan.work.keys]
+        releases = [_release(noise, forms) for noise in plan.noises]
         order = Order(_sorted(keys), _sorted(releases))
-        parts.append(_part(plan, of, [keys[i] for i in order.keys], [releases[i] for i in order.releases], order))
+        parts.append(_part(plan, forms, [keys[i] for i in order.keys], [releases[i] for i in order.releases], order))
         orders.append(order)
     return Identity(_json({"format": FORMAT, "purpose": purpose, "parts": parts}), tuple(orders))
 
 
-def _part(plan: Plan, of: Form, keys: list[Any], releases: list[Any], order: Order) -> dict[str, Any]:
+def _part(plan: Plan, forms: Forms, keys: list[Any], releases: list[Any], order: Order) -> dict[str, Any]:
     work, known = plan.work, plan.work.known
     return {
-        "source": written(of.relation),
-        "unit": of.column(UNIT) if work.by_unit else None,
+        "source": written(forms.source),
+        "unit": forms.unit,
         "keys": keys,
         "known": None if known is None else [sorted(map(_constant, known[i]), key=_json) for i in order.keys],
         "max_groups": work.max_groups,
@@ -129,14 +172,14 @@ def _part(plan: Plan, of: Form, keys: list[Any], releases: list[Any], order: Ord
     }
 
 
-def _release(noise: Noise, of: Form) -> dict[str, Any]:
+def _release(noise: Noise, forms: Forms) -> dict[str, Any]:
     extra = {name: written(value) for name, value in noise.of.parameters.items()}
     times = {"groups": noise.groups, "steps": noise.steps}
-    return {"measure": written(noise.of.measure, of), **extra, "noise": noise.mechanism.record(), **times}
+    return {"measure": written(noise.of.measure, forms), **extra, "noise": noise.record, **times}
 
 
-def written(value: Any, of: Form | None = None) -> Any:
-    """A value in a form that JSON writes in one way only; expressions in their form over the relation that is given.
+def written(value: Any, forms: Forms | None = None) -> Any:
+    """A value in a way that JSON writes in one way only; expressions in the forms that are given.
 
     >>> written((1, Fraction(2), Fraction(1, 2), True, None, "1"))
     [1, 2, {'is': 'number', 'value': '1/2'}, True, None, '1']
@@ -146,15 +189,15 @@ def written(value: Any, of: Form | None = None) -> Any:
     if isinstance(value, (int, Fraction)):
         return _number(Fraction(value))
     if isinstance(value, tuple):
-        return [written(each, of) for each in value]
-    if of is not None and isinstance(value, (Column, Call, Literal)):
-        return written(of.expression(value))
+        return [written(each, forms) for each in value]
+    if forms is not None and isinstance(value, (Column, Call, Literal)):
+        return written(forms.expressions[value])
     if isinstance(value, Literal):
         return _constant(value.value)
     if type(value) not in NODES:
         raise TypeError(f"a question holds a {type(value).__name__}, which has no spelling")
     tag, names = NODES[type(value)]
-    return {"is": tag, **{name: written(getattr(value, field), of) for field, name in names.items()}}
+    return {"is": tag, **{name: written(getattr(value, field), forms) for field, name in names.items()}}
 
 
 def _constant(value: Any) -> dict[str, Any]:

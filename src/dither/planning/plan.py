@@ -5,7 +5,7 @@ Frozen and canonical: the same question, catalog and price give the same plan. `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dither.errors import QueryError
@@ -13,15 +13,14 @@ from dither.mechanisms import Threshold
 from dither.planning import releases
 from dither.planning.choose import Price, choose
 from dither.planning.releases.base import Noise, Reading
-from dither.planning.releases.collect import Collection, collect
+from dither.planning.releases.collect import Collection, Note, collect
 from dither.planning.releases.keys import names, public_keys
 from dither.planning.schema import Field, schema
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import ZCDP, Loss, total
-from dither.privacy.neighbours import AddRemove, Replace, named
+from dither.privacy.neighbours import NAMED, AddRemove, Replace
 from dither.query.catalog import Catalog
 from dither.query.facts import Facts
-from dither.query.infer import facts as infer
 from dither.query.nodes import Query
 from dither.query.resolve import Resolved
 from dither.query.work import Work
@@ -40,10 +39,15 @@ class Plan:
     price: Price
     loss: Loss
     unit: str
-    clipped: tuple[str, ...]
+    notes: tuple[Note | str, ...]
     # The price is the catalog's least, and less would give the margin asked for: the same question as at that price.
     rounded_up: bool = field(default=False, compare=False)
     schema: tuple[Field, ...] = field(default=(), compare=False)  # follows from the rest
+
+    @property
+    def clipped(self) -> tuple[str, ...]:
+        """What margins leave out, in words."""
+        return tuple(map(str, self.notes))
 
     def reading(self, name: str) -> Reading | None:
         """How the aggregate of this name is read."""
@@ -59,15 +63,15 @@ class Plan:
 def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
     """From a legal question to a plan. Reads the catalog and the question, nothing else."""
     query = question.query
-    neighbours = named(catalog.neighbours)
-    keys = [infer(key.expression, question.scope) for key in query.keys]
-    known = public_keys(query.keys, keys)
+    neighbours = NAMED[catalog.neighbours]
+    asked = question.asked()
+    known = public_keys(query.keys, asked.keys)
     if known is None:
-        _discovery(query, question.scope, price)
+        _discovery(query, asked.keys, price)
     bounding = _bounding(question, known, neighbours)
     # A question has `rows` only where it is about all of them.
     public = question.rows.public if isinstance(neighbours, Replace) else None
-    collected = Collection(query.aggregates, question.scope, bounding.max_rows, public, question.rows.at_least or 1)
+    collected = Collection(query.aggregates, asked, question.scope, bounding.max_rows, public, question.rows.at_least or 1)
     readings = collect(releases.KINDS, collected)
     choice = choose(collected.releases, bounding, price, discover=known is None)
     return Plan(
@@ -89,13 +93,13 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
         choice.loss,
         question.unit,
         (*collected.notes, *question.said),
-        schema=schema(query, keys, known, readings, choice.noises),
+        schema=schema(query, asked.keys, known, readings, choice.noises),
     )
 
 
-def _discovery(query: Query, scope: Mapping[str, Facts], price: Price) -> None:
+def _discovery(query: Query, known: Sequence[Facts], price: Price) -> None:
     if not price.delta:
-        key = next(key for key in query.keys if infer(key.expression, scope).values is None)
+        key = next(key for key, facts in zip(query.keys, known, strict=True) if facts.values is None)
         raise QueryError(
             f"The keys of GROUP BY {key.name} are not public, and a pure epsilon cannot show keys found in the data.",
             span=key.expression.span,

@@ -45,10 +45,8 @@ def schema(
     scope |= {reading.name: _aggregate(reading) for reading in readings}
     long = {reading.name for reading in readings if reading.largest(noises, _ROWS) >= _LONG}
     noisy = {reading.name for reading in readings}
-    return tuple(
-        _field(output.name, known(output.expression, scope), columns(output.expression), noisy, long)
-        for output in query.outputs
-    )
+    found = [(known(output.expression, scope), columns(output.expression)) for output in query.outputs]
+    return tuple(_field(output.name, *each, noisy, long) for output, each in zip(query.outputs, found, strict=True))
 
 
 def _field(name: str, facts: Facts, used: set[str] | frozenset[str], noisy: set[str], long: set[str]) -> Field:
@@ -59,7 +57,7 @@ def _field(name: str, facts: Facts, used: set[str] | frozenset[str], noisy: set[
 def _key(facts: Facts, values: Sequence[Key] | None) -> Facts:
     """NULL is a group of its own where it was declared, or where groups are found in the data."""
     nullable = facts.nullable if values is None else None in values
-    if facts.numeric:
+    if facts.kind in ("int", "real"):
         return Facts("int", facts.low, facts.high, nullable, whole=True)
     return Facts(facts.kind, facts.low, facts.high, nullable)
 

@@ -40,7 +40,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 from dither.errors import ArgumentError, PriceError
 from dither.exact.numbers import Number, between, positive, rational, show
 from dither.privacy.conversion import largest_rho
-from dither.privacy.loss import Loss, checked
+from dither.privacy.loss import Loss, checked, upto
 from dither.privacy.losses import ZCDP, Approx, Pure
 from dither.privacy.parts.base import MOST
 from dither.process import Origin
@@ -66,11 +66,11 @@ class Charge:
     def __post_init__(self) -> None:
         stated = {"epsilon": (self.epsilon, MOST), "delta": (self.delta, 1), "slack": (self.slack, 1)}
         for name, (value, most) in stated.items():
-            object.__setattr__(self, name, between(value, name, 0, most))
+            object.__setattr__(self, name, upto(value, name, most))
         if self.delta == 1 or self.slack == 1:
             raise ArgumentError("delta must be below 1, and it is 1.", fix="state a delta below 1.")
         if self.rho is not None:
-            object.__setattr__(self, "rho", between(self.rho, "rho", 0, MOST * MOST))
+            object.__setattr__(self, "rho", upto(self.rho, "rho", MOST * MOST))
 
     @cached_property
     def parts(self) -> tuple[int, int, int, int, int]:

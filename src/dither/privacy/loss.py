@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, SupportsIndex
 
 from dither.errors import ArgumentError
-from dither.exact.numbers import Number
+from dither.exact.numbers import Number, between
 
 if TYPE_CHECKING:
     from dither.privacy.losses import ZCDP, Curve
@@ -46,6 +46,13 @@ class Loss(ABC):
     @abstractmethod
     def __add__(self, other: object) -> Loss:
         """Both releases together."""
+
+
+def upto(value: Number, name: str, most: int | Fraction) -> Fraction:
+    """A number from 0 to `most`; what mechanisms state is one already, and is taken as it is."""
+    if type(value) is Fraction and 0 <= value <= most:
+        return value
+    return between(value, name, 0, most)
 
 
 def checked(loss: object) -> Loss:

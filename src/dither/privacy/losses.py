@@ -21,7 +21,7 @@ from typing import SupportsIndex
 from dither.errors import PriceError
 from dither.exact.numbers import Number, between, items, not_negative, show, whole
 from dither.privacy import accountant, conversion
-from dither.privacy.loss import Loss, checked
+from dither.privacy.loss import Loss, checked, upto
 from dither.privacy.parts import Part, Response
 from dither.privacy.parts.base import MOST, unchecked
 
@@ -56,10 +56,10 @@ class Pure(Loss):
     __add__ = _add
 
     def __init__(self, epsilon: Number, rho: Number | None = None) -> None:
-        value = between(epsilon, "epsilon", 0, MOST)
+        value = upto(epsilon, "epsilon", MOST)
         worst = value * value / 2
         object.__setattr__(self, "_epsilon", value)
-        object.__setattr__(self, "rho", worst if rho is None else min(between(rho, "rho", 0, _MOST_RHO), worst))
+        object.__setattr__(self, "rho", worst if rho is None else min(upto(rho, "rho", _MOST_RHO), worst))
 
     def __repr__(self) -> str:
         known = "" if self.rho == self._epsilon**2 / 2 else f", rho={self.rho!r}"
@@ -90,11 +90,11 @@ class Pure(Loss):
         return self._epsilon, Fraction(0)
 
     def repeat(self, n: SupportsIndex) -> Pure:
-        times = whole(n, "n", least=0)
+        times = _count(n, "n", 0)
         return _pure(self._epsilon * times, self.rho * times)
 
     def group(self, k: SupportsIndex) -> Pure:
-        size = whole(k, "k", least=1)
+        size = _count(k, "k", 1)
         return _pure(self._epsilon * size, self.rho * size * size)
 
 
@@ -189,11 +189,11 @@ class ZCDP(Loss):
         raise PriceError("A zCDP loss does not say which curve it has.", fix="take the mechanism's own curve().")
 
     def repeat(self, n: SupportsIndex) -> ZCDP:
-        times = whole(n, "n", least=0)
+        times = _count(n, "n", 0)
         return _zcdp(self.rho * times, self.slack * times)
 
     def group(self, k: SupportsIndex) -> ZCDP:
-        size = whole(k, "k", least=1)
+        size = _count(k, "k", 1)
         if self.slack and size > 1:
             raise PriceError("zCDP with a delta has no group statement.", fix="use the (epsilon, delta) loss: Approx.group.")
         return _zcdp(self.rho * size * size, self.slack)
@@ -247,6 +247,11 @@ class Curve(Loss):
         return Curve(tuple((part.group(size), count) for part, count in self.parts))
 
 
+def _count(value: SupportsIndex, name: str, least: int) -> int:
+    """How often; the planner's own numbers need no check."""
+    return value if type(value) is int and value >= least else whole(value, name, least=least)
+
+
 def _pure(epsilon: Fraction, rho: Fraction) -> Pure:
     return unchecked(Pure, _epsilon=epsilon, rho=min(rho, epsilon * epsilon / 2))
 
@@ -269,7 +274,7 @@ def total(losses: Iterable[Loss]) -> Loss:
     >>> total([Pure("0.1")] * 10) == Pure(1)
     True
     """
-    found = items(losses, "losses", fix="pass [mechanism.loss(), ...].")
+    found = losses if type(losses) is list else items(losses, "losses", fix="pass [mechanism.loss(), ...].")
     for loss in found:
         checked(loss)
     if any(isinstance(loss, ZCDP) for loss in found):
@@ -280,4 +285,5 @@ def total(losses: Iterable[Loss]) -> Loss:
     if any(isinstance(loss, Approx) for loss in found):
         pairs = [loss.pair() for loss in found if isinstance(loss, (Pure, Approx))]
         return _approx(sum((e for e, _ in pairs), _NONE), sum((d for _, d in pairs), _NONE))
-    return _pure(sum((loss.epsilon() for loss in found), _NONE), sum((loss.zcdp().rho for loss in found), _NONE))
+    pairs = [(loss.pair()[0], loss.rho) if isinstance(loss, Pure) else (loss.epsilon(), loss.zcdp().rho) for loss in found]
+    return _pure(sum((epsilon for epsilon, _ in pairs), _NONE), sum((rho for _, rho in pairs), _NONE))

@@ -90,6 +90,7 @@ class Group:
 
 
 Neighbours = AddRemove | Replace | Group
+NAMED: dict[str, AddRemove | Replace] = {each.name: each for each in (AddRemove(), Replace())}
 
 
 def checked(neighbours: Neighbours) -> Neighbours:
@@ -108,9 +109,8 @@ def named(name: str) -> AddRemove | Replace:
     >>> named("replace").changes
     2
     """
-    for relation in (AddRemove(), Replace()):
-        if relation.name == name:
-            return relation
+    if name in NAMED:
+        return NAMED[name]
     raise ArgumentError(f"neighbours cannot be {name!r}.", fix='write "add-remove" or "replace".')
 
 

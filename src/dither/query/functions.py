@@ -7,7 +7,7 @@ and the finishing of noisy results, where the row holds keys and noisy numbers.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -71,6 +71,12 @@ def evaluator(expression: Expression) -> Callable[[Mapping[str, Any]], Cell]:
     function = FUNCTIONS[expression.name]
     parts = [evaluator(argument) for argument in expression.arguments]
     return lambda row: apply(function, [part(row) for part in parts])
+
+
+def evaluate_all(expressions: Sequence[Expression], rows: Iterable[Mapping[str, Any]]) -> list[tuple[Cell, ...]]:
+    """The values of all expressions at every row."""
+    compute = [evaluator(each) for each in expressions]
+    return [tuple([each(row) for each in compute]) for row in rows]
 
 
 def columns(expression: Expression) -> frozenset[str]:

@@ -77,9 +77,9 @@ class Form:
     names: Mapping[str, str] = field(hash=False)
     aliases: tuple[tuple[str, str], ...] = ()  # old and new ones of tables that offer all of their columns
 
-    def expression(self, written: Expression) -> Expression:
-        """The form of an expression over the relation as it was."""
-        return _expression(written, self)
+    def expressions(self, written: Iterable[Expression]) -> dict[Expression, Expression]:
+        """The forms of expressions over the relation as it was."""
+        return {each: _expression(each, self) for each in written}
 
     def column(self, name: str) -> str:
         """What a column is called now."""

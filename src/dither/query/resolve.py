@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from dither.errors import QueryError
 from dither.query.aggregates import private
@@ -29,6 +30,7 @@ from dither.query.legality import (
     unit_pair,
 )
 from dither.query.nodes import (
+    Aggregate,
     Call,
     Column,
     Compute,
@@ -68,6 +70,21 @@ class Resolved:
     unit: str
     said: tuple[str, ...] = ()  # what an answer must say of its keys
     free_keys: tuple[Named, ...] = ()  # the keys before counts and sums per unit were held to their bounds
+
+    def asked(self) -> Asked:
+        """What is known of the keys and of what is aggregated, FILTER inside."""
+        lowered = tuple(each.lowered() for each in self.query.aggregates)
+        keys = tuple(facts(key.expression, self.scope) for key in self.query.keys)
+        arguments = {each.argument: facts(each.argument, self.scope) for each in lowered if each.argument is not None}
+        return Asked(keys, lowered, arguments)
+
+
+class Asked(NamedTuple):
+    """The facts of the keys, the aggregates with FILTER inside, and the facts of their arguments."""
+
+    keys: tuple[Facts, ...]
+    aggregates: tuple[Aggregate, ...]
+    arguments: dict[Expression, Facts]
 
 
 def resolve(query: Query, catalog: Catalog, text: str = "") -> Resolved:

@@ -91,21 +91,16 @@ def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:
 
 
 def _outputs(tree: exp.Select, grouping: Grouping) -> None:
-    found: list[Named] = []
-    for item in tree.expressions:
-        name, value = output_name(item, grouping.scope)
-        read = grouping.above(value, "in SELECT", False, name)
-        taken = {folded(each.name) for each in found}
-        if folded(name) in taken:
+    written = [(item, *output_name(item, grouping.scope)) for item in tree.expressions]
+    read = [(item, name, grouping.above(value, "in SELECT", False, name)) for item, name, value in written]
+    taken: set[str] = set()
+    for number, (item, name, value) in enumerate(read, start=1):
+        if name and folded(name) in taken:
             raise refuse(grouping.scope, item, f"Two outputs are called {name}.", "rename one with AS.")
-        found.append(Named(name or _natural(read, len(found), taken), read))
-    grouping.outputs = found
-
-
-def _natural(read: Expression, before: int, taken: set[str]) -> str:
-    """The name of an output that was given none: its column's, with a number if that is taken."""
-    plain = read.name if isinstance(read, Column) else f"column_{before + 1}"
-    return plain if folded(plain) not in taken else f"{plain}_{before + 1}"
+        natural = value.name if isinstance(value, Column) else f"column_{number}"
+        chosen = name or (natural if folded(natural) not in taken else f"{natural}_{number}")
+        grouping.outputs.append(Named(chosen, value))
+        taken.add(folded(chosen))
 
 
 def _order(tree: exp.Select, grouping: Grouping) -> tuple[Order, ...]:

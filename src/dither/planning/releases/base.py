@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,13 +87,19 @@ class Release(ABC):
 
     def pure(self, epsilon: Fraction, bounding: Bounding) -> Noise:
         """Geometric noise at this share of epsilon."""
-        norm = bounding.worth(self.worth).l1(self.row, self.cells, self.signed)
-        return self._within_range(lambda: Geometric(epsilon=epsilon, sensitivity=norm), norm.total(None) > epsilon)
+        held = bounding.worth(self.worth)
+        shape = (self.row, self.cells, self.signed)
+        return self._within_range(
+            lambda: Geometric(epsilon=epsilon, sensitivity=held.l1(*shape)), lambda: held.total(*shape) > epsilon
+        )
 
     def gaussian(self, rho: Fraction, bounding: Bounding) -> Noise:
         """Discrete Gaussian noise at this share of rho."""
-        norm = bounding.worth(self.worth).l2(self.row, self.cells, self.signed)
-        return self._within_range(lambda: Gaussian(rho=rho, sensitivity=norm), norm.squares(None) > 2 * rho)
+        held = bounding.worth(self.worth)
+        shape = (self.row, self.cells, self.signed)
+        return self._within_range(
+            lambda: Gaussian(rho=rho, sensitivity=held.l2(*shape)), lambda: held.squares(*shape) > 2 * rho
+        )
 
     def one_moves(self, bounding: Bounding) -> int | None:
         """How far one unit moves the only number of this release that it moves; None if it may move more than one."""
@@ -123,12 +130,12 @@ class Release(ABC):
         """What the mechanism works on, for people."""
         return self.words
 
-    def _within_range(self, build: Callable[[], Geometric | Gaussian], wide: bool) -> Noise:
+    def _within_range(self, build: Callable[[], Geometric | Gaussian], is_wide: Callable[[], bool]) -> Noise:
         try:
             return Noise(self, build())
         except ArgumentError:
             pass
-        measure = self.measure
+        measure, wide = self.measure, is_wide()
         on_a_grid = isinstance(measure, Sums) and any(cell.argument is not None for cell in measure.cells)
         declared = "a coarser step for the column, or smaller max_rows or max_groups"
         off = "more than 10^12 steps" if wide else "less than a thousandth of a step"
@@ -158,11 +165,11 @@ class Noise:
         """In how many groups one unit may be seen: under replacement those it leaves and those it enters."""
         return self.groups * self.steps
 
-    @property
+    @cached_property
     def loss(self) -> Loss:
         return self.mechanism.loss().group(self.steps).repeat(self.groups)
 
-    @property
+    @cached_property
     def zcdp(self) -> ZCDP:
         """The loss stated a second way."""
         return self.mechanism.zcdp().group(self.steps).repeat(self.groups)
@@ -176,7 +183,12 @@ class Noise:
         """The scale of one cell's noise: the Laplace scale, or the standard deviation."""
         return self.mechanism.noise_scale
 
-    @property
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """The mechanism by its tag and exact parameters: for ledgers."""
+        return self.mechanism.record()
+
+    @cached_property
     def variance(self) -> float:
         """Of one cell's noise, near enough for weighing."""
         return self.mechanism.noise_variance

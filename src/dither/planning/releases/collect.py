@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from dither.planning import grids
 from dither.planning.releases.base import Reading, Release
 from dither.query.facts import Facts
 from dither.query.infer import facts as infer
 from dither.query.nodes import Aggregate, Call, Expression
+from dither.query.resolve import Asked
 from dither.query.show import show_expression
 from dither.query.work import Quantised
 
@@ -22,16 +24,36 @@ class Collection:
     """
 
     aggregates: tuple[Aggregate, ...]
+    asked: Asked
     scope: Mapping[str, Facts]
     max_rows: int
     known: int | None = None
     least: int = 1
     releases: list[Release] = field(default_factory=list)
     joint: dict[Expression, int] = field(default_factory=dict)  # the places of releases that hold a column's sum and count
-    notes: list[str] = field(default_factory=list)  # what margins leave out
+    notes: list[Note] = field(default_factory=list)  # what margins leave out
+
+    def __post_init__(self) -> None:
+        names = [each.name for each in self.aggregates]
+        self._lowered = dict(zip(names, self.asked.aggregates, strict=True))
+        self._facts = dict(self.asked.arguments)
+
+    def lowered(self, asked: Aggregate) -> Aggregate:
+        """The aggregate with its FILTER inside."""
+        return self._lowered[asked.name]
 
     def facts(self, x: Expression) -> Facts:
-        return infer(x, self.scope)
+        """What is known of an expression."""
+        if x not in self._facts:
+            self._facts[x] = infer(x, self.scope)
+        return self._facts[x]
+
+    def argument(self, asked: Aggregate) -> Expression:
+        """What the aggregate is over, FILTER inside; legality has refused those that need one and have none."""
+        found = self.lowered(asked).argument
+        if found is None:
+            raise TypeError(f"{asked.function} has no argument: legality should have refused it")
+        return found
 
     def everywhere(self, x: Expression | None) -> bool:
         """Whether COUNT(x) counts every row: there is no x, or it is never NULL."""
@@ -46,17 +68,44 @@ class Collection:
         return len(self.releases) - 1
 
     def note_bounds(self, x: Expression) -> None:
+        """Values are clipped to the bounds of x."""
         known = self.facts(x)
         if known.low is not None and known.high is not None:
-            text = f"{show_expression(x)} is clipped to [{grids.plain(known.low)}, {grids.plain(known.high)}]"
-            on_steps = known.step is not None and not known.whole
-            self.note(f"{text} and rounded to steps of {grids.plain(known.step)}" if on_steps and known.step else text)
+            self.note(Clipped(x, known.low, known.high, None if known.whole else known.step))
 
-    def note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
+    def note(self, note: Note) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
 
 
+@dataclass(frozen=True)
+class Clipped:
+    """Values are moved into their bounds, and onto their declared grid."""
+
+    x: Expression
+    low: Fraction
+    high: Fraction
+    step: Fraction | None
+
+    def __str__(self) -> str:
+        text = f"{show_expression(self.x)} is clipped to [{grids.plain(self.low)}, {grids.plain(self.high)}]"
+        return text if self.step is None else f"{text} and rounded to steps of {grids.plain(self.step)}"
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """Values are moved onto a grid that was not declared, and no number of rows is released that would say how far in all."""
+
+    x: Expression
+    step: Fraction
+    moved: Fraction
+
+    def __str__(self) -> str:
+        steps, each = grids.plain(self.step), grids.plain(self.moved)
+        return f"{show_expression(self.x)} is rounded to steps of {steps}, which moves a sum by at most {each} for each row"
+
+
+Note = Clipped | Rounded
 Reader = Callable[[Aggregate, Collection], Reading]
 
 

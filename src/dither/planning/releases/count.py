@@ -60,7 +60,7 @@ class Units(Release):
 
 
 def read(asked: Aggregate, question: Collection) -> Reading:
-    x = asked.lowered().argument
+    x = question.lowered(asked).argument
     everywhere = question.everywhere(x)
     if question.known is not None and everywhere:
         return Linear(asked, (), Fraction(question.known), whole=True)
@@ -103,16 +103,17 @@ class Combined(Reading):
 
     def linear(self, noises: Sequence[Noise]) -> Linear:
         """The weighted sum of cells, once the noises are known."""
-        variances = []
-        for place in self.places:
-            noise = noises[place]
-            variances.append(noise.variance * self._width(noise) / noise.of.row**2)
+        alone = len(self.places) == 1
+        variances = [1.0] if alone else [self._variance(noises[place]) for place in self.places]
         inverse = [max(1, round(min(variances) / v * (1 << 20))) for v in variances]
         terms = []
         for place, weight in zip(self.places, inverse, strict=True):
             each = Fraction(weight, sum(inverse)) / noises[place].of.row
             terms += [Term(place, cell, each) for cell in range(self._width(noises[place]))]
         return Linear(self.asked, tuple(terms), whole=True)
+
+    def _variance(self, noise: Noise) -> float:
+        return noise.variance * self._width(noise) / noise.of.row**2
 
     def _width(self, noise: Noise) -> int:
         return noise.of.cells if self.nulls else 2

@@ -9,7 +9,6 @@ from functools import cached_property
 from dither.planning.releases.base import Reading, Release, called
 from dither.planning.releases.collect import Collection, Kind
 from dither.planning.releases.linear import Linear, Term
-from dither.planning.releases.sums import argument
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
 from dither.query.work import Distinct
@@ -46,7 +45,7 @@ class Different(Linear):
 
 
 def read(asked: Aggregate, question: Collection) -> Reading:
-    place = question.add(Values(argument(asked), question.max_rows))
+    place = question.add(Values(question.argument(asked), question.max_rows))
     return Different(asked, (Term(place, 0, Fraction(1)),), whole=True)
 
 

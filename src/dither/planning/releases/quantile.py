@@ -22,7 +22,6 @@ from dither.planning import grids
 from dither.planning.grids import NARROW, fits
 from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading, Release, called
 from dither.planning.releases.collect import Collection, Kind, on_whole
-from dither.planning.releases.sums import argument
 from dither.planning.sensitivity import Bounding
 from dither.planning.words import percent
 from dither.query.nodes import Aggregate, Expression
@@ -99,7 +98,7 @@ def _chooser(noise: Noise) -> Exponential:
 
 
 def read(asked: Aggregate, question: Collection) -> Quantile:
-    x, p = argument(asked), _asked_for(asked)
+    x, p = question.argument(asked), _asked_for(asked)
     if p is None or not 0 < p < 1:
         raise QueryError(
             "The share of a quantile lies between 0 and 1, and is neither.",

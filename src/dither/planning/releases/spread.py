@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dither.planning import grids, margins
 from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading, Release
 from dither.planning.releases.collect import Collection, Kind, present
-from dither.planning.releases.sums import SPREADS, Ratio, argument, fieller, joint, ratio, stated
+from dither.planning.releases.sums import SPREADS, Ratio, fieller, joint, ratio, stated
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
 from dither.query.work import Cell, Quantised, Sums
@@ -51,7 +51,7 @@ class Squares(Release):
 
 
 def read(asked: Aggregate, question: Collection) -> Spread:
-    x = argument(asked)
+    x = question.argument(asked)
     known, (_, first) = question.facts(x), joint(question, x)
     grid = grids.coarse(x, known, asked, grids.SQUARES)
     second = question.add(Squares(x, grid, question.max_rows, known.nullable and not first.nulls))

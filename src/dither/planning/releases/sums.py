@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dither.planning import grids, margins
 from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading, Release
-from dither.planning.releases.collect import Collection, Kind, on_whole, present
+from dither.planning.releases.collect import Collection, Kind, Rounded, on_whole, present
 from dither.planning.releases.linear import Linear, Term, reached
 from dither.query.nodes import Aggregate, Call, Expression, Literal
 from dither.query.show import show_expression
@@ -157,7 +157,7 @@ def joint(question: Collection, x: Expression) -> tuple[int, Joint]:
 
 def _mean(asked: Aggregate, question: Collection) -> Aggregate:
     """CLIPPED(x) as the mean of a 0/1 expression: two complementary counts. Anything else as it is, FILTER inside."""
-    asked = asked.lowered()
+    asked = question.lowered(asked)
     x = asked.argument
     if asked.function != "clipped" or x is None:
         return asked
@@ -172,7 +172,7 @@ def _mean(asked: Aggregate, question: Collection) -> Aggregate:
 
 
 def read_mean(asked: Aggregate, question: Collection) -> Reading:
-    x = argument(_mean(asked, question))
+    x = _mean(asked, question).argument or question.argument(asked)
     place, release = joint(question, x)
     if release.alone:
         return _over(asked, place, release, question, Fraction(1, question.known or 1))
@@ -188,7 +188,7 @@ def ratio(asked: Aggregate, x: Expression, question: Collection) -> Ratio:
 
 
 def read_sum(asked: Aggregate, question: Collection) -> Reading:
-    x = argument(asked)
+    x = question.argument(asked)
     known = question.facts(x)
     q = grids.summed(x, known, asked)
     if x not in question.joint:
@@ -212,10 +212,7 @@ def _total(asked: Aggregate, x: Expression, q: Quantised, question: Collection) 
     question.note_bounds(x)
     moved = grids.moved(q, known)
     if moved:  # no count is released with a SUM alone, so what grows with the rows cannot be part of its margin
-        question.note(
-            f"{show_expression(x)} is rounded to steps of {grids.plain(q.step)}, which moves a sum by at most "
-            f"{grids.plain(moved)} for each row"
-        )
+        question.note(Rounded(x, q.step, moved))
     return Linear(asked, (Term(place, 0, q.step),), whole=on_whole(q, known))
 
 
@@ -225,14 +222,6 @@ def _over(asked: Aggregate, place: int, release: Joint, question: Collection, pa
     whole = on_whole(q, known) and part == 1 and asked.function == "sum"
     slack = grids.moved(q, known) * rows * part
     return Linear(asked, (Term(place, 0, q.step * part),), q.low * rows * part, whole, slack=slack)
-
-
-def argument(asked: Aggregate) -> Expression:
-    """What the aggregate is over, FILTER inside; legality has refused those that need one and have none."""
-    found = asked.lowered().argument
-    if found is None:
-        raise TypeError(f"{asked.function} has no argument: legality should have refused it")
-    return found
 
 
 @dataclass(frozen=True)
