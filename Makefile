@@ -3,6 +3,7 @@
 #   make test    the same plus what the tests need, then every check there is
 # make extras adds what pictures, pandas, Polars and a ledger on PostgreSQL need.
 # make audit replays 100,000 generated pairs of neighbouring tables through our own path (PAIRS=...).
+# make mutants breaks the code in known ways, each of which a test must find (scripts/mutants.py).
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -10,7 +11,7 @@ BIN    := $(VENV)/bin
 JOBS   ?= 2
 PAIRS  ?= 100000
 
-.PHONY: demo extras test test-long check bench audit clean
+.PHONY: demo extras test test-long check bench audit mutants clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/dither demo
@@ -36,6 +37,9 @@ bench: $(VENV)/.installed-dev
 
 audit: $(VENV)/.installed-dev
 	$(BIN)/python -m dither.audit.own --pairs $(PAIRS) --jobs $(JOBS)
+
+mutants: $(VENV)/.installed-dev
+	$(BIN)/python scripts/mutants.py --jobs $(JOBS)
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dither needs Python 3.11 or newer: make PYTHON=python3.12 ...")'

@@ -177,6 +177,12 @@ def _total(x: pa.Array, grid: Quantised) -> tuple[DuckDB, Work]:
     return _engine(pa.table({"x": x})), Work(_plain_x(), (), None, False, None, (Sums(cells, 1),))
 
 
+@pytest.mark.parametrize(("x", "expected"), [("nan", (0, 0, 1)), ("inf", (10, 1, 0)), ("-inf", (0, 1, 0)), ("7", (7, 1, 0))])
+def test_what_is_not_a_number_is_null_and_not_a_bound(x: str, expected: tuple[int, ...]) -> None:
+    engine, work = _total(pa.array([float(x)]), Quantised(Column("x"), Fraction(0), Fraction(1), 10))
+    assert engine.run(work, b"")[0].measures == (expected,)
+
+
 def _plain_x() -> Compute:
     return Compute(Scan("t", "t"), (Named("x", Column("t.x")),))
 

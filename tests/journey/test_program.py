@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -204,6 +205,14 @@ def test_a_failure_of_either_step_stays_charged_and_closes_the_catalog(survey: C
     assert survey.budget.spent.epsilon == 40
     with pytest.raises(ClosedError):
         survey.ask(FEW, epsilon=1)
+
+
+def test_a_price_is_not_given_back_after_the_engine_was_called(survey: Curator, watch: Watched) -> None:
+    program, watch.fails = zoom(survey), 1
+    with suppress(EngineError, ValueError):
+        survey.release(program, "zoom", program.show)
+    assert survey.budget.spent.epsilon == 40
+    assert kinds(survey.ledger)[-1] == "failed"
 
 
 def test_what_was_not_prepared_is_not_run(survey: Curator, watch: Watched) -> None:

@@ -1,0 +1,414 @@
+"""The faults that tests must find: a table for scripts/mutants.py. They go along the path of a question, from its text to
+its price. When code here changes on purpose, `stale` says which texts to write anew."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """One fault: in `file` (under src/dither), `old` becomes `new`; `test` must fail then."""
+
+    name: str
+    fault: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+QUERY = (
+    Mutant(
+        "having-keeps-null",
+        "HAVING keeps groups where its condition is NULL",
+        "planning/finish.py",
+        "if holds(rows[i]) is True]",
+        "if holds(rows[i]) is not False]",
+        "tests/planning/test_finish.py::test_having_drops_groups_where_it_is_null",
+    ),
+    Mutant(
+        "comparison-turned-wrongly",
+        "a <= b becomes b > a where the sides are exchanged",
+        "query/normal.py",
+        '_TURNED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", ',
+        '_TURNED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "gt", ',
+        "tests/sql/test_normal.py::test_a_comparison_turned_round_means_the_same",
+    ),
+    Mutant(
+        "denial-keeps-the-border",
+        "NOT (a < b) becomes a > b",
+        "query/normal.py",
+        '_DENIED = {"eq": "ne", "ne": "eq", "lt": "ge", ',
+        '_DENIED = {"eq": "ne", "ne": "eq", "lt": "gt", ',
+        "tests/sql/test_normal.py::test_a_denied_comparison_means_the_opposite",
+    ),
+    Mutant(
+        "join-of-strangers",
+        "two private tables are joined without looking at their units",
+        "query/legality.py",
+        "    if left.private and right.private:\n        check_units(left, right, pairs, catalog, span)\n",
+        "    if left.private and right.private:\n        pass\n",
+        "tests/sql/test_joins.py::test_rows_of_different_people_are_not_joined",
+    ),
+    Mutant(
+        "join-multiplies-rows",
+        "a join may multiply rows that are protected one by one",
+        "query/legality.py",
+        "        if not at_most_one(pairs, index, left, right):\n",
+        "        if False:\n",
+        "tests/sql/test_joins.py::test_a_join_does_not_multiply_rows_that_are_protected_one_by_one",
+    ),
+    Mutant(
+        "unit-as-key",
+        "GROUP BY takes a key that is made from the unit",
+        "query/resolve_aggregates.py",
+        "        _check_unit(key, known, source)\n",
+        "",
+        "tests/sql/test_unit_keys.py::test_a_key_made_of_the_unit_is_refused",
+    ),
+)
+
+PLANNING = (
+    Mutant(
+        "replacement-counts-once",
+        "someone who is replaced moves a vector of sums by one person's worth, not two",
+        "planning/sensitivity.py",
+        "return self.max_groups * self.max_rows * row * self.neighbours.changes",
+        "return self.max_groups * self.max_rows * row",
+        "tests/planning/test_choose.py::test_who_is_replaced_moves_several_cells_by_both_worths",
+    ),
+    Mutant(
+        "replacement-touches-one-side",
+        "someone who is replaced touches only the groups they leave",
+        "planning/sensitivity.py",
+        "most = self.max_groups * self.neighbours.changes",
+        "most = self.max_groups",
+        "tests/planning/test_choose.py::test_who_is_replaced_touches_the_groups_they_leave_and_those_another_enters",
+    ),
+    Mutant(
+        "signed-squares",
+        "a signed sum moves by both people's worth, and is priced for squares added one by one",
+        "planning/sensitivity.py",
+        "(changes**2 if signed else changes)",
+        "changes",
+        "tests/planning/test_choose.py::test_signed_worths_of_two_people_add_up_before_they_are_squared",
+    ),
+    Mutant(
+        "share-rounded-down",
+        "shares of a price are rounded down, and what is left is charged for nothing",
+        "planning/split.py",
+        "return tuple(price * Fraction(part, sum(parts)) for part in parts)",
+        "return tuple(price * Fraction(part, max(_PARTS, sum(parts))) for part in parts)",
+        "tests/planning/test_split.py::test_shares_add_up_exactly",
+    ),
+    Mutant(
+        "weight-by-outputs",
+        "a release that more outputs are read from gets a larger share of the price",
+        "planning/releases/collect.py",
+        "                return place\n        self.releases.append(release)",
+        '                heavier = type("Heavier", (type(known),), {"weight": known.weight + 1})\n'
+        '                object.__setattr__(known, "__class__", heavier)\n'
+        "                return place\n        self.releases.append(release)",
+        "tests/planning/test_split.py::test_a_release_weighs_the_same_however_many_outputs_are_read_from_it",
+    ),
+    Mutant(
+        "release-for-each-output",
+        "what two outputs are read from is released, and paid for, twice",
+        "planning/releases/collect.py",
+        "if known.measure == release.measure and known.parameters == release.parameters:",
+        "if known is release:",
+        "tests/planning/test_split.py::test_a_release_weighs_the_same_however_many_outputs_are_read_from_it",
+    ),
+    Mutant(
+        "delta-share-rounded-up",
+        "the delta that a question gets by itself is rounded up, so the shares add up to more than there is",
+        "planning/terms.py",
+        "math.floor(share * _DIGITS)",
+        "math.ceil(share * _DIGITS)",
+        "tests/planning/test_terms.py::test_a_delta_that_nobody_wrote_is_rounded_down",
+    ),
+    Mutant(
+        "sum-bounds-swapped",
+        "SUM is read with the lower bound in place of the upper",
+        "planning/releases/sums.py",
+        "Term(place, 0, (q.low + q.step * q.steps) / q.steps), Term(place, 1, q.low / q.steps)",
+        "Term(place, 0, q.low / q.steps), Term(place, 1, (q.low + q.step * q.steps) / q.steps)",
+        "tests/planning/test_finish.py::test_a_sum_is_read_from_its_lower_to_its_upper_bound",
+    ),
+    Mutant(
+        "mean-interval-swapped",
+        "the ends of a mean's interval are exchanged",
+        "planning/releases/sums.py",
+        "start + width * low - slack), np.where(few, math.inf, start + width * high + slack)",
+        "start + width * high - slack), np.where(few, math.inf, start + width * low + slack)",
+        "tests/planning/test_finish.py::test_a_mean_lies_between_its_lower_and_its_upper_end",
+    ),
+    Mutant(
+        "slack-forgotten",
+        "the margin of a mean leaves out what its grid may move it by",
+        "planning/releases/sums.py",
+        "np.maximum(np.abs(high - share), np.abs(share - low)) + float(self.slack)",
+        "np.maximum(np.abs(high - share), np.abs(share - low))",
+        "tests/planning/test_margins.py::test_the_grid_is_part_of_the_margin",
+    ),
+    Mutant(
+        "null-cell-forgotten",
+        "COUNT(*) beside AVG(x) leaves out the rows where x is NULL",
+        "planning/releases/count.py",
+        "return noise.of.cells if self.nulls else 2",
+        "return 2",
+        "tests/planning/test_finish.py::test_a_count_of_rows_includes_those_whose_value_is_null",
+    ),
+    Mutant(
+        "order-not-undone",
+        "a stored answer is read in the order of its text, not of the question",
+        "planning/identity.py",
+        "return _arranged(noisy, _inverse(self.keys), _inverse(self.releases))",
+        "return _arranged(noisy, _inverse(self.keys), self.releases)",
+        "tests/planning/test_identity.py::test_the_order_of_a_stored_answer_is_undone_when_it_is_read",
+    ),
+    Mutant(
+        "identity-without-max-rows",
+        "questions that differ in max_rows alone are taken for the same",
+        "planning/identity.py",
+        '{"cells": "cells", "max_rows": "max_rows", "where": "where"}',
+        '{"cells": "cells", "where": "where"}',
+        "tests/planning/test_identity.py::test_every_field_that_counts_is_in_the_tables",
+    ),
+    Mutant(
+        "identity-without-keys",
+        "questions that group by other keys are taken for the same",
+        "planning/identity.py",
+        '        "keys": keys,\n',
+        "",
+        "tests/planning/test_identity.py::test_other_keys_with_the_same_values_are_another_question",
+    ),
+    Mutant(
+        "keys-and-noise-both-get-delta",
+        "discovered keys get all of delta beside Gaussian noise that has half of it",
+        "planning/choose.py",
+        "threshold = _threshold(parts[-1], delta, bounding) if discover else None",
+        "threshold = _threshold(parts[-1], price.delta, bounding) if discover else None",
+        "tests/planning/test_choose.py::test_discovered_keys_and_gaussian_noise_get_half_of_delta_each",
+    ),
+    Mutant(
+        "delta-not-halved",
+        "Gaussian noise takes all of delta although keys need half of it",
+        "planning/choose.py",
+        "return price.delta / 2 if discover else price.delta",
+        "return price.delta",
+        "tests/planning/test_choose.py::test_discovered_keys_and_gaussian_noise_get_half_of_delta_each",
+    ),
+)
+
+PRIVACY = (
+    Mutant(
+        "norm-off-by-one",
+        "rounding to a grid moves each coordinate by one step more than the norm counts",
+        "mechanisms/norms.py",
+        "return math.ceil(self.value / grid) + (self.dimension or 1) - 1\n",
+        "return math.ceil(self.value / grid) + (self.dimension or 1) - 2\n",
+        "tests/mechanisms/test_norms.py::test_the_extra_steps_of_l1_are_reached",
+    ),
+    Mutant(
+        "norm-rounds-down",
+        "a coordinate that moves by half a step is said not to move",
+        "mechanisms/norms.py",
+        "return _whole_move(self.each) if grid is None else math.ceil(self.each / grid)",
+        "return _whole_move(self.each) if grid is None else math.floor(self.each / grid)",
+        "tests/mechanisms/test_norms.py::test_no_pair_of_vectors_beats_the_bounds",
+    ),
+    Mutant(
+        "either-line-by-halves",
+        "a budget's line holds if one of its two sums does",
+        "privacy/filters.py",
+        "return all(cap is None or have * cap.denominator <= cap.numerator * used.unit for have, cap in pairs)",
+        "return any(cap is not None and have * cap.denominator <= cap.numerator * used.unit for have, cap in pairs)",
+        "tests/privacy/test_either.py::test_a_line_holds_only_while_both_of_its_sums_do",
+    ),
+    Mutant(
+        "two-deltas",
+        "each line of the either-or rule is given the whole delta",
+        "privacy/filters.py",
+        "return cls(most, allowed / 2, allowed / 4, allowed / 4, largest_rho(most, allowed / 4))",
+        "return cls(most, allowed, allowed / 2, allowed / 2, largest_rho(most, allowed / 2))",
+        "tests/privacy/test_either.py::test_the_layout_costs_delta_and_its_rho_is_certified",
+    ),
+    Mutant(
+        "unstated-rho-is-free",
+        "a release without a rho costs the sum of rho nothing",
+        "privacy/filters.py",
+        "        if self.rho is not None and used.unstated:\n            return False\n",
+        "",
+        "tests/privacy/test_either.py::test_a_release_without_rho_closes_the_second_line",
+    ),
+    Mutant(
+        "charge-rounded-down",
+        "charges are rounded down to the ledger's grid",
+        "privacy/filters.py",
+        "return -(-value.numerator * GRID // value.denominator)",
+        "return value.numerator * GRID // value.denominator",
+        "tests/privacy/test_either.py::test_a_crumb_never_vanishes",
+    ),
+    Mutant(
+        "parallel-takes-the-smallest",
+        "releases side by side cost the cheapest of them",
+        "privacy/combine.py",
+        "return Pure(max(loss.epsilon(0) for loss in losses), max(loss.zcdp().rho for loss in losses))",
+        "return Pure(min(loss.epsilon(0) for loss in losses), max(loss.zcdp().rho for loss in losses))",
+        "tests/privacy/test_combine.py::test_parallel_is_the_largest_and_replacing_doubles_it",
+    ),
+)
+
+ENGINES = (
+    Mutant(
+        "max-rows-not-enforced",
+        "SQL engines add up all rows of one person, however many",
+        "engines/sql/cells.py",
+        'return f"CAST(CASE WHEN {found.rows} <= {max_rows} THEN {share} ELSE {less} END AS {kind})"',
+        'return f"CAST({share} AS {kind})"',
+        "tests/engines/test_bounding.py::test_one_person_counts_no_more_than_max_rows",
+    ),
+    Mutant(
+        "max-groups-not-enforced",
+        "SQL engines count one person in all of their groups",
+        "engines/sql/rows.py",
+        "    if not needs_choice(work) or work.max_groups is None:\n",
+        "    if True:\n",
+        "tests/engines/test_bounding.py::test_one_person_is_in_no_more_than_max_groups",
+    ),
+    Mutant(
+        "one-group-too-many",
+        "DuckDB keeps one group more than max_groups where there are many",
+        "engines/duckdb/bounding.py",
+        'FROM b SEMI JOIN o USING (u)) WHERE place <= {most})"',
+        'FROM b SEMI JOIN o USING (u)) WHERE place <= {most + 1})"',
+        "tests/engines/test_bounding.py::test_one_person_is_in_no_more_than_max_groups",
+    ),
+    Mutant(
+        "reference-max-rows-not-enforced",
+        "the reference engine adds up all rows of one person",
+        "engines/reference.py",
+        "heavy = by_unit and len(rows) > measure.max_rows",
+        "heavy = False",
+        "tests/engines/test_reference_by_hand.py::test_heavy_units_are_averaged_down_towards_zero",
+    ),
+    Mutant(
+        "nan-kept",
+        "what is not a number is clipped to the upper bound instead of being NULL",
+        "engines/sql/cells.py",
+        'f"{x.text} <= {dialect.double(math.inf)}")',
+        '"TRUE")',
+        "tests/engines/test_duckdb.py::test_what_is_not_a_number_is_null_and_not_a_bound",
+    ),
+)
+
+LEDGER = (
+    Mutant(
+        "quota-forgotten",
+        "an analyst spends more than the quota",
+        "ledger/admission.py",
+        "    if most.rule(after) is None:\n",
+        "    if False:\n",
+        "tests/ledger/test_ledger.py::test_a_quota_is_for_each_analyst[memory]",
+    ),
+    Mutant(
+        "cap-forgotten-in-quotes",
+        "a quote forgets the cap of one question, which reserving keeps",
+        "ledger/preview.py",
+        'kept | {"catalog": wanted, "caps": caps}',
+        'kept | {"catalog": state.Terms.of(declaration)._replace(per_query=None).text(), "caps": caps}',
+        "tests/journey/test_ledger_path.py::test_one_question_has_a_cap",
+    ),
+    Mutant(
+        "replay-not-counted",
+        "an answer that is given again does not count in a second analyst's quota",
+        "ledger/ledger.py",
+        "        inside.use(request.analyst, found.used)\n        record = Replayed",
+        "        record = Replayed",
+        "tests/ledger/test_settling.py::test_a_replay_counts_once_for_each_new_analyst[memory]",
+    ),
+    Mutant(
+        "seal-not-checked",
+        "sums that somebody edited without the key are believed",
+        "ledger/sealed.py",
+        "if not isinstance(found, str) or not key.sealed(self._text(), found):",
+        "if not isinstance(found, str):",
+        "tests/ledger/test_seal.py::test_what_is_put_back_alone_stops_the_ledger[memory-total]",
+    ),
+    Mutant(
+        "commit-of-a-made-up-reservation",
+        "an answer is committed under a reservation that the ledger never made",
+        "ledger/ledger.py",
+        "            if reservation in self._held:\n                return reservation\n",
+        "            return reservation\n",
+        "tests/ledger/test_settling.py::test_a_reservation_that_was_made_up_settles_nothing[memory]",
+    ),
+    Mutant(
+        "commit-after-the-lease",
+        "an answer is committed although its reservation was given up",
+        "ledger/ledger.py",
+        "        if held.pop(reservation.number, None) is None:\n",
+        "        if held.pop(reservation.number, None) is False:\n",
+        "tests/ledger/test_flight.py::test_a_lease_that_runs_out_is_taken_over_and_the_old_holder_cannot_commit[memory]",
+    ),
+    Mutant(
+        "reservation-not-counted",
+        "a reserved price is not in the sums before its answer is kept",
+        "ledger/ledger.py",
+        '        inside.put("total", state.sums_text(admitted.total))\n',
+        "",
+        "tests/ledger/test_ledger.py::test_what_was_reserved_counts_before_it_is_answered[memory]",
+    ),
+    Mutant(
+        "cancel-after-the-engine",
+        "a price is given back although the engine was called",
+        "ledger/reservation.py",
+        "            if cancel and self._touched:\n",
+        "            if False:\n",
+        "tests/ledger/test_settling.py::test_a_question_that_reached_the_engine_is_not_cancelled[memory]",
+    ),
+)
+
+SESSION = (
+    Mutant(
+        "compute-before-reserve",
+        "the engine runs before the price is reserved",
+        "session.py",
+        "        found = self.ledger.reserve(attempt)\n",
+        "        early = compute()\n        compute = lambda: early\n        found = self.ledger.reserve(attempt)\n",
+        "tests/journey/test_curator.py::test_a_question_beyond_the_budget_never_reaches_the_engine",
+    ),
+    Mutant(
+        "show-before-commit",
+        "the answer is shown before it is on the disk",
+        "session.py",
+        "                paid = self._paid(program, attempt, compute)\n                return show(paid)\n",
+        "                shown: list[Shown] = []\n\n"
+        "                def early() -> Sequence[Noisy]:\n"
+        "                    noisy = compute()\n"
+        "                    shown.append(show(Paid(noisy, None, None, request, None)))  # type: ignore[arg-type]\n"
+        "                    return noisy\n\n"
+        "                paid = self._paid(program, attempt, early)\n"
+        "                return shown[0] if shown else show(paid)\n",
+        "tests/journey/test_program.py::test_an_answer_is_shown_after_it_is_kept",
+    ),
+    Mutant(
+        "price-given-back-after-the-engine",
+        "a question that failed in the engine gets its price back",
+        "session.py",
+        "        attempt.touch()\n",
+        "",
+        "tests/journey/test_program.py::test_a_price_is_not_given_back_after_the_engine_was_called",
+    ),
+    Mutant(
+        "files-not-looked-at-again",
+        "files that changed while the price was reserved are read",
+        "session.py",
+        "        self._unchanged()  # again, because paying takes time\n",
+        "",
+        "tests/journey/test_program.py::test_files_that_change_while_the_price_is_reserved_are_not_read",
+    ),
+)
+
+MUTANTS = (*QUERY, *PLANNING, *PRIVACY, *ENGINES, *LEDGER, *SESSION)
