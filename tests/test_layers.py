@@ -55,7 +55,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("dither", "exact", "privacy", "mechanisms", "query", "engines", "ledger", "planning"),
         *("plots_answer", "answer", "books", "curator", "plots", "steps"),
     },
-    "cli": {"dither", "diagnosis", "demo", "audit", "plots", "curator", "answer", "standing", "ledger", "query", "privacy", "exact"},
+    "cli": {
+        *("dither", "diagnosis", "demo", "audit", "plots", "curator", "answer", "standing"),
+        *("ledger", "query", "privacy", "exact"),
+    },
     "__init__": {"curator", "ledger", "exact", "privacy", "mechanisms", "query"},
 }
 
