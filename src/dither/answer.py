@@ -15,14 +15,13 @@ from os import PathLike
 from typing import Any
 
 from dither.errors import DitherError, extra
-from dither.exact.numbers import Number, between, flag
+from dither.exact.numbers import Number, between, flag, percent
 from dither.ledger.receipts import Receipt
 from dither.planning.explain import explain, least, pair, plan_price
 from dither.planning.finish import Noisy, Table, Value
 from dither.planning.outputs import margins, outputs, ranks
 from dither.planning.plan import Plan
 from dither.planning.schema import Field
-from dither.planning.words import percent
 from dither.query.facts import double
 from dither.text import did_you_mean
 

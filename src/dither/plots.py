@@ -7,7 +7,6 @@ readers too (Okabe and Ito), and no two lines of a panel differ by colour alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from dither.errors import ArgumentError, DitherError, Fix, Shell, extra
 from dither.exact import balls
-from dither.exact.numbers import Number, positive, show
+from dither.exact.numbers import Number, about, positive, show
 from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.laplace import Laplace
 
@@ -89,8 +88,7 @@ def factor_words(eps: float) -> str:
     >>> factor_words(1.0), factor_words(0.5), factor_words(20.0)
     ('2.719', '1.649', '4.852e8')
     """
-    found = Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(float(np.exp(eps))).normalize()
-    return f"{found:f}" if found < 10**6 else f"{found:e}".replace("e+", "e")
+    return about(Fraction(float(np.exp(eps))), up=True, digits=4)
 
 
 def _reach(eps: float) -> Line:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from dither.errors import ArgumentError
-from dither.exact.numbers import show
+from dither.exact.numbers import about, show
 from dither.ledger import state
 from dither.ledger.asked import analyst_name
 from dither.ledger.ledger import Ledger
@@ -41,10 +41,10 @@ class Part:
         return self.spent / self.total if self.total else Fraction(bool(self.spent))
 
     def words(self) -> str:
-        spent, total = state.shown(self.spent, up=True), state.shown(self.total, up=False)
+        spent, total = about(self.spent, up=True), about(self.total, up=False)
         if self.spent > self.total:  # nothing is overdrawn: a question needs only one of the sums
             return f"{self.sign} = {spent}, above {total}: this sum admits no more, the other one may"
-        return f"{self.sign} = {spent} of {total} spent, {state.shown(self.left, up=False)} left"
+        return f"{self.sign} = {spent} of {total} spent, {about(self.left, up=False)} left"
 
     def as_data(self) -> dict[str, str]:
         """Exact numbers as text."""
@@ -126,7 +126,7 @@ class Standing:
         if self.rule != "zcdp":
             return f"left {_few(self.left)}"
         used, most = self.rho
-        return f"left ρ = {state.shown(most - used, up=False)} of {state.shown(most, up=False)}"
+        return f"left ρ = {about(most - used, up=False)} of {about(most, up=False)}"
 
     def as_data(self) -> dict[str, Any]:
         """What `to_json` writes."""
@@ -169,8 +169,8 @@ def _part(sum_: int) -> Fraction:
 
 def _few(left: Price) -> str:
     """What is left, spelt as beside the bars: rounded down, so that it does not promise too much."""
-    epsilon = f"ε = {state.shown(left.epsilon, up=False)}"
-    return epsilon + (f", δ = {state.shown(left.delta, up=False)}" if left.delta else "")
+    epsilon = f"ε = {about(left.epsilon, up=False)}"
+    return epsilon + (f", δ = {about(left.delta, up=False)}" if left.delta else "")
 
 
 def _rounded(value: Fraction) -> str:

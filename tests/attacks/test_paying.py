@@ -127,12 +127,12 @@ def test_a_share_of_epsilon_is_not_exchanged_for_all_of_rho(limit: str) -> None:
     for limits in ({limit: "0.01"}, {}):
         survey = dt.open(dt.Catalog({"t": held}, dt.Budget(1, "1e-6", least_epsilon="1e-6", **limits)), ledger=":memory:")
         if limits:
-            assert "0.125" in survey.quote(COUNT, "1e-6", "0.125").refusal
+            assert "0.08" in survey.quote(COUNT, "1e-6", "0.08").refusal
             with pytest.raises(dt.BudgetError, match="Charged: nothing"):
-                survey.ask(COUNT, "1e-6", "0.125", analyst="mallory")
+                survey.ask(COUNT, "1e-6", "0.08", analyst="mallory")
             assert survey.ask(COUNT, "0.01", analyst="victim").rows, "a share at the usual delta is the share that was declared"
         else:
-            survey.ask(COUNT, "1e-6", "0.125", analyst="mallory")
+            survey.ask(COUNT, "1e-6", "0.08", analyst="mallory")
             assert survey.budget.share > Fraction(9, 10)
 
 

@@ -281,3 +281,18 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     file.unlink()
     assert not sources.unchanged()
     sources.close()
+
+
+def test_too_little_memory_to_open_says_so_and_quotes_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever DuckDB said, which may quote a value, is not shown."""
+    (tmp_path / "people.csv").write_text("person_id,age\n1,30\n", encoding="utf-8")
+    catalog = Catalog({"people": Table(tmp_path / "people.csv", unit="person_id")}, Budget(1))
+
+    def full(*_: object) -> object:
+        raise duckdb.OutOfMemoryException("could not allocate for 'Ada Lovelace'")
+
+    monkeypatch.setattr("dither.engines.duckdb.sources._Opening.attempt", full)
+    with pytest.raises(CatalogError, match="not enough memory to open") as refused:
+        open_catalog(catalog)
+    assert "Ada" not in str(refused.value)
+    assert refused.value.__suppress_context__

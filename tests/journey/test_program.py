@@ -17,7 +17,7 @@ from dither.errors import ClosedError, DitherError, EngineError, LedgerError, Qu
 from dither.planning import charges, finish
 from dither.planning.finish import Draw, Noisy
 from dither.planning.plan import Plan
-from dither.planning.program import Batch, Program, Run
+from dither.planning.program import Batch, Run
 from dither.planning.stored import from_text, to_text
 from dither.privacy.filters import Charge
 from dither.query.work import Group, Work
@@ -229,7 +229,7 @@ def test_what_was_not_prepared_is_not_run(survey: Curator, watch: Watched) -> No
 
 
 def test_what_an_engine_cannot_do_is_refused_uncharged(survey: Curator) -> None:
-    def refuse(engine: Engine, program: Program) -> None:
+    def refuse(engine: Engine, works: Sequence[Work]) -> None:
         raise QueryError("This engine has no regions.", span=(7, 13))
 
     program, survey.steps = zoom(survey), Steps(prepare=refuse)

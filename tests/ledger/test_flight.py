@@ -22,6 +22,7 @@ from dither.ledger import leases, opening
 from dither.ledger.entries import ENGINE, INTERRUPT
 from dither.ledger.ledger import Kept, Ledger, Reservation
 from dither.ledger.postgres import Postgres
+from dither.ledger.reservation import held_here
 from dither.ledger.sqlite import SQLite
 from dither.ledger.store import Store
 from dither.ledger.verify import verify
@@ -203,6 +204,21 @@ def test_a_thread_does_not_wait_for_itself(ledger: Ledger) -> None:
     reserved(ledger, 1)
     with pytest.raises(LedgerError, match="answering the same question already"):
         ledger.reserve(request(1))
+
+
+def test_a_reservation_that_was_let_go_is_not_waited_for(ledger: Ledger) -> None:
+    """This process knows its own by their tokens: one that nobody holds any more is dead, long before its lease ends."""
+    held = ledger.reserve(request(1))
+    token = held.record.token[: leases.MARK] if isinstance(held, Reservation) else ""
+    found = [held_here(token) is held]
+    del held
+    assert found == [True]
+    assert held_here(token) is None
+    begin = time.monotonic()
+    again = ledger.reserve(request(1))
+    assert isinstance(again, Reservation)
+    assert time.monotonic() - begin < leases.SECONDS / 2
+    assert spent(ledger) == Fraction(2, 10)
 
 
 # --- leases -------------------------------------------------------------------------------------------------------

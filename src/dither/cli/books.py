@@ -142,12 +142,12 @@ def _has_rho(store: Store) -> bool:
 
 
 def _verdict(name: str, report: Report, smooth: bool, receipts: Sequence[Path], witness: Path | None) -> str:
-    from dither.ledger.state import shown
+    from dither.exact.numbers import about
 
     count = {kind.partition("/")[0]: number for kind, number in report.kinds.items()}
     signs = {"epsilon": "ε", "delta": "δ"} | ({"rho": "ρ", "slack": "δ of keys"} if smooth else {})
     sums = [(sign, report.spent[part]) for part, sign in signs.items()]
-    spent = ", ".join(f"{sign} = {shown(value, up=True)}" for sign, value in sums if value)
+    spent = ", ".join(f"{sign} = {about(value, up=True)}" for sign, value in sums if value)
     lines = [
         f"{name}: {report.entries:,} entries, nothing wrong.",
         f"  answered   {count.get('committed', 0):,}, and {count.get('replayed', 0):,} shown again",

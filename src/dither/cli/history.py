@@ -202,14 +202,14 @@ def _table(rows: Iterable[Rowed], state: str) -> None:
 
 def _price(row: Rowed, state: str) -> str:
     """What was charged, rounded up; a price that was given back is none."""
-    from dither.ledger.state import shown
+    from dither.exact.numbers import about
 
     if row[state] == "shown again":
         quota = row["quota_epsilon"]
-        return "nothing" if quota in (None, "0") else f"nothing; ε = {shown(Fraction(quota), up=True)} of the quota"
+        return "nothing" if quota in (None, "0") else f"nothing; ε = {about(Fraction(quota), up=True)} of the quota"
     if row[state] == "cancelled" and row["epsilon"]:
         return "given back"
     if row["epsilon"] is None or row[state] == "replayed":
         return ""
-    slack = f", δ = {shown(Fraction(row['delta']), up=True)}" if row["delta"] != "0" else ""
-    return f"ε = {shown(Fraction(row['epsilon']), up=True)}{slack}"
+    slack = f", δ = {about(Fraction(row['delta']), up=True)}" if row["delta"] != "0" else ""
+    return f"ε = {about(Fraction(row['epsilon']), up=True)}{slack}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from dither.cli.formats import drawable
 from dither.cli.outputs import Force, Outputs, drawn
 from dither.cli.screen import out, say
 from dither.errors import ArgumentError
+from dither.exact.numbers import about
 
 _HOUSEHOLD = 4
 _TELLING = 100  # above this epsilon every line would say "any factor" and "100 %"
@@ -148,7 +148,7 @@ def _beliefs(loss: dt.Approx) -> RenderableType:
             dt.guarantees.posterior(pure, before, about="value"),
             dt.guarantees.posterior(pure, before, people=_HOUSEHOLD),
         ]
-        shown = [f"{_number(100 * low, ROUND_FLOOR)} … {_percent(high)}" for low, high in ranges]
+        shown = [f"{about(100 * low, up=False, digits=4)} … {_percent(high)}" for low, high in ranges]
         table.add_row(_percent(Fraction(before)), *shown)
     return table
 
@@ -188,18 +188,9 @@ def _percent(share: Fraction) -> str:
 
 
 def _most(value: Fraction) -> str:
-    return _number(value, ROUND_CEILING)
+    return about(value, up=True, digits=4)
 
 
 def _price(value: Fraction) -> str:
     """The number in full where it is short, else four digits rounded up: a price is never made smaller than it is."""
-    return _number(value, ROUND_CEILING, digits=12) if len(f"{float(value):.12g}") <= 8 else _most(value)
-
-
-def _number(value: Fraction, rounding: str, digits: int = 4) -> str:
-    """A few significant digits, rounded in the cautious direction."""
-    found = Context(prec=digits, rounding=rounding, Emax=10**9, Emin=-(10**9)).divide(
-        Decimal(value.numerator), Decimal(value.denominator)
-    )
-    plain = not found or Decimal("1e-3") <= abs(found) < 10**6
-    return f"{found.normalize():f}" if plain else f"{found.normalize():e}".replace("e+", "e")
+    return about(value, up=True, digits=12) if len(f"{float(value):.12g}") <= 8 else _most(value)

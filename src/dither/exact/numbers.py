@@ -10,7 +10,7 @@ import numbers
 import operator
 import re
 from collections.abc import Iterable
-from decimal import Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, SupportsIndex, TypeVar
 
@@ -247,3 +247,33 @@ def rounded(value: float) -> str:
         digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
         return f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
     return f"{value:.3g}"
+
+
+def about(value: Fraction, *, up: bool, digits: int = 6) -> str:
+    """A few digits, rounded in the cautious direction: a cost up, what is left down, so that neither promises too much.
+
+    >>> about(Fraction(1, 3), up=True), about(Fraction(1, 10), up=False), about(Fraction(1, 3 * 10**9), up=False, digits=2)
+    ('0.333334', '0.1', '3.3e-10')
+    """
+    way = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR, Emax=10**9, Emin=-(10**9))
+    found = way.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(way)
+    return f"{found:f}" if found == 0 or abs(found.adjusted()) < 6 else f"{found:e}".replace("e+", "e")
+
+
+def decimal(value: Fraction) -> str:
+    """A bound for people: whole, or with up to ten digits.
+
+    >>> decimal(Fraction(120)), decimal(Fraction(1, 3))
+    ('120', '0.3333333333')
+    """
+    return str(value.numerator) if value.denominator == 1 else f"{float(value):.10g}"
+
+
+def percent(p: Fraction) -> str:
+    """0.5 as "50 %"; what is less than everything is never rounded to 100 %.
+
+    >>> percent(Fraction(19, 20)), percent(1 - Fraction(1, 10**18))
+    ('95 %', '99.9999 %')
+    """
+    text = f"{float(100 * p):g}"
+    return f"{text if text != '100' or p >= 1 else '99.9999'} %"

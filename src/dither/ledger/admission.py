@@ -6,9 +6,10 @@ from fractions import Fraction
 from typing import NamedTuple, Protocol
 
 from dither.errors import ArgumentError, BudgetError, ClosedError, Fix, LedgerError, Python
+from dither.exact.numbers import about
 from dither.ledger import state
 from dither.ledger.asked import Declaration, Request
-from dither.ledger.state import Fuse, History, Terms, shown
+from dither.ledger.state import Fuse, History, Terms
 from dither.ledger.store import Row
 from dither.privacy.filters import GRID, MOST_QUESTIONS, Caps, Charge, Sums
 from dither.text import folded
@@ -87,14 +88,14 @@ def dear_enough(terms: Terms, caps: Caps, charge: Charge) -> None:
     if not charge.epsilon:
         return
     if charge.epsilon < terms.least_epsilon:
-        least = shown(terms.least_epsilon, up=True)
+        least = about(terms.least_epsilon, up=True)
         raise BudgetError(
             f"One question costs at least ε = {least} in this catalog, and {cost(charge, caps)}.",
             fix=f"spend ε = {least} or more.",
         )
     if charge.rho is not None and charge.rho * MOST_QUESTIONS < caps.rho_max:
         raise BudgetError(
-            f"One question costs at least ρ = {shown(caps.least_rho, up=True)} in this catalog, and {cost(charge, caps)}.",
+            f"One question costs at least ρ = {about(caps.least_rho, up=True)} in this catalog, and {cost(charge, caps)}.",
             fix="round the rho of its charge up to that.",
         )
 
@@ -108,15 +109,15 @@ def quota(caps: Caps, per_analyst: Fraction | None, used: Sums, analyst: str, ch
     if most.rule(after) is None:
         raise BudgetError(
             f"The quota of {analyst} does not allow this question: {cost(charge, caps)}; "
-            f"left {left(most, used)} of ε = {shown(per_analyst, up=False)}."
+            f"left {left(most, used)} of ε = {about(per_analyst, up=False)}."
         )
     return after
 
 
 def cost(charge: Charge, caps: Caps) -> str:
-    parts = [f"ε = {shown(charge.epsilon, up=True)}"] + ([f"δ = {shown(charge.delta, up=True)}"] if charge.delta else [])
+    parts = [f"ε = {about(charge.epsilon, up=True)}"] + ([f"δ = {about(charge.delta, up=True)}"] if charge.delta else [])
     if caps.rho_max and charge.rho is not None:
-        parts.append(f"or ρ = {shown(charge.rho, up=True)}")
+        parts.append(f"or ρ = {about(charge.rho, up=True)}")
     return "it costs " + ", ".join(parts)
 
 
@@ -131,7 +132,7 @@ def left(caps: Caps, sums: Sums) -> str:
 
 
 def _left(cap: Fraction, used: int) -> str:
-    return shown(max(Fraction(0), cap - Fraction(used, GRID)), up=False)
+    return about(max(Fraction(0), cap - Fraction(used, GRID)), up=False)
 
 
 def expected(now: str | None, among: tuple[str | None, ...] | None) -> None:
@@ -151,7 +152,7 @@ def unchanged(caps: Caps, history: History | None, declared: Declaration) -> Non
     if (caps.epsilon, caps.delta) != (declared.epsilon, declared.delta):
         raise LedgerError(
             "The catalog's budget is not the one this ledger was opened with "
-            f"(ε = {shown(caps.epsilon, up=False)}, δ = {shown(caps.delta, up=False)}).",
+            f"(ε = {about(caps.epsilon, up=False)}, δ = {about(caps.delta, up=False)}).",
             fix="declare the old budget again: it is for ever, and a new ledger is a new promise about the same people.",
         )
     if history is None:

@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -209,14 +208,3 @@ def caps(text: str) -> Caps:
         found = Caps(**{name: read(value) for name, value in parsed(text).items()})
         _checked(found.epsilon > 0)
         return found
-
-
-def shown(value: Fraction, *, up: bool) -> str:
-    """Six digits for a message: a cost rounded up, what is left rounded down, so that neither promises too much.
-
-    >>> shown(Fraction(1, 3), up=True), shown(Fraction(1, 10), up=False)
-    ('0.333334', '0.1')
-    """
-    way = Context(prec=6, rounding=ROUND_CEILING if up else ROUND_FLOOR)
-    found = way.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
-    return f"{found:f}" if found == 0 or abs(found.adjusted()) < 6 else f"{found:e}"

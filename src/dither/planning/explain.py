@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dither.exact.numbers import show
+from dither.exact.numbers import percent, show
 from dither.planning.outputs import outputs
 from dither.planning.plan import Plan
 from dither.planning.releases.keys import names
-from dither.planning.words import percent
 
 _WIDTH = 14
 

@@ -110,8 +110,3 @@ def _not_below(value: Fraction) -> Fraction:
     while power < value:
         power *= 2
     return power
-
-
-def plain(value: Fraction) -> str:
-    """A bound for people."""
-    return str(value.numerator) if value.denominator == 1 else f"{float(value):.10g}"

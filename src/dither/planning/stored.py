@@ -91,10 +91,12 @@ def _read_key(part: list[str] | None) -> Any:
 
 
 def _cells(cells: NDArray[Any]) -> dict[str, Any]:
-    width = next((name for name, dtype in _WIDTHS.items() if cells.dtype == dtype), None)
-    if width is None or cells.ndim != 2:
+    widths = [
+        name for name, dtype in _WIDTHS.items() if cells.dtype == dtype
+    ]  # no generator: one that is dropped loses a Ctrl-C
+    if not widths or cells.ndim != 2:
         raise TypeError(f"released numbers of type {cells.dtype} cannot be stored")
-    return {"width": width, "shape": list(cells.shape), "values": [_whole(value) for value in cells.ravel().tolist()]}
+    return {"width": widths[0], "shape": list(cells.shape), "values": [_whole(value) for value in cells.ravel().tolist()]}
 
 
 def _whole(value: Any) -> int | str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from dither.planning import grids
+from dither.exact.numbers import decimal
 from dither.planning.releases.base import Reading, Release
 from dither.query.facts import Facts
 from dither.query.infer import facts as infer
@@ -88,8 +88,8 @@ class Clipped:
     step: Fraction | None
 
     def __str__(self) -> str:
-        text = f"{show_expression(self.x)} is clipped to [{grids.plain(self.low)}, {grids.plain(self.high)}]"
-        return text if self.step is None else f"{text} and rounded to steps of {grids.plain(self.step)}"
+        text = f"{show_expression(self.x)} is clipped to [{decimal(self.low)}, {decimal(self.high)}]"
+        return text if self.step is None else f"{text} and rounded to steps of {decimal(self.step)}"
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Rounded:
     moved: Fraction
 
     def __str__(self) -> str:
-        steps, each = grids.plain(self.step), grids.plain(self.moved)
+        steps, each = decimal(self.step), decimal(self.moved)
         return f"{show_expression(self.x)} is rounded to steps of {steps}, which moves a sum by at most {each} for each row"
 
 

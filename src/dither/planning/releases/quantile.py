@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import QueryError
-from dither.exact.numbers import rounded
+from dither.exact.numbers import decimal, percent, rounded
 from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning import grids
 from dither.planning.grids import NARROW, fits
 from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading, Release, called
 from dither.planning.releases.collect import Collection, Kind, on_whole
 from dither.planning.sensitivity import Bounding
-from dither.planning.words import percent
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
 from dither.query.work import SCALE, Bins, Quantised
@@ -88,7 +87,7 @@ class Choice(Release):
 
     @property
     def about(self) -> str:
-        return f"{self.grid.steps + 1} candidates for {self.words}, in steps of {grids.plain(self.grid.step)}"
+        return f"{self.grid.steps + 1} candidates for {self.words}, in steps of {decimal(self.grid.step)}"
 
 
 def _chooser(noise: Noise) -> Exponential:
@@ -141,7 +140,7 @@ class Quantile(Reading):
         """Which quantile is chosen and how fine the grid is, where the question does not say so."""
         asked = self.asked.parameter if self.asked.function == "quantile" else EXTREME["median"]
         which = "" if self.p == asked else f"the {percent(self.p)} quantile"
-        fine = "" if self.whole and self.grid.step == 1 else f"in steps of {grids.plain(self.grid.step)}"
+        fine = "" if self.whole and self.grid.step == 1 else f"in steps of {decimal(self.grid.step)}"
         return tuple(note for note in (which, fine) if note)
 
     def values(self, noises: Sequence[Noise], noisy: Cells) -> list[Number]:

@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.exact.numbers import decimal
 from dither.planning import grids, margins
 from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading, Release
 from dither.planning.releases.collect import Collection, Kind, Rounded, on_whole, present
@@ -72,7 +73,7 @@ class Joint(Release):
         if self.outside:
             return "counts of values outside and inside the bounds" + (", and of NULLs" if self.nulls else "")
         about = show_expression(self.x) + (" and what is missing to its upper bound" if self.cells > 1 else "")
-        return f"sums of {about}{', and NULLs' if self.nulls else ''}, in steps of {grids.plain(self.grid.step)}"
+        return f"sums of {about}{', and NULLs' if self.nulls else ''}, in steps of {decimal(self.grid.step)}"
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Total(Release):
 
     @property
     def words(self) -> str:
-        return f"sum of {show_expression(self.x)}, in steps of {grids.plain(self.grid.step)}"
+        return f"sum of {show_expression(self.x)}, in steps of {decimal(self.grid.step)}"
 
 
 # --- which columns share a release ------------------------------------------------------------------------------
