@@ -27,6 +27,14 @@ QUERY = (
         "tests/planning/test_finish.py::test_having_drops_groups_where_it_is_null",
     ),
     Mutant(
+        "order-puts-null-first",
+        "ORDER BY puts groups without a value first",
+        "planning/finish.py",
+        "places = known + [i for i in places if value(rows[i]) is None]",
+        "places = [i for i in places if value(rows[i]) is None] + known",
+        "tests/planning/test_finish.py::test_order_by_puts_null_last_either_way",
+    ),
+    Mutant(
         "comparison-turned-wrongly",
         "a <= b becomes b > a where the sides are exchanged",
         "query/normal.py",
@@ -150,6 +158,14 @@ PLANNING = (
         "np.maximum(np.abs(high - share), np.abs(share - low)) + float(self.slack)",
         "np.maximum(np.abs(high - share), np.abs(share - low))",
         "tests/planning/test_margins.py::test_the_grid_is_part_of_the_margin",
+    ),
+    Mutant(
+        "doubt-forgotten",
+        "a margin that counts rows leaves no doubt for their number",
+        "planning/releases/linear.py",
+        "wide = self.half(noises, confidence + doubt)",
+        "wide = self.half(noises, confidence)",
+        "tests/planning/test_margins.py::test_a_margin_that_also_counts_rows_keeps_part_of_the_doubt_for_them",
     ),
     Mutant(
         "null-cell-forgotten",

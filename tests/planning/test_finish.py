@@ -9,7 +9,7 @@ import pytest
 
 from dither.planning.finish import Noisy, table
 from dither.planning.plan import Plan
-from dither.query.nodes import Call, Column, Expression, Literal
+from dither.query.nodes import Call, Column, Expression, Literal, Order
 from planning.hand import REGIONS, ask, planned, query
 from planning.test_margins import SURE
 
@@ -43,6 +43,25 @@ def test_having_keeps_a_group_where_null_is_asked_for() -> None:
     """The twin: the group is there, and a condition that says so has it."""
     assert kept(Call("or", (NEVER, Call("is_null", (NEVER,))))) == ["east", "north", "south"]
     assert kept(Call("or", (NEVER, Literal(True)))) == ["east", "north", "south"]
+
+
+# --- ORDER BY, OFFSET and LIMIT ---------------------------------------------------------------------------------
+
+
+def ordered(descending: bool = False, **more: int) -> list[Any]:
+    """The regions by 1 / (n - 5), which is -1, NULL and 1."""
+    order = (Order(Call("div", (Literal(1), Call("sub", (COUNTED, Literal(5))))), descending),)
+    plan = planned(query(ask("n", "count"), keys=("region",), order=order, **more))
+    return [row[0] for row in table(plan, noisy(plan, [[4], [5], [6]], keys=REGIONS)).rows]
+
+
+def test_order_by_puts_null_last_either_way() -> None:
+    assert ordered() == ["east", "south", "north"]
+    assert ordered(descending=True) == ["south", "east", "north"]
+
+
+def test_offset_comes_before_limit() -> None:
+    assert ordered(offset=1, limit=1) == ["south"]
 
 
 # --- sums and counts from one joint release ---------------------------------------------------------------------

@@ -19,6 +19,7 @@ from dither.planning.explain import explain
 from dither.planning.finish import Noisy, release, table
 from dither.planning.outputs import margins as cell_margins
 from dither.planning.plan import Plan
+from dither.planning.releases.linear import Linear
 from dither.planning.releases.quantile import held
 from dither.query.catalog import Rows
 from dither.query.nodes import Call, Column, Literal, Named
@@ -183,6 +184,17 @@ def test_the_grid_is_part_of_the_margin() -> None:
     assert 0 < abs(float(s) - total) <= wide["s"][0]  # type: ignore[arg-type, operator]
     assert 0 < abs(float(a) - total / 400) <= wide["a"][0]  # type: ignore[arg-type, operator]
     assert wide["s"][0] == pytest.approx(400 * 2**-17, rel=0.5)
+
+
+def test_a_margin_that_also_counts_rows_keeps_part_of_the_doubt_for_them() -> None:
+    """Where the noisy number of rows is far below zero the grid's part is nothing, and the noise's part is left: it may be
+    wrong a little less often than is stated, because the rows may be wrong too."""
+    plan = planned(query(ask("n", "count"), ask("s", "sum", "wage")))
+    reading = plan.reading("s")
+    assert isinstance(reading, Linear)
+    none = [np.full((1, noise.of.cells), -(10**9) * noise.of.row) for noise in plan.noises]
+    (wide,) = reading.margins(plan.noises, none, SURE)
+    assert wide == reading.half(plan.noises, 1 - (1 - SURE) * Fraction(63, 64)) > reading.half(plan.noises, SURE)
 
 
 def test_a_sum_without_a_count_says_what_the_grid_may_do() -> None:
