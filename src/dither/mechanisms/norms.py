@@ -34,10 +34,15 @@ from dither.exact.numbers import Number, positive, show, whole
 from dither.privacy.sensitivity import Unbounded
 
 
+_USUAL = 1 << 1000  # whole numbers up to here need no further check
+
+
 def bound(sensitivity: Number | Unbounded) -> Fraction:
     """A sensitivity as a rational above 0; one that does not exist is refused with its own reason."""
     if isinstance(sensitivity, Unbounded):
         raise ArgumentError(f"sensitivity must be a number, and it is unbounded: {sensitivity.reason}", fix=sensitivity.fix)
+    if type(sensitivity) is int and 0 < sensitivity < _USUAL:
+        return Fraction(sensitivity)
     return positive(sensitivity, "sensitivity")
 
 
