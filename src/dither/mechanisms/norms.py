@@ -33,7 +33,6 @@ from dither.errors import ArgumentError
 from dither.exact.numbers import Number, positive, show, whole
 from dither.privacy.sensitivity import Unbounded
 
-
 _USUAL = 1 << 1000  # whole numbers up to here need no further check
 
 
