@@ -171,7 +171,7 @@ class Curator:
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows)
         program, asked, _ = self._planned(question, terms)
         preview = self.session.preview(self.session.request(program, asked, analyst))
-        return Quote(program.plans[0], terms.confidence, program.rows, preview.refusal, preview.again)
+        return Quote(program.plans[0], terms.confidence, program.rows, preview.refusal, preview.again, preview.counted)
 
     def suggest(
         self,

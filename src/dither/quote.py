@@ -24,6 +24,7 @@ class Quote:
     assumed_rows: int | None
     refusal: str = ""  # why the budget would not pay for it now
     again: int | None = None  # the entry of the answer that asking would give again, for nothing
+    counted: bool = False  # though its price would count in the asker's quota: they have not seen it yet
 
     @property
     def price(self) -> str:
@@ -83,8 +84,7 @@ class Quote:
         told = explain(self.plan, self.confidence, self.assumed_rows)
         if self.refusal:
             return f"{told}\nasked now      it would be refused: {self.refusal}"
-        return (
-            told
-            if self.again is None
-            else f"{told}\nasked now      it is the answer of entry {self.again} again: charged nothing"
-        )
+        if self.again is None:
+            return told
+        counts = "; its price counts in the quota of whoever has not seen it" if self.counted else ""
+        return f"{told}\nasked now      it is the answer of entry {self.again} again: charged nothing{counts}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -79,3 +80,14 @@ def test_that_another_order_would_be_noticed(survey: Curator, monkeypatch: pytes
     monkeypatch.setattr("dither.planning.identity._sorted", lambda texts: tuple(range(1, len(texts))) + ((0,) if texts else ()))
     with pytest.raises((AssertionError, IndexError, KeyError)):
         test_stored_numbers_come_out_under_their_own_names(survey, AGAIN[0])
+
+
+def test_a_quote_says_that_anothers_answer_counts_in_a_quota() -> None:
+    catalog = filled(frames())
+    limited = replace(catalog, budget=replace(catalog.budget, per_analyst=100))
+    with open_curator(limited, ledger=":memory:") as survey:
+        survey.ask(WRITTEN, epsilon=1, analyst="ana")
+        assert "counts in the quota" in str(survey.quote(WRITTEN, epsilon=1, analyst="ben"))
+        assert "counts in the quota" not in str(survey.quote(WRITTEN, epsilon=1, analyst="ana"))
+        survey.ask(WRITTEN, epsilon=1, analyst="ben")
+        assert "counts in the quota" not in str(survey.quote(WRITTEN, epsilon=1, analyst="ben"))

@@ -10,11 +10,13 @@ from fractions import Fraction
 import pytest
 
 from dither.errors import QueryError
+from dither.query import show
 from dither.query.nodes import (
     Aggregate,
     Call,
     Column,
     Compute,
+    Expression,
     Filter,
     Join,
     Literal,
@@ -213,3 +215,22 @@ def test_a_limit_is_a_number_of_rows(rows: int) -> None:
     for query in (replace(PLAIN, limit=rows), replace(PLAIN, offset=rows)):
         with pytest.raises(QueryError, match="whole number of rows"):
             resolve(query, CATALOG)
+
+
+@pytest.mark.parametrize("name", ["neg", "add", "not", "is_null", "case"])
+def test_a_deep_expression_is_printed_part_by_part(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part once: printing a part twice at every level would take 2^depth steps."""
+    deep: Expression = Column("x")
+    for _ in range(40):
+        more = {"add": (deep, Literal(1)), "case": (Literal(True), deep, Literal(0))}
+        deep = Call("not", (Call(name, (deep,)),)) if name == "is_null" else Call(name, more.get(name, (deep,)))
+    printed: list[Expression] = []
+    whole = show.show_expression
+
+    def counted(node: Expression, names: bool = False) -> str:
+        printed.append(node)
+        return whole(node, names)
+
+    monkeypatch.setattr(show, "show_expression", counted)
+    assert counted(deep)
+    assert len(printed) <= 200

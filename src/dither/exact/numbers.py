@@ -197,11 +197,11 @@ def show(value: Any) -> str:
     whole = value.denominator == 1
     beyond = value.numerator.bit_length() > _MOST_BITS if whole else not _TINY <= abs(value) < 1 / _TINY
     if beyond:
-        return f"{Context(prec=12).divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():e}"
+        return _brief(f"{Context(prec=12).divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():e}")
     if whole:
         text = str(value.numerator)
         return text if len(text) <= 24 else f"{text[0]}.{text[1:7]}e{len(text) - 1}" if value > 0 else f"-{show(-value)}"
-    decimal = f"{float(value):.12g}"
+    decimal = _brief(f"{float(value):.12g}")
     if Fraction(decimal) == value or value.denominator > 10**24:
         return decimal
     text = str(value)
@@ -241,12 +241,17 @@ def rounded(value: float) -> str:
     """Three digits, never in powers of ten where a plain number is short.
 
     >>> rounded(4.23111), rounded(250000.0), rounded(1e-9)
-    ('4.23', '250000', '1e-09')
+    ('4.23', '250000', '1e-9')
     """
     if value == 0 or 1e-4 <= abs(value) < 1e15:
         digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
         return f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
-    return f"{value:.3g}"
+    return _brief(f"{value:.3g}")
+
+
+def _brief(text: str) -> str:
+    """1e-09 as 1e-9, and 1e+20 as 1e20."""
+    return re.sub(r"e(-?)[+]?0*(?=[0-9])", r"e\1", text)
 
 
 def about(value: Fraction, *, up: bool, digits: int = 6) -> str:
@@ -257,7 +262,7 @@ def about(value: Fraction, *, up: bool, digits: int = 6) -> str:
     """
     way = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR, Emax=10**9, Emin=-(10**9))
     found = way.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(way)
-    return f"{found:f}" if found == 0 or abs(found.adjusted()) < 6 else f"{found:e}".replace("e+", "e")
+    return f"{found:f}" if found == 0 or abs(found.adjusted()) < 6 else _brief(f"{found:e}")
 
 
 def decimal(value: Fraction) -> str:
@@ -266,7 +271,7 @@ def decimal(value: Fraction) -> str:
     >>> decimal(Fraction(120)), decimal(Fraction(1, 3))
     ('120', '0.3333333333')
     """
-    return str(value.numerator) if value.denominator == 1 else f"{float(value):.10g}"
+    return str(value.numerator) if value.denominator == 1 else _brief(f"{float(value):.10g}")
 
 
 def percent(p: Fraction) -> str:

@@ -109,7 +109,8 @@ def quota(caps: Caps, per_analyst: Fraction | None, used: Sums, analyst: str, ch
     if most.rule(after) is None:
         raise BudgetError(
             f"The quota of {analyst} does not allow this question: {cost(charge, caps)}; "
-            f"left {left(most, used)} of ε = {about(per_analyst, up=False)}."
+            f"left {left(most, used)} of ε = {about(per_analyst, up=False)}.",
+            fix="ask at a lower price if something is left; an answer that you have seen before is free.",
         )
     return after
 

@@ -14,11 +14,12 @@ from dither.privacy.filters import Sums
 
 
 class Preview(NamedTuple):
-    """`again`: the entry of the answer that would be shown again; `refusal`: why the ledger would refuse, empty if it would
-    not."""
+    """`again`: the entry of the answer that would be shown again, `counted` if its price would count in the asker's quota;
+    `refusal`: why the ledger would refuse, empty if it would not."""
 
     again: int | None = None
     refusal: str = ""
+    counted: bool = False
 
 
 def preview(
@@ -38,11 +39,11 @@ def preview(
         books = _Committed(store, kept | {"catalog": wanted, "caps": caps})
         if row is None:
             admission.admit(books, request)
-        else:
-            again(books, identity, request, row)
+            return Preview()
+        counted = again(books, identity, request, row).used is not None and declaration.per_analyst is not None
     except (BudgetError, LedgerError) as error:
         return Preview(number, error.what)
-    return Preview(number)
+    return Preview(number, counted=counted)
 
 
 class _Committed:

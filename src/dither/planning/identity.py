@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -79,6 +80,7 @@ CONSTANTS: dict[type, str] = {
     bool: "bool",
     int: "int",
     Fraction: "decimal",
+    float: "decimal",
     str: "text",
     datetime.date: "date",
     datetime.datetime: "timestamp",
@@ -201,10 +203,13 @@ def written(value: Any, forms: Forms | None = None) -> Any:
 
 
 def _constant(value: Any) -> dict[str, Any]:
-    if type(value) not in CONSTANTS:
+    kinds = [
+        kind for kind in type(value).__mro__ if kind in CONSTANTS
+    ]  # the nearest: TRUE is an int to Python, an enum's member too
+    if not kinds or (isinstance(value, float) and not math.isfinite(value)):
         raise TypeError(f"a question holds a constant of type {type(value).__name__}, which has no spelling")
-    text = value.isoformat() if isinstance(value, datetime.date) else value
-    return {"is": "constant", "kind": CONSTANTS[type(value)], "value": written(text)}
+    plain = value.isoformat() if isinstance(value, datetime.date) else Fraction(value) if isinstance(value, float) else value
+    return {"is": "constant", "kind": CONSTANTS[kinds[0]], "value": written(plain)}
 
 
 def _number(exact: Fraction) -> Any:

@@ -64,12 +64,13 @@ class Program(Protocol):
 
 def release(program: Program, run: Run, draw: Draw = DRAW) -> tuple[Noisy, ...]:
     """The program's noisy numbers. It is given nothing to run but what was prepared: the very objects."""
-    prepared = [id(work) for work in program.works]  # no generator: a Ctrl-C while one is dropped half-way would be lost
+    prepared = tuple(program.works)
 
     def run_prepared(work: Work) -> Sequence[Group]:
-        if id(work) not in prepared:
-            raise RuntimeError("a program runs a Work that was not among its works")
-        return run(work)
+        for each in prepared:  # no generator: a Ctrl-C while one is dropped half-way would be lost
+            if each is work:
+                return run(work)
+        raise RuntimeError("a program runs a Work that was not among its works")
 
     return tuple(program.release(run_prepared, draw))
 

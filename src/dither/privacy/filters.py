@@ -400,7 +400,7 @@ class Odometer(Filter):
 
     >>> meter = Odometer()
     >>> meter.try_spend(Pure("1/3")), meter.try_spend(Approx(3, "1e-6")), meter.loss()
-    (True, True, Approx(epsilon=10/3, delta=1e-06))
+    (True, True, Approx(epsilon=10/3, delta=1e-6))
     """
 
     def __init__(self) -> None:

@@ -103,7 +103,7 @@ class Approx(Loss):
     """(epsilon, delta)-DP. Sums add both, which also holds for adaptively chosen releases.
 
     >>> Approx(1, "1e-6").group(2)
-    Approx(epsilon=2, delta=3.71828182846e-06)
+    Approx(epsilon=2, delta=3.71828182846e-6)
     """
 
     _epsilon: Fraction

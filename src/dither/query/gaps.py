@@ -3,6 +3,7 @@
     SELECT COUNT(*) FROM people GROUP BY         a clause with nothing in it
     SELECT COUNT(*), FROM people                 a comma with nothing behind it
     ... WHERE age BETWEEN 18 64                  a word that a form of several words needs
+    ... WHERE a = b IS NULL                      brackets: SQL means (a = b) IS NULL, and sqlglot reads a = (b IS NULL)
 
 A question that somebody meant otherwise must not be charged for. `check_gaps` looks at neighbouring tokens; `check_counts`
 at the finished tree, in which every AND, THEN and so on that was needed must have been written.
@@ -31,6 +32,8 @@ _SIDES = _types("LEFT RIGHT")  # joins, unless they are called as functions
 _TURNED = _types("LT GT")  # after = they are a comparison written the wrong way round
 _NAMING = _types("ALIAS DOT")
 _EMPTY_KEYS = [TokenType.GROUP_BY, TokenType.L_PAREN, TokenType.R_PAREN]
+_COMPARING = _types("EQ NEQ LT LTE GT GTE")
+_PARTING = _types("AND OR COMMA CASE WHEN THEN ELSE END ALIAS SELECT FROM WHERE ON HAVING GROUP_BY ORDER_BY LIMIT UNION")
 _NAMES = _types("LIMIT OFFSET")  # may stand for a name where only a name can stand
 
 
@@ -49,6 +52,23 @@ def check_gaps(text: str, found: Sequence[Token]) -> None:
         if token.token_type in _OPENING and _closes(found, index):
             raise _gap(text, token, after)
     _check_parentheses(text, found)
+    _check_is(text, found)
+
+
+def _check_is(text: str, found: Sequence[Token]) -> None:
+    """Refuse IS behind a comparison, if nothing parts them."""
+    compared = [False]  # in each parenthesis that is open
+    for token in found:
+        kind = token.token_type
+        if kind is TokenType.L_PAREN:
+            compared.append(False)
+        elif kind is TokenType.R_PAREN:
+            compared.pop()
+        elif kind is TokenType.IS and compared[-1]:
+            fix = "put brackets around what it belongs to: (a = b) IS NULL, or a = (b IS NULL)."
+            raise _refusal(text, token, "IS behind a comparison could belong to either side.", fix)
+        elif kind in _COMPARING or kind in _PARTING:
+            compared[-1] = kind in _COMPARING
 
 
 def _closes(found: Sequence[Token], index: int) -> bool:

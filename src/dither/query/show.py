@@ -47,6 +47,7 @@ SIGNS = {
 _ARITHMETIC = ("add", "sub", "mul", "div", "mod", "concat")
 _TYPES = {"to_int": "INTEGER", "to_real": "DOUBLE", "to_text": "VARCHAR", "to_date": "DATE", "to_bool": "BOOLEAN"}
 _WORDS = {"neg": "-", "in_list": "IN", "is_null": "IS NULL", "weekday": "ISODOW"}
+_TESTS = ("is_null", "in_list", "like")
 
 
 def show_function(name: str) -> str:
@@ -76,21 +77,17 @@ def show_expression(node: Expression, names: bool = False) -> str:
 
 
 def _call(node: Call, names: bool) -> str:
-    parts = [show_expression(part, names) for part in node.arguments]
-    inner = [_inside(part, node.name, names) for part in node.arguments]
+    """Each argument is printed once: what is done twice at every level is done 2^depth times."""
+    if node.name == "not":
+        return _denied(node.arguments[0], names)
+    parts, inner = _printed(node, names)
     if node.name in SIGNS:
         text = f" {SIGNS[node.name]} ".join(inner)
         return f"({text})" if node.name in _ARITHMETIC else text
     if node.name == "neg":
         return f"-{inner[0]}"
-    if node.name == "not":
-        return _denied(node.arguments[0], inner[0], names)
-    if node.name == "is_null":
-        return f"{inner[0]} IS NULL"
-    if node.name == "in_list":
-        return f"{inner[0]} IN ({', '.join(parts[1:])})"
-    if node.name == "like":
-        return f"{inner[0]} LIKE {inner[1]}"
+    if node.name in _TESTS:
+        return _test(node.name, parts, inner, "")
     if node.name == "case":
         return _case(parts)
     if node.name in _TYPES:
@@ -98,9 +95,20 @@ def _call(node: Call, names: bool) -> str:
     return f"{show_function(node.name)}({', '.join(parts)})"
 
 
-def _inside(node: Expression, holder: str, names: bool) -> str:
+def _printed(node: Call, names: bool) -> tuple[list[str], list[str]]:
+    """The arguments as they are, and as parts of an operator."""
+    parts = [show_expression(part, names) for part in node.arguments]
+    return parts, [_inside(part, text, node.name, names) for part, text in zip(node.arguments, parts, strict=True)]
+
+
+def _test(name: str, parts: list[str], inner: list[str], no: str) -> str:
+    if name == "is_null":
+        return f"{inner[0]} IS {no}NULL"
+    return f"{inner[0]} {no}IN ({', '.join(parts[1:])})" if name == "in_list" else f"{inner[0]} {no}LIKE {inner[1]}"
+
+
+def _inside(node: Expression, text: str, holder: str, names: bool) -> str:
     """A part of an operator: in parentheses if it is a condition of its own, unless AND stands in AND."""
-    text = show_expression(node, names)
     if not isinstance(node, Call) or (node.words and not names) or (node.name == holder and holder in ("and", "or")):
         return text
     weak = node.name in (*SIGNS, "not", "is_null", "in_list", "like") and node.name not in _ARITHMETIC
@@ -108,15 +116,11 @@ def _inside(node: Expression, holder: str, names: bool) -> str:
     return f"({text})" if (weak and not plain) or (node.name == "neg" and holder == "neg") else text
 
 
-def _denied(inner: Expression, text: str, names: bool) -> str:
+def _denied(inner: Expression, names: bool) -> str:
     """NOT x; x IS NOT NULL, x NOT IN (...) and x NOT LIKE y, where that is how it is written."""
-    if isinstance(inner, Call) and not (inner.words and not names):
-        first = _inside(inner.arguments[0], inner.name, names)
-        if inner.name == "is_null":
-            return f"{first} IS NOT NULL"
-        if inner.name in ("in_list", "like"):
-            return f"{first} NOT{show_expression(inner, names).removeprefix(first)}"
-    return f"NOT {text}"
+    if isinstance(inner, Call) and inner.name in _TESTS and not (inner.words and not names):
+        return _test(inner.name, *_printed(inner, names), "NOT ")
+    return f"NOT {_inside(inner, show_expression(inner, names), 'not', names)}"
 
 
 def _case(parts: list[str]) -> str:
