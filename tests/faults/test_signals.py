@@ -90,10 +90,15 @@ from dither.cli.app import Commands
 
 whole = Commands.make_context
 
-number, sys.argv = int(sys.argv[1]), ["dither", "explain", "1"]
+number, way, sys.argv = int(sys.argv[1]), sys.argv[2], ["dither", "explain", "1"]
 
 def parsed(self, *given, **named):
-    os.kill(os.getpid(), number)
+    try:
+        os.kill(os.getpid(), number)
+    except KeyboardInterrupt as stopped:
+        if way == "plain":
+            raise
+        raise ImportError("as a library in C says it while it is loaded") from stopped
     return whole(self, *given, **named)
 
 Commands.make_context = parsed
@@ -105,8 +110,10 @@ cli.main()
     ("number", "code", "word"),
     [(signal.SIGINT, 130, "Interrupted."), (signal.SIGTERM, 143, "Terminated."), (signal.SIGHUP, 129, "Interrupted.")],
 )
-def test_a_signal_before_the_options_are_read_says_as_much(number: signal.Signals, code: int, word: str) -> None:
-    done = subprocess.run([sys.executable, "-c", PARSING, str(int(number))], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("way", ["plain", "disguised"])
+def test_a_signal_before_the_options_are_read_says_as_much(number: signal.Signals, code: int, word: str, way: str) -> None:
+    program = [sys.executable, "-c", PARSING, str(int(number)), way]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (code, "")
     assert [line.strip() for line in done.stderr.splitlines()] == [word, UNKNOWN]
 

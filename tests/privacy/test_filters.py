@@ -178,7 +178,7 @@ def test_budgets_print_what_is_spent_and_left() -> None:
     budget.try_spend(Pure("1/4"))
     assert repr(budget) == "PureFilter(spent 0.25, left 0.75)"
     assert repr(ZCDPFilter(2)) == "ZCDPFilter(spent 0, left 2)"
-    assert "left epsilon 1, delta 1e-06" in repr(ApproxFilter(1, "1e-6"))
+    assert "left epsilon 1, delta 1e-6" in repr(ApproxFilter(1, "1e-6"))
 
 
 class Free(Fraction):

@@ -49,6 +49,10 @@ def handled() -> Iterator[None]:
         if isinstance(end.__context__, BrokenPipeError):  # as Rich and Click leave
             raise SystemExit(UNREAD) from None
         raise
+    except Exception:
+        if _received:  # a library that was being loaded made another error of it
+            raise SystemExit(tell(UNKNOWN)) from None
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
