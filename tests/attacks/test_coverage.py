@@ -79,7 +79,7 @@ def error(chance: float) -> float:
 
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)
-@pytest.mark.parametrize(("epsilon", "delta"), [(1.5, "0"), (20, "0"), (20, "1e-3")])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, "0"), (1.5, "0"), (20, "0"), (20, "1e-3")])
 def test_every_margin_holds_as_often_as_it_says(epsilon: float, delta: str, confidence: float) -> None:
     seen = repeated(ALL, epsilon, delta)
     for name, truth in truths().items():
@@ -88,7 +88,8 @@ def test_every_margin_holds_as_often_as_it_says(epsilon: float, delta: str, conf
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.5, "0"), (20, "0"), (20, "1e-3")])
 def test_that_nearly_every_margin_was_stated(epsilon: float, delta: str) -> None:
-    """A margin that is not stated is never wrong, so the test above is only worth what was stated."""
+    """A margin that is not stated is never wrong, so the test above is only worth what was stated. At epsilon 1 the four
+    releases of this question have a quarter each, and a mean's margin is not stated in three groups of a hundred."""
     answer = repeated(ALL, epsilon, delta).answer
     assert answer is not None
     for name, column in answer.margins(0.95).items():

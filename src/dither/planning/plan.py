@@ -18,7 +18,7 @@ from dither.planning.releases.keys import names, public_keys
 from dither.planning.schema import Field, schema
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import ZCDP, Loss, total
-from dither.privacy.neighbours import NAMED, AddRemove, Replace
+from dither.privacy.neighbours import BY_NAME, AddRemove, Replace
 from dither.query.catalog import Catalog
 from dither.query.facts import Facts
 from dither.query.nodes import Query
@@ -63,15 +63,15 @@ class Plan:
 def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
     """From a legal question to a plan. Reads the catalog and the question, nothing else."""
     query = question.query
-    neighbours = NAMED[catalog.neighbours]
-    asked = question.asked()
-    known = public_keys(query.keys, asked.keys)
+    neighbours = BY_NAME[catalog.neighbours]
+    operands = question.operands()
+    known = public_keys(query.keys, operands.keys)
     if known is None:
-        _discovery(query, asked.keys, price)
+        _discovery(query, operands.keys, price)
     bounding = _bounding(question, known, neighbours)
     # A question has `rows` only where it is about all of them.
     public = question.rows.public if isinstance(neighbours, Replace) else None
-    collected = Collection(query.aggregates, asked, question.scope, bounding.max_rows, public, question.rows.at_least or 1)
+    collected = Collection(query.aggregates, operands, question.scope, bounding.max_rows, public, question.rows.at_least or 1)
     readings = collect(releases.KINDS, collected)
     choice = choose(collected.releases, bounding, price, discover=known is None)
     return Plan(
@@ -93,7 +93,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
         choice.loss,
         question.unit,
         (*collected.notes, *question.said),
-        schema=schema(query, asked.keys, known, readings, choice.noises),
+        schema=schema(query, operands.keys, known, readings, choice.noises),
     )
 
 

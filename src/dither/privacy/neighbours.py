@@ -90,7 +90,7 @@ class Group:
 
 
 Neighbours = AddRemove | Replace | Group
-NAMED: dict[str, AddRemove | Replace] = {each.name: each for each in (AddRemove(), Replace())}
+BY_NAME: dict[str, AddRemove | Replace] = {each.name: each for each in (AddRemove(), Replace())}
 
 
 def checked(neighbours: Neighbours) -> Neighbours:
@@ -109,8 +109,8 @@ def named(name: str) -> AddRemove | Replace:
     >>> named("replace").changes
     2
     """
-    if name in NAMED:
-        return NAMED[name]
+    if name in BY_NAME:
+        return BY_NAME[name]
     raise ArgumentError(f"neighbours cannot be {name!r}.", fix='write "add-remove" or "replace".')
 
 

@@ -71,15 +71,15 @@ class Resolved:
     said: tuple[str, ...] = ()  # what an answer must say of its keys
     free_keys: tuple[Named, ...] = ()  # the keys before counts and sums per unit were held to their bounds
 
-    def asked(self) -> Asked:
-        """What is known of the keys and of what is aggregated, FILTER inside."""
+    def operands(self) -> Operands:
+        """What is grouped by and what is aggregated, FILTER inside, with all that is known of it."""
         lowered = tuple(each.lowered() for each in self.query.aggregates)
         keys = tuple(facts(key.expression, self.scope) for key in self.query.keys)
         arguments = {each.argument: facts(each.argument, self.scope) for each in lowered if each.argument is not None}
-        return Asked(keys, lowered, arguments)
+        return Operands(keys, lowered, arguments)
 
 
-class Asked(NamedTuple):
+class Operands(NamedTuple):
     """The facts of the keys, the aggregates with FILTER inside, and the facts of their arguments."""
 
     keys: tuple[Facts, ...]

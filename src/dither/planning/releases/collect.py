@@ -11,7 +11,7 @@ from dither.planning.releases.base import Reading, Release
 from dither.query.facts import Facts
 from dither.query.infer import facts as infer
 from dither.query.nodes import Aggregate, Call, Expression
-from dither.query.resolve import Asked
+from dither.query.resolve import Operands
 from dither.query.show import show_expression
 from dither.query.work import Quantised
 
@@ -24,7 +24,7 @@ class Collection:
     """
 
     aggregates: tuple[Aggregate, ...]
-    asked: Asked
+    operands: Operands
     scope: Mapping[str, Facts]
     max_rows: int
     known: int | None = None
@@ -35,8 +35,8 @@ class Collection:
 
     def __post_init__(self) -> None:
         names = [each.name for each in self.aggregates]
-        self._lowered = dict(zip(names, self.asked.aggregates, strict=True))
-        self._facts = dict(self.asked.arguments)
+        self._lowered = dict(zip(names, self.operands.aggregates, strict=True))
+        self._facts = dict(self.operands.arguments)
 
     def lowered(self, asked: Aggregate) -> Aggregate:
         """The aggregate with its FILTER inside."""
