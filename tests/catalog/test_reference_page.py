@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from dither.catalog.declare import read_column
+from dither.catalog.file import parse
+from dither.catalog.rules import KINDS, NEIGHBOURS
 from dither.errors import CatalogError
-from dither.query.catalog_file import parse
-from dither.query.column_rules import KINDS
-from dither.query.declare import read_column
-from dither.query.rules import NEIGHBOURS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "catalog.md").read_text(encoding="utf-8")
 BUDGET = "[budget]\nepsilon = 1\n"

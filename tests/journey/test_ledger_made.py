@@ -11,7 +11,7 @@ import pytest
 
 import dither as dt
 from dither.ledger import opening
-from dither.ledger.keys import Key
+from dither.ledger.receipts import Key
 from journey.hospital import COUNT, built, run
 
 ROOT = Path(__file__).parents[2]

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import dither as dt
-from dither.query import aggregates, fluent, sql_words
-from dither.query.functions import FUNCTIONS
+from dither.query import fluent, nodes
+from dither.query.functions.registry import FUNCTIONS
+from dither.query.sql import expressions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "queries.md").read_text(encoding="utf-8")
-WORDS = {*sql_words.FUNCTIONS, *aggregates.by_word()}
+WORDS = {*expressions.FUNCTIONS, *nodes.by_word()}
 # What has a form of its own instead of a word and parentheses, and how the page writes it.
 FORMS = {
     "neg": "`-x`",
@@ -36,8 +37,8 @@ def spans(text: str) -> list[str]:
 def unlisted(page: str) -> set[str]:
     """Words that a question may use and the page does not list."""
     told = {word for span in spans(section(page, "All functions")) for word in re.findall(r"([A-Z_]+)\(", span)}
-    types = {span for span in spans(section(page, "All functions")) if span in sql_words.TYPES}
-    return (WORDS - told) | (set(sql_words.TYPES) - types)
+    types = {span for span in spans(section(page, "All functions")) if span in expressions.TYPES}
+    return (WORDS - told) | (set(expressions.TYPES) - types)
 
 
 def test_every_function_aggregate_and_type_is_listed() -> None:
@@ -54,7 +55,7 @@ def test_no_function_is_listed_that_is_not_there() -> None:
 
 
 def test_every_entry_of_the_registry_has_a_spelling() -> None:
-    spelled = {*sql_words.FUNCTIONS.values(), *sql_words.BINARY.values(), *sql_words.TYPES.values(), *FORMS}
+    spelled = {*expressions.FUNCTIONS.values(), *expressions.BINARY.values(), *expressions.TYPES.values(), *FORMS}
     assert set(FUNCTIONS) == spelled
     assert [form for form in FORMS.values() if form not in section(PAGE, "All functions")] == []
 
