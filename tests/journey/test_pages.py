@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TOUR = "docs/command-line.md"
-PAGES = ("README.md", TOUR, "docs/mechanisms.md")
+PAGES = ("README.md", TOUR, "docs/mechanisms.md", "docs/queries.md")
 
 
 class Step(NamedTuple):
