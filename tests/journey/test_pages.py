@@ -119,3 +119,16 @@ def test_the_tour_shows_every_part_of_the_story() -> None:
     for word in ("init", "check", "quote", "ask", "budget", "verify", "explain"):
         assert any(f"dither {word}" in step.command for step in told), word
     assert {step.code for step in told} == {0, 3}
+
+
+def headings(text: str) -> set[str]:
+    """The anchors of a page's headings, as Markdown viewers make them."""
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", [*PAGES, "docs/catalog.md"])
+def test_every_section_a_page_points_to_is_there(page: str) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", text_of(page)):
+        place = (ROOT / page).parent / target if target else ROOT / page
+        assert anchor in headings(place.read_text(encoding="utf-8")), f"{target}#{anchor}"
