@@ -1,4 +1,4 @@
-"""The README's tour is executed as printed: its files, its shell commands with what they print, its Python.
+"""Executes the README and the pages under docs/ as printed: files, shell commands with their output, Python.
 
 Noise differs from run to run, so what commands print is compared with numbers, hashes, bars and spaces made alike.
 """
@@ -16,7 +16,8 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+TOUR = "docs/command-line.md"
+PAGES = ("README.md", TOUR, "docs/mechanisms.md", "docs/queries.md")
 
 
 class Step(NamedTuple):
@@ -92,14 +93,20 @@ def left(folder: Path, ignored: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_the_tour_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "\n".join(walk(README, tmp_path)) == ""
-    assert left(tmp_path / "tour", (ROOT / ".gitignore").read_text(encoding="utf-8")) == [".gitignore"]
-    assert "catalog.ledger.key" in left(tmp_path / "tour", "")  # the twin: nothing else hides it
-    monkeypatch.chdir(tmp_path / "tour")  # the Python of the tour goes on with the shell's ledger
-    done = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
-    assert done.attempted > 25
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_page_runs_as_printed(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\n".join(walk(text_of(page), tmp_path)) == ""
+    monkeypatch.chdir(tmp_path / "tour")  # the Python of a page goes on with the shell's ledger
+    done = doctest.testfile(str(ROOT / page), module_relative=False)
+    assert done.attempted >= 5
     assert done.failed == 0
+    assert left(tmp_path / "tour", text_of(".gitignore")) == [".gitignore"]
+    if page == TOUR:
+        assert "catalog.ledger.key" in left(tmp_path / "tour", "")  # the twin: nothing else hides it
 
 
 def test_that_check_can_fail(tmp_path: Path) -> None:
@@ -108,7 +115,20 @@ def test_that_check_can_fail(tmp_path: Path) -> None:
 
 
 def test_the_tour_shows_every_part_of_the_story() -> None:
-    told = [step for language, content in blocks(README) if language == "console" for step in steps(content)]
+    told = [step for language, content in blocks(text_of(TOUR)) if language == "console" for step in steps(content)]
     for word in ("init", "check", "quote", "ask", "budget", "verify", "explain"):
         assert any(f"dither {word}" in step.command for step in told), word
     assert {step.code for step in told} == {0, 3}
+
+
+def headings(text: str) -> set[str]:
+    """The anchors of a page's headings, as Markdown viewers make them."""
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", [*PAGES, "docs/catalog.md"])
+def test_every_section_a_page_points_to_is_there(page: str) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", text_of(page)):
+        place = (ROOT / page).parent / target if target else ROOT / page
+        assert anchor in headings(place.read_text(encoding="utf-8")), f"{target}#{anchor}"
