@@ -2,9 +2,9 @@
 
     python scripts/path.py
 
-The question is the one of scripts/walk.py, on 1000 made-up people. Each step of the curator is wrapped and its value is kept.
-The output is the same on every run: the noise comes from a recorded stream, and what differs from ledger to ledger (keys,
-hashes, nonces, times) is replaced by "…".
+The question is the one of scripts/walk.py, on 1000 made-up people. Wraps each step of the curator
+and records its value. The output is the same on every run: the noise comes from a recorded stream, and "…" replaces what
+differs from ledger to ledger (keys, hashes, nonces, times).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dither.query.work import Group, Work
 from walk import QUESTION, survey
 
 PEOPLE = range(1000)
-ROWS = {
+ROWS: dict[str, list[Any]] = {
     "person": list(PEOPLE),
     "r": ["north" if person % 5 < 3 else "south" for person in PEOPLE],
     "age": [20 + person * 7 % 50 for person in PEOPLE],
@@ -43,7 +43,7 @@ HIDDEN = ("catalog", "digest", "hash", "ledger", "nonce", "plan", "previous", "r
 
 
 def path() -> dict[str, str]:
-    """The printed value of each step, in order."""
+    """Returns the printed value of each step, in order."""
     values: dict[str, Any] = {}
     with survey(ROWS) as curator:
         watch(curator, values)
@@ -56,7 +56,7 @@ def path() -> dict[str, str]:
     return {
         "question": QUESTION,
         "query": show_query(values["read"].query),
-        "plan": folded(explain(plan, answer.confidence)),
+        "plan": fold(explain(plan, answer.confidence)),
         "work": show(plan.work),
         "sql": show_sql(statement.text),
         "reserved": show_record(values["reserved"]),
@@ -65,15 +65,15 @@ def path() -> dict[str, str]:
         ),
         "noisy": "\n".join(f"{key}  {tuple(cells)}" for (key,), cells in zip(noisy.keys, noisy.cells[0].tolist(), strict=True)),
         "committed": show_record(values["committed"]),
-        "answer": folded(str(answer), 0),
-        "receipt": show_record(answer.receipt.body | {"signature": answer.receipt.signature}),
+        "answer": fold(str(answer), 0),
+        "receipt": show_record({**answer.receipt.body, "signature": answer.receipt.signature}),
     }
 
 
 def watch(curator: dt.Curator, values: dict[str, Any]) -> None:
-    """Keeps the value of each step. The engine runs when the charge is the last entry of the ledger: that is kept too."""
+    """Records the value of each step, and the last entry of the ledger when the engine is called: the charge."""
 
-    def kept(name: str, step: Callable[..., Any]) -> Callable[..., Any]:
+    def record(name: str, step: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
             values[name] = step(*arguments)
             return values[name]
@@ -82,12 +82,16 @@ def watch(curator: dt.Curator, values: dict[str, Any]) -> None:
 
     def run(engine: Engine, work: Work) -> Sequence[Group]:
         values["reserved"] = last_entry(curator)
-        values["run"] = steps.run(engine, work)
-        return values["run"]
+        values["run"] = groups = steps.run(engine, work)
+        return groups
 
     steps = curator.steps
     curator.steps = dataclasses.replace(
-        steps, read=kept("read", steps.read), plan=kept("plan", steps.plan), run=run, release=kept("release", steps.release)
+        steps,
+        read=record("read", steps.read),
+        plan=record("plan", steps.plan),
+        run=run,
+        release=record("release", steps.release),
     )
 
 
@@ -100,7 +104,7 @@ def last_entry(curator: dt.Curator) -> dict[str, Any]:
 
 
 def show(value: Any, indent: str = "") -> str:
-    """A frozen value as Python writes it, without default fields and places in the text; long ones over several lines."""
+    """Returns a frozen value as Python writes it, without default fields and spans, over several lines if it is long."""
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, tuple):
@@ -120,7 +124,7 @@ def show(value: Any, indent: str = "") -> str:
 
 
 def show_sql(text: str) -> str:
-    """A statement with a line for each of its clauses, indented by how deep it is nested."""
+    """Returns a statement with a line for each clause, indented by how deep it is nested."""
     lines, depth, indent = [], 0, 0
     for part in CLAUSE.split(text):
         lines += textwrap.wrap(part, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 4))
@@ -130,9 +134,9 @@ def show_sql(text: str) -> str:
 
 
 def show_record(record: dict[str, Any]) -> str:
-    """An entry or a receipt, a line for each field."""
+    """Returns an entry or a receipt with a line for each field."""
     lines = (f"{name:<13} {show_field(name, value)}" for name, value in record.items())
-    return folded("\n".join(lines), 14)
+    return fold("\n".join(lines), 14)
 
 
 def show_field(name: str, value: Any) -> str:
@@ -145,8 +149,8 @@ def show_field(name: str, value: Any) -> str:
     return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
 
 
-def folded(text: str, indent: int = 17) -> str:
-    """Long lines folded, the rest indented."""
+def fold(text: str, indent: int = 17) -> str:
+    """Breaks long lines, and indents what follows."""
     return "\n".join(textwrap.fill(line, WIDTH, subsequent_indent=" " * indent) for line in text.splitlines())
 
 

@@ -23,7 +23,7 @@ BLOCK = re.compile(r"(<!-- printed: (\w+) -->\n)(?:```\n(.*?)\n```\n)?", re.S)
 
 
 def printed(page: str, values: dict[str, str]) -> str:
-    """The page with these values in its blocks."""
+    """Returns the page with these values in its blocks."""
     return BLOCK.sub(lambda block: f"{block[1]}```\n{values[block[2]]}\n```\n", page)
 
 
@@ -37,6 +37,7 @@ def test_the_path_of_a_question_is_as_printed() -> None:
         PAGE.write_text(printed(page, values), encoding="utf-8")
         page = PAGE.read_text(encoding="utf-8")
     assert {name: value for _, name, value in BLOCK.findall(page)} == values
+    assert "kind          reserved/1" in values["reserved"].splitlines()  # the last entry when the engine was called
 
 
 def test_that_check_can_fail() -> None:
@@ -47,7 +48,7 @@ def test_that_check_can_fail() -> None:
 
 
 def missing(text: str) -> Iterator[str]:
-    """The files, and the names "`name` in `file.py`", that a page mentions and the project does not have."""
+    """Yields the files, and the names "`name` in `file.py`", that a page mentions and the project does not have."""
     for file in re.findall(r"`([\w./-]+(?:\.(?:py|md|txt|toml)|/))`", text):
         if not any((home / file).exists() for home in HOMES):
             yield file
@@ -58,7 +59,7 @@ def missing(text: str) -> Iterator[str]:
 
 
 def defined(path: Path) -> set[str]:
-    """The functions and classes of a file, methods included."""
+    """Returns the functions and classes of a file, methods included."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
