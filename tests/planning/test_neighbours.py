@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ value = st.one_of(st.none(), st.integers(-(10**6), 10**6), st.sampled_from([0, 1
 wage = st.one_of(st.none(), st.sampled_from([float("nan"), float("inf"), -float("inf"), -0.0, 1e308]), st.floats(-30, 80))
 
 
+@cache
 def rows_of(person: int) -> st.SearchStrategy[list[dict[str, Any]]]:
     row = st.fixed_dictionaries(
         {
