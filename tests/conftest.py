@@ -4,6 +4,7 @@
 sets DITHER_SEARCH and looks for new ones.
 """
 
+import gc
 import os
 import tempfile
 
@@ -15,3 +16,14 @@ os.environ["XDG_CACHE_HOME"] = _CACHE.name
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("searching", deadline=None)
 settings.load_profile("searching" if os.environ.get("DITHER_SEARCH") else "repeatable")
+
+
+def pytest_collection_finish() -> None:
+    """Takes what was imported and collected out of garbage collection: it stays for the whole run, and walking it is dear."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Gives it back, so that libraries find nothing left over when Python ends."""
+    gc.unfreeze()
