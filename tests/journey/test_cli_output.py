@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 from journey.hospital import COUNT, built, run
+from journey.preloaded import ROOT, command
 
-ROOT = Path(__file__).parents[2]
 ESCAPE = "\x1b[2J\x9b2J"
 full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 
@@ -31,9 +34,9 @@ def spent() -> Fraction:
     return Fraction(json.loads(run("budget", "--format", "json").stdout)["rules"]["sum"]["epsilon"]["spent"])
 
 
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def shell(line: str, folder: Path, program: Sequence[str] = (sys.executable, "-m", "dither.cli")) -> CompletedProcess[str]:
     """A command line with redirections; `dither` is the one that is tested."""
-    words = command.replace("dither", f'"{sys.executable}" -m dither.cli', 1)
+    words = line.replace("dither", shlex.join(program), 1)
     source = f"{ROOT / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")} | {"PYTHONPATH": source}
     done = subprocess.run(["sh", "-c", words], cwd=folder, env=clean, capture_output=True, text=True, check=False, timeout=120)
@@ -61,7 +64,7 @@ def test_an_answer_without_an_output_is_kept_and_told_so(hospital: Path, where: 
 @pytest.mark.parametrize("words", [f"quote '{COUNT}' -e 0.1", "budget", "history", "history -f json", "verify", "check"])
 def test_what_costs_nothing_says_so_when_it_cannot_be_shown(hospital: Path, words: str, where: str) -> None:
     run("ask", COUNT, "-e", "0.1")
-    done = shell(f"dither {words} {where}", hospital)
+    done = shell(f"dither {words} {where}", hospital, command())
     assert done.returncode == 4
     assert done.stderr.rstrip().endswith("Charged: nothing.")
 
@@ -133,9 +136,7 @@ def on_a_terminal(folder: Path, *words: str) -> str:
     leader, follower = pty.openpty()
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
     clean |= {"PYTHONPATH": str(ROOT / "src"), "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "200", "PYTHONIOENCODING": "utf-8"}
-    child = subprocess.Popen(
-        [sys.executable, "-m", "dither.cli", *words], cwd=folder, env=clean, stdout=follower, stderr=follower
-    )
+    child = subprocess.Popen(command(*words), cwd=folder, env=clean, stdout=follower, stderr=follower)
     os.close(follower)
     seen = b""
     try:

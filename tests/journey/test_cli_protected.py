@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -25,8 +26,8 @@ from dither.cli.app import outputs_of
 from dither.cli.outputs import Outputs
 from dither.errors import ArgumentError
 from journey.hospital import BY_WARD, COUNT, built, run
+from journey.preloaded import ROOT, command
 
-ROOT = Path(__file__).parents[2]
 CATALOG = """\
 [budget]
 epsilon = 1
@@ -363,8 +364,8 @@ def test_what_was_put_in_the_place_of_an_output_is_looked_at_again(tmp_path: Pat
     assert len((tmp_path / "people.csv").read_text(encoding="utf-8").splitlines()) == 201
 
 
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    words = command.replace("dither", f"{sys.executable} -m dither.cli", 1)
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    words = line.replace("dither", shlex.join(command()), 1)
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
     clean |= {"PYTHONPATH": str(ROOT / "src")}
     return subprocess.run(["sh", "-c", words], cwd=folder, env=clean, capture_output=True, text=True, check=False, timeout=60)
