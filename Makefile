@@ -28,7 +28,6 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/noise.py
@@ -36,7 +35,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/ledger.py
 
 audit: $(VENV)/.installed-dev
-	$(BIN)/python -m dither.audit.own --pairs $(PAIRS) --jobs $(JOBS)
+	$(BIN)/python -m dither.audit.ourselves --pairs $(PAIRS) --jobs $(JOBS)
 
 mutants: $(VENV)/.installed-dev
 	$(BIN)/python scripts/mutants.py --jobs $(JOBS)

@@ -22,10 +22,10 @@ import numpy as np
 import pyarrow as pa
 
 from accuracy_peers import GROUPS, Line, Releases, Task, measure, opendp, opendp_by_hand, tumult, two_laplaces
+from dither.catalog.declare import between, values
+from dither.catalog.values import Budget, Catalog, Table
 from dither.curator import open as open_curator
-from dither.planning.finish import release, table
-from dither.query.catalog import Budget, Catalog, Table
-from dither.query.declare import between, values
+from dither.planning.outputs import release, table
 
 ROWS, TIMES, ALLOWED = 1_000_000, 1000, 1.05
 TABLES = {"x even in 0..800": (800, 1), "x skewed in 0..100000, mean 20000": (100_000, 4)}

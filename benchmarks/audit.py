@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
-from dither.audit.bench import CASES
-from dither.audit.bench.score import Row, flags, score, summary, table
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from detection import CASES
+from detection.score import Row, flags, score, summary, table
 
 
 def main() -> None:

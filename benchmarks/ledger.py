@@ -31,11 +31,13 @@ from pathlib import Path
 from typing import Any
 
 from dither.ledger import opening
-from dither.ledger.keys import Key
-from dither.ledger.ledger import Declaration, Ledger, Request, Reservation
-from dither.ledger.sqlite import APPEND, PUT, SQLite
-from dither.ledger.store import Row
-from dither.ledger.verify import verify
+from dither.ledger.ledger import Ledger
+from dither.ledger.receipts import Key
+from dither.ledger.records import Declaration, Request
+from dither.ledger.reservations import Reservation
+from dither.ledger.stores.base import Row
+from dither.ledger.stores.sqlite import APPEND, PUT, SQLite
+from dither.ledger.verify.report import verify
 from dither.privacy.filters import Charge
 
 SIZES = (10, 1_000, 100_000, 1_000_000)

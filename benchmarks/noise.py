@@ -15,8 +15,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from dither.exact.law import Law
-from dither.exact.laws import Coin, Flat, Gaussian, TwoSided
+from dither.exact.laws.base import Law
+from dither.exact.laws.coins import Coin, Flat
+from dither.exact.laws.gaussian import Gaussian
+from dither.exact.laws.geometric import TwoSided
 
 Job = Callable[[], object]
 PEER_SIZE = 4000

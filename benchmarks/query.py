@@ -27,13 +27,12 @@ from typing import Any
 
 import duckdb
 
+from dither.curator import STEPS, Steps
 from dither.engines.base import Engine
-from dither.engines.duckdb.engine import DuckDB
-from dither.engines.duckdb.memory import spread
+from dither.engines.duckdb.engine import DuckDB, spread
 from dither.engines.duckdb.sources import configure
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import UNIT, Cell, Group, Quantised, Sums, Work
-from dither.steps import STEPS, Steps
 
 REGIONS = tuple(f"region {i:02d}" for i in range(50))
 BOUNDS = {"age": 120, "income": 250_000}

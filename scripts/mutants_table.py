@@ -21,7 +21,7 @@ QUERY = (
     Mutant(
         "having-keeps-null",
         "HAVING keeps groups where its condition is NULL",
-        "planning/finish.py",
+        "planning/outputs.py",
         "if holds(rows[i]) is True]",
         "if holds(rows[i]) is not False]",
         "tests/planning/test_finish.py::test_having_drops_groups_where_it_is_null",
@@ -29,7 +29,7 @@ QUERY = (
     Mutant(
         "order-puts-null-first",
         "ORDER BY puts groups without a value first",
-        "planning/finish.py",
+        "planning/outputs.py",
         "places = known + [i for i in places if value(rows[i]) is None]",
         "places = [i for i in places if value(rows[i]) is None] + known",
         "tests/planning/test_finish.py::test_order_by_puts_null_last_either_way",
@@ -53,7 +53,7 @@ QUERY = (
     Mutant(
         "join-of-strangers",
         "two private tables are joined without looking at their units",
-        "query/legality.py",
+        "query/resolve/joins.py",
         "    if left.private and right.private:\n        check_units(left, right, pairs, catalog, span)\n",
         "    if left.private and right.private:\n        pass\n",
         "tests/sql/test_joins.py::test_rows_of_different_people_are_not_joined",
@@ -61,7 +61,7 @@ QUERY = (
     Mutant(
         "join-multiplies-rows",
         "a join may multiply rows that are protected one by one",
-        "query/legality.py",
+        "query/resolve/joins.py",
         "        if not at_most_one(pairs, index, left, right):\n",
         "        if False:\n",
         "tests/sql/test_joins.py::test_a_join_does_not_multiply_rows_that_are_protected_one_by_one",
@@ -69,7 +69,7 @@ QUERY = (
     Mutant(
         "unit-as-key",
         "GROUP BY takes a key that is made from the unit",
-        "query/resolve_aggregates.py",
+        "query/resolve/aggregates.py",
         "        _check_unit(key, known, source)\n",
         "",
         "tests/sql/test_unit_keys.py::test_a_key_made_of_the_unit_is_refused",
@@ -104,7 +104,7 @@ PLANNING = (
     Mutant(
         "share-rounded-down",
         "shares of a price are rounded down, and what is left is charged for nothing",
-        "planning/split.py",
+        "planning/price.py",
         "return tuple(price * Fraction(part, sum(parts)) for part in parts)",
         "return tuple(price * Fraction(part, max(_PARTS, sum(parts))) for part in parts)",
         "tests/planning/test_split.py::test_shares_add_up_exactly",
@@ -112,7 +112,7 @@ PLANNING = (
     Mutant(
         "weight-by-outputs",
         "a release that more outputs are read from gets a larger share of the price",
-        "planning/releases/collect.py",
+        "planning/releases/base.py",
         "                return place\n        self.releases.append(release)",
         '                heavier = type("Heavier", (type(known),), {"weight": known.weight + 1})\n'
         '                object.__setattr__(known, "__class__", heavier)\n'
@@ -122,7 +122,7 @@ PLANNING = (
     Mutant(
         "release-for-each-output",
         "what two outputs are read from is released, and paid for, twice",
-        "planning/releases/collect.py",
+        "planning/releases/base.py",
         "if known.measure == release.measure and known.parameters == release.parameters:",
         "if known is release:",
         "tests/planning/test_split.py::test_a_release_weighs_the_same_however_many_outputs_are_read_from_it",
@@ -162,7 +162,7 @@ PLANNING = (
     Mutant(
         "doubt-forgotten",
         "a margin that counts rows leaves no doubt for their number",
-        "planning/releases/linear.py",
+        "planning/releases/base.py",
         "wide = self.half(noises, confidence + doubt)",
         "wide = self.half(noises, confidence)",
         "tests/planning/test_margins.py::test_a_margin_that_also_counts_rows_keeps_part_of_the_doubt_for_them",
@@ -178,7 +178,7 @@ PLANNING = (
     Mutant(
         "order-not-undone",
         "a stored answer is read in the order of its text, not of the question",
-        "planning/identity.py",
+        "planning/records.py",
         "return _arranged(noisy, _inverse(self.keys), _inverse(self.releases))",
         "return _arranged(noisy, _inverse(self.keys), self.releases)",
         "tests/planning/test_identity.py::test_the_order_of_a_stored_answer_is_undone_when_it_is_read",
@@ -186,7 +186,7 @@ PLANNING = (
     Mutant(
         "identity-without-max-rows",
         "questions that differ in max_rows alone are taken for the same",
-        "planning/identity.py",
+        "planning/records.py",
         '{"cells": "cells", "max_rows": "max_rows", "where": "where"}',
         '{"cells": "cells", "where": "where"}',
         "tests/planning/test_identity.py::test_every_field_that_counts_is_in_the_tables",
@@ -194,7 +194,7 @@ PLANNING = (
     Mutant(
         "identity-without-keys",
         "questions that group by other keys are taken for the same",
-        "planning/identity.py",
+        "planning/records.py",
         '        "keys": keys,\n',
         "",
         "tests/planning/test_identity.py::test_other_keys_with_the_same_values_are_another_question",
@@ -202,7 +202,7 @@ PLANNING = (
     Mutant(
         "keys-and-noise-both-get-delta",
         "discovered keys get all of delta beside Gaussian noise that has half of it",
-        "planning/choose.py",
+        "planning/price.py",
         "threshold = _threshold(parts[-1], delta, bounding) if discover else None",
         "threshold = _threshold(parts[-1], price.delta, bounding) if discover else None",
         "tests/planning/test_choose.py::test_discovered_keys_and_gaussian_noise_get_half_of_delta_each",
@@ -210,7 +210,7 @@ PLANNING = (
     Mutant(
         "delta-not-halved",
         "Gaussian noise takes all of delta although keys need half of it",
-        "planning/choose.py",
+        "planning/price.py",
         "return price.delta / 2 if discover else price.delta",
         "return price.delta",
         "tests/planning/test_choose.py::test_discovered_keys_and_gaussian_noise_get_half_of_delta_each",
@@ -269,7 +269,7 @@ PRIVACY = (
     Mutant(
         "parallel-takes-the-smallest",
         "releases side by side cost the cheapest of them",
-        "privacy/combine.py",
+        "privacy/composition.py",
         "return Pure(max(loss.epsilon(0) for loss in losses), max(loss.zcdp().rho for loss in losses))",
         "return Pure(min(loss.epsilon(0) for loss in losses), max(loss.zcdp().rho for loss in losses))",
         "tests/privacy/test_combine.py::test_parallel_is_the_largest_and_replacing_doubles_it",
@@ -280,7 +280,7 @@ ENGINES = (
     Mutant(
         "max-rows-not-enforced",
         "SQL engines add up all rows of one person, however many",
-        "engines/sql/cells.py",
+        "engines/sql/work.py",
         'return f"CAST(CASE WHEN {found.rows} <= {max_rows} THEN {share} ELSE {less} END AS {kind})"',
         'return f"CAST({share} AS {kind})"',
         "tests/engines/test_bounding.py::test_one_person_counts_no_more_than_max_rows",
@@ -288,7 +288,7 @@ ENGINES = (
     Mutant(
         "max-groups-not-enforced",
         "SQL engines count one person in all of their groups",
-        "engines/sql/rows.py",
+        "engines/sql/relations.py",
         "    if not needs_choice(work) or work.max_groups is None:\n",
         "    if True:\n",
         "tests/engines/test_bounding.py::test_one_person_is_in_no_more_than_max_groups",
@@ -296,7 +296,7 @@ ENGINES = (
     Mutant(
         "one-group-too-many",
         "DuckDB keeps one group more than max_groups where there are many",
-        "engines/duckdb/bounding.py",
+        "engines/duckdb/dialect.py",
         'FROM b SEMI JOIN o USING (u)) WHERE place <= {most})"',
         'FROM b SEMI JOIN o USING (u)) WHERE place <= {most + 1})"',
         "tests/engines/test_bounding.py::test_one_person_is_in_no_more_than_max_groups",
@@ -312,7 +312,7 @@ ENGINES = (
     Mutant(
         "nan-kept",
         "what is not a number is clipped to the upper bound instead of being NULL",
-        "engines/sql/cells.py",
+        "engines/sql/work.py",
         'f"{x.text} <= {dialect.double(math.inf)}")',
         '"TRUE")',
         "tests/engines/test_duckdb.py::test_what_is_not_a_number_is_null_and_not_a_bound",
@@ -323,7 +323,7 @@ LEDGER = (
     Mutant(
         "quota-forgotten",
         "an analyst spends more than the quota",
-        "ledger/admission.py",
+        "ledger/rules.py",
         "    if most.rule(after) is None:\n",
         "    if False:\n",
         "tests/ledger/test_ledger.py::test_a_quota_is_for_each_analyst[memory]",
@@ -331,7 +331,7 @@ LEDGER = (
     Mutant(
         "cap-forgotten-in-quotes",
         "a quote forgets the cap of one question, which reserving keeps",
-        "ledger/preview.py",
+        "ledger/rules.py",
         'kept | {"catalog": wanted, "caps": caps}',
         'kept | {"catalog": state.Terms.of(declaration)._replace(per_query=None).text(), "caps": caps}',
         "tests/journey/test_ledger_path.py::test_one_question_has_a_cap",
@@ -347,7 +347,7 @@ LEDGER = (
     Mutant(
         "seal-not-checked",
         "sums that somebody edited without the key are believed",
-        "ledger/sealed.py",
+        "ledger/state.py",
         "if not isinstance(found, str) or not key.sealed(self._text(), found):",
         "if not isinstance(found, str):",
         "tests/ledger/test_seal.py::test_what_is_put_back_alone_stops_the_ledger[memory-total]",
@@ -379,7 +379,7 @@ LEDGER = (
     Mutant(
         "cancel-after-the-engine",
         "a price is given back although the engine was called",
-        "ledger/reservation.py",
+        "ledger/reservations.py",
         "            if cancel and self._touched:\n",
         "            if False:\n",
         "tests/ledger/test_settling.py::test_a_question_that_reached_the_engine_is_not_cancelled[memory]",

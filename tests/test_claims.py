@@ -21,7 +21,8 @@ def rows(text: str) -> list[tuple[str, list[str], list[str]]]:
 
 def missing(claim: str, files: list[str], tests: list[str]) -> list[str]:
     """What a row names and the project does not have."""
-    problems = [f"{claim}: no file {name}" for name in files if not (ROOT / "src" / "dither" / name).exists()]
+    homes = (ROOT / "src" / "dither", ROOT)
+    problems = [f"{claim}: no file {name}" for name in files if not any((home / name).exists() for home in homes)]
     if not tests:
         problems.append(f"{claim}: no test")
     for test in tests:

@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dither as dt
+from dither.cli.app import shell
 from dither.cli.screen import OutputError
-from dither.cli.shell import shell
 from dither.errors import Argument, Blank, Fix, Name, Part, Python, Shell, Text, python
 
 SOURCE = Path(__file__).parents[1] / "src" / "dither"

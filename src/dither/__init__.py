@@ -15,6 +15,8 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dither.catalog.declare import between, column, values
+    from dither.catalog.values import Budget, Catalog, Rows, Table
     from dither.curator import Curator, open
     from dither.errors import (
         ArgumentError,
@@ -43,13 +45,11 @@ if TYPE_CHECKING:
         TruncatedGeometric,
     )
     from dither.privacy import guarantees, parts, sensitivity
-    from dither.privacy.combine import parallel, postprocess
+    from dither.privacy.composition import parallel, postprocess
     from dither.privacy.filters import ApproxFilter, Odometer, PureFilter, ZCDPFilter
     from dither.privacy.losses import ZCDP, Approx, Curve, Pure, total
     from dither.privacy.neighbours import AddRemove, Group, Replace
-    from dither.privacy.verify import verify
-    from dither.query.catalog import Budget, Catalog, Rows, Table
-    from dither.query.declare import between, column, values
+    from dither.privacy.proof import verify
     from dither.query.fluent import (
         clipped,
         count,
@@ -162,13 +162,13 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "TruncatedGeometric",
     ),
     "dither.privacy": ("guarantees", "parts", "sensitivity"),
-    "dither.privacy.combine": ("parallel", "postprocess"),
+    "dither.privacy.composition": ("parallel", "postprocess"),
     "dither.privacy.filters": ("ApproxFilter", "Odometer", "PureFilter", "ZCDPFilter"),
     "dither.privacy.losses": ("ZCDP", "Approx", "Curve", "Pure", "total"),
     "dither.privacy.neighbours": ("AddRemove", "Group", "Replace"),
-    "dither.privacy.verify": ("verify",),
-    "dither.query.catalog": ("Budget", "Catalog", "Rows", "Table"),
-    "dither.query.declare": ("between", "column", "values"),
+    "dither.privacy.proof": ("verify",),
+    "dither.catalog.values": ("Budget", "Catalog", "Rows", "Table"),
+    "dither.catalog.declare": ("between", "column", "values"),
     "dither.query.fluent": (
         "clipped",
         "count",

@@ -1,4 +1,10 @@
-"""The whole path, end to end: a question in, a noisy table out, the charge in between.
+"""The steps of a question, each a named value: what the auditor wraps, and tests replace.
+
+    read ─▶ plan ─▶ prepare ─▶ reserve ─▶ run ─▶ release ─▶ commit ─▶ table
+
+`Curator` is given them. Reserving and committing are the ledger's, and nobody else's.
+
+The whole path, end to end: a question in, a noisy table out, the charge in between.
 
     read ─▶ plan ─▶ prepare ─▶ reserve ─▶ run ─▶ release ─▶ commit ─▶ table
 
@@ -9,62 +15,62 @@ whatever happens after that; the answer is on the disk before anyone sees it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from typing import TypeVar
 
-from dither.answer import Answer
-from dither.books import (
-    acceptable,
-    beside,
-    check,
-    check_data,
-    declaration,
-    diagnosis_of,
-    draft,
-    held_to,
-    ledger_for,
-    make_ledger,
-    named,
-    read_declared,
-)
+from dither.answer import Answer, Quote
+from dither.catalog.values import Catalog
 from dither.diagnosis import Diagnosis
-from dither.engines.base import Engine, Progress
+from dither.engines.base import Engine, Progress, prepare
 from dither.engines.registry import open_sources
 from dither.errors import QueryError
+from dither.exact import entropy
 from dither.exact.numbers import Number
 from dither.ledger.ledger import Ledger
 from dither.planning import suggest as proposals
-from dither.planning.finish import Noisy, Table
+from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
-from dither.planning.program import Batch, Program
+from dither.planning.program import Batch, Program, Run, release
 from dither.planning.suggest import Proposal
-from dither.planning.terms import Terms
+from dither.planning.terms import Terms, plan_answer
+from dither.privacy.filters import Caps
 from dither.query import fluent
-from dither.query.catalog import Catalog
 from dither.query.fluent import Asking
-from dither.query.read import Question, show_question, text_of
-from dither.quote import Quote
+from dither.query.read import Question, read, show_question, text_of
+from dither.query.resolve.relations import Resolved
+from dither.query.work import Group, Work
 from dither.session import ANYONE, Paid, Session
 from dither.standing import Standing, quota
-from dither.steps import STEPS, Steps
+from dither.workspace import acceptable, declaration, diagnosis_of, ledger_for, read_declared
+
+
+def run(engine: Engine, work: Work) -> Sequence[Group]:
+    """The engine's exact integers, with a fresh secret. What it raises may quote the data: the session keeps that back."""
+    if not work.measures and not work.count_units:
+        return []  # everything asked is public
+    return engine.run(work, entropy.bits(256).to_bytes(32, "big"))
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The path from a question to its table. `draw` is where the noise of a release comes from."""
+
+    read: Callable[[Question, Catalog], Resolved] = read
+    plan: Callable[[Resolved, Catalog, Caps, Terms, str], Batch] = plan_answer
+    prepare: Callable[[Engine, Sequence[Work]], None] = prepare
+    run: Callable[[Engine, Work], Sequence[Group]] = run
+    release: Callable[[Program, Run, Draw], Sequence[Noisy]] = release
+    draw: Draw = DRAW
+    table: Callable[[Plan, Noisy], Table] = table
+
+
+STEPS = Steps()
+
 
 Shown = TypeVar("Shown")
-
-__all__ = [
-    "ANYONE",
-    "Curator",
-    "beside",
-    "check",
-    "check_data",
-    "diagnosis_of",
-    "draft",
-    "held_to",
-    "make_ledger",
-    "named",
-    "open",
-]
 
 
 def open(

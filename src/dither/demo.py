@@ -15,8 +15,8 @@ from contextlib import chdir, closing, contextmanager, redirect_stderr
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 from rich.console import Console
 from rich.text import Text
 

@@ -6,8 +6,10 @@ readers too (Okabe and Ito), and no two lines of a panel differ by colour alone.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from fractions import Fraction
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -24,28 +26,34 @@ _BLUE, _ORANGE, _GREEN, _PURPLE = _COLOURS = ("#0072b2", "#d55e00", "#009e73", "
 _GREY = "#555555"
 _LEAST, _MOST = Fraction(1, 1000), Fraction(20)  # outside, the curves of `guarantee_picture` are flat or spikes
 _FEW = 60
+_ROWS = 60  # the most rows of an answer that are drawn
+_SMALL, _LETTERS = 7, 15  # the caption's size in points, and how many letters of a sentence fit into an inch
+_KEPT = "nothing more: the answer is kept"
 
 Line = NDArray[np.float64]
+Panel = tuple[str, Sequence[Any], Sequence[float | None]]  # a column: its name, its values, its margins
 
 
-def _figure(width: float, height: float, rows: int, columns: int) -> tuple[Any, Any]:
+def _figure(width: float, height: float, charged: str = "nothing") -> Any:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise DitherError("Pictures need matplotlib, and it is not installed.", fix=extra("plots")) from None
+        raise DitherError("Pictures need matplotlib, and it is not installed.", fix=extra("plots"), charged=charged) from None
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, figure.subplots(rows, columns)
+    return figure
 
 
-def _save(figure: Any, path: str | Path) -> Path:
+def _save(figure: Any, path: str | PathLike[str], charged: str = "nothing") -> Path:
     target = Path(path)
     try:
         figure.savefig(target, dpi=120)
     except (OSError, ValueError):  # a folder that is not there; an ending that is no kind of picture
         raise DitherError(
-            f"The picture cannot be written as {target.name}.", fix="name a file that ends in .png in a folder that is there."
+            f"The picture cannot be written as {target.name}.",
+            fix="name a file that ends in .png in a folder that is there.",
+            charged=charged,
         ) from None
     return target
 
@@ -74,7 +82,8 @@ def guarantee_picture(epsilon: Number, path: str | Path) -> Path:
             fix=Fix("choose one in between, or leave {plot} out: the words have no such limit.", plot=Shell("--plot")),
         )
     eps = float(exact)
-    figure, panels = _figure(11, 8.2, 2, 2)
+    figure = _figure(11, 8.2)
+    panels = figure.subplots(2, 2)
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
     figure.suptitle(f"What ε = {show(exact)} means for one person in a count", fontsize=14, fontweight="bold")
     for panel, draw in zip(panels.flat, (_curves, _factors, _survivors, _errors), strict=True):
@@ -186,7 +195,8 @@ def _errors(panel: Any, eps: float) -> None:
 
 def noise_picture(mechanism: Laplace, answers: Sequence[int | Fraction], path: str | Path, draws: int = 2000) -> Path:
     """One picture of a Laplace mechanism at some exact answers: density, distribution function, inverse, draws."""
-    figure, panels = _figure(10, 7, 2, 2)
+    figure = _figure(10, 7)
+    panels = figure.subplots(2, 2)
     density, rising, inverse, drawn = panels.flat
     step = float(mechanism.grid)
     for colour, style, answer in zip(_COLOURS, ("-", "--", ":", "-."), answers, strict=False):
@@ -214,3 +224,44 @@ def _window(mechanism: Laplace, answers: Sequence[int | Fraction]) -> tuple[int,
     reach = int(Fraction(mechanism.margin("0.98")) / mechanism.grid)
     points = [int(Fraction(answer) / mechanism.grid) for answer in answers]
     return min(points) - reach, max(points) + reach
+
+
+# --- an answer --------------------------------------------------------------------------------------------------
+
+
+def answer_picture(labels: Sequence[str], panels: Sequence[Panel], note: str, path: str | PathLike[str] | None = None) -> Any:
+    """One panel for each noisy column, one row for each label; returns the figure, and saves it if a path is given."""
+    drawn = [(name, values, margins) for name, values, margins in panels if any(map(_is_number, values))]
+    if not drawn:
+        raise DitherError("The answer has no noisy number to draw.", fix="print it instead.", charged=_KEPT)
+    shown = len(labels[:_ROWS])
+    more = f" (the first {_ROWS} of {len(labels)} rows)" if len(labels) > _ROWS else ""
+    width = max(4.5, 4 * len(drawn))
+    caption = textwrap.wrap(note + more, int(width * _LETTERS))
+    figure = _figure(width, max(2.2, 0.8 + 0.32 * shown) + 0.12 * len(caption), _KEPT)
+    axes = figure.subplots(1, len(drawn), sharey=True, squeeze=False)[0]
+    for axis, (name, values, margins) in zip(axes, drawn, strict=True):
+        _panel(axis, name, values[:_ROWS], margins[:_ROWS])
+    axes[0].set_yticks(range(shown), [label[:40] for label in labels[:_ROWS]])
+    axes[0].invert_yaxis()
+    figure.supxlabel("\n".join(caption), fontsize=_SMALL, color=_GREY)
+    if path is not None:
+        _save(figure, path, _KEPT)
+    return figure
+
+
+def _panel(axis: Any, name: str, values: Sequence[Any], margins: Sequence[float | None]) -> None:
+    for place, (value, margin) in enumerate(zip(values, margins, strict=True)):
+        if not _is_number(value):
+            axis.annotate("NULL", (0, place), color=_GREY, fontsize=8, va="center")
+            continue
+        # A number without a margin is drawn hollow: it says nothing of how far it may be off.
+        hollow = {} if margin is not None else {"markerfacecolor": "white"}
+        axis.errorbar(float(value), place, xerr=margin, fmt="o", color=_BLUE, capsize=3, markersize=5, **hollow)
+    axis.set_title(name, loc="left", fontsize=11, fontweight="bold")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(axis="x", alpha=0.3)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and abs(value) < float("1e300")

@@ -18,11 +18,13 @@ from typing import TypeVar
 
 from dither.diagnosis import Diagnosis
 from dither.errors import ArgumentError, ClosedError, DitherError, EngineError, Fix, Interrupted, LedgerError
-from dither.ledger.asked import analyst_name
-from dither.ledger.entries import ENGINE, INTERRUPT, LEDGER
-from dither.ledger.ledger import Declaration, Ending, Kept, Ledger, Preview, Receipt, Request, Reservation
-from dither.planning.choose import Price
-from dither.planning.finish import Noisy
+from dither.ledger.ledger import Ending, Ledger
+from dither.ledger.receipts import Receipt
+from dither.ledger.records import ENGINE, INTERRUPT, LEDGER, Declaration, Request, analyst_name
+from dither.ledger.reservations import Reservation
+from dither.ledger.rules import Kept, Preview
+from dither.planning.outputs import Noisy
+from dither.planning.price import Price
 from dither.planning.program import Program
 from dither.privacy.filters import Caps, Sums
 from dither.standing import Standing

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dither.catalog.values import Budget
 from dither.errors import ArgumentError
 from dither.exact.numbers import about, show
 from dither.ledger import state
-from dither.ledger.asked import analyst_name
 from dither.ledger.ledger import Ledger
-from dither.planning.choose import Price
+from dither.ledger.records import analyst_name
+from dither.planning.price import Price
 from dither.privacy.filters import GRID, Caps, Sums
-from dither.query.catalog import Budget
 
 _NONE, _ONE = Fraction(0), Fraction(1)
 

@@ -13,8 +13,8 @@ from accounting import truth
 from dither.exact.balls import lower, upper, working
 from dither.privacy import parts
 from dither.privacy.accountant.contour import Contour
+from dither.privacy.accountant.evaluators import Plan
 from dither.privacy.accountant.lattice import Lattice
-from dither.privacy.accountant.plan import Plan
 from dither.privacy.losses import Curve
 
 TEN = ((parts.Response("1/2"), 10),)

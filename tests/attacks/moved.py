@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dither.audit.own.compare import channels, complaints
+from dither.audit.ourselves.compare import channels, complaints
 
 __all__ = ["channels", "complaints"]

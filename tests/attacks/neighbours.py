@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import dither as dt
-from dither.audit.own.survey import INF, NAN, Rows, add, arrow, heavy, ordinary, poisoned, survey, without
+from dither.audit.ourselves.survey import INF, NAN, Rows, add, arrow, heavy, ordinary, poisoned, survey, without
 from sql.survey import CATALOG
 
 __all__ = ["add", "any_rows", "filled", "heavy", "ordinary", "poisoned", "small", "survey", "without"]

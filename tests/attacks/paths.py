@@ -1,4 +1,4 @@
-"""The whole path under observation (dither.audit.own.watch), and catalogs of one table to observe it on."""
+"""The whole path under observation (dither.audit.ourselves.observe), and catalogs of one table to observe it on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import dither as dt
-from dither.audit.own.watch import KEY, Change, Seen, empty, looser, see, watched
+from dither.audit.ourselves.observe import KEY, Change, Seen, empty, looser, see, watched
 
 __all__ = ["KEY", "Change", "Seen", "ask", "catalog", "empty", "looser", "see", "watched"]
 

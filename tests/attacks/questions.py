@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dither.audit.own.poisoned import poisoned
-from dither.audit.own.questions import Maker
+from dither.audit.ourselves.poisoned import poisoned
+from dither.audit.ourselves.questions import Maker
 
 __all__ = ["Maker", "poisoned"]

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 import dither as dt
-from dither.audit.own.compare import complaints
-from dither.audit.own.watch import see, watched
+from dither.audit.ourselves.compare import complaints
+from dither.audit.ourselves.observe import see, watched
 from dither.engines.duckdb import views
 from dither.engines.duckdb.dialect import identifier
 

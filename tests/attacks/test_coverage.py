@@ -19,9 +19,8 @@ from scipy.signal import fftconvolve
 import dither as dt
 from attacks.paths import Seen, catalog, see, watched
 from dither.mechanisms import Gaussian
-from dither.planning.releases.base import Noise
+from dither.planning.releases.base import Linear, Noise
 from dither.planning.releases.count import Combined
-from dither.planning.releases.linear import Linear
 
 TIMES = 1000
 CONFIDENCES = (0.5, 0.8, 0.95)

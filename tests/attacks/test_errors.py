@@ -16,7 +16,7 @@ import dither as dt
 from attacks.moved import channels
 from attacks.paths import Seen, ask, catalog, see, watched
 from dither.exact import entropy, replay
-from dither.planning.finish import release
+from dither.planning.outputs import release
 from dither.query.work import Group, Work
 
 NAN, INF = float("nan"), float("inf")

@@ -14,9 +14,9 @@ import dither as dt
 from attacks.paths import Seen, ask, catalog, see, watched
 from distribution.allowance import share
 from distribution.fit import events_fit
-from dither.exact.laws import TwoSided
+from dither.exact.laws.geometric import TwoSided
 from dither.mechanisms import Threshold
-from dither.planning.finish import release
+from dither.planning.outputs import release
 from dither.query.work import Group
 
 TOWNS = "SELECT town, COUNT(*) AS n FROM t GROUP BY town"

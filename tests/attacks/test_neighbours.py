@@ -21,7 +21,7 @@ from attacks.neighbours import add, any_rows, filled, heavy, ordinary, poisoned,
 from attacks.paths import Seen, looser, see, watched
 from distribution.allowance import share
 from distribution.fit import events_fit
-from dither.planning.finish import release
+from dither.planning.outputs import release
 from dither.query.work import Group
 from planning.test_golden import cases as plans
 from sql.test_golden import cases as questions

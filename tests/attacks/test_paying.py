@@ -16,7 +16,7 @@ import dither as dt
 from attacks.paths import catalog, see, watched
 from dither.ledger import opening
 from dither.ledger.ledger import Ledger
-from dither.ledger.verify import verify
+from dither.ledger.verify.report import verify
 from dither.query.work import Group, Work
 
 COUNT = "SELECT COUNT(*) AS n FROM t"

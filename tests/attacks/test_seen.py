@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 import dither as dt
+from dither.curator import STEPS, Steps
 from dither.engines.base import Engine
 from dither.ledger import opening
-from dither.ledger.keys import Key
-from dither.ledger.verify import verify
-from dither.ledger.verify_entries import entry, text_of
-from dither.ledger.verify_walk import Walk
+from dither.ledger.receipts import Key
+from dither.ledger.verify.entries import entry, text_of
+from dither.ledger.verify.report import verify
+from dither.ledger.verify.walk import Walk
 from dither.query.work import Work
-from dither.steps import STEPS, Steps
 from journey.paid import Broken, opened, people, write
 from journey.preloaded import command
 

@@ -17,7 +17,7 @@ import dither as dt
 from attacks.moved import channels, complaints
 from attacks.paths import Change, see, watched
 from attacks.test_neighbours import GOLDEN
-from dither.query.functions import columns
+from dither.query.functions.registry import columns
 from dither.query.nodes import Join, Relation, Semi
 from dither.query.work import UNIT, Work
 

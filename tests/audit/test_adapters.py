@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dither.audit.adapters import NAMED, Diffprivlib, NumpyPatched, NumpyRng, OpenDP, Plain, Tape
-from dither.audit.adapters.numpy_noise import Rng, numpy_random
-from dither.audit.adapters.tape import CHOICE, GAUSSIAN, LAPLACE, RAW, UNIFORM, UNSEEN
-from dither.audit.pairs import REPLACE, Column, Records
-from dither.audit.replay import replay
-from dither.audit.verdicts import NOT_FOUND, VIOLATES
+from dither.audit.replay.adapters import NAMED, Diffprivlib, NumpyPatched, NumpyRng, OpenDP, Plain, Rng, numpy_random
+from dither.audit.replay.pairs import REPLACE, Column, Records
+from dither.audit.replay.replay import replay
+from dither.audit.replay.tape import CHOICE, GAUSSIAN, LAPLACE, RAW, UNIFORM, UNSEEN, Tape
+from dither.audit.verdict import NOT_FOUND, VIOLATES
 
 SMALL = Records("small whole numbers", {"": Column(lambda dice: dice.randint(0, 5), (5,), (0, 1))}, list)
 

@@ -11,13 +11,13 @@ import pytest
 
 from audit import truths
 from audit.truths import worst
+from detection import CASES, Case
+from detection.anchors import ANCHORS
+from detection.case import patterns
+from detection.score import Row, flags, score, summary, table
 from dither.audit import VIOLATES
-from dither.audit.bench import CASES, Case
-from dither.audit.bench.anchors import ANCHORS
-from dither.audit.bench.case import patterns
-from dither.audit.bench.score import Row, flags, score, summary, table
-from dither.audit.outputs import Raised
-from dither.audit.runs import sampled
+from dither.audit.blackbox.attack import sampled
+from dither.audit.blackbox.outputs import Raised
 
 NAMED = {case.name: case for case in CASES}
 RIGHT = [case for case in CASES if not case.broken]

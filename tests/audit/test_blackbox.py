@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from detection.case import gauss, lap
 from dither.audit import NOT_FOUND, VIOLATES, Target, Verdict
-from dither.audit.bench.case import gauss, lap
-from dither.audit.blackbox import attack
-from dither.audit.confidence import bounds
-from dither.audit.events import Sample, conjunctions, simple
-from dither.audit.learn import learnt
-from dither.audit.outputs import Raised, collect, join
+from dither.audit.blackbox.attack import attack
+from dither.audit.blackbox.confidence import bounds
+from dither.audit.blackbox.events import Sample, conjunctions, learnt, simple
+from dither.audit.blackbox.outputs import Raised, collect, join
 from dither.errors import ArgumentError
 
 Batch = Callable[[np.random.Generator, Any, int], Any]

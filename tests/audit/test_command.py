@@ -11,8 +11,8 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from dither.audit import command, ours
-from dither.audit.verdicts import NOT_FOUND, PROVED, WALKED
+from dither.audit import command
+from dither.audit.verdict import NOT_FOUND, PROVED, WALKED
 from dither.cli import app
 
 CODE = '''
@@ -201,10 +201,10 @@ def test_what_cannot_be_audited_is_a_text_and_exit_code_two(here: Path, words: l
 
 def test_our_own_system_passes_every_method(monkeypatch: pytest.MonkeyPatch) -> None:
     """With few samplers, pairs and seconds: the methods have tests of their own."""
-    monkeypatch.setattr(ours.samplers, "samplers", lambda: tuple(ours.samplers._families())[:2])
-    monkeypatch.setattr(ours, "mechanisms", ours_few)
-    monkeypatch.setattr(ours, "STRICT", 1e-9)  # a tight mechanism, attacked in every run of the tests
-    monkeypatch.setattr(ours, "timing", lambda seconds, seed: {"clock": "not measured"})
+    monkeypatch.setattr(command.samplers, "samplers", lambda: tuple(command.samplers._families())[:2])
+    monkeypatch.setattr(command, "mechanisms", ours_few)
+    monkeypatch.setattr(command, "STRICT", 1e-9)  # a tight mechanism, attacked in every run of the tests
+    monkeypatch.setattr(command, "timing", lambda seconds, seed: {"clock": "not measured"})
     steps: list[float] = []
     found = command.audit(command.Asked("dither", time_limit=0.5), lambda words, share: steps.append(share))
     assert not found.violations
@@ -219,7 +219,7 @@ def test_our_own_system_passes_every_method(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.not_checked
 
 
-WHOLE = ours.mechanisms()
+WHOLE = command.mechanisms()
 
 
 def ours_few() -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import floats, integers
 from scipy.stats import beta
 
-from dither.audit.confidence import bounds, lower, upper, wilson
+from dither.audit.blackbox.confidence import bounds, lower, upper, wilson
 from dither.errors import ArgumentError
 
 ERRORS = (0.3, 0.05, 1e-3, 1e-6, 1e-9)

@@ -7,22 +7,23 @@ from fractions import Fraction
 
 import pytest
 
-from dither.audit import exact
-from dither.audit.verdicts import PROVED, VIOLATES
-from dither.exact.laws import Cut, Moved, TwoSided
+from dither.audit.exact import prices
+from dither.audit.verdict import PROVED, VIOLATES
+from dither.exact.laws.derived import Moved
+from dither.exact.laws.geometric import Cut, TwoSided
 from dither.mechanisms import Example, Gaussian, Geometric, RandomizedResponse, Threshold, registry
 from dither.privacy.losses import ZCDP, Approx, Pure
 
-EXAMPLES = exact.registered()
+EXAMPLES = prices.registered()
 
 
 def test_every_registered_mechanism_keeps_its_price() -> None:
     shares: list[float] = []
-    verdicts = list(exact.over_registry(shares.append))
+    verdicts = list(prices.over_registry(shares.append))
     assert {verdict.outcome for verdict in verdicts} == {PROVED}
     assert {verdict.target.split("(")[0] for verdict in verdicts} >= {kind.__name__ for kind in registry() if ours(kind)}
     assert shares[-1] == 1.0
-    assert all(verdict.epsilon <= exact.up(verdict.claimed[0]) for verdict in verdicts)
+    assert all(verdict.epsilon <= prices.up(verdict.claimed[0]) for verdict in verdicts)
 
 
 def ours(kind: type) -> bool:
@@ -42,7 +43,7 @@ def ours(kind: type) -> bool:
     ids=lambda value: repr(value)[:60],
 )
 def test_a_price_that_is_slightly_too_low_is_refuted(example: Example, claim: Pure) -> None:
-    found = exact.check(example, claim)
+    found = prices.check(example, claim)
     assert found.outcome == VIOLATES
     assert found.pair is not None
     assert found.epsilon > float(found.claimed[0])
@@ -50,25 +51,25 @@ def test_a_price_that_is_slightly_too_low_is_refuted(example: Example, claim: Pu
 
 
 def test_a_gaussian_has_no_pure_price() -> None:
-    assert exact.check(Gaussian.examples()[0], Pure(100)).epsilon == math.inf
+    assert prices.check(Gaussian.examples()[0], Pure(100)).epsilon == math.inf
 
 
 def test_delta_counts_everything_beyond_the_window() -> None:
     x, y = Moved(TwoSided(Fraction(3)), 5), TwoSided(Fraction(3))
-    found = exact.spill(x, y, Fraction(1))
+    found = prices.spill(x, y, Fraction(1))
     assert found.low <= found.high
     assert found.high - found.low < Fraction(1, 2**300)
-    assert exact.spill(x, x, Fraction(0)).high < Fraction(1, 2**300)
-    assert exact.spill(Cut(Fraction(1), 3), Moved(Cut(Fraction(1), 3), 10), Fraction(50)).low > Fraction(999, 1000)
+    assert prices.spill(x, x, Fraction(0)).high < Fraction(1, 2**300)
+    assert prices.spill(Cut(Fraction(1), 3), Moved(Cut(Fraction(1), 3), 10), Fraction(50)).low > Fraction(999, 1000)
 
 
 def test_floats_are_rounded_to_the_safe_side() -> None:
     third = Fraction(1, 3)
-    assert Fraction(exact.up(third)) > third > Fraction(exact.down(third))
-    assert exact.up(math.inf) == math.inf
+    assert Fraction(prices.up(third)) > third > Fraction(prices.down(third))
+    assert prices.up(math.inf) == math.inf
 
 
 def test_what_is_drawn_are_probabilities() -> None:
-    points = exact.check(EXAMPLES[0]).evidence["law"]
+    points = prices.check(EXAMPLES[0]).evidence["law"]
     assert 0.99 < sum(points["D"]) <= 1.0001
     assert len(points["D"]) == len(points["D'"]) == len(points["output"])

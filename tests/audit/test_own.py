@@ -13,22 +13,23 @@ import numpy as np
 import pytest
 
 from dither.audit import NOT_FOUND, VIOLATES
-from dither.audit.own import replay, replaying
-from dither.audit.own.cases import Case, judge, people, question
-from dither.audit.own.compare import leaks, moves
-from dither.audit.own.questions import Parts
-from dither.audit.own.room import Room
-from dither.audit.own.watch import Seen, changed, looser
-from dither.audit.own.worlds import small, world
-from dither.audit.verdicts import Verdict
+from dither.audit.ourselves import replay as replaying
+from dither.audit.ourselves.cases import Case, judge, people, question
+from dither.audit.ourselves.catalogs import small, world
+from dither.audit.ourselves.compare import leaks, moves
+from dither.audit.ourselves.harness import Room
+from dither.audit.ourselves.observe import Seen, changed, looser
+from dither.audit.ourselves.questions import Parts
+from dither.audit.ourselves.replay import replay
+from dither.audit.verdict import Verdict
+from dither.curator import STEPS, Steps
 from dither.engines.base import Engine
 from dither.engines.duckdb.dialect import DIALECT
 from dither.mechanisms import L1, PerCoordinate
-from dither.planning.finish import Draw, Noisy
+from dither.planning.outputs import Draw, Noisy
 from dither.planning.program import Program, Run
 from dither.planning.sensitivity import Bounding
 from dither.query.work import Group, Work
-from dither.steps import STEPS, Steps
 
 BLOCKS, EACH = 4, 500
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dither.audit.losses import Move, above, delta_at, gaussian_delta, log_density
-from dither.audit.pairs import REPLACE, Column, Records, source
-from dither.audit.replay import replay
-from dither.audit.verdicts import NOT_FOUND, VIOLATES
+from dither.audit.replay.pairs import REPLACE, Column, Records, source
+from dither.audit.replay.replay import replay
+from dither.audit.replay.shifts import Move, above, delta_at, gaussian_delta, log_density
+from dither.audit.verdict import NOT_FOUND, VIOLATES
 
 KEYS = "abcd"
 

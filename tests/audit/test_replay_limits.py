@@ -23,11 +23,11 @@ from audit.test_replay import (
     sum_with_nan,
     total,
 )
-from dither.audit.adapters import Tape
-from dither.audit.observed import read
-from dither.audit.pairs import source
-from dither.audit.replay import replay
-from dither.audit.verdicts import NOT_FOUND, VIOLATES
+from dither.audit.replay.observe import read
+from dither.audit.replay.pairs import source
+from dither.audit.replay.replay import replay
+from dither.audit.replay.tape import Tape
+from dither.audit.verdict import NOT_FOUND, VIOLATES
 from dither.errors import ArgumentError
 
 # --- what must not be claimed ----------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def test_a_hypothesis_strategy_gives_pairs_and_shrinks_them() -> None:
 def test_the_package_does_without_hypothesis() -> None:
     code = (
         "import sys; sys.modules['hypothesis'] = None\n"
-        "from dither.audit.replay import replay\n"
+        "from dither.audit.replay.replay import replay\n"
         "print(replay(lambda data, noise: len(data) + noise.laplace(1), 1, examples=5).outcome)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,11 +12,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dither.audit import exact, page, svg
-from dither.audit.report import Report, plain, versions
-from dither.audit.verdicts import NOT_FOUND, PROVED, VIOLATES, WALKED, Verdict
-from dither.audit.walk import walk
-from dither.exact.laws import Coin
+from dither.audit.exact import prices
+from dither.audit.exact.walk import walk
+from dither.audit.report import page, svg
+from dither.audit.report.report import Report, plain, versions
+from dither.audit.verdict import NOT_FOUND, PROVED, VIOLATES, WALKED, Verdict
+from dither.exact.laws.coins import Coin
 from dither.mechanisms import Geometric
 
 NASTY = "<script>alert('x')</script> & \"quoted\""
@@ -69,7 +70,7 @@ class Tags(HTMLParser):
 
 
 def test_a_page_is_whole_and_needs_nothing_from_elsewhere() -> None:
-    text = page.rendered(report(verdict(VIOLATES), verdict(), exact.check(Geometric.examples()[0])))
+    text = page.rendered(report(verdict(VIOLATES), verdict(), prices.check(Geometric.examples()[0])))
     tags = Tags(text)
     assert tags.stack == []
     assert tags.addresses == []
@@ -136,7 +137,7 @@ def test_plain_values_survive_json() -> None:
 
 
 def test_many_verdicts_are_told_by_kind() -> None:
-    proofs = [exact.check(example) for example in Geometric.examples()] * 3
+    proofs = [prices.check(example) for example in Geometric.examples()] * 3
     walked = walk("<coin>", Coin(Fraction(1, 3)).draw, Coin(Fraction(1, 3))).verdict()
     text = page.rendered(report(*proofs, walked, verdict(method="replay", evidence={"counterexample": NASTY})))
     assert "samplers: every draw follows its stated law" in text
@@ -161,7 +162,7 @@ def inside(picture: str) -> bool:
 
 
 def geometric(epsilon: str) -> str:
-    points = exact.check(Geometric.examples()[0]).evidence["law"]
+    points = prices.check(Geometric.examples()[0]).evidence["law"]
     shape = svg.Shape(tuple(points["output"]), tuple(points["D"]), tuple(points["D'"]))
     return svg.drawing(shape, float(epsilon), title="Geometric")
 

@@ -8,13 +8,15 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from dither.audit.samplers import Sampler, samplers
-from dither.audit.verdicts import NOT_FOUND, PROVED, VIOLATES, WALKED
-from dither.audit.walk import Walked, walk
+from dither.audit.exact.samplers import Sampler, samplers
+from dither.audit.exact.walk import Walked, walk
+from dither.audit.verdict import NOT_FOUND, PROVED, VIOLATES, WALKED
 from dither.exact import entropy
-from dither.exact.digits import Digits
-from dither.exact.laws import Coin, Finite, Flat, TwoSided
-from dither.exact.table import UNSURE, Table
+from dither.exact.laws.coins import Coin, Flat
+from dither.exact.laws.derived import Finite
+from dither.exact.laws.geometric import TwoSided
+from dither.exact.samplers.digits import Digits
+from dither.exact.samplers.table import UNSURE, Table
 
 LONG = {"Flat(6), one draw", "TwoSided(41), one draw", "TwoSided(10^12), middle digit", "PermuteAndFlip.release((3, 0, 1, 1))"}
 SAMPLERS = [pytest.param(one, id=one.name, marks=[pytest.mark.long] if one.name in LONG else []) for one in samplers()]

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dither as dt
+from dither.catalog.values import Budget, Catalog, Table
 from dither.engines.duckdb.files import place_file
 from dither.engines.duckdb.sources import open_catalog
 from dither.errors import CatalogError
-from dither.query.catalog import Budget, Catalog, Table
 
 PIECES = ["1", "2", "x", "é", ",", '"', '""', "\n", "\r\n", "\r", "\\", " ", "\0", '1,"x\ny"\n', '"a""b",c\n', "1,2\n", "1,2\n"]
 
@@ -138,6 +138,6 @@ def test_an_empty_line_is_a_row_only_where_there_is_one_column(text: str, count:
 def test_rows_that_the_two_readers_count_differently_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
     assert len(_texts(tmp_path / "t.csv")) == 2
-    monkeypatch.setattr("dither.engines.duckdb.csv_lines.rows", lambda files, separator, width: 3)
+    monkeypatch.setattr("dither.engines.duckdb.files.rows", lambda files, separator, width: 3)
     with pytest.raises(CatalogError, match="t cannot be read"):
         _texts(tmp_path / "t.csv")

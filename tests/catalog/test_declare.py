@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dither.catalog import declare as dt
+from dither.catalog.text import catalog_json
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Rows, Table, Unit
 from dither.engines.duckdb.sources import open_catalog
 from dither.errors import CatalogError
-from dither.query import declare as dt
-from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit
-from dither.query.catalog_text import catalog_json
 
 
 def test_the_design_example() -> None:

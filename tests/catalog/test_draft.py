@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dither.catalog import declare as dt
+from dither.catalog.check import check, report
+from dither.catalog.draft import draft
+from dither.catalog.file import parse, read
+from dither.catalog.values import Budget, Catalog, Table
 from dither.engines.duckdb.sources import open_catalog, schema
 from dither.errors import CatalogError
-from dither.query import declare as dt
-from dither.query.catalog import Budget, Catalog, Table
-from dither.query.catalog_file import parse, read
-from dither.query.check import check, report
-from dither.query.draft import draft
 
 
 def unreadable_parquet(file: Path, columns: dict[str, list[Any]]) -> Path:

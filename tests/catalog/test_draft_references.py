@@ -11,12 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dt
+from dither.catalog.check import check
+from dither.catalog.draft import draft, references
+from dither.catalog.file import parse, read
 from dither.engines.duckdb.sources import schema
 from dither.errors import CatalogError
-from dither.query.catalog_file import parse, read
-from dither.query.check import check
-from dither.query.draft import draft
-from dither.query.draft_references import references
 
 CLINIC = {
     "visits": {"visit_id": "int", "person_id": "int", "cost": "real", "region_code": "text"},

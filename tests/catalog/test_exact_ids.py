@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dither.catalog import declare as dt
+from dither.catalog.values import Budget, Catalog, Table
 from dither.engines.duckdb.sources import Sources, open_catalog, schema
 from dither.errors import CatalogError
-from dither.query import declare as dt
-from dither.query.catalog import Budget, Catalog, Table
 
 INT = {"id": dt.column(kind="int")}
 

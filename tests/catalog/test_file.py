@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dither.catalog.file import parse, read
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Rows, Table, Unit
 from dither.errors import CatalogError, DitherError, QueryError
-from dither.planning.choose import Price
 from dither.planning.plan import plan
-from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit
-from dither.query.catalog_file import parse, read
-from dither.query.resolve import resolve
-from dither.query.sql import parse as sql
+from dither.planning.price import Price
+from dither.query.resolve.relations import resolve
+from dither.query.sql.select import parse as sql
 
 DESIGN = """\
 [budget]

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dither.query.catalog_text import key, quoted
-from dither.query.toml_lines import line_of, lines
+from dither.catalog.file import line_of, lines
+from dither.catalog.text import key, quoted
 
 HARD = '''# a comment with [brackets] and = signs
 "quoted.key" = "a # no comment \\" [x]"

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dither.catalog import declare as dt
+from dither.catalog.file import parse
+from dither.catalog.text import catalog_hash, catalog_json, catalog_text
+from dither.catalog.values import Budget, Catalog, Table
 from dither.engines.duckdb.sources import open_catalog
 from dither.errors import CatalogError
-from dither.query import declare as dt
-from dither.query.catalog import Budget, Catalog, Table
-from dither.query.catalog_file import parse
-from dither.query.catalog_text import catalog_hash, catalog_json, catalog_text
 
 LONG = "x" * 4097
 ROWS = {

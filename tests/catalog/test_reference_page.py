@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from dither.catalog.declare import read_column
+from dither.catalog.file import parse
+from dither.catalog.rules import KINDS, NEIGHBOURS
 from dither.errors import CatalogError
-from dither.query.catalog_file import parse
-from dither.query.column_rules import KINDS
-from dither.query.declare import read_column
-from dither.query.rules import NEIGHBOURS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "catalog.md").read_text(encoding="utf-8")
 BUDGET = "[budget]\nepsilon = 1\n"
@@ -21,13 +20,13 @@ TABLE = '[tables.t]\nsource = "t.csv"\nmax_rows = 1\n'
 
 # Where each list of keys stands on the page, and a catalog with an unknown key at that place: the refusal lists the known ones.
 PROBES = {
-    "## At the top": f'zzz = 1\n{BUDGET}{TABLE}unit = "id"\n',
-    "## `[budget]`": f'{BUDGET}zzz = 1\n{TABLE}unit = "id"\n',
-    "## `[privacy]`": f'{BUDGET}[privacy]\nzzz = 1\n{TABLE}unit = "id"\n',
-    "## `[tables.NAME]`": f'{BUDGET}{TABLE}unit = "id"\nzzz = 1\n',
-    "**Who is protected**": f'{BUDGET}{TABLE}unit = {{ column = "id", zzz = 1 }}\n',
-    "**How many there are**": f'{BUDGET}{TABLE}unit = "id"\nrows = {{ zzz = 1 }}\n',
-    "## `[tables.NAME.columns]`": f'{BUDGET}{TABLE}unit = "id"\n[tables.t.columns]\nx = {{ zzz = 1 }}\n',
+    "## Top-level keys": f'zzz = 1\n{BUDGET}{TABLE}unit = "id"\n',
+    "## Set the budget": f'{BUDGET}zzz = 1\n{TABLE}unit = "id"\n',
+    "## Choose what the guarantee compares": f'{BUDGET}[privacy]\nzzz = 1\n{TABLE}unit = "id"\n',
+    "## Declare a table": f'{BUDGET}{TABLE}unit = "id"\nzzz = 1\n',
+    "### Say who is protected": f'{BUDGET}{TABLE}unit = {{ column = "id", zzz = 1 }}\n',
+    "### State how many people there are": f'{BUDGET}{TABLE}unit = "id"\nrows = {{ zzz = 1 }}\n',
+    "## Declare columns": f'{BUDGET}{TABLE}unit = "id"\n[tables.t.columns]\nx = {{ zzz = 1 }}\n',
 }
 
 
@@ -67,10 +66,10 @@ def test_every_key_is_on_the_page_and_no_other() -> None:
 
 def test_that_check_can_fail() -> None:
     without = "\n".join(line for line in PAGE.split("\n") if not line.startswith("| `per_query`"))
-    assert missing(without) == ["## `[budget]`: per_query"]
+    assert missing(without) == ["## Set the budget: per_query"]
     assert missing(PAGE.replace("| `max_groups`", "| `most_groups`")) == [
-        "## `[tables.NAME]`: max_groups",
-        "## `[tables.NAME]`: most_groups",
+        "## Declare a table: max_groups",
+        "## Declare a table: most_groups",
     ]
 
 
@@ -82,7 +81,7 @@ def test_every_key_has_an_example_that_shows_it(place: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "example"), [pytest.param(key, shown, id=key) for key, shown in rows(PAGE, "## `[tables.NAME.columns]`")]
+    ("key", "example"), [pytest.param(key, shown, id=key) for key, shown in rows(PAGE, "## Declare columns")]
 )
 def test_examples_of_columns_are_read(key: str, example: str) -> None:
     bounds = {"between": [0, 1]} if key == "`step`" else {}

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dither.catalog import declare as dt
+from dither.catalog.file import parse
+from dither.catalog.text import catalog_hash, catalog_text
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Rows, Table, Unit
 from dither.errors import CatalogError
-from dither.query import declare as dt
-from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit
-from dither.query.catalog_file import parse
-from dither.query.catalog_text import catalog_hash, catalog_text
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=6)
 NUMBERS = st.fractions(-(10**6), 10**6, max_denominator=1000)

@@ -16,10 +16,10 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
+from dither.catalog import declare as dt
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Table
 from dither.engines.duckdb.sources import Sources, open_catalog, schema
 from dither.errors import CatalogError
-from dither.query import declare as dt
-from dither.query.catalog import Budget, Catalog, ColumnFacts, Table
 
 DAY = datetime.date(2020, 2, 29)
 ROWS = {

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 import dither as dt
-from dither import curator
+from dither import workspace
+from dither.catalog import file as catalog_file
+from dither.catalog.check import check
 from dither.engines.duckdb.sources import schema
 from dither.errors import CatalogError
-from dither.query import catalog_file
-from dither.query.check import check
 
 
 def refusal(source: Path | str) -> CatalogError:
     with pytest.raises(CatalogError) as caught:
-        curator.draft([str(source)], "person_id")
+        workspace.draft([str(source)], "person_id")
     assert caught.value.fix
     return caught.value
 
@@ -47,7 +47,7 @@ def test_a_draft_of_what_cannot_be_read_names_it(tmp_path: Path, name: str, word
 
 def test_a_file_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.csv").write_text("person_id\n", encoding="utf-8")
-    assert curator.draft([str(tmp_path / "a.csv")], "person_id")
+    assert workspace.draft([str(tmp_path / "a.csv")], "person_id")
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # a test may run as somebody who may read everything
     error = refusal(tmp_path / "a.csv")
     assert "a.csv cannot be used: it may not be read" in error.what
@@ -56,7 +56,7 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest
 
 def test_all_that_cannot_be_read_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="The data has 2 problems") as caught:
-        curator.draft([str(tmp_path / "a.csv"), str(tmp_path / "b.parquet")], "row")
+        workspace.draft([str(tmp_path / "a.csv"), str(tmp_path / "b.parquet")], "row")
     assert "a.csv" in str(caught.value)
     assert "b.parquet" in str(caught.value)
 
@@ -64,15 +64,15 @@ def test_all_that_cannot_be_read_is_told_at_once(tmp_path: Path) -> None:
 def test_one_file_needs_no_list(tmp_path: Path) -> None:
     file = tmp_path / "people.csv"
     file.write_text("person_id,age\n", encoding="utf-8")
-    assert curator.draft(str(file), "person_id") == curator.draft([str(file)], "person_id")
+    assert workspace.draft(str(file), "person_id") == workspace.draft([str(file)], "person_id")
 
 
 @pytest.mark.parametrize("data", [[], (), None, 3, [None], [3], {}])
 def test_a_draft_of_nothing_is_refused(data: object) -> None:
     with pytest.raises(CatalogError, match="No data is named"):
-        curator.draft(data, "person_id")  # type: ignore[arg-type]
+        workspace.draft(data, "person_id")  # type: ignore[arg-type]
     with pytest.raises(CatalogError, match="unit is a NoneType"):
-        curator.draft(["people.csv"], None)  # type: ignore[arg-type]
+        workspace.draft(["people.csv"], None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["people.parquet", "people.CSV", "people.csv.gz", "hospital.duckdb"])

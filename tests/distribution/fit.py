@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from dither.exact import balls
-from dither.exact.law import Integers, Law, search
+from dither.exact.laws.base import Integers, Law, search
 
 
 def divergence(s: float, p: float) -> float:

@@ -11,9 +11,13 @@ from flint import arb
 from distribution.allowance import share
 from distribution.fit import events_fit, fits
 from dither.exact import balls, entropy
-from dither.exact.choice import draw_index
-from dither.exact.law import Law
-from dither.exact.laws import Categorical, Clamped, Coin, Cut, ExpCoin, Finite, Flat, Gaussian, Moved, OneSided, TwoSided
+from dither.exact.laws.base import Law
+from dither.exact.laws.categorical import Categorical
+from dither.exact.laws.coins import Coin, ExpCoin, Flat
+from dither.exact.laws.derived import Clamped, Finite, Moved
+from dither.exact.laws.gaussian import Gaussian
+from dither.exact.laws.geometric import Cut, OneSided, TwoSided
+from dither.exact.samplers.choice import draw_index
 
 MANY = 1 << 18
 TENTH = Fraction(11, 10)

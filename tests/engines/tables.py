@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from dither.engines.duckdb.dialect import DIALECT, DuckDBDialect
-from dither.engines.duckdb.engine import DuckDB
-from dither.engines.duckdb.memory import spread
+from dither.engines.duckdb.engine import DuckDB, spread
 from dither.engines.duckdb.sources import configure
 from dither.engines.reference import Reference
 from dither.query.work import Group, Work

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dither.engines.duckdb.dialect import DIALECT
-from dither.engines.sql.cells import reach
+from dither.engines.sql.work import reach
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 from engines.tables import KINDS, SECRET, arrow, by_key, in_duckdb, in_python, rows

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dither.engines.duckdb import bounding
+from dither.engines.duckdb import dialect
 from dither.engines.duckdb.dialect import DIALECT, secret_numbers
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Quantised, Sums, Work
@@ -70,18 +70,18 @@ def test_histograms_and_distinct_values_keep_the_same_groups(most: int) -> None:
 
 @pytest.mark.parametrize("last", [0, 1, 20])
 def test_how_many_places_there_are_does_not_show(last: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounding, "LAST", last)
+    monkeypatch.setattr(dialect, "LAST", last)
     assert _kept(PAIRS, 2) == _expected(2)
 
 
 def test_that_groups_in_one_place_taken_for_apart_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: every unit is believed to have a bit for each of its groups."""
-    right = bounding.beyond
+    right = dialect.beyond
 
     def wrong(pairs: str, hashed: str, most: int) -> str:
         return right(pairs, hashed, most).replace("bit_count(m) = c", "TRUE").replace("bit_count(m) < c", "FALSE")
 
-    monkeypatch.setattr(bounding, "beyond", wrong)
+    monkeypatch.setattr(dialect, "beyond", wrong)
     assert _kept(PAIRS, 2) != _expected(2)
 
 

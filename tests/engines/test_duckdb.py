@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from dither.engines.duckdb import engine as engine_file
 from dither.engines.duckdb.dialect import DIALECT, has_narrow_sum, identifier, literal
 from dither.engines.duckdb.engine import DuckDB
-from dither.engines.sql.cells import outgrown
 from dither.engines.sql.functions import PRINTERS
+from dither.engines.sql.work import outgrown
 from dither.errors import ArgumentError, EngineError
 from dither.query.nodes import Call, Column, Compute, Filter, Join, Literal, Named, Scan
 from dither.query.work import UNIT, Bins, Cell, Group, Quantised, Sums, Work
@@ -220,7 +220,7 @@ def test_sums_that_outgrow_doubles_are_added_up_in_integers(monkeypatch: pytest.
     for prepared in (False, True):
         for exact, statements in ((25_001, 1), (25_000, 2)):
             asked.clear()
-            monkeypatch.setattr("dither.engines.sql.cells.EXACT", exact)
+            monkeypatch.setattr("dither.engines.sql.work.EXACT", exact)
             if prepared:
                 engine.prepare(work)
             assert engine.run(work, b"") == [Group((), None, ((25_000, 100, 0),))]

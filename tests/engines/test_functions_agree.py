@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from dither.engines.duckdb.dialect import DIALECT
-from dither.engines.sql.basics import settled
-from dither.engines.sql.frame import Frame
+from dither.engines.sql.dialect import settled
 from dither.engines.sql.functions import PRINTERS
-from dither.engines.sql.relations import relation
-from dither.query.functions import FUNCTIONS, columns, evaluate
-from dither.query.infer import Facts, typed
+from dither.engines.sql.relations import Frame, relation
+from dither.query.functions.base import Facts
+from dither.query.functions.registry import FUNCTIONS, columns, evaluate, typed
 from dither.query.nodes import Call, Column, Compute, Expression, Literal, Named, Relation, Scan
 from dither.query.work import Cell as Counted
 from dither.query.work import Sums, Work

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dither.engines.duckdb import engine as engine_file
-from dither.engines.duckdb.engine import DuckDB
-from dither.engines.duckdb.memory import PARTS, gathered, is_spread, spread
+from dither.engines.duckdb.engine import PARTS, DuckDB, gathered, is_spread, spread
 from dither.engines.duckdb.sources import configure
 from dither.errors import EngineError
 from dither.query.nodes import Column, Compute, Named, Scan

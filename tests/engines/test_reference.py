@@ -11,8 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from dither.engines.reference import Reference
-from dither.engines.reference_rows import Bag, rows_of
+from dither.engines.reference import Bag, Reference, rows_of
 from dither.query.nodes import Aggregate, Column, Compute, Join, Named, PerUnit, Relation, Semi
 from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Group, Sums, Work
 from expressions.relations import (

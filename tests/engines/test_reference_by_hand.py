@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from dither.engines.base import Engine
-from dither.engines.reference import Reference, quantise
-from dither.engines.reference_rows import Bag, rows_of
+from dither.engines.reference import Bag, Reference, quantise, rows_of
 from dither.query.nodes import Aggregate, Column, Compute, Expression, Filter, Join, Named, PerUnit, Relation, Scan, Semi
 from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 from expressions.relations import call

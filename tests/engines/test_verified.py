@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dither.catalog import declare as dt
+from dither.catalog.values import Budget, Catalog, Table
 from dither.engines.duckdb import sources, verified
 from dither.engines.duckdb.sources import open_catalog
 from dither.engines.duckdb.verified import Verified, file_stats
 from dither.errors import CatalogError
-from dither.query import declare as dt
-from dither.query.catalog import Budget, Catalog, Table
 
 TABLE = pa.table({"id": [1, 2, 3], "name": ["a", "b", None], "day": [1.5, 2.5, None]})
 COLUMNS = {"name": dt.column(), "day": dt.column()}

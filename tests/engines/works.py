@@ -11,7 +11,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dither.query.infer import Facts, typed
+from dither.query.functions.base import Facts
+from dither.query.functions.registry import typed
 from dither.query.nodes import (
     Aggregate,
     Call,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from dither.exact import replay
-from dither.exact.law import Law
-from dither.exact.lazy import Uniform
+from dither.exact.laws.base import Law
+from dither.exact.samplers.uniform import Uniform
 
 T = TypeVar("T")
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dither.exact import balls
-from dither.exact.law import Law
-from dither.exact.laws import Categorical, Clamped, Coin, Cut, ExpCoin, Finite, Flat, Gaussian, Moved, OneSided, TwoSided
+from dither.exact.laws.base import Law
+from dither.exact.laws.categorical import Categorical
+from dither.exact.laws.coins import Coin, ExpCoin, Flat
+from dither.exact.laws.derived import Clamped, Finite, Moved
+from dither.exact.laws.gaussian import Gaussian
+from dither.exact.laws.geometric import Cut, OneSided, TwoSided
 
 EXAMPLES: tuple[Law, ...] = (
     TwoSided("1/1000"),

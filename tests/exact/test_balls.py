@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.exact import balls
-from dither.exact.bell import _smooth, direct, total
+from dither.exact.samplers.buckets import _smooth, direct, total
 
 rationals = st.fractions(min_value=-(10**6), max_value=10**6, max_denominator=10**9)
 

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
-from dither.exact import balls, dice, replay
-from dither.exact.choice import Classes, draw_index
-from dither.exact.laws import Categorical
+from dither.exact import balls, replay
+from dither.exact.laws.categorical import Categorical
+from dither.exact.samplers import uniform
+from dither.exact.samplers.choice import Classes, draw_index
 from exact.chosen import specified, with_bits
 
 below_best = st.lists(st.fractions(min_value="1/1000", max_value=900, max_denominator=1000), max_size=30, unique=True)
@@ -104,10 +105,10 @@ def test_dice_are_fair_by_counting_words() -> None:
         spare = 2**64 % n
         assert (2**64 - spare) % n == 0
         last_kept, first_lost = 2**64 - 1 - spare, 2**64 - spare
-        kept = with_bits(last_kept.to_bytes(8, "little"), lambda n=n: dice.below_each(np.array([n], dtype=np.uint64)))
+        kept = with_bits(last_kept.to_bytes(8, "little"), lambda n=n: uniform.below_each(np.array([n], dtype=np.uint64)))
         assert int(kept[0]) == n - 1
         if spare:
             both = first_lost.to_bytes(8, "little") + (5).to_bytes(8, "little")
-            again = with_bits(both, lambda n=n: dice.below_each(np.array([n], dtype=np.uint64)))
+            again = with_bits(both, lambda n=n: uniform.below_each(np.array([n], dtype=np.uint64)))
             assert int(again[0]) == 5 % n
-    assert with_bits((2**64 - 1).to_bytes(8, "little") + bytes(8), lambda: dice.below(6)) == 0
+    assert with_bits((2**64 - 1).to_bytes(8, "little") + bytes(8), lambda: uniform.below(6)) == 0

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.exact import balls, entropy, replay
-from dither.exact.buckets import Buckets, Sure, Unsure, zigzag
-from dither.exact.digits import Digits, Middle, Top, split
-from dither.exact.laws import Cut, Gaussian, OneSided, TwoSided
-from dither.exact.lazy import MARGIN, Uniform
-from dither.exact.table import UNSURE
+from dither.exact.laws.gaussian import Gaussian
+from dither.exact.laws.geometric import Cut, OneSided, TwoSided
+from dither.exact.samplers.buckets import Buckets, Sure, Unsure, zigzag
+from dither.exact.samplers.digits import Digits, Middle, Top, split
+from dither.exact.samplers.table import UNSURE
+from dither.exact.samplers.uniform import MARGIN, Uniform
 from exact.chosen import with_bits
 
 scales = st.fractions(min_value=41, max_value=10**12, max_denominator=10**6)

@@ -13,7 +13,7 @@ import pytest
 
 import dither.exact
 from dither.exact import entropy, replay
-from dither.exact.laws import TwoSided
+from dither.exact.laws.geometric import TwoSided
 
 SOURCE = Path(dither.exact.__file__).parent.parent
 

@@ -15,8 +15,12 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.exact import balls, laws
-from dither.exact.law import Law
-from dither.exact.laws import Categorical, Clamped, Coin, Cut, ExpCoin, Finite, Flat, Gaussian, Moved, OneSided, TwoSided
+from dither.exact.laws.base import Law
+from dither.exact.laws.categorical import Categorical
+from dither.exact.laws.coins import Coin, ExpCoin, Flat
+from dither.exact.laws.derived import Clamped, Finite, Moved
+from dither.exact.laws.gaussian import Gaussian
+from dither.exact.laws.geometric import Cut, OneSided, TwoSided
 from exact.registry import EXAMPLES, middle, width
 
 any_law = st.sampled_from(EXAMPLES)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dither.catalog import values
 from dither.errors import ArgumentError
 from dither.exact import numbers
-from dither.query import catalog
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_limits() -> None:
 def test_a_number_is_read_alike_wherever_it_is_written(value: Any) -> None:
     exact = numbers.rational(value, "x")
     assert numbers.number(value) == exact
-    assert catalog.amount(value) == exact
+    assert values.amount(value) == exact
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_number_is_read_alike_wherever_it_is_written(value: Any) -> None:
 )
 def test_what_one_reader_refuses_all_refuse(value: Any) -> None:
     assert numbers.number(value) is None
-    assert catalog.amount(value) is None
+    assert values.amount(value) is None
     with pytest.raises(ArgumentError):
         numbers.rational(value, "x")
 

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 from dither.exact import balls
-from dither.exact.buckets import Buckets, Sure, Unsure, whole, zigzag
-from dither.exact.derived import Finite
-from dither.exact.digits import Digits, Middle, Top
-from dither.exact.gaussian import Gaussian
-from dither.exact.geometric import Cut, TwoSided, _cut_table
-from dither.exact.law import Law
-from dither.exact.simple import Flat, _flat_table
-from dither.exact.table import UNSURE, Table
+from dither.exact.laws.base import Law
+from dither.exact.laws.coins import Flat, _flat_table
+from dither.exact.laws.derived import Finite
+from dither.exact.laws.gaussian import Gaussian
+from dither.exact.laws.geometric import Cut, TwoSided, _cut_table
+from dither.exact.samplers.buckets import Buckets, Sure, Unsure, whole, zigzag
+from dither.exact.samplers.digits import Digits, Middle, Top
+from dither.exact.samplers.table import UNSURE, Table
 from exact.chosen import specified, with_bits
 
 Cell = Callable[[int], int]

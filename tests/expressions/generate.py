@@ -10,12 +10,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from dither.catalog.values import ColumnFacts
 from dither.errors import QueryError
-from dither.query.catalog import ColumnFacts
-from dither.query.facts import Facts
-from dither.query.function import FAMILIES
-from dither.query.functions import FUNCTIONS, Function, columns, kind_of
-from dither.query.infer import declared, facts
+from dither.query.functions.base import FAMILIES, Facts, Function
+from dither.query.functions.registry import FUNCTIONS, columns, declared, facts, kind_of
 from dither.query.nodes import Call, Column, Expression, Literal
 
 REGIONS = ("north", "south", "", "Ünï West", " x ", "12", "2024-02-29", "true")

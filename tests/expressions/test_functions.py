@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dither.query.functions import FUNCTIONS, evaluate
+from dither.query.functions.registry import FUNCTIONS, evaluate
 from dither.query.nodes import Call, Literal
 
 D = datetime.date

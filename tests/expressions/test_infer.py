@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from dither.catalog.values import ColumnFacts
 from dither.errors import QueryError
-from dither.query.catalog import ColumnFacts
-from dither.query.facts import Facts
-from dither.query.functions import FUNCTIONS, Cell, as_key, evaluate
-from dither.query.functions_dates import day_number
-from dither.query.infer import declared, facts, typed
+from dither.query.functions.base import Cell, Facts
+from dither.query.functions.casts import as_key
+from dither.query.functions.dates import day_number
+from dither.query.functions.registry import FUNCTIONS, declared, evaluate, facts, typed
 from dither.query.nodes import Call, Column, Expression, Literal
 from expressions.generate import COLUMNS, SCOPE, WITHIN, WITHOUT, expressions, rows
 

@@ -16,8 +16,8 @@ import psycopg
 from dither.curator import Curator
 from dither.errors import DitherError
 from dither.ledger import opening
-from dither.ledger.entries import Cancelled, Committed, Reserved
-from dither.ledger.verify import verify
+from dither.ledger.records import Cancelled, Committed, Reserved
+from dither.ledger.verify.report import verify
 
 PRICE = "0.1"
 

@@ -15,11 +15,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dither.books import make_ledger
 from dither.errors import DitherError
 from dither.ledger import opening
-from dither.ledger.keys import Key
-from dither.ledger.verify import verify
+from dither.ledger.receipts import Key
+from dither.ledger.verify.report import verify
+from dither.workspace import make_ledger
 from faults.inquest import settled
 from faults.mortal import born
 from faults.steps import watch_making

@@ -22,17 +22,14 @@ from typing import Any, NamedTuple
 
 import dither as dt
 from dither.curator import Curator
-from dither.ledger import (
-    leases,
-    postgres,  # noqa: F401 - the driver is loaded here, not by each life
-)
+from dither.ledger import reservations
 from dither.ledger.ledger import Ledger
-from dither.ledger.reservation import Reservation
+from dither.ledger.reservations import Reservation
 from faults.inquest import PRICE, Journal, asked_again, examined
 from faults.steps import announced, watch
 
 Show = Callable[[Any], None]
-leases.YOUNG = 0  # a life is followed by the next at once, which has to see that it is dead
+reservations.YOUNG = 0  # a life is followed by the next at once, which has to see that it is dead
 
 
 class Death(NamedTuple):

@@ -17,9 +17,9 @@ from typing import Any
 
 import dither as dt
 from dither.curator import Curator
-from dither.ledger import admission, postgres, state  # noqa: F401 - the driver is loaded here, not by each process
-from dither.ledger.admission import Admitted
-from dither.ledger.asked import Request
+from dither.ledger import rules, state
+from dither.ledger.records import Request
+from dither.ledger.rules import Admitted
 
 
 def asks(survey: Curator, process: int, thread: int, done: Any) -> None:
@@ -36,7 +36,7 @@ def asks(survey: Curator, process: int, thread: int, done: Any) -> None:
 
 def unchecked(books: Any, request: Request) -> Admitted:
     """Charges without looking what is left."""
-    terms, caps = admission.declared(books, request, request.charge)
+    terms, caps = rules.declared(books, request, request.charge)
     total, used = state.sums(books.get("total")), books.used(request.analyst)
     return Admitted(terms, caps, total.plus(request.charge), "sum", used.plus(request.charge))
 
@@ -56,7 +56,7 @@ def _race(words: list[str], process: int, ready: Any, done: Any) -> None:
     survey = dt.open(Path(folder) / "survey.toml", where, key=key)
     if apart:
         allowed = survey.quote("SELECT COUNT(*) AS n FROM people", epsilon="0.1").refusal == ""
-        admission.admit = unchecked if allowed else admission.admit
+        rules.admit = unchecked if allowed else rules.admit
 
     def run(thread: int) -> None:
         ready.wait()

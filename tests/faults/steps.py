@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from dither.curator import Curator
-from dither.ledger import keys, sqlite
+from dither.ledger import receipts
 from dither.ledger.ledger import Ledger
-from dither.ledger.postgres_wire import Said, Wire
-from dither.ledger.reservation import Reservation
-from dither.ledger.sqlite import SQLite
-from dither.planning.finish import Draw
+from dither.ledger.reservations import Reservation
+from dither.ledger.stores import sqlite
+from dither.ledger.stores.postgres_wire import Said, Wire
+from dither.ledger.stores.sqlite import SQLite
+from dither.planning.outputs import Draw
 
 Step = Callable[[str], None]
 
@@ -93,7 +94,7 @@ def watch(survey: Curator, step: Step) -> None:
 
 def watch_making(step: Step) -> None:
     """Announce every step in which a new ledger and its key are made."""
-    around(keys, "publish", step, "the key's name")
+    around(receipts, "publish", step, "the key's name")
     around(sqlite, "publish", step, "the ledger's name")
     connect = sqlite._connect
     sqlite._connect = lambda where: Spoken(connect(where), step)  # type: ignore[assignment,return-value]

@@ -14,11 +14,10 @@ import pytest
 import dither as dt
 from dither.curator import Curator
 from dither.ledger import opening
-from dither.ledger.asked import Request
-from dither.ledger.entries import Reserved
 from dither.ledger.ledger import Ending
 from dither.ledger.receipts import Receipt
-from dither.ledger.verify import verify
+from dither.ledger.records import Request, Reserved
+from dither.ledger.verify.report import verify
 from faults.mortal import question
 from faults.programs import program
 from journey.paid import Broken, opened

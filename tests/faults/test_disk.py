@@ -15,7 +15,7 @@ from shutil import rmtree, which
 import pytest
 
 import dither as dt
-from dither.ledger import sqlite
+from dither.ledger.stores import sqlite
 from faults.mortal import question
 from faults.programs import program
 from faults.steps import around

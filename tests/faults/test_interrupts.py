@@ -15,7 +15,7 @@ import pytest
 import dither as dt
 from dither.curator import Curator
 from dither.errors import DitherError
-from dither.ledger.verify import verify
+from dither.ledger.verify.report import verify
 from dither.session import Busy
 from faults.interrupting import PRICE, Points, broken_laws
 

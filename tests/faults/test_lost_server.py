@@ -11,7 +11,7 @@ import pytest
 
 import dither as dt
 from dither.curator import Curator
-from dither.ledger.postgres import Postgres
+from dither.ledger.stores.postgres import Postgres
 from faults.mortal import question
 from faults.steps import around
 from faults.told import charged, outcome, true

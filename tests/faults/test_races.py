@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dither as dt
-from dither.ledger.verify import verify
+from dither.ledger.verify.report import verify
 from faults.programs import program
 from journey.paid import COUNT
 

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 import dither as dt
-from dither.curator import Curator
+from dither.curator import STEPS, Curator, Steps
 from dither.engines.base import Engine
 from dither.errors import DitherWarning
 from dither.query.work import Group, Work
-from dither.steps import STEPS, Steps
 from faults.mortal import question
 from faults.told import charged, outcome, true
 from journey.paid import COUNT, Broken, kinds, write

@@ -8,8 +8,8 @@ from typing import Any
 from dither.curator import Curator
 from dither.errors import DitherError
 from dither.ledger import opening
-from dither.ledger.entries import Cancelled, Committed, Reserved
-from dither.ledger.verify import verify
+from dither.ledger.records import Cancelled, Committed, Reserved
+from dither.ledger.verify.report import verify
 
 Outcome = list[Any]  # question, what became of it, and of an error its fix and what it says was charged; given again or not
 

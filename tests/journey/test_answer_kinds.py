@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dither as dt
-from dither.cli.formats import Format, write_answer
-from dither.planning.finish import Noisy, table
+from dither.cli.output import Format, write_answer
+from dither.planning.outputs import Noisy, table
 
 ARROW = {
     "int": "int64",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from matplotlib.text import Text
 
-from dither.plots_answer import answer_picture
+from dither.plots import answer_picture
 
 LONG = "charged ε = 0.5; left ε = 0.5; ± at 95 % confidence; not included in ±: " + ", ".join(
     f"people.income{i} is clipped to [0, 100000]" for i in range(8)

@@ -15,7 +15,7 @@ import pytest
 import dither as dt
 from dither import curator
 from dither.answer import Answer
-from dither.cli import formats
+from dither.cli import output
 from dither.engines.duckdb.engine import DuckDB
 from dither.errors import DitherError
 from dither.ledger.ledger import Ledger
@@ -92,7 +92,7 @@ def test_who_interrupts_what_is_paid_is_told_so_too(hospital: Path, monkeypatch:
 def test_who_interrupts_the_writing_is_told_that_the_answer_is_kept(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for paid in ("ε = 0.1", "nothing, it was given again"):
         with monkeypatch.context() as patched:
-            patched.setattr(formats, "write_answer", stop(KeyboardInterrupt))
+            patched.setattr(output, "write_answer", stop(KeyboardInterrupt))
             done = run("ask", COUNT, "-e", "0.1")
         assert f"Charged: {paid}; the answer is kept" in done.stderr
         assert spent() == Fraction(1, 10)
@@ -113,7 +113,7 @@ def test_an_answer_that_is_not_written_says_its_price(
 ) -> None:
     for charged in ("ε = 0.1", "nothing, it was given again"):
         with monkeypatch.context() as patched:
-            patched.setattr(formats, "_text", stop(failure))
+            patched.setattr(output, "_text", stop(failure))
             lost = run("ask", COUNT, "-e", "0.1", "--out", "answer.csv")
         assert lost.exit_code == 4
         assert words in lost.stderr

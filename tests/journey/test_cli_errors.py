@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dither.cli import formats
+from dither.cli import output
 from dither.engines.duckdb.engine import DuckDB
 from journey.hospital import BY_WARD, COUNT, built, run
 
@@ -115,7 +115,7 @@ def test_where_nothing_can_be_written_nothing_is_asked(hospital: Path, monkeypat
         assert done.exit_code == 2
         assert "cannot be written" in done.stderr
     assert run("ask", COUNT, "-e", "0.1", "--plot", "picture.doc").exit_code == 2
-    monkeypatch.setattr(formats, "find_spec", lambda name: None)
+    monkeypatch.setattr(output, "find_spec", lambda name: None)
     told = run("ask", COUNT, "-e", "0.1", "--plot", "picture.png").stderr
     assert "matplotlib" in told
     assert "pip install -e '.[plots]'" in told
@@ -127,7 +127,7 @@ def test_an_answer_that_could_not_be_written_is_not_lost(hospital: Path, monkeyp
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(formats, "_text", full)
+        patched.setattr(output, "_text", full)
         lost = run("ask", COUNT, "-e", "0.1", "--out", "answer.csv")
     assert lost.exit_code == 4
     assert "ask the same again" in lost.stderr
@@ -163,9 +163,9 @@ def test_ctrl_c_ends_without_a_traceback_and_the_price_stays_spent(hospital: Pat
 
 def test_parquet_is_not_thrown_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    with pytest.raises(formats.ArgumentError, match="not for a terminal"):
-        formats.chosen(formats.Format.PARQUET, None)
-    assert formats.chosen(None, None) is formats.Format.TABLE
+    with pytest.raises(output.ArgumentError, match="not for a terminal"):
+        output.chosen(output.Format.PARQUET, None)
+    assert output.chosen(None, None) is output.Format.TABLE
 
 
 def test_a_lost_key_stops_asking_and_nothing_else(hospital: Path) -> None:

@@ -21,9 +21,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dither as dt
-from dither.cli import outputs
+from dither.cli import output
 from dither.cli.app import outputs_of
-from dither.cli.outputs import Outputs
+from dither.cli.output import Outputs
 from dither.errors import ArgumentError
 from journey.hospital import BY_WARD, COUNT, built, run
 from journey.preloaded import ROOT, command
@@ -208,10 +208,10 @@ def test_a_plain_new_file_passes(shared: Path, name: str, way: str) -> None:
 def test_those_checks_can_fail(shared: Path, monkeypatch: pytest.MonkeyPatch, protects: str) -> None:
     """Without rules, or without looking at what is behind a name, something passes."""
     if protects == "rules":
-        monkeypatch.setattr(sys.modules["dither.cli.app"], "protected", lambda *_: outputs.Protected())
+        monkeypatch.setattr(sys.modules["dither.cli.app"], "protected", lambda *_: output.Protected())
         assert not refused(shared, shared / "people.csv")
     else:
-        monkeypatch.setattr(outputs.Rule, "inodes", lambda _: iter(()))
+        monkeypatch.setattr(output.Rule, "inodes", lambda _: iter(()))
         with called(shared, "people.csv", "hard", "") as file:
             assert not refused(shared, file)
 

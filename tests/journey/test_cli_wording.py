@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dither.cli.shell import shell
+from dither.cli.app import shell
 from dither.errors import DitherError, Fix, NoLedgerError
 from journey.hospital import BY_WARD, COUNT, built, run
 

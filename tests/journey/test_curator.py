@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dither.catalog.declare import between, column, values
+from dither.catalog.values import Budget, Catalog, Table
 from dither.curator import Curator
 from dither.curator import open as open_curator
 from dither.engines.base import Engine
@@ -19,9 +21,7 @@ from dither.errors import ArgumentError, BudgetError, DitherError, EngineError, 
 from dither.exact import replay
 from dither.ledger.opening import memory
 from dither.mechanisms import Gaussian
-from dither.planning.finish import release
-from dither.query.catalog import Budget, Catalog, Table
-from dither.query.declare import between, column, values
+from dither.planning.outputs import release
 from dither.query.fluent import count, mean
 from dither.query.work import Bins, Group
 from journey.paid import Broken

@@ -11,7 +11,7 @@ import pytest
 
 import dither as dt
 from dither import plots
-from dither.cli import telling
+from dither.cli import explain
 from journey.hospital import run
 
 EPSILONS = ("0.01", "0.1", "1/3", "0.5", "1", "3", "10")
@@ -126,7 +126,7 @@ def test_the_picture_states_the_margins_of_the_words(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("value", "shown"), [("1/3", "0.3334"), ("1/2", "0.5"), ("1e-6", "1e-6"), ("1.23400000001", "1.235")])
 def test_prices_are_shown_as_they_are_or_rounded_up(value: str, shown: str) -> None:
-    assert telling._price(dt.Pure(value).epsilon()) == shown
+    assert explain._price(dt.Pure(value).epsilon()) == shown
 
 
 @pytest.mark.parametrize("epsilon", [*EPSILONS, "20"])

@@ -14,13 +14,12 @@ import duckdb
 import pytest
 
 import dither as dt
-from dither.curator import Curator
+from dither.curator import STEPS, Curator, Steps
 from dither.engines.base import Engine
 from dither.errors import ClosedError, EngineError
 from dither.ledger.ledger import Ledger
-from dither.ledger.verify import verify
+from dither.ledger.verify.report import verify
 from dither.query.work import Group, Work
-from dither.steps import STEPS, Steps
 from journey.paid import COUNT, MEANS, Broken, kinds, opened, people, write
 from ledger.postgres_server import postgres, postgres_url  # noqa: F401
 

@@ -16,10 +16,10 @@ import pytest
 
 import dither as dt
 from dither import errors
-from dither.planning.finish import Noisy, table
+from dither.catalog.file import parse
+from dither.planning.outputs import Noisy, table
 from dither.planning.suggest import Proposal
 from dither.privacy.filters import Caps, Charge, Sums
-from dither.query.catalog_file import parse
 from dither.standing import Standing
 from journey.hospital import built, run
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import dither as dt
 from dither.curator import Curator
 from dither.errors import BudgetError
-from dither.ledger.verify import verify
-from dither.planning.charges import charge
+from dither.ledger.verify.report import verify
+from dither.planning.program import charge
 from dither.privacy.filters import GRID, Caps
 
 COUNT = "SELECT COUNT(*) AS n FROM people"

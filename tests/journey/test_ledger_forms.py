@@ -16,13 +16,12 @@ import pytest
 import dither as dt
 from dither.curator import Curator
 from dither.exact import replay
-from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger
 from dither.ledger.opening import view
-from dither.ledger.sealed import first_texts
-from dither.ledger.sqlite import SQLite
-from dither.ledger.state import Identity
-from dither.ledger.verify import verify
+from dither.ledger.receipts import Key
+from dither.ledger.state import Identity, first_texts
+from dither.ledger.stores.sqlite import SQLite
+from dither.ledger.verify.report import verify
 from journey.paid import COUNT, MEANS, Broken, kinds, opened, people
 
 # --- other questions, other forms --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 import dither as dt
 from dither.ledger import opening
-from dither.ledger.keys import Key
+from dither.ledger.receipts import Key
 from journey.hospital import COUNT, built, run
 from journey.preloaded import ROOT, command
 

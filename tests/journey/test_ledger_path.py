@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dither as dt
-from dither.ledger.verify import verify
+from dither.ledger.verify.report import verify
 from journey.paid import COUNT, MEANS, Broken, kinds, opened, people, write
 
 # --- which ledger ------------------------------------------------------------------------------------------------------

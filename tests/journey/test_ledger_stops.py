@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 
 import dither as dt
-from dither.curator import Curator, held_to
-from dither.ledger.ledger import Reservation
+from dither.curator import Curator
 from dither.ledger.opening import memory
-from dither.ledger.verify import verify
+from dither.ledger.reservations import Reservation
+from dither.ledger.verify.report import verify
+from dither.workspace import held_to
 from journey.paid import COUNT, Broken, kinds, opened, people, second_time, write
 
 # --- the catalog and the data change -----------------------------------------------------------------------------------

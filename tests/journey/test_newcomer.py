@@ -1,4 +1,4 @@
-"""A newcomer's first hour: the demo, a wrong input, a picture. The README's tour: test_readme.py."""
+"""A newcomer's first hour: the demo, a wrong input, a picture. What the pages print: test_pages.py."""
 
 from __future__ import annotations
 

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 import dither as dt
-from dither.curator import Curator
+from dither.curator import STEPS, Curator, Steps
 from dither.engines.base import Engine
 from dither.errors import ClosedError, DitherError, EngineError, LedgerError, QueryError
-from dither.planning import charges, finish
-from dither.planning.finish import Draw, Noisy
+from dither.planning import outputs
+from dither.planning import program as charges
+from dither.planning.outputs import Draw, Noisy
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Run
-from dither.planning.stored import from_text, to_text
+from dither.planning.records import from_text, to_text
 from dither.privacy.filters import Charge
 from dither.query.work import Group, Work
 from dither.session import Paid
-from dither.steps import STEPS, Steps
 from journey.paid import kinds
 
 FEW, MANY = "SELECT COUNT(*) AS n FROM people WHERE age < 50", "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
@@ -64,9 +64,9 @@ class Zoom:
         return tuple(plan.work for plan in self.plans)
 
     def release(self, run: Run, draw: Draw) -> Sequence[Noisy]:
-        first = finish.release(self.everybody, run(self.everybody.work), draw)
+        first = outputs.release(self.everybody, run(self.everybody.work), draw)
         chosen = self.chosen(first)
-        return [first, finish.release(chosen, run(chosen.work), draw)]
+        return [first, outputs.release(chosen, run(chosen.work), draw)]
 
     def write(self, released: Sequence[Noisy]) -> str:
         return to_text(released)
@@ -81,7 +81,7 @@ class Zoom:
     def show(self, paid: Paid) -> tuple[bool, tuple[Any, ...]]:
         """Whether it was given again, and the rows of the second step."""
         first, second = paid.noisy
-        return paid.stored is not None, finish.table(self.chosen(first), second).rows
+        return paid.stored is not None, outputs.table(self.chosen(first), second).rows
 
 
 @dataclass

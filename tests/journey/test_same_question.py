@@ -76,8 +76,8 @@ def test_stored_numbers_come_out_under_their_own_names(survey: Curator, text: st
 
 def test_that_another_order_would_be_noticed(survey: Curator, monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: without the order of the text, numbers would come out in the wrong place."""
-    monkeypatch.setattr("dither.planning.identity._inverse", lambda order: order)
-    monkeypatch.setattr("dither.planning.identity._sorted", lambda texts: tuple(range(1, len(texts))) + ((0,) if texts else ()))
+    monkeypatch.setattr("dither.planning.records._inverse", lambda order: order)
+    monkeypatch.setattr("dither.planning.records._sorted", lambda texts: tuple(range(1, len(texts))) + ((0,) if texts else ()))
     with pytest.raises((AssertionError, IndexError, KeyError)):
         test_stored_numbers_come_out_under_their_own_names(survey, AGAIN[0])
 

@@ -10,7 +10,7 @@ from typing import Any
 from flint import arb
 
 from dither.exact.balls import ball, exp, working
-from dither.exact.law import Law
+from dither.exact.laws.base import Law
 from dither.privacy.losses import Loss, Pure
 
 BITS = 320

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import dither as dt
-from dither.query import catalog_file
+from dither.catalog import file
 from laws.odd_calls import CATALOG, Right
 
 
 def questions() -> Iterator[Right]:
     survey = dt.open(CATALOG, ledger=":memory:")
-    yield Right("open", catalog_file.declared, {"catalog": CATALOG})
+    yield Right("open", file.declared, {"catalog": CATALOG})
     yield from _aggregates()
     yield from _steps(survey)
     price = {"epsilon": 1, "delta": 0}

@@ -16,11 +16,14 @@ from hypothesis import strategies as st
 import dither.mechanisms as package
 from dither.errors import PriceError
 from dither.exact.balls import ball, working
-from dither.exact.laws import Categorical, Cut, Finite, Law, Moved, TwoSided
+from dither.exact.laws.base import Law
+from dither.exact.laws.categorical import Categorical
+from dither.exact.laws.derived import Finite, Moved
+from dither.exact.laws.geometric import Cut, TwoSided
 from dither.mechanisms import Example, Geometric, Mechanism, registry
 from dither.privacy.losses import ZCDP, Approx, Loss, Pure
 from dither.privacy.losses import total as together
-from dither.privacy.verify import verify
+from dither.privacy.proof import verify
 from laws.exactly import BITS, Claim, renyi, spill, total, worst_ratio
 
 EXAMPLES = [example for kind in registry() if kind.__module__.startswith("dither.") for example in kind.examples()]

@@ -9,7 +9,7 @@ import pytest
 
 from distribution.allowance import share
 from distribution.fit import fits
-from dither.exact.laws import Law
+from dither.exact.laws.base import Law
 from dither.mechanisms import (
     L1,
     Example,

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
-from dither.ledger.asked import Declaration, Request
-from dither.ledger.keys import Key
-from dither.ledger.ledger import Ledger, Receipt, Reservation
-from dither.ledger.sealed import first_texts
-from dither.ledger.state import Identity
-from dither.ledger.store import Row, Store, Transaction
+from dither.ledger.ledger import Ledger
+from dither.ledger.receipts import Key, Receipt
+from dither.ledger.records import Declaration, Request
+from dither.ledger.reservations import Reservation
+from dither.ledger.state import Identity, first_texts
+from dither.ledger.stores.base import Row, Store, Transaction
 from dither.privacy.filters import Caps, Charge
 
 KEY = Key.new()

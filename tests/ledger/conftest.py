@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dither.ledger.ledger import Ledger
-from dither.ledger.postgres import Postgres
 from dither.ledger.receipts import Receipt
-from dither.ledger.sqlite import SQLite
-from dither.ledger.store import Store
+from dither.ledger.stores.base import Store
+from dither.ledger.stores.postgres import Postgres
+from dither.ledger.stores.sqlite import SQLite
 from ledger.asking import IDENTITY, KEY, Clock, Fake, declaration
 from ledger.edits import story
 from ledger.postgres_server import postgres, postgres_url  # noqa: F401

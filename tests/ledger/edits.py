@@ -6,12 +6,11 @@ import json
 from fractions import Fraction
 from typing import Any
 
-from dither.ledger.entries import ENGINE, hash_of
-from dither.ledger.keys import Key, entry_message
 from dither.ledger.ledger import Ledger
-from dither.ledger.receipts import Receipt
-from dither.ledger.sealed import sealed_text
-from dither.ledger.store import Row
+from dither.ledger.receipts import Key, Receipt, entry_message
+from dither.ledger.records import ENGINE, hash_of
+from dither.ledger.state import sealed_text
+from dither.ledger.stores.base import Row
 from ledger.asking import RHO_MAX, Fake, abandoned, asked, declaration, gaussian, request, reserved
 
 

@@ -14,7 +14,8 @@ import threading
 from typing import Any
 
 from dither.errors import BudgetError, LedgerError
-from dither.ledger import opening, postgres  # noqa: F401 - the driver is loaded here, not by each process
+from dither.ledger import opening
+from dither.ledger.stores import postgres  # noqa: F401 - the driver is loaded here, not by each process
 from ledger.asking import asked
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from dither.errors import ArgumentError, BudgetError, DitherError
 from dither.ledger import opening
-from dither.ledger.ledger import Reservation
-from dither.ledger.verify import verify
+from dither.ledger.reservations import Reservation
+from dither.ledger.verify.report import verify
 from dither.privacy.filters import Charge, Sums
 from ledger.asking import declaration, request
 

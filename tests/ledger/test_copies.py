@@ -21,14 +21,13 @@ from hypothesis import strategies as st
 from dither.errors import ArgumentError, ClosedError, LedgerError, NoLedgerError
 from dither.ledger import opening
 from dither.ledger.copies import Evidence, back_up, restore
-from dither.ledger.entries import Restored, parse
-from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger
-from dither.ledger.receipts import Receipt
-from dither.ledger.sqlite import SQLite
+from dither.ledger.receipts import Key, Receipt
+from dither.ledger.records import Restored, parse
 from dither.ledger.state import Head
-from dither.ledger.store import Row
-from dither.ledger.verify import verify
+from dither.ledger.stores.base import Row
+from dither.ledger.stores.sqlite import SQLite
+from dither.ledger.verify.report import verify
 from dither.ledger.witness import Witness
 from ledger.asking import IDENTITY, abandoned, asked, declaration, request
 from ledger.edits import story

@@ -18,14 +18,15 @@ from typing import Any
 import pytest
 
 from dither.errors import BudgetError, ClosedError, DitherError, LedgerError
-from dither.ledger import leases, opening
-from dither.ledger.entries import ENGINE, INTERRUPT
-from dither.ledger.ledger import Kept, Ledger, Reservation
-from dither.ledger.postgres import Postgres
-from dither.ledger.reservation import held_here
-from dither.ledger.sqlite import SQLite
-from dither.ledger.store import Store
-from dither.ledger.verify import verify
+from dither.ledger import opening, reservations
+from dither.ledger.ledger import Ledger
+from dither.ledger.records import ENGINE, INTERRUPT
+from dither.ledger.reservations import Reservation, held_here
+from dither.ledger.rules import Kept
+from dither.ledger.stores.base import Store
+from dither.ledger.stores.postgres import Postgres
+from dither.ledger.stores.sqlite import SQLite
+from dither.ledger.verify.report import verify
 from dither.privacy.filters import GRID
 from ledger.asking import IDENTITY, KEY, abandoned, asked, declaration, request, reserved
 
@@ -209,7 +210,7 @@ def test_a_thread_does_not_wait_for_itself(ledger: Ledger) -> None:
 def test_a_reservation_that_was_let_go_is_not_waited_for(ledger: Ledger) -> None:
     """This process knows its own by their tokens: one that nobody holds any more is dead, long before its lease ends."""
     held = ledger.reserve(request(1))
-    token = held.record.token[: leases.MARK] if isinstance(held, Reservation) else ""
+    token = held.record.token[: reservations.MARK] if isinstance(held, Reservation) else ""
     found = [held_here(token) is held]
     del held
     assert found == [True]
@@ -217,7 +218,7 @@ def test_a_reservation_that_was_let_go_is_not_waited_for(ledger: Ledger) -> None
     begin = time.monotonic()
     again = ledger.reserve(request(1))
     assert isinstance(again, Reservation)
-    assert time.monotonic() - begin < leases.SECONDS / 2
+    assert time.monotonic() - begin < reservations.SECONDS / 2
     assert spent(ledger) == Fraction(2, 10)
 
 
@@ -258,8 +259,8 @@ def test_a_lease_that_runs_out_is_taken_over_and_the_old_holder_cannot_commit(st
 
 def test_a_clock_that_was_set_back_does_not_keep_a_lease_alive_for_ever() -> None:
     now = datetime.now(UTC)
-    lease = leases.Lease.new("a" * 64, "b" * 64, now, 60)
-    at = leases.milliseconds(now)
+    lease = reservations.Lease.new("a" * 64, "b" * 64, now, 60)
+    at = reservations.milliseconds(now)
     assert lease.alive(at, 60)
     for seconds in (-3600, -121, 61, 3600):
         assert not lease.alive(at + 1000 * seconds, 60), seconds
@@ -362,10 +363,10 @@ def test_many_leases_lapse_together(store: Store) -> None:
         abandoned(ledger, number)
     held = [reserved(ledger, f"alive {number}", "0.01") for number in range(5)]
     asked(ledger, "more", "0.01")
-    assert set(leases.from_text(ledger.store.get("leases"))) == {each.number for each in held}
+    assert set(reservations.from_text(ledger.store.get("leases"))) == {each.number for each in held}
     for each in held:
         ledger.commit(each, "42")
-    assert leases.from_text(ledger.store.get("leases")) == {}
+    assert reservations.from_text(ledger.store.get("leases")) == {}
     assert verify(ledger.store).ok
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from dither.errors import LedgerError
 from dither.ledger import opening
-from dither.ledger.keys import Key, signed
-from dither.ledger.receipts import Receipt
+from dither.ledger.receipts import Key, Receipt, signed
 from ledger.asking import asked, declaration
 
 

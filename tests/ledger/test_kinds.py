@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from dither.errors import LedgerError
-from dither.ledger import verify_entries
-from dither.ledger.entries import (
+from dither.ledger.records import (
     KINDS,
     START,
     Cancelled,
@@ -31,7 +30,8 @@ from dither.ledger.entries import (
     shown_to,
     token_of,
 )
-from dither.ledger.store import Row
+from dither.ledger.stores.base import Row
+from dither.ledger.verify import entries as verify_entries
 from dither.privacy.filters import Caps, Charge
 
 GOLDEN = Path(__file__).with_name("kinds.txt")

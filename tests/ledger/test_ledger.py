@@ -8,8 +8,10 @@ from fractions import Fraction
 import pytest
 
 from dither.errors import ArgumentError, BudgetError, LedgerError
-from dither.ledger.ledger import Kept, Ledger, Reservation
-from dither.ledger.verify import verify
+from dither.ledger.ledger import Ledger
+from dither.ledger.reservations import Reservation
+from dither.ledger.rules import Kept
+from dither.ledger.verify.report import verify
 from dither.privacy.filters import GRID, Caps, Charge, Sums
 from ledger.asking import RHO_MAX, SMALLEST, asked, declaration, gaussian, pure, request, reserved
 

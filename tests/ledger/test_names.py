@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import dither as dt
 from dither.errors import ArgumentError, CatalogError, LedgerError
 from dither.ledger.ledger import Ledger
-from dither.ledger.sqlite import SQLite
-from dither.ledger.verify import verify
-from dither.query.names import matching
+from dither.ledger.stores.sqlite import SQLite
+from dither.ledger.verify.report import verify
+from dither.query.sql.names import matching
 from ledger.asking import IDENTITY, KEY, Clock, Fake, asked, declaration, request
 from ledger.edits import canonical, ended, rechained
 

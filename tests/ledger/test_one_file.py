@@ -13,7 +13,7 @@ from shutil import which
 import pytest
 
 import dither as dt
-from dither.ledger.verify import verify
+from dither.ledger.verify.report import verify
 from journey.paid import opened, people, write
 
 OTHER = """

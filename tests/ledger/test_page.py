@@ -6,8 +6,8 @@ import ast
 import re
 from pathlib import Path
 
-from dither.ledger.entries import KINDS
 from dither.ledger.ledger import Ledger
+from dither.ledger.records import KINDS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")

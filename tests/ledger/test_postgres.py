@@ -15,10 +15,10 @@ from contextlib import suppress
 import pytest
 
 from dither.errors import LedgerError
-from dither.ledger import postgres_sql as said
-from dither.ledger.postgres import Postgres
-from dither.ledger.postgres_link import Address
-from dither.ledger.store import Row
+from dither.ledger.stores import postgres_sql as said
+from dither.ledger.stores.base import Row
+from dither.ledger.stores.postgres import Postgres
+from dither.ledger.stores.postgres_wire import Address
 from ledger.postgres_server import Server, with_default
 
 

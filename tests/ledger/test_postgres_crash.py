@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dither.ledger import postgres_sql as said
-from dither.ledger.postgres import Postgres
-from dither.ledger.store import Row
+from dither.ledger.stores import postgres_sql as said
+from dither.ledger.stores.base import Row
+from dither.ledger.stores.postgres import Postgres
 from ledger.postgres_server import Server, with_default
 
 

@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from dither.errors import LedgerError
-from dither.ledger.postgres import Postgres
-from dither.ledger.postgres_link import MAYBE
-from dither.ledger.store import Row
+from dither.ledger.stores.base import Row
+from dither.ledger.stores.postgres import Postgres
+from dither.ledger.stores.postgres_wire import MAYBE
 from ledger.cut_wire import Wire
 from ledger.postgres_server import Server
 

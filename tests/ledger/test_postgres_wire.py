@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from dither.errors import LedgerError
-from dither.ledger.postgres import Postgres
-from dither.ledger.store import Row
+from dither.ledger.stores.base import Row
+from dither.ledger.stores.postgres import Postgres
 from ledger.postgres_server import Server
 
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 import pytest
 
 from dither.errors import ArgumentError, BudgetError, LedgerError
-from dither.ledger.asked import Declaration, Request
-from dither.ledger.entries import ENGINE
-from dither.ledger.ledger import Kept, Ledger
+from dither.ledger.ledger import Ledger
 from dither.ledger.opening import memory
+from dither.ledger.records import ENGINE, Declaration, Request
+from dither.ledger.rules import Kept
 from ledger.asking import asked, declaration, request, reserved
 
 DECLARED = declaration(per_analyst=Fraction(1, 4), per_query=Fraction(1, 2), analysts=("ada", "bob"))

@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.errors import BudgetError, ClosedError, LedgerError
-from dither.ledger.entries import ENGINE, INTERRUPT
-from dither.ledger.ledger import Kept, Ledger, Reservation
+from dither.ledger.ledger import Ledger
 from dither.ledger.opening import memory
+from dither.ledger.records import ENGINE, INTERRUPT
+from dither.ledger.reservations import Reservation
+from dither.ledger.rules import Kept
 from dither.ledger.state import MOST_DEAD
-from dither.ledger.verify import verify
+from dither.ledger.verify.report import verify
 from dither.privacy.filters import GRID, Caps, Charge, Sums
 from ledger.asking import RHO_MAX, SMALLEST, declaration, gaussian, pure, request
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dither.ledger import opening
-from dither.ledger.verify import verify
+from dither.ledger.verify.report import verify
 from dither.privacy.filters import GRID
 from ledger.asking import asked, declaration
 

@@ -13,7 +13,7 @@ import pytest
 
 import dither as dt
 from dither.ledger import opening
-from dither.ledger.verify import verify
+from dither.ledger.verify.report import verify
 from journey.paid import COUNT, opened, people, write
 
 READ = """

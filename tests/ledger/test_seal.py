@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from dither.errors import DitherError, LedgerError
-from dither.ledger import sealed
-from dither.ledger.entries import ENGINE, shown_to
-from dither.ledger.ledger import Kept, Ledger
+from dither.ledger import state
+from dither.ledger.ledger import Ledger
 from dither.ledger.opening import memory
-from dither.ledger.postgres import Postgres
-from dither.ledger.sqlite import SQLite
-from dither.ledger.store import Store
-from dither.ledger.verify import verify
+from dither.ledger.records import ENGINE, shown_to
+from dither.ledger.rules import Kept
+from dither.ledger.stores.base import Store
+from dither.ledger.stores.postgres import Postgres
+from dither.ledger.stores.sqlite import SQLite
+from dither.ledger.verify.report import verify
 from ledger.asking import KEY, Clock, asked, declaration, identity, request, reserved
 
 CHANGED = "changed by someone without its key"
@@ -67,7 +68,7 @@ def broken(ledger: Ledger) -> None:
     ledger.give_up(held, ENGINE)
 
 
-@pytest.mark.parametrize("key", [*sealed.BOOKS])
+@pytest.mark.parametrize("key", [*state.BOOKS])
 def test_what_is_taken_away_stops_the_ledger(ledger: Ledger, clock: Clock, key: str) -> None:
     asked(ledger, 1, "0.9")
     broken(ledger)
@@ -76,7 +77,7 @@ def test_what_is_taken_away_stops_the_ledger(ledger: Ledger, clock: Clock, key: 
     assert not verify(ledger.store).ok
 
 
-@pytest.mark.parametrize("key", [*sealed.BOOKS])
+@pytest.mark.parametrize("key", [*state.BOOKS])
 def test_what_is_put_back_alone_stops_the_ledger(ledger: Ledger, clock: Clock, key: str) -> None:
     asked(ledger, 1, "0.1")
     old = texts(ledger)
@@ -157,13 +158,13 @@ def test_a_quota_is_not_got_back_by_taking_it_away_or_putting_it_back(ledger: Le
     asked(ledger, 2, "0.2", catalog_hash="c2")
     now = texts(ledger)
     for name in names:
-        key = sealed.keys_of("ada")[1] if name == "roll" else name
+        key = state.keys_of("ada")[1] if name == "roll" else name
         assert old[key] != now[key]
         put(ledger.store, key, old[key])
     with pytest.raises(LedgerError, match=CHANGED):
         ledger.reserve(request(3, "0.2", catalog_hash="c2"))
     for name in names:
-        key = sealed.keys_of("ada")[1] if name == "roll" else name
+        key = state.keys_of("ada")[1] if name == "roll" else name
         execute(ledger.store, f"DELETE FROM state WHERE key = '{key}'")
     with pytest.raises(LedgerError, match=CHANGED):
         ledger.reserve(request(3, "0.2", catalog_hash="c2"))
@@ -190,11 +191,11 @@ def test_one_ledgers_seal_is_not_anothers(ledger: Ledger) -> None:
 
 
 def test_many_analysts_share_rolls_and_none_is_mixed_up(ledger: Ledger) -> None:
-    names = [f"analyst {number}" for number in range(3 * sealed.GROUPS)]
+    names = [f"analyst {number}" for number in range(3 * state.GROUPS)]
     for name in names:
         asked(ledger, name, "0.001", analyst=name)
     groups = json.loads(texts(ledger)["rolls"])
-    assert len(groups) > sealed.GROUPS / 2
+    assert len(groups) > state.GROUPS / 2
     for name in names[:10]:
         asked(ledger, f"{name} again", "0.001", analyst=name)
     assert verify(ledger.store).ok
@@ -203,7 +204,7 @@ def test_many_analysts_share_rolls_and_none_is_mixed_up(ledger: Ledger) -> None:
 GARBAGE = ["", "{", "[]", "null", "1", '{"number":1}', '{"a":1,"a":1}', "[" * 100_000, '"é"', '{"epsilon":"x"}']
 
 
-@pytest.mark.parametrize("key", [*sealed.BOOKS, "analyst:ada", "ledger"])
+@pytest.mark.parametrize("key", [*state.BOOKS, "analyst:ada", "ledger"])
 def test_garbage_is_told_as_what_it_is(ledger: Ledger, clock: Clock, key: str) -> None:
     """Never an error of Python's: what reads a ledger shows it, whatever stands there."""
     asked(ledger, 1)

@@ -10,10 +10,12 @@ from fractions import Fraction
 import pytest
 
 from dither.errors import ArgumentError, BudgetError, DitherWarning, LedgerError
-from dither.ledger.keys import Key
-from dither.ledger.ledger import Kept, Ledger, Reservation
-from dither.ledger.store import Store
-from dither.ledger.verify import verify
+from dither.ledger.ledger import Ledger
+from dither.ledger.receipts import Key
+from dither.ledger.reservations import Reservation
+from dither.ledger.rules import Kept
+from dither.ledger.stores.base import Store
+from dither.ledger.verify.report import verify
 from dither.privacy.filters import GRID, Sums
 from ledger.asking import IDENTITY, KEY, Clock, abandoned, asked, declaration, pure, request, reserved
 

@@ -15,11 +15,14 @@ from pathlib import Path
 import pytest
 
 from dither.errors import LedgerError
-from dither.ledger import opening, sqlite
-from dither.ledger.entries import hash_of
-from dither.ledger.ledger import Kept, Ledger, Reservation
-from dither.ledger.sqlite import SQLite
-from dither.ledger.verify import verify
+from dither.ledger import opening
+from dither.ledger.ledger import Ledger
+from dither.ledger.records import hash_of
+from dither.ledger.reservations import Reservation
+from dither.ledger.rules import Kept
+from dither.ledger.stores import sqlite
+from dither.ledger.stores.sqlite import SQLite
+from dither.ledger.verify.report import verify
 from dither.privacy.filters import GRID
 from ledger.asking import asked, declaration, request, reserved
 
@@ -72,7 +75,7 @@ def test_a_ledger_that_could_not_be_finished_is_not_there(path: Path, monkeypatc
     def fails(*_: object) -> None:
         raise OSError
 
-    monkeypatch.setattr("dither.ledger.sqlite.os.link", fails)
+    monkeypatch.setattr("dither.ledger.stores.sqlite.os.link", fails)
     with pytest.raises(LedgerError, match="cannot be made"):
         SQLite.create(path)
     assert list(path.parent.iterdir()) == []

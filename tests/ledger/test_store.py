@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from dither.errors import LedgerError
-from dither.ledger.store import Row, Store
+from dither.ledger.stores.base import Row, Store
 from ledger.asking import IDENTITY
 
 

@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from dither.errors import LedgerError
-from dither.ledger.entries import hash_of
-from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger
-from dither.ledger.postgres import Postgres
-from dither.ledger.receipts import Receipt, message
-from dither.ledger.sqlite import SQLite
-from dither.ledger.store import Row
-from dither.ledger.verify import verify
+from dither.ledger.receipts import Key, Receipt, message
+from dither.ledger.records import hash_of
+from dither.ledger.stores.base import Row
+from dither.ledger.stores.postgres import Postgres
+from dither.ledger.stores.sqlite import SQLite
+from dither.ledger.verify.report import verify
 from ledger.asking import IDENTITY, KEY, Clock, Fake, identity
 from ledger.edits import canonical, ended, rechained, story
 from ledger.postgres_server import Server
@@ -168,8 +167,8 @@ def test_every_edited_text_beside_the_entries_is_found(fake: Fake) -> None:
 
 def older(length: int, fake: Fake, key: Key | None = None) -> Fake:
     """The ledger as it was after `length` entries, with the texts it had then; its seal only with the key."""
-    from dither.ledger.verify_entries import entry
-    from dither.ledger.verify_walk import Walk
+    from dither.ledger.verify.entries import entry
+    from dither.ledger.verify.walk import Walk
 
     found = json.loads(fake.texts["ledger"])
     walk = Walk(fake, {name: found[name] for name in ("ledger", "public_key")})

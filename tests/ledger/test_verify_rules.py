@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dither.ledger.store import Row
-from dither.ledger.verify import verify
+from dither.ledger.stores.base import Row
+from dither.ledger.verify.report import verify
 from ledger.asking import KEY, Fake
 from ledger.edits import canonical, ended, rechained
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError, BudgetError, LedgerError
 from dither.ledger.ledger import Ledger
-from dither.ledger.sqlite import SQLite
 from dither.ledger.state import Head
-from dither.ledger.verify import verify
+from dither.ledger.stores.sqlite import SQLite
+from dither.ledger.verify.report import verify
 from dither.ledger.witness import Witness, bring_up_to_date
 from ledger.asking import IDENTITY, KEY, asked, declaration, request, reserved
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.exact.balls import ball, working
-from dither.exact.law import Law
-from dither.exact.laws import Categorical
+from dither.exact.laws.base import Law
+from dither.exact.laws.categorical import Categorical
 from dither.mechanisms import Exponential, RandomizedResponse
 from dither.privacy.losses import Curve
 from dither.privacy.parts import BoundedRange
-from dither.privacy.verify import verify
+from dither.privacy.proof import verify
 from laws.exactly import Claim, worst_ratio
 
 BITS = 300

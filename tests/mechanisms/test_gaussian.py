@@ -11,12 +11,12 @@ import pytest
 from flint import arb
 
 from dither.errors import ArgumentError, PriceError
-from dither.exact import laws
 from dither.exact.balls import ball, certainly_at_most, evaluate, exp, working
+from dither.exact.laws import derived, gaussian
 from dither.mechanisms import L1, L2, Gaussian, PerCoordinate
-from dither.mechanisms.calibration import delta
+from dither.mechanisms.gaussian import delta
 from dither.privacy.losses import ZCDP, Approx
-from dither.privacy.verify import verify
+from dither.privacy.proof import verify
 from laws.exactly import Claim, renyi, spill
 
 TARGETS = [("1", "1e-5"), ("0.1", "1e-6"), ("10", "1e-6"), ("0.5", "0.1"), ("3", "1e-12")]
@@ -66,7 +66,7 @@ def test_fine_steps_approach_the_continuous_calibration(epsilon: str, target: st
 
 def test_delta_by_half_lines_is_delta_by_all_outputs() -> None:
     for shift, variance in ((1, Fraction(14)), (3, Fraction(50)), (2, Fraction(1, 2))):
-        x, y = laws.Gaussian(variance), laws.Moved(laws.Gaussian(variance), shift)
+        x, y = gaussian.Gaussian(variance), derived.Moved(gaussian.Gaussian(variance), shift)
         for epsilon in (Fraction(0), Fraction(1, 2), Fraction(3)):
             with working(200):
                 assert abs(delta(epsilon, shift, variance)() - spill(x, y, epsilon)) < 1e-45
@@ -90,7 +90,7 @@ def test_rho_is_the_renyi_divergence_per_order(order: Fraction) -> None:
 
 
 def test_a_tenth_less_noise_breaks_rho() -> None:
-    x, y = laws.Gaussian(Fraction(81, 100) * 25), laws.Moved(laws.Gaussian(Fraction(81, 100) * 25), 1)
+    x, y = gaussian.Gaussian(Fraction(81, 100) * 25), derived.Moved(gaussian.Gaussian(Fraction(81, 100) * 25), 1)
     assert Gaussian(rho="1/50", sensitivity=1).variance == 25
     with working(320):
         assert renyi(x, y, Fraction(2)) > ball(2 * Fraction(1, 50))

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from dither.errors import ArgumentError
 from dither.exact import replay
 from dither.exact.balls import ball, exp, working
-from dither.exact.laws import Moved, TwoSided
+from dither.exact.laws.derived import Moved
+from dither.exact.laws.geometric import TwoSided
 from dither.mechanisms import L1, L2, Geometric, PerCoordinate
-from dither.privacy.verify import verify
+from dither.privacy.proof import verify
 from laws.exactly import Claim, worst_ratio
 
 epsilons = st.fractions(Fraction(1, 50), 5, max_denominator=50)

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.exact.balls import ball, exp, working
-from dither.exact.laws import Moved, TwoSided
+from dither.exact.laws.derived import Moved
+from dither.exact.laws.geometric import TwoSided
 from dither.mechanisms import L1, L2, Exponential, Laplace, PerCoordinate
-from dither.mechanisms.answers import steps
-from dither.privacy.verify import verify
+from dither.mechanisms.base import steps
+from dither.privacy.proof import verify
 from laws.exactly import Claim
 
 WIDE = np.longdouble  # reading one means rounding it, which can move neighbours apart by one more step

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.exact.balls import ball, working
-from dither.exact.laws import TwoSided
+from dither.exact.laws.geometric import TwoSided
 from dither.mechanisms import Exponential, NoisyMax
-from dither.privacy.verify import verify
+from dither.privacy.proof import verify
 from mechanisms.test_exponential import neighbouring_scores
 
 

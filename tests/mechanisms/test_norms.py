@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.mechanisms import L1, L2, PerCoordinate
-from dither.mechanisms.answers import steps
+from dither.mechanisms.base import steps
 
 GRID = Fraction(1)
 TINY = Fraction(1, 1000)

@@ -16,7 +16,7 @@ from dither.exact.balls import ball, exp, working
 from dither.mechanisms import Exponential, PermuteAndFlip
 from dither.privacy.losses import Curve
 from dither.privacy.parts import Response
-from dither.privacy.verify import verify
+from dither.privacy.proof import verify
 from laws.exactly import renyi
 from mechanisms.test_exponential import log_ratios, neighbouring_scores, worst_expected_error
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
-from dither.exact.laws import ExpCoin
-from dither.exact.lazy import Uniform
+from dither.exact.laws.coins import ExpCoin
+from dither.exact.samplers.uniform import Uniform
 from dither.mechanisms import (
     L1,
     Exponential,
@@ -29,7 +29,7 @@ from dither.mechanisms import (
     Threshold,
     TruncatedGeometric,
 )
-from dither.mechanisms.answers import steps
+from dither.mechanisms.base import steps
 from dither.privacy import sensitivity
 
 MOST = 1 << 62

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dither.errors import ArgumentError
 from dither.exact.balls import ball, exp, less, working
 from dither.mechanisms import RandomizedResponse
-from dither.privacy.verify import verify
+from dither.privacy.proof import verify
 
 odds = st.fractions(Fraction(1, 20), Fraction(19, 20), max_denominator=40).filter(lambda p: p != Fraction(1, 2))
 

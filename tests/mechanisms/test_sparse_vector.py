@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError, DitherError
 from dither.exact.balls import ball, working
-from dither.exact.laws import TwoSided
+from dither.exact.laws.geometric import TwoSided
 from dither.mechanisms import SparseVector
-from dither.mechanisms.race import Race
+from dither.mechanisms.noisy_max import Race
 from dither.privacy.losses import Pure
-from dither.privacy.verify import verify
+from dither.privacy.proof import verify
 
 counts = st.lists(st.integers(-8, 8), min_size=1, max_size=4)
 

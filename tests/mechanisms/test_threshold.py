@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from dither.errors import ArgumentError
 from dither.exact import replay
 from dither.exact.balls import ball, exp, working
-from dither.exact.laws import Finite, TwoSided
+from dither.exact.laws.derived import Finite
+from dither.exact.laws.geometric import TwoSided
 from dither.mechanisms import Threshold, threshold
 from dither.mechanisms.threshold import Rule, estimates, optimal
 from dither.privacy.losses import Approx, Curve

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError
 from dither.exact.balls import ball, exp, working
-from dither.exact.law import Law
-from dither.exact.laws import Finite, Moved, TwoSided
+from dither.exact.laws.base import Law
+from dither.exact.laws.derived import Finite, Moved
+from dither.exact.laws.geometric import TwoSided
 from dither.mechanisms import TruncatedGeometric
-from dither.privacy.verify import verify
+from dither.privacy.proof import verify
 from laws.exactly import Claim
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from dither.catalog.values import Budget, Catalog, Rows, Table
 from dither.engines.reference import Reference
-from dither.planning.choose import Price
 from dither.planning.plan import Plan, plan
-from dither.query.catalog import Budget, Catalog, Rows, Table
-from dither.query.facts import Facts
+from dither.planning.price import Price
+from dither.query.functions.base import Facts
 from dither.query.nodes import Aggregate, Column, Compute, Expression, Named, Query, Scan
-from dither.query.resolve import Resolved
+from dither.query.resolve.relations import Resolved
 from dither.query.work import UNIT, Group
 
 REGIONS = ("east", "north", "south")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.mechanisms import Exponential, Gaussian, Geometric
-from dither.planning.charges import charge, mechanisms
 from dither.planning.plan import Plan
+from dither.planning.program import charge, mechanisms
 from dither.planning.releases.base import Noise
 from dither.planning.releases.quantile import rank_scores
 from dither.privacy.losses import ZCDP

@@ -7,10 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dither.catalog.rules import NEIGHBOURS
+from dither.catalog.values import Rows
 from dither.errors import ArgumentError, QueryError
 from dither.mechanisms import Gaussian, Geometric
-from dither.planning import grids
-from dither.planning.finish import release, table
+from dither.planning import sensitivity as grids
+from dither.planning.outputs import release, table
 from dither.planning.releases.base import Noise
 from dither.planning.releases.count import Combined
 from dither.planning.releases.count import Rows as CountedRows
@@ -20,10 +22,8 @@ from dither.planning.sensitivity import Bounding
 from dither.privacy import sensitivity
 from dither.privacy.losses import Approx
 from dither.privacy.neighbours import AddRemove, Replace, named
-from dither.query.catalog import Rows
-from dither.query.facts import Facts
+from dither.query.functions.base import Facts
 from dither.query.nodes import Column, Named
-from dither.query.rules import NEIGHBOURS
 from dither.query.work import Group, Quantised
 from planning.hand import AGE, WAGE, ask, planned, query
 

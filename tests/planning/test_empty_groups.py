@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 import dither as dt
-from dither.planning.finish import release, table
-from dither.planning.outputs import margins
+from dither.catalog.values import Rows
+from dither.planning.outputs import margins, release, table
 from dither.planning.plan import Plan
-from dither.query.catalog import Rows
 from dither.query.nodes import Call, Column, Literal, Named
 from planning.hand import ask, planned, query, run
 from planning.test_margins import SURE, TIMES, fewest, people

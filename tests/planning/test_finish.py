@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dither.planning.finish import Noisy, table
+from dither.planning.outputs import Noisy, table
 from dither.planning.plan import Plan
 from dither.query.nodes import Call, Column, Expression, Literal, Order
 from planning.hand import REGIONS, ask, planned, query

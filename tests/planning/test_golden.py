@@ -10,13 +10,13 @@ import os
 from fractions import Fraction
 from pathlib import Path
 
+from dither.catalog.values import Budget, Catalog, Table
 from dither.errors import QueryError
-from dither.planning.choose import Price
-from dither.planning.explain import explain
+from dither.planning.outputs import explain
 from dither.planning.plan import plan
-from dither.query.catalog import Budget, Catalog, Table
-from dither.query.resolve import resolve
-from dither.query.sql import parse
+from dither.planning.price import Price
+from dither.query.resolve.relations import resolve
+from dither.query.sql.select import parse
 from sql.survey import CATALOG, PEOPLE
 
 FILE = Path(__file__).parent.parent / "golden" / "plans.txt"

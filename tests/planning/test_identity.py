@@ -19,16 +19,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither import mechanisms
-from dither.planning.choose import Price
-from dither.planning.finish import Noisy
-from dither.planning.identity import CONSTANTS, NODES, Identity, Order, identity, written
+from dither.catalog.values import Catalog
+from dither.planning.outputs import Noisy
 from dither.planning.plan import Plan, plan
+from dither.planning.price import Price
+from dither.planning.records import CONSTANTS, NODES, Identity, Order, identity, written
 from dither.query import fluent as dt
 from dither.query import show
-from dither.query.catalog import Catalog
 from dither.query.nodes import Literal
-from dither.query.resolve import resolve
-from dither.query.sql import parse
+from dither.query.resolve.relations import resolve
+from dither.query.sql.select import parse
 from planning.test_charges import plans
 from planning.test_golden import CATALOGS, cases
 from sql.survey import CATALOG

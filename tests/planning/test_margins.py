@@ -12,16 +12,15 @@ import pytest
 from scipy.stats import binom
 
 from distribution.allowance import share
+from dither.catalog.values import Rows
 from dither.errors import QueryError
 from dither.exact.numbers import percent
 from dither.planning import margins
-from dither.planning.explain import explain
-from dither.planning.finish import Noisy, release, table
+from dither.planning.outputs import Noisy, explain, release, table
 from dither.planning.outputs import margins as cell_margins
 from dither.planning.plan import Plan
-from dither.planning.releases.linear import Linear
+from dither.planning.releases.base import Linear
 from dither.planning.releases.quantile import held
-from dither.query.catalog import Rows
 from dither.query.nodes import Call, Column, Literal, Named
 from planning.hand import ask, planned, query, run
 

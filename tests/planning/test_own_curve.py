@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dither.exact import laws
 from dither.exact.balls import ball, working
+from dither.exact.laws import derived, gaussian
 from dither.mechanisms import Gaussian, Geometric, PerCoordinate
-from dither.planning.charges import charge, mechanisms
-from dither.planning.choose import Price, choose, with_gaussian, with_geometric
-from dither.planning.finish import release
+from dither.planning.outputs import release
+from dither.planning.price import Price, choose, with_gaussian, with_geometric
+from dither.planning.program import charge, mechanisms
 from dither.planning.releases.base import Release
 from dither.planning.releases.sums import Total
 from dither.planning.sensitivity import Bounding
@@ -40,7 +40,7 @@ def counting(row: int = 1, signed: bool = False) -> Release:
 
 def exact_delta_is_within(epsilon: Fraction, delta: Fraction, shift: int, variance: Fraction) -> bool:
     """Whether the two laws, output by output, stay within (epsilon, delta) in both directions."""
-    here, there = laws.Gaussian(variance), laws.Moved(laws.Gaussian(variance), shift)
+    here, there = gaussian.Gaussian(variance), derived.Moved(gaussian.Gaussian(variance), shift)
     with working(BITS):
         return spill(here, there, epsilon) <= ball(delta) and spill(there, here, epsilon) <= ball(delta)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Table, Unit
 from dither.curator import open as open_curator
-from dither.query.catalog import Budget, Catalog, ColumnFacts, Table, Unit
 
 COUNTS = {1: 300, 3: 100, 40: 600}  # so many people have so many rows
 INNER = "(SELECT person, COUNT(*) AS c, SUM(x) AS s FROM t GROUP BY person) q"

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dither.catalog.values import Budget, Catalog, Table
 from dither.curator import open as open_curator
 from dither.errors import QueryError
-from dither.query.catalog import Budget, Catalog, Table
 from sql.survey import CATALOG
 
 GOLDEN = Path(__file__).parent.parent / "golden"

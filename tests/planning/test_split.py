@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dither.planning.split import shares
+from dither.planning.price import shares
 from planning.hand import ask, planned, query
 
 weights = st.lists(st.floats(0.01, 100), min_size=1, max_size=8)

@@ -9,10 +9,10 @@ from pathlib import Path
 from dither.engines.duckdb.dialect import DIALECT
 from dither.engines.sql.work import statements
 from dither.errors import QueryError
-from dither.planning.choose import Price
 from dither.planning.plan import plan
-from dither.query.resolve import resolve
-from dither.query.sql import parse
+from dither.planning.price import Price
+from dither.query.resolve.relations import resolve
+from dither.query.sql.select import parse
 from planning.test_golden import CATALOGS, cases
 from sql.survey import CATALOG
 from sql.test_golden import cases as parsed_cases

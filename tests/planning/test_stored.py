@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dither.errors import DitherError
-from dither.planning.finish import Noisy, release, table
-from dither.planning.stored import from_text, to_text
+from dither.planning.outputs import Noisy, release, table
+from dither.planning.records import from_text, to_text
 from dither.query.work import Group
 from planning.hand import ask, planned, query
 

@@ -10,12 +10,9 @@ import pytest
 
 from dither.curator import open as open_curator
 from dither.planning import releases
-from dither.planning.releases.base import Reading, Release
-from dither.planning.releases.collect import Collection, Kind
-from dither.planning.releases.linear import Linear, Term
-from dither.query import aggregates
-from dither.query.aggregates import NUMBERS, Function
-from dither.query.nodes import Aggregate, Call, Expression, Literal
+from dither.planning.releases.base import Collection, Kind, Linear, Reading, Release, Term
+from dither.query import nodes
+from dither.query.nodes import NUMBERS, Aggregate, Call, Expression, Function, Literal
 from dither.query.work import Cell, Sums
 from planning.test_runs import filled, frames
 
@@ -46,7 +43,7 @@ def read(asked: Aggregate, question: Collection) -> Reading:
 
 @pytest.fixture
 def even(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(aggregates.FUNCTIONS, "even", Function(("EVEN",), NUMBERS))
+    monkeypatch.setitem(nodes.FUNCTIONS, "even", Function(("EVEN",), NUMBERS))
     monkeypatch.setattr(releases, "KINDS", (*releases.KINDS, Kind({"even": read})))
 
 

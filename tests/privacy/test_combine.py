@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError, PriceError
 from dither.exact import balls
-from dither.exact.laws import Moved, TwoSided
+from dither.exact.laws.derived import Moved
+from dither.exact.laws.geometric import TwoSided
 from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.truncated import TruncatedGeometric
 from dither.privacy import parts
-from dither.privacy.combine import parallel, postprocess, total
-from dither.privacy.losses import ZCDP, Approx, Curve, Loss, Pure
+from dither.privacy.composition import parallel, postprocess
+from dither.privacy.losses import ZCDP, Approx, Curve, Loss, Pure, total
 from dither.privacy.neighbours import AddRemove, Group, Replace
-from dither.privacy.verify import verify
+from dither.privacy.proof import verify
 
 epsilons = st.lists(st.fractions("1/50", 3, max_denominator=50), min_size=1, max_size=6)
 

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from dither.errors import ArgumentError, PriceError
 from dither.exact import balls
-from dither.exact.law import Law
-from dither.exact.laws import Categorical, Moved, TwoSided
+from dither.exact.laws.base import Law
+from dither.exact.laws.categorical import Categorical
+from dither.exact.laws.derived import Moved
+from dither.exact.laws.geometric import TwoSided
 from dither.privacy.guarantees import Range, describe, factor, posterior, power, queries, tradeoff
 from dither.privacy.losses import ZCDP, Approx, Pure
 from dither.privacy.neighbours import AddRemove, Group, Replace

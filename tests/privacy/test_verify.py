@@ -16,11 +16,15 @@ from hypothesis import strategies as st
 import dither.mechanisms
 from dither.errors import ArgumentError, PriceError
 from dither.exact import balls
-from dither.exact.law import Law
-from dither.exact.laws import Categorical, Clamped, Cut, Finite, Flat, Gaussian, Moved, OneSided, TwoSided
+from dither.exact.laws.base import Law
+from dither.exact.laws.categorical import Categorical
+from dither.exact.laws.coins import Flat
+from dither.exact.laws.derived import Clamped, Finite, Moved
+from dither.exact.laws.gaussian import Gaussian
+from dither.exact.laws.geometric import Cut, OneSided, TwoSided
 from dither.mechanisms.base import Mechanism, registry
 from dither.privacy.losses import ZCDP, Loss, Pure
-from dither.privacy.verify import verify
+from dither.privacy.proof import verify
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from fractions import Fraction
 
-from dither.query.catalog import Budget, Catalog, ColumnFacts, Rows, Table, Unit
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Rows, Table, Unit
 
 
 def number(low: int, high: int, **more: object) -> ColumnFacts:

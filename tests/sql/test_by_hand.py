@@ -31,9 +31,9 @@ from dither.query.nodes import (
     Union,
     Value,
 )
-from dither.query.resolve import resolve
+from dither.query.resolve.relations import resolve
 from dither.query.show import show_query
-from dither.query.sql import parse
+from dither.query.sql.select import parse
 from dither.query.work import UNIT
 from sql.survey import CATALOG
 

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from dither.errors import QueryError
-from dither.query import sql_expressions
-from dither.query.functions import FUNCTIONS as REGISTRY
-from dither.query.grammar import read
-from dither.query.names import Field, Scope
+from dither.query.functions.registry import FUNCTIONS as REGISTRY
 from dither.query.nodes import Call, Column, Literal
-from dither.query.resolve import resolve
-from dither.query.sql import parse
-from dither.query.sql_words import BINARY, FUNCTIONS
+from dither.query.resolve.relations import resolve
+from dither.query.sql import expressions
+from dither.query.sql.expressions import BINARY, FUNCTIONS
+from dither.query.sql.gate import read
+from dither.query.sql.names import Field, Scope
+from dither.query.sql.select import parse
 from sql.survey import CATALOG
 from sql.test_golden import cases
 
 SCOPE = Scope("", (Field("t", "x", "t.x"),))
-READ = {*BINARY, *sql_expressions._READERS, exp.Column}
+READ = {*BINARY, *expressions._READERS, exp.Column}
 KINDS = [found for found in vars(exp).values() if isinstance(found, type) and issubclass(found, exp.Expression)]
 CLASSES = sorted(set(KINDS), key=str)
 QUESTIONS = [question for name in ("sql_to_nodes.txt", "sql_to_error.txt") for _, question, _ in cases(name)]
@@ -39,14 +39,14 @@ def test_every_other_class_of_sqlglot_is_refused() -> None:
     assert len(others) > 500
     for found in others:
         with pytest.raises(QueryError):
-            sql_expressions.expression(found(this=exp.column("x"), expression=exp.column("x")), SCOPE)
+            expressions.expression(found(this=exp.column("x"), expression=exp.column("x")), SCOPE)
 
 
 @pytest.mark.parametrize("found", sorted(READ, key=str), ids=lambda found: found.__name__)
 def test_an_argument_that_is_not_on_the_list_is_refused(found: type[exp.Expr]) -> None:
     node = found(this=exp.column("x"), expression=exp.column("x"), surprise=exp.true())
     with pytest.raises(QueryError):
-        sql_expressions.expression(node, SCOPE)
+        expressions.expression(node, SCOPE)
 
 
 def test_every_function_that_sql_can_name_is_in_the_registry() -> None:
@@ -87,21 +87,21 @@ def test_any_words_are_answered_or_refused(words: list[str]) -> None:
 @given(value=st.text(max_size=20))
 def test_a_text_constant_stays_itself(value: str) -> None:
     found = read(f"SELECT '{value.replace(chr(39), chr(39) * 2)}'")[0]
-    constant = sql_expressions.expression(found.expressions[0], Scope(""))
+    constant = expressions.expression(found.expressions[0], Scope(""))
     assert constant == Literal(value)
 
 
 @given(value=st.integers(0, 2**62) | st.decimals(0, 10**6, places=4))
 def test_a_number_is_read_exactly(value: Any) -> None:
     found = read(f"SELECT -{value}")[0]
-    constant = sql_expressions.expression(found.expressions[0], Scope(""))
+    constant = expressions.expression(found.expressions[0], Scope(""))
     assert isinstance(constant, Literal)
     assert constant.value == -value
 
 
 def test_precedence_is_that_of_sql() -> None:
     found = read("SELECT NOT x = 1 AND x + 2 * 3 > 4 OR x IS NULL")[0]
-    tree = sql_expressions.expression(found.expressions[0], SCOPE)
+    tree = expressions.expression(found.expressions[0], SCOPE)
     x = Column("t.x")
     first = Call("not", (Call("eq", (x, Literal(1))),))
     second = Call("gt", (Call("add", (x, Call("mul", (Literal(2), Literal(3))))), Literal(4)))

@@ -13,10 +13,10 @@ import pytest
 
 from dither.engines.duckdb.engine import DuckDB
 from dither.engines.reference import Reference
-from dither.planning.choose import Price
 from dither.planning.plan import plan
-from dither.query.resolve import resolve
-from dither.query.sql import parse
+from dither.planning.price import Price
+from dither.query.resolve.relations import resolve
+from dither.query.sql.select import parse
 from dither.query.work import Distinct, Work
 from sql.survey import CATALOG
 from sql.test_golden import cases

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dither.errors import QueryError
 from dither.query import fluent as dt
-from dither.query.resolve import resolve
-from dither.query.sql import parse
+from dither.query.resolve.relations import resolve
+from dither.query.sql.select import parse
 from sql.survey import CATALOG
 
 CONDITIONS = [

@@ -9,8 +9,8 @@ import pytest
 import dither as dt
 from dither.errors import QueryError
 from dither.query import fluent
-from dither.query.grammar import Narrow
-from dither.query.sql import parse
+from dither.query.sql.gate import Narrow
+from dither.query.sql.select import parse
 from sql.survey import CATALOG
 from sql.test_golden import cases
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dither.errors import QueryError
-from dither.query.resolve import resolve
+from dither.query.resolve.relations import resolve
 from dither.query.show import show_query
-from dither.query.sql import parse
+from dither.query.sql.select import parse
 from sql.survey import CATALOG
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Table
 from dither.errors import QueryError
-from dither.query.catalog import Budget, Catalog, ColumnFacts, Table
-from dither.query.resolve import resolve
-from dither.query.sql import parse
+from dither.query.resolve.relations import resolve
+from dither.query.sql.select import parse
 from sql.survey import CATALOG
 
 KINDS = {"i": "int", "r": "real", "d": "date", "t": "timestamp", "s": "text"}

@@ -17,10 +17,9 @@ import pytest
 import dither as dt
 from attacks.neighbours import filled, survey
 from dither.engines.duckdb.engine import DuckDB
-from dither.engines.reference import Reference
-from dither.engines.reference_rows import rows_of
+from dither.engines.reference import Reference, rows_of
 from dither.errors import QueryError
-from dither.query.functions import columns
+from dither.query.functions.registry import columns
 from dither.query.nodes import (
     Aggregate,
     Call,
@@ -37,7 +36,7 @@ from dither.query.nodes import (
     Scan,
     Semi,
 )
-from dither.query.resolve import resolve
+from dither.query.resolve.relations import resolve
 from dither.query.work import UNIT, Sums, Work
 from sql.survey import CATALOG
 from sql.test_engines_agree import KINDS, in_duckdb, work_of

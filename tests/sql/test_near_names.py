@@ -7,7 +7,7 @@ import pytest
 import dither as dt
 from dither.errors import CatalogError, QueryError
 from dither.query import fluent
-from dither.query.sql import parse
+from dither.query.sql.select import parse
 from sql.survey import CATALOG
 
 NEAR = {

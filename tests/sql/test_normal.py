@@ -13,13 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dither.engines.reference_rows import Bag, rows_of
-from dither.query.functions import FUNCTIONS, evaluate, evaluator
-from dither.query.infer import facts, typed
+from dither.engines.reference import Bag, rows_of
+from dither.query.functions.registry import FUNCTIONS, evaluate, evaluator, facts, typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, Query, Relation, Scan
 from dither.query.normal import normal
-from dither.query.resolve import resolve
-from dither.query.sql import parse
+from dither.query.resolve.relations import resolve
+from dither.query.sql.select import parse
 from dither.query.work import UNIT
 from expressions.generate import COLUMNS, SCOPE, WITHOUT, expressions, rows
 from expressions.relations import KINDS, NUMBERS, TEXTS, WHOLES, Tables, relations, tables

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import dither as dt
-from dither.query import aggregates, fluent, sql_words
-from dither.query.functions import FUNCTIONS
+from dither.query import fluent, nodes
+from dither.query.functions.registry import FUNCTIONS
+from dither.query.sql import expressions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "queries.md").read_text(encoding="utf-8")
-WORDS = {*sql_words.FUNCTIONS, *aggregates.by_word()}
+WORDS = {*expressions.FUNCTIONS, *nodes.by_word()}
 # What has a form of its own instead of a word and parentheses, and how the page writes it.
 FORMS = {
     "neg": "`-x`",
@@ -30,14 +31,14 @@ def section(page: str, title: str) -> str:
 
 
 def spans(text: str) -> list[str]:
-    return re.findall(r"`([^`]+)`", text)
+    return re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S))
 
 
 def unlisted(page: str) -> set[str]:
     """Words that a question may use and the page does not list."""
     told = {word for span in spans(section(page, "All functions")) for word in re.findall(r"([A-Z_]+)\(", span)}
-    types = {span for span in spans(section(page, "All functions")) if span in sql_words.TYPES}
-    return (WORDS - told) | (set(sql_words.TYPES) - types)
+    types = {span for span in spans(section(page, "All functions")) if span in expressions.TYPES}
+    return (WORDS - told) | (set(expressions.TYPES) - types)
 
 
 def test_every_function_aggregate_and_type_is_listed() -> None:
@@ -54,20 +55,24 @@ def test_no_function_is_listed_that_is_not_there() -> None:
 
 
 def test_every_entry_of_the_registry_has_a_spelling() -> None:
-    spelled = {*sql_words.FUNCTIONS.values(), *sql_words.BINARY.values(), *sql_words.TYPES.values(), *FORMS}
+    spelled = {*expressions.FUNCTIONS.values(), *expressions.BINARY.values(), *expressions.TYPES.values(), *FORMS}
     assert set(FUNCTIONS) == spelled
     assert [form for form in FORMS.values() if form not in section(PAGE, "All functions")] == []
 
 
 def test_every_step_of_the_fluent_form_is_listed() -> None:
-    told = {word for span in spans(section(PAGE, "In Python")) for word in re.findall(r"(?:^|survey)\.(\w+)\(", span)}
+    told = {
+        word
+        for span in spans(section(PAGE, "Write questions in Python"))
+        for word in re.findall(r"(?:^|survey)\.(\w+)\(", span)
+    }
     steps = {name for name, value in vars(fluent.Asking).items() if callable(value) and not name.startswith("_")}
     assert told == steps | {"table"}
 
 
 def test_every_aggregate_of_the_fluent_form_means_the_sql_beside_it() -> None:
     told = set()
-    for line in section(PAGE, "In Python").split("| aggregate |")[1].split("\n"):
+    for line in section(PAGE, "Write questions in Python").split("| aggregate |")[1].split("\n"):
         cells = line.strip("|").split(" | ")
         if "dt." in cells[0]:
             asked, sql = spans(cells[0]), spans(cells[1])
@@ -76,26 +81,29 @@ def test_every_aggregate_of_the_fluent_form_means_the_sql_beside_it() -> None:
     assert told == set(fluent.__all__) - {"Asked", "Asking", "table"}
 
 
-def survey(step: str | None) -> dt.Curator:
-    """Tables with the columns that the examples name, and hardly a row."""
-    numbers, places = np.array([1, 2]), np.array(["north", "south"])
-    region, cost = dt.values("north", "south"), dt.between(0, 500, step=step)
-    unit = {"column": "person_id", "references": "people.person_id"}
-    named = {"person_id": numbers, "region": places, "age": numbers}
-    people = dt.Table(named, unit="person_id", columns={"region": region, "age": dt.between(0, 120)})
-    paid = {"person_id": numbers, "region": places, "cost": numbers * 0.5}
-    visits = dt.Table(paid, unit=unit, max_rows=20, max_groups=5, columns={"region": region, "cost": cost})
-    regions = dt.Table({"name": places, "coast": np.array([True, False])}, public=True, key="name")
-    tables = {"people": people, "visits": visits, "regions": regions}
-    return dt.open(dt.Catalog(tables=tables, budget=dt.Budget(epsilon=1)), ledger=":memory:")
+def survey(page: str) -> dt.Curator:
+    """The session that the page opens for its examples."""
+    opening = doctest.DocTestParser().get_doctest(section(page, "The tables of the examples"), {}, "tables", None, 0)
+    assert doctest.DocTestRunner().run(opening, clear_globs=False).failed == 0
+    found = opening.globs["survey"]
+    assert isinstance(found, dt.Curator)
+    return found
 
 
-def test_subqueries_on_the_page_are_answered_with_the_step_it_asks_for() -> None:
-    examples = re.findall(r"^```sql\n(.*?)^```$", PAGE, re.M | re.S)[0].splitlines()
-    assert len(examples) == 6
-    with survey("0.01") as stepped, survey(None) as plain:
+def test_every_question_on_the_page_is_answered() -> None:
+    examples = [line for block in re.findall(r"^```sql\n(.*?)^```$", PAGE, re.M | re.S) for line in block.splitlines()]
+    assert len(examples) >= 15
+    with survey(PAGE) as curator:
         for example in examples:
-            stepped.quote(example, epsilon="0.1")
+            curator.quote(example, epsilon="0.1")
+
+
+def test_a_sum_per_person_needs_the_step_that_the_page_asks_for() -> None:
+    asked = (
+        "SELECT AVG(CLAMP((SELECT SUM(v.cost) FROM visits v WHERE v.person_id = p.person_id), 0, 500)) AS spent FROM people p"
+    )
+    assert asked in PAGE
+    with survey(PAGE.replace(', step="0.01")', ")")) as plain:
         with pytest.raises(dt.QueryError, match="declare bounds and a step for cost"):
-            plain.quote(examples[1], epsilon="0.1")
-        plain.quote(examples[1].replace("SUM(v.cost)", "SUM(ROUND(v.cost))"), epsilon="0.1")
+            plain.quote(asked, epsilon="0.1")
+        plain.quote(asked.replace("SUM(v.cost)", "SUM(ROUND(v.cost))"), epsilon="0.1")

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Table
 from dither.errors import QueryError
-from dither.query.catalog import Budget, Catalog, ColumnFacts, Table
-from dither.query.functions import FUNCTIONS
+from dither.query.functions.registry import FUNCTIONS
 from dither.query.nodes import Call, Column, Expression, Literal
 from dither.query.show import show_expression, show_value
-from dither.query.sql import parse
+from dither.query.sql.select import parse
 from expressions.generate import COLUMNS, expressions
 
 TABLE = Table("r.parquet", unit="row", columns={f"{name}_": ColumnFacts(facts.kind) for name, facts in COLUMNS.items()})

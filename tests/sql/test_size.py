@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dither.errors import QueryError
-from dither.query.resolve import resolve
-from dither.query.sql import parse
+from dither.query.resolve.relations import resolve
+from dither.query.sql.select import parse
 from sql.survey import CATALOG
 
 

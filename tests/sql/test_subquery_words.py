@@ -7,14 +7,14 @@ from fractions import Fraction
 
 import pytest
 
+from dither.catalog.values import Catalog, ColumnFacts, Table, Unit
 from dither.errors import QueryError
-from dither.planning.choose import Price
-from dither.planning.explain import explain
-from dither.planning.identity import identity
+from dither.planning.outputs import explain
 from dither.planning.plan import Plan, plan
-from dither.query.catalog import Catalog, ColumnFacts, Table, Unit
-from dither.query.resolve import resolve
-from dither.query.sql import parse
+from dither.planning.price import Price
+from dither.planning.records import identity
+from dither.query.resolve.relations import resolve
+from dither.query.sql.select import parse
 from sql.survey import CATALOG, PEOPLE, VISITS
 
 

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dither.engines.reference_rows import Bag, rows_of
+from dither.engines.reference import Bag, rows_of
 from dither.query.nodes import Aggregate, Column, Compute, Join, Named, PerUnit, Relation, Scan, Semi
-from dither.query.resolve import Resolved, resolve
-from dither.query.sql import parse
+from dither.query.resolve.relations import Resolved, resolve
+from dither.query.sql.select import parse
 from dither.query.work import UNIT
 from sql.survey import CATALOG
 from sql.test_golden import cases

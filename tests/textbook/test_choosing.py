@@ -11,10 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dither.exact import balls
-from dither.exact.laws import TwoSided
+from dither.exact.laws.geometric import TwoSided
 from dither.mechanisms.exponential import Exponential
 from dither.mechanisms.randomized_response import RandomizedResponse
-from dither.privacy.verify import verify
+from dither.privacy.proof import verify
 
 NATIONALITIES = ("Danish", "German", "Polish", "Swedish")
 counts = st.lists(st.integers(0, 60), min_size=4, max_size=4)

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.exact import balls
-from dither.exact.laws import Gaussian as GaussianLaw
-from dither.exact.laws import Moved
+from dither.exact.laws.derived import Moved
+from dither.exact.laws.gaussian import Gaussian as GaussianLaw
 from dither.mechanisms.gaussian import Gaussian
 from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.laplace import Laplace
 from dither.mechanisms.truncated import TruncatedGeometric
 from dither.privacy import sensitivity
-from dither.privacy.verify import verify
+from dither.privacy.proof import verify
 
 LAPLACE = Laplace(epsilon=1, sensitivity=10, grid="1/10")
 

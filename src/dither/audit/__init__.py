@@ -7,7 +7,6 @@ Law kept: a verdict is "proved", "walked" with what that assumes (samplers), "vi
 
 from __future__ import annotations
 
-from dither.audit.targets import Target
-from dither.audit.verdicts import NOT_FOUND, PROVED, VIOLATES, WALKED, Event, Verdict
+from dither.audit.verdict import NOT_FOUND, PROVED, VIOLATES, WALKED, Event, Target, Verdict
 
 __all__ = ["NOT_FOUND", "PROVED", "VIOLATES", "WALKED", "Event", "Target", "Verdict"]

@@ -1,24 +1,105 @@
-"""What `dither audit` does, from a target's name to a report."""
+"""`dither audit dither`: our own system, with every method there is.
+
+exact      every registered mechanism's price on its law, and every family of samplers along its random bits
+replay     generated questions on generated neighbouring tables, through the public door and the real engine
+black box  the mechanisms as they run, attacked as if they were anyone's
+measured   what run times tell
+
+What `dither audit` does, from a target's name to a report.
+"""
 
 from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
-from dither.audit import foreign, ours
-from dither.audit.report import Report
-from dither.audit.verdicts import Verdict
+import numpy as np
+
+from dither.audit import foreign
+from dither.audit.blackbox.attack import attack
+from dither.audit.exact import prices, samplers
+from dither.audit.exact.prices import shown
+from dither.audit.ourselves import replay
+from dither.audit.ourselves.timing import measure
+from dither.audit.report.report import Report
+from dither.audit.verdict import Target, Verdict
 from dither.errors import ArgumentError, Fix, Shell
 from dither.exact.numbers import positive, rational
+from dither.mechanisms.base import Example, Mechanism
+from dither.privacy.losses import Approx, Pure
+
+Progress = Callable[[str, float], None]  # what is being done, and how much of it all is done
+ERROR, STRICT = 0.05, 1e-3  # of all black-box verdicts of one audit together
+_ASKS_PER_SECOND = 60
+_ARRAYS = ("Geometric", "TruncatedGeometric", "Gaussian", "RandomizedResponse", "Threshold")
+NOT_CHECKED = (
+    "the operating system's random numbers and AES in counter mode are taken to be indistinguishable from fair coin flips",
+    "mechanisms at other parameters than their examples: the laws are the same formulas, and tests vary the numbers",
+    *samplers.NOT_WALKED,
+    "replay tries generated questions and tables; what it did not generate, it did not see",
+    "engines other than the one installed, and whoever can read the memory or the disk of the machine",
+)
+
+
+def verdicts(seconds: float, seed: int, progress: Progress) -> Iterator[Verdict]:
+    """All verdicts on our own system, in about `seconds`: a quarter for walks, two fifths for replay, the rest for attacks."""
+    yield from prices.over_registry(lambda share: progress("prices on exact laws", 0.05 * share))
+    yield from _walks(seconds / 4, lambda share: progress("samplers, bit by bit", 0.05 + 0.2 * share))
+    yield _replay(seconds * 0.4, seed, lambda share: progress("replay on neighbouring tables", 0.25 + 0.5 * share))
+    yield from _attacks(seconds / 5, lambda share: progress("mechanisms as a black box", 0.75 + 0.2 * share))
+
+
+def _walks(seconds: float, progress: Callable[[float], None]) -> Iterator[Verdict]:
+    every, until = samplers.samplers(), time.monotonic() + seconds
+    for done, sampler in enumerate(every):
+        yield sampler.walk(max(0.5, until - time.monotonic())).verdict()
+        progress((done + 1) / len(every))
+
+
+def _replay(seconds: float, seed: int, progress: Callable[[float], None]) -> Verdict:
+    return replay.replay(pairs=2000, seed=seed, seconds=seconds, progress=lambda done, wanted: progress(done / wanted))
+
+
+def _attacks(seconds: float, progress: Callable[[float], None]) -> Iterator[Verdict]:
+    targets = mechanisms()
+    for done, target in enumerate(targets):
+        each = max(0.2, seconds / len(targets))
+        yield attack(target, error=ERROR / len(targets), strict=STRICT / len(targets), seconds=each)
+        progress((done + 1) / len(targets))
+
+
+def mechanisms() -> tuple[Target, ...]:
+    """One example of each registered mechanism that states an epsilon, as anyone's code."""
+    chosen = [samplers.telling(kind) for kind in prices.kinds()]
+    stated = [one for one in chosen if isinstance(one.mechanism.loss(), (Pure, Approx))]
+    return tuple(_target(type(one.mechanism).__name__, one) for one in stated)
+
+
+def _target(name: str, example: Example) -> Target:
+    mechanism: Mechanism = example.mechanism
+    loss = mechanism.loss()
+    epsilon, delta = loss.pair() if isinstance(loss, (Pure, Approx)) else (loss.epsilon(prices.DELTA), prices.DELTA)
+
+    def batch(data: Any, size: int) -> Sequence[Any]:
+        return list(mechanism.release(np.full(size, data)))
+
+    pairs = tuple((example.exact, other) for other in example.neighbours)
+    return Target(shown(example), mechanism.release, epsilon, delta, pairs, batch=batch if name in _ARRAYS else None)
+
+
+def timing(seconds: float, seed: int) -> dict[str, str]:
+    """What the clock tells, with its limit: measured and reported, never judged."""
+    asks = min(400, max(40, 2 * int(seconds * _ASKS_PER_SECOND / 6)))
+    return {one.words: str(one).partition(": ")[2] for one in measure(asks, seed).effects}
+
 
 OURS = "dither"
 SECONDS = {True: 120.0, False: 30.0}  # ours, and anyone's
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
@@ -78,7 +159,7 @@ def _runs(asked: Asked, limit: float, progress: Progress) -> tuple[Iterator[Verd
                 "dither states its own prices and makes its own tables.",
                 fix=Fix("leave out {epsilon} and {pairs}.", epsilon=Shell("--epsilon"), pairs=Shell("--pairs")),
             )
-        return ours.verdicts(limit, asked.seed, progress), ours.NOT_CHECKED
+        return verdicts(limit, asked.seed, progress), NOT_CHECKED
     target = foreign.Foreign.load(asked.target, *asked.claim(), asked.data, asked.pairs, asked.seed, limit)
     return foreign.verdicts(target, limit, progress), foreign.not_checked(target)
 
@@ -87,4 +168,4 @@ def _measured(asked: Asked, limit: float, progress: Progress) -> Mapping[str, An
     if asked.target != OURS:
         return {}
     progress("what run times tell", 0.95)
-    return ours.timing(limit / 10, asked.seed)
+    return timing(limit / 10, asked.seed)

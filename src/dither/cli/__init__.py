@@ -16,12 +16,11 @@ what it uses when it runs, because `dither --help` should not wait for a databas
 
 from __future__ import annotations
 
-from dither.cli import asking, auditing, books, curating, history, keeping, telling
-from dither.cli.app import app
-from dither.cli.ending import handled
+from dither.cli import ask, audit, catalog, explain, history, ledger
+from dither.cli.app import app, handled
 from dither.cli.screen import occupy_streams, speak_utf8
 
-__all__ = ["app", "asking", "auditing", "books", "curating", "history", "keeping", "main", "telling"]
+__all__ = ["app", "ask", "audit", "catalog", "explain", "history", "ledger", "main"]
 
 
 def main() -> None:

@@ -1,4 +1,10 @@
-"""The application, the options that commands share, and the exit codes (of each error: errors.py).
+"""Spells the fixes of errors as options of the command line: `analyst="ada"` in Python is `--analyst ada` here.
+
+How a run of the command line ends if not by itself: by a signal, or because nobody reads what it writes.
+
+Only `main` uses this: the library installs no signal handlers.
+
+The application, the options that commands share, and the exit codes (of each error: errors.py).
 
 0   done
 1   the question is refused, or problems were found (check, verify)
@@ -10,21 +16,113 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from dither import __version__
-from dither.cli.ending import UNKNOWN, UNREAD, tell
-from dither.cli.outputs import Outputs, protected
+from dither.cli.output import Outputs, protected
 from dither.cli.screen import OutputError, complain, let_go_of_stdout
-from dither.cli.shell import shell
-from dither.errors import ArgumentError, DitherError, Fix, Interrupted, Shell
+from dither.errors import Argument, ArgumentError, Blank, DitherError, Fix, Interrupted, Name, Part, Python, Shell, python
+
+_OPTIONS = {
+    name: f"--{name}" for name in ("epsilon", "delta", "margin", "confidence", "analyst", "ledger", "key", "witness", "by")
+}
+_OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh"}
+
+
+def shell(part: Part) -> str:
+    """A part of a fix as a shell has it. What no option stands for is spelled as in Python.
+
+    >>> shell(Argument("epsilon", "0.1")), shell(Argument("fresh", True)), shell(Argument("key", Blank("FILE")))
+    ('--epsilon 0.1', '--fresh', '--key FILE')
+    >>> shell(Name("assume_rows")), shell(Argument("sensitivity", 1))
+    ('--rows', 'sensitivity=1')
+    """
+    match part:
+        case Argument(name, value) if name in _OPTIONS:
+            shown = value.word if isinstance(value, Blank) else "" if value is True else str(value)
+            return f"{_OPTIONS[name]} {shown}".rstrip()
+        case Name(name):
+            return _OPTIONS.get(name, name)
+        case Python(shell=str() as words):
+            return words
+        case _:
+            return python(part)
+
+
+INTERRUPTED, UNREAD, TERMINATED = 130, 141, 143
+
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+UNKNOWN = "nothing, unless `dither history` shows a new entry"  # from where nobody can tell whether a price was written
+
+_received: list[int] = []
+_told: list[str] = []
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal. It has a class of its own because Python, once it has seen the plain one leave code that C runs (an import,
+    say), ends by SIGINT whatever became of it."""
+
+
+@contextmanager
+def handled() -> Iterator[None]:
+    """Inside, the first of SIGNALS is a KeyboardInterrupt, so that the charge is told; a second one ends the process.
+
+    The exit code tells which signal it was, and that a pipe was broken, whoever turned that into another one.
+    """
+    _received.clear()
+    _told.clear()
+    before = {each: signal.getsignal(each) or signal.SIG_DFL for each in SIGNALS}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # nohup and background jobs are not to be stopped
+            signal.signal(number, _stop)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise SystemExit(tell(UNKNOWN)) from None
+    except SystemExit as end:
+        if _received and not _told:  # the parser of options was stopped, and leaves without a word
+            raise SystemExit(tell(UNKNOWN)) from None
+        if isinstance(end.__context__, BrokenPipeError):  # as Rich and Click leave
+            raise SystemExit(UNREAD) from None
+        raise
+    except Exception:
+        if _received:  # a library that was being loaded made another error of it
+            raise SystemExit(tell(UNKNOWN)) from None
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def code() -> int:
+    """The exit code of what was stopped."""
+    return 128 + (_received[0] if _received else signal.SIGINT)
+
+
+def tell(charged: str) -> int:
+    """Says on stderr what stopped the command and what was charged, and returns the exit code."""
+    _told.append(charged)
+    complain(f"{'Terminated' if code() == TERMINATED else 'Interrupted'}.\n  Charged: {charged}.")
+    return code()
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    for each in SIGNALS:
+        if signal.getsignal(each) is _stop:
+            signal.signal(each, signal.SIG_DFL)
+    _received.append(number)
+    raise Stopped
+
 
 if TYPE_CHECKING:
     from dither.curator import Curator
@@ -179,7 +277,7 @@ def books_of(where: str, key: Path | None, witness: Path | None = None) -> dict[
 
 def outputs_of(catalog: Path, where: str, key: Path | None, force: bool, witness: Path | None = None) -> Outputs:
     """Writes the outputs of a command on this catalog and ledger."""
-    from dither.query import catalog_file
+    from dither.catalog import file as catalog_file
 
     sources = {name: str(table.source) for name, table in catalog_file.read(catalog).tables.items()}
     return Outputs(force, protected(sources, {"the catalog": catalog, **books_of(where, key, witness)}))

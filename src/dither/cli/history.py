@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dither.cli.app import CATALOG, Catalog, Ledger, app, place
-from dither.cli.formats import Books, Listing, as_csv
+from dither.cli.output import Books, Listing, as_csv
 from dither.cli.screen import harmless_json, harmless_lines, out, say, say_head, show_table
 
 if TYPE_CHECKING:
-    from dither.ledger.entries import Entry, Record
-    from dither.ledger.store import Store
+    from dither.ledger.records import Entry, Record
+    from dither.ledger.stores.base import Store
 
 ENTRIES = ("number", "time", "what", "analyst", "epsilon", "delta", "rule", "about", "question")
 QUESTIONS = ("number", "time", "state", "analyst", "epsilon", "delta", "rule", "question", "quota_epsilon")
@@ -69,14 +69,14 @@ def _history(
 
 
 def _entries(store: Store, start: int) -> Iterator[Rowed]:
-    from dither.ledger.entries import parse
+    from dither.ledger.records import parse
 
     return (_entry(parse(row)) for row in store.rows(start))
 
 
 def _entry(entry: Entry) -> Rowed:
     """What an entry says, under the names of ENTRIES; exact numbers as text."""
-    from dither.ledger.entries import Cancelled, Committed, Failed, Lapsed, Reopened, Replayed, Reserved, Restored
+    from dither.ledger.records import Cancelled, Committed, Failed, Lapsed, Reopened, Replayed, Reserved, Restored
 
     record = entry.record
     found: Rowed = dict.fromkeys(ENTRIES)
@@ -114,7 +114,7 @@ def _questions(store: Store, last: int, most: int | None) -> tuple[list[Rowed], 
 
 def _askings(store: Store, start: int, last: int) -> list[Rowed]:
     """What was asked from entry `start` on. A settlement is later than what it settles, so none is missed."""
-    from dither.ledger.entries import Replayed, Reserved, parse
+    from dither.ledger.records import Replayed, Reserved, parse
 
     found: dict[int, Rowed] = {}
     quotas = _has_quotas(store)
@@ -145,7 +145,7 @@ def _has_quotas(store: Store) -> bool:
 
 def _settle(row: Rowed, record: Record) -> None:
     """How a reserved question ended."""
-    from dither.ledger.entries import ENGINE, Cancelled, Committed, Failed
+    from dither.ledger.records import ENGINE, Cancelled, Committed, Failed
 
     if isinstance(record, Failed):
         row["state"] = "failed" if record.why == ENGINE else "interrupted"
@@ -157,7 +157,7 @@ def _settle(row: Rowed, record: Record) -> None:
 
 def _asked(store: Store, committed: int, found: dict[int, Rowed]) -> str:
     """The question of an answer, which may stand further back than what is listed."""
-    from dither.ledger.entries import Committed, Reserved, parse
+    from dither.ledger.records import Committed, Reserved, parse
 
     answer = store.entry(committed)
     record = parse(answer).record if answer else None

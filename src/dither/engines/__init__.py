@@ -2,6 +2,6 @@
 
 `registry` finds the engine that reads a catalog's sources; docs/decisions/0008-engines.md says how to add one.
 
-May import: `query`. Knows no noise and no budget.
+May import: `catalog`, `query`. Knows no noise and no budget.
 Law kept: whole numbers until noise; every engine gives the reference engine's integers exactly; no row can make it raise.
 """

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from dither.catalog.values import Catalog
 from dither.engines.base import Backend, Opened, Progress
 from dither.engines.duckdb.sources import DuckDBBackend
 from dither.errors import CatalogError
-from dither.query.catalog import Catalog
 
 _backends: tuple[Backend, ...] = (DuckDBBackend(),)
 

@@ -5,10 +5,8 @@ Law kept: a draw follows *exactly* the stated distribution, tails included. Floa
 thousands of times their error; where they cannot, balls decide.
 
     numbers   what a person writes, as an exact rational        entropy   fair bits: one stream per thread, fresh after a fork
-    balls     reals that contain the truth, and comparisons     replay    a recorded stream, for tests only
-    lazy      a uniform real whose bits come as needed          law       what a law is, and its specification
-
-    laws      all of them: geometric, gaussian (with bell), categorical, simple, derived
-    samplers  table (16, 64, more bits) with steps (its thresholds); digits for geometric noise of any scale;
-              buckets for Gaussian noise of any variance; choice among weighted candidates; dice
+    balls     reals that contain the truth, and comparisons     replay    a recorded stream, for tests and the auditor
+    laws/     geometric, gaussian, categorical, finite, derived
+    samplers/ table (16, 64, more bits) with its thresholds; digits for geometric noise of any scale; buckets for Gaussian
+              noise of any variance; choice among weighted candidates; uniform numbers
 """

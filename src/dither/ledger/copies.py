@@ -17,14 +17,13 @@ from typing import NamedTuple
 
 from dither.errors import ArgumentError, Fix, LedgerError, NoLedgerError, Shell
 from dither.ledger import opening
-from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger
 from dither.ledger.opening import Where
-from dither.ledger.receipts import Receipt
-from dither.ledger.sqlite import SQLite
+from dither.ledger.receipts import Key, Receipt
 from dither.ledger.state import Head, Identity
-from dither.ledger.store import Row, Store
-from dither.ledger.verify import verify
+from dither.ledger.stores.base import Row, Store
+from dither.ledger.stores.sqlite import SQLite
+from dither.ledger.verify.report import verify
 from dither.ledger.witness import LOGS, Witness
 
 TOLD = 3  # problems of a backup that are told when it is refused

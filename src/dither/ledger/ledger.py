@@ -21,12 +21,13 @@ from enum import Enum
 from typing import Any, NamedTuple, NoReturn
 
 from dither.errors import ArgumentError, BudgetError, DitherWarning, Fix, LedgerError, Shell
-from dither.ledger import admission, leases, state
-from dither.ledger.asked import Declaration, Request, analyst_name
-from dither.ledger.entries import (
+from dither.ledger import reservations, rules, state
+from dither.ledger.receipts import Key, Receipt, entry_message, issue
+from dither.ledger.records import (
     ENGINE,
     Cancelled,
     Committed,
+    Declaration,
     Declared,
     Entry,
     Failed,
@@ -35,21 +36,17 @@ from dither.ledger.entries import (
     Record,
     Reopened,
     Replayed,
+    Request,
     Restored,
+    analyst_name,
     found_by,
     hash_of,
     parse,
 )
-from dither.ledger.kept import Kept, again
-from dither.ledger.keys import Key, entry_message
-from dither.ledger.leases import Lease, Leases, Renewal
-from dither.ledger.preview import Preview, preview
-from dither.ledger.receipts import Receipt, issue
-from dither.ledger.reservation import Reservation, held_here
-from dither.ledger.saying import SHARED, SPENT, UNSURE, meaning, saying
-from dither.ledger.sealed import BOOKS, Sealed, ends_at, keys_of
-from dither.ledger.state import Fuse, Head, History, Identity, Terms
-from dither.ledger.store import Row, Store, Transaction
+from dither.ledger.reservations import SHARED, SPENT, UNSURE, Lease, Leases, Renewal, Reservation, held_here, meaning, saying
+from dither.ledger.rules import Kept, Preview, again, preview
+from dither.ledger.state import BOOKS, Fuse, Head, History, Identity, Sealed, Terms, ends_at, keys_of
+from dither.ledger.stores.base import Row, Store, Transaction
 from dither.ledger.witness import Witness
 from dither.privacy.filters import Caps, Sums
 
@@ -102,7 +99,7 @@ class Ledger:
         key: Key | None,
         clock: Callable[[], datetime] = utc,
         *,
-        lease: float = leases.SECONDS,
+        lease: float = reservations.SECONDS,
         witness: Witness | None = None,
     ) -> None:
         self._store = store
@@ -145,13 +142,13 @@ class Ledger:
             head, kept = last, inside.get("caps")
             if inside.get("catalog") == wanted:
                 return
-            admission.expected(inside.get("catalog"), expected)
+            rules.check_in_force(inside.get("catalog"), expected)
             time = self._time(head)
             if kept is None:
                 inside.put("caps", state.caps_text(declaration.caps))
                 head, _ = self._add(inside, head, time, Opened(*self._identity, declaration.caps))
             else:
-                admission.unchanged(state.caps(kept), History.parse(inside.get("history")), declaration)
+                rules.unchanged(state.caps(kept), History.parse(inside.get("history")), declaration)
             terms = Terms.of(declaration)._asdict() | {"text": declaration.text}
             head, _ = self._add(inside, head, time, Declared(**terms))
             inside.put("catalog", wanted)
@@ -225,7 +222,7 @@ class Ledger:
             written = inside.entry(reservation.number)
             if written is None or written.hash != reservation.hash:
                 return Ending.UNCHARGED  # its transaction was taken back
-            if reservation.number not in leases.from_text(inside.get("leases")):
+            if reservation.number not in reservations.from_text(inside.get("leases")):
                 return _ending(inside, reservation)
             self._end(inside, reservation)
             secret = reservation.withdraw()
@@ -339,16 +336,16 @@ class Ledger:
     def _charge(self, inside: Sealed, last: Head, held: Reservation) -> Head:
         """The question is admitted by every rule, its price is added to what was spent, and its lease begins."""
         request = held.request
-        admitted = admission.admit(inside, request)
+        admitted = rules.admit(inside, request)
         before = History.parse(inside.get("history"))
-        after = admission.noted(before, admitted.terms, request)
+        after = rules.noted(before, admitted.terms, request)
         now = self._clock()
-        held_now = leases.from_text(inside.get("leases"))
+        held_now = reservations.from_text(inside.get("leases"))
         head, entry = self._add(inside, last, self._time(last), held.record.under(admitted.rule))
         held.admitted = admitted
         held.place(entry, head.hash)
         lease = Lease.new("" if request.fresh else request.digest, held.record.token, now, self._lease)
-        inside.put("leases", leases.to_text(held_now | {entry.number: lease}))
+        inside.put("leases", reservations.to_text(held_now | {entry.number: lease}))
         inside.put("total", state.sums_text(admitted.total))
         inside.use(request.analyst, admitted.used)
         if after != before:
@@ -377,7 +374,7 @@ class Ledger:
 
     def _bury(self, inside: Sealed, head: Head) -> Head:
         """Ends the questions whose process died. They stay charged, and the third of them closes the catalog."""
-        held, now = leases.from_text(inside.get("leases")), leases.milliseconds(self._clock())
+        held, now = reservations.from_text(inside.get("leases")), reservations.milliseconds(self._clock())
         dead = [number for number, lease in sorted(held.items()) if not self._alive(lease, now)]
         if not dead:
             return head
@@ -387,24 +384,24 @@ class Ledger:
             head, entry = self._add(inside, head, self._time(head), Lapsed(number, row.hash if row else ""))
             fuse = fuse.died(entry.number)
             del held[number]
-        inside.put("leases", leases.to_text(held))
+        inside.put("leases", reservations.to_text(held))
         inside.put("fuse", fuse.text())
         return head
 
     def _end(self, inside: Sealed, reservation: Reservation) -> None:
         """Its lease ends; if it ended before, somebody took the process for dead and the question is settled."""
-        held = leases.from_text(inside.get("leases"))
+        held = reservations.from_text(inside.get("leases"))
         if held.pop(reservation.number, None) is None:
             raise LedgerError(
                 "This question took long without a sign of life, and was given up: its answer is not shown.",
                 fix="ask again; if it happens again, look why the process stood still.",
             )
-        inside.put("leases", leases.to_text(held))
+        inside.put("leases", reservations.to_text(held))
 
     def _in_flight(self, inside: Sealed, question: str) -> int:
         """The reservation that is being answered for this question, or 0."""
-        for number, lease in leases.from_text(inside.get("leases")).items():
-            if lease.question == question[: leases.MARK]:
+        for number, lease in reservations.from_text(inside.get("leases")).items():
+            if lease.question == question[: reservations.MARK]:
                 held = held_here(lease.token) if lease.own else None
                 if held is not None and held.mine:
                     fix = Fix("commit it first, or ask with {fresh}.", fresh=True)
@@ -414,12 +411,12 @@ class Ledger:
 
     def _busy(self, flight: int, question: str) -> bool:
         """Whether somebody is still answering this question."""
-        held: Leases = leases.from_text(self._store.get("leases"))
+        held: Leases = reservations.from_text(self._store.get("leases"))
         lease = held.get(flight)
         return (
             lease is not None
-            and lease.question == question[: leases.MARK]
-            and self._alive(lease, leases.milliseconds(self._clock()))
+            and lease.question == question[: reservations.MARK]
+            and self._alive(lease, reservations.milliseconds(self._clock()))
         )
 
     def _alive(self, lease: Lease, now: int) -> bool:
@@ -433,10 +430,10 @@ class Ledger:
     def _renew(self) -> None:
         numbers = [held.number for held in self._pending()]
         with self._writing() as (inside, _):
-            held, now = leases.from_text(inside.get("leases")), self._clock()
+            held, now = reservations.from_text(inside.get("leases")), self._clock()
             longer = {number: held[number].renewed(now, self._lease) for number in numbers if number in held}
             if longer:
-                inside.put("leases", leases.to_text(held | longer))
+                inside.put("leases", reservations.to_text(held | longer))
 
     # --- steps --------------------------------------------------------------------------------------------------
 

@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dither.errors import ArgumentError, DitherError, Fix, LedgerError, NoLedgerError, extra
-from dither.ledger.keys import Key
 from dither.ledger.ledger import Ledger
-from dither.ledger.sealed import first_texts
-from dither.ledger.sqlite import SQLite
-from dither.ledger.state import Identity
-from dither.ledger.store import Row, Store
+from dither.ledger.receipts import Key
+from dither.ledger.state import Identity, first_texts
+from dither.ledger.stores.base import Row, Store
+from dither.ledger.stores.sqlite import SQLite
 from dither.ledger.witness import Witness
 
 if TYPE_CHECKING:
-    from dither.ledger.postgres import Postgres
+    from dither.ledger.stores.postgres import Postgres
 
 MEMORY = ":memory:"
 Where = str | PathLike[str]
@@ -175,7 +174,7 @@ def _first(key: Key) -> dict[str, str]:
 def _postgres() -> type[Postgres]:
     """Loaded only when an address asks for it, so that nobody else needs the driver."""
     try:
-        from dither.ledger.postgres import Postgres
+        from dither.ledger.stores.postgres import Postgres
     except ImportError:
         raise LedgerError("A ledger on PostgreSQL needs the driver, which is not installed.", fix=extra("postgres")) from None
     return Postgres

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dither.errors import ArgumentError, LedgerError
 from dither.ledger.state import Head, Identity
-from dither.ledger.store import Row, Store
+from dither.ledger.stores.base import Row, Store
 
 LONGEST = 200  # bytes of a line; one has about 120
 LOGS = ("-journal", "-wal", "-shm")  # what SQLite takes for its own beside a database

@@ -1,4 +1,22 @@
-"""What every mechanism is: noise and its price in one frozen object.
+"""Reading exact answers and writing noisy ones: the only place where private values meet types and widths.
+
+Refused by type and shape, which are public; never by value. Arrays are brought into +-2^62 steps before
+noise and saturate at the ends of 64 bits after it: clamping never moves two answers apart, so it is free,
+and what happens to a noisy answer is post-processing. One whole number has no limit.
+A float stands for its exact binary value, NaN counts as 0, and infinities go to the ends of the clamp.
+In an array of objects a bool counts as 0 or 1 and whatever is not a number as 0, so that no element decides whether
+a release is made. A masked array is refused whole: what lies under a mask is neither there nor gone.
+
+Rounding is exact whatever the answer's length: with the grid a/b, floor(x b/a + 1/2) = floor((floor(2 b x) + a) / 2a),
+since a floor may be taken before dividing by a whole number. So a Decimal of a million digits costs one product
+with 2b and a cut at its point, and a long Fraction one division with a short quotient: time linear in the length. What the
+clamp takes anyway is seen from exponents first, compared with the grid.
+
+Arrays on a grid come back as int64 (grid 1), as float64 if the grid is a power of two (steps are kept
+within +-2^52, so that every product is exact), and otherwise as an array of Fractions. The grid alone
+decides, so nothing about the data shows in the type.
+
+What every mechanism is: noise and its price in one frozen object.
 
     release(exact)      the noisy answer; the only method that draws
     loss()              the price, exact or rounded up
@@ -20,14 +38,222 @@ Every concrete class enters the registry when it is defined, so the laws in test
 from __future__ import annotations
 
 import inspect
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from dither.exact.law import Law
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.errors import ArgumentError, Fix
+from dither.exact.laws.base import Integers, Law
 from dither.exact.numbers import Number, between, show
+from dither.exact.numbers import whole as _whole
+from dither.mechanisms.norms import Norm
 from dither.privacy.losses import ZCDP, Curve, Loss
+
+Whole = int | NDArray[np.integer[Any]]
+Answer = int | float | Fraction | Decimal | NDArray[Any]
+
+_WIDE = 1 << 62
+_NARROW = 1 << 52
+_ENDS = np.iinfo(np.int64)
+_NUMBERS = (int, float, Fraction, Decimal, np.integer, np.floating)
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)  # a product of Decimals is never rounded
+
+
+def whole(exact: Whole, norm: Norm | None = None, grid: Fraction | None = None) -> int | Integers:
+    """A whole-number answer: an int as it is, an array of integers as int64 within +-2^62."""
+    if isinstance(exact, np.ndarray):
+        unmasked(exact, "exact")
+        _shape(exact, norm, grid)
+        if exact.dtype.kind not in "iu":
+            raise _wrong(f"an array of {exact.dtype}", "an array of integers")
+        return _held(np.asarray(exact), _WIDE)
+    if isinstance(exact, (bool, np.bool_)) or not isinstance(exact, (int, np.integer)):
+        raise _wrong(f"a {type(exact).__name__}", "an int")
+    return int(exact)
+
+
+def _held(exact: NDArray[Any], most: int) -> Integers:
+    """An array of integers of any width as int64 within +-most."""
+    room = np.iinfo(exact.dtype)
+    held: Integers = np.clip(exact, max(-most, int(room.min)), min(most, int(room.max))).astype(np.int64)
+    return held
+
+
+def unmasked(array: NDArray[Any], name: str) -> None:
+    """Refuses masked arrays by their type: the values under the mask would be used, or not, depending on it."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise ArgumentError(
+            f"{name} must be a plain array, and it is a masked one.", fix="say what missing values count as: array.filled(0)."
+        )
+
+
+def _wrong(found: str, wanted: str) -> ArgumentError:
+    return ArgumentError(f"exact must be a whole number or an array of them, and it is {found}.", fix=f"give {wanted}.")
+
+
+def _shape(exact: NDArray[Any], norm: Norm | None, grid: Fraction | None) -> None:
+    if exact.ndim != 1:
+        raise ArgumentError(f"exact must have one axis, and it has {exact.ndim}.", fix="flatten the array.")
+    longest = None if norm is None else norm.longest(grid)
+    if longest is not None and len(exact) > longest:
+        raise ArgumentError(
+            f"exact has {len(exact)} coordinates, and its sensitivity was declared for {longest}.",
+            fix=Fix("declare the sensitivity with {dimension}.", dimension=len(exact)),
+        )
+
+
+def limit(grid: Fraction) -> int:
+    """The most steps an array may hold."""
+    return _NARROW if grid != 1 and _power_of_two(grid) else _WIDE
+
+
+def _power_of_two(grid: Fraction) -> bool:
+    top, bottom = grid.numerator, grid.denominator
+    # Far from the ends of a float's range, so that no product is rounded or overflows.
+    return top & (top - 1) == 0 and bottom & (bottom - 1) == 0 and top < 2**900 and bottom < 2**900
+
+
+def steps(exact: Answer, grid: Fraction, norm: Norm | None = None) -> int | Integers:
+    """The answer in steps of the grid: rounded to the nearest, halves upwards.
+
+    >>> steps(0.375, Fraction(1, 4)), steps(float("nan"), Fraction(1)), steps(Fraction(-1, 2), Fraction(1))
+    (2, 0, 0)
+    """
+    if isinstance(exact, np.ndarray):
+        unmasked(exact, "exact")
+        _shape(exact, norm, grid)
+        return _many_steps(np.asarray(exact), grid)
+    return _one_step(exact, grid, _WIDE)
+
+
+def _is_number(exact: Any) -> bool:
+    # A longdouble would have to be rounded to be read, which can move two answers apart.
+    return isinstance(exact, _NUMBERS) and not isinstance(exact, (bool, np.longdouble))
+
+
+def _one_step(exact: Any, grid: Fraction, most: int) -> int:
+    if not _is_number(exact):
+        raise ArgumentError(
+            f"exact must be a number or an array of numbers, and it is a {type(exact).__name__}.",
+            fix="give an int, a float, a Fraction or an array.",
+        )
+    return min(max(_nearest(exact, grid, most), -most), most)
+
+
+def _element(exact: Any, grid: Fraction, most: int) -> int:
+    """One element of an array of objects, none of which is refused."""
+    if isinstance(exact, (bool, np.bool_)):
+        return _one_step(int(exact), grid, most)
+    return _one_step(exact, grid, most) if _is_number(exact) else 0
+
+
+def _nearest(exact: Any, grid: Fraction, most: int) -> int:
+    """floor(exact / grid + 1/2), or any number beyond `most` on the same side where that is beyond."""
+    if isinstance(exact, Decimal):
+        return _from_decimal(exact, grid, most)
+    if isinstance(exact, (float, np.floating)):
+        read = float(exact)
+        if not math.isfinite(read):
+            return 0 if math.isnan(read) else _end(read < 0, most)
+        top, bottom = read.as_integer_ratio()
+    else:
+        top, bottom = int(exact.numerator), int(exact.denominator)
+    a, b = grid.numerator, grid.denominator
+    if top and top.bit_length() - bottom.bit_length() - 1 >= _beyond(grid, most):
+        return _end(top < 0, most)
+    return (2 * b * top + a * bottom) // (2 * a * bottom)
+
+
+def _beyond(grid: Fraction, most: int) -> int:
+    """A power of two from which on the clamp takes every answer: |x| >= 2^this means |x| / grid > most."""
+    return most.bit_length() + grid.numerator.bit_length() - grid.denominator.bit_length() + 1
+
+
+def _end(negative: bool, most: int) -> int:
+    return -most if negative else most
+
+
+def _from_decimal(exact: Decimal, grid: Fraction, most: int) -> int:
+    if exact.is_nan() or exact.is_zero():  # a zero may have any exponent
+        return 0
+    if exact.is_infinite():
+        return _end(exact.is_signed(), most)
+    a, b, first = grid.numerator, grid.denominator, exact.adjusted()
+    # 10^first <= |exact| < 10^(first + 1), and 2^3 < 10 < 2^4.
+    if first * (3 if first >= 0 else 4) >= _beyond(grid, most):
+        return _end(exact.is_signed(), most)
+    if (first + 1) * (4 if first >= 0 else 3) <= a.bit_length() - b.bit_length() - 2:  # below half a step
+        return 0
+    floor = _EXACT.multiply(exact, Decimal(2 * b)).to_integral_value(ROUND_FLOOR, _EXACT)
+    return (int(floor) + a) // (2 * a)
+
+
+def _many_steps(exact: NDArray[Any], grid: Fraction) -> Integers:
+    most = limit(grid)
+    if exact.dtype.kind in "iu" and grid.numerator == 1 and grid.denominator < most:
+        return _held(exact, most // grid.denominator) * np.int64(grid.denominator)
+    if exact.dtype.kind not in "iufO" or (exact.dtype.kind == "f" and exact.dtype.itemsize > 8):
+        raise ArgumentError(f"exact must be an array of numbers, and it is one of {exact.dtype}.", fix="give ints or floats.")
+    if exact.dtype.kind == "f" and _power_of_two(grid):
+        return _float_steps(exact.astype(np.float64), grid, most)
+    one = _element if exact.dtype.kind == "O" else _one_step
+    return np.array([one(value, grid, most) for value in exact], dtype=np.int64)
+
+
+def _float_steps(exact: NDArray[np.float64], grid: Fraction, most: int) -> Integers:
+    # Dividing by a power of two is exact, or lands far below half a step. x - floor(x) never crosses one half
+    # by rounding, where floor(x + 1/2) would: 0.49999999999999994 + 0.5 is 1.0 in floats.
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = np.nan_to_num(exact / float(grid), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    held = np.clip(scaled, -float(most), float(most))
+    down = np.floor(held)
+    return (down + (held - down >= 0.5)).astype(np.int64)
+
+
+def add(exact: Integers, noise: Integers) -> Integers:
+    """The sum, saturating at the ends of int64: what the exact sum would be, brought into range."""
+    total = exact + noise
+    total[(exact > 0) & (noise > 0) & (total < 0)] = _ENDS.max
+    total[(exact < 0) & (noise < 0) & (total >= 0)] = _ENDS.min
+    return total
+
+
+def value(k: int, grid: Fraction) -> Fraction:
+    """A noisy number of steps as a multiple of the grid."""
+    return grid * _whole(k, "k")
+
+
+def values(k: Integers, grid: Fraction) -> NDArray[Any]:
+    """Noisy steps as multiples of the grid, in the form that the grid alone decides."""
+    if grid == 1:
+        return k
+    if _power_of_two(grid):
+        most = limit(grid)
+        return np.clip(k, -most, most).astype(np.float64) * float(grid)
+    return np.array([grid * int(step) for step in k], dtype=object)
+
+
+def single(exact: Whole) -> int:
+    """One whole number, for a law; the law of a vector is one such law per coordinate, independent."""
+    found = whole(exact)
+    if not isinstance(found, int):
+        raise ArgumentError("law describes one coordinate, and exact is an array.", fix="ask for the law of each coordinate.")
+    return found
+
+
+def single_step(exact: Answer, grid: Fraction) -> int:
+    """One answer in steps, for a law; the law of a vector is one such law per coordinate, independent."""
+    found = steps(exact, grid)
+    if not isinstance(found, int):
+        raise ArgumentError("law describes one coordinate, and exact is an array.", fix="ask for the law of each coordinate.")
+    return found
+
 
 _classes: list[type[Mechanism]] = []
 

@@ -21,14 +21,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dither.exact.choice import draw_among, draw_index
-from dither.exact.law import Law
-from dither.exact.laws import Categorical
+from dither.exact.laws.base import Law
+from dither.exact.laws.categorical import Categorical
 from dither.exact.numbers import Number, flag, positive
-from dither.mechanisms import scores as reading
+from dither.exact.samplers.choice import draw_among, draw_index
+from dither.mechanisms import selection as reading
 from dither.mechanisms.base import Example, Mechanism, epsilon_words
 from dither.mechanisms.norms import bound
-from dither.mechanisms.scores import Scores
+from dither.mechanisms.selection import Scores
 from dither.privacy.losses import Curve, Pure
 from dither.privacy.parts import BoundedRange
 

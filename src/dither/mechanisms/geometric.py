@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from dither.exact.law import Integers, Law
-from dither.exact.laws import Moved, TwoSided
+from dither.exact.laws.base import Integers, Law
+from dither.exact.laws.derived import Moved
+from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, positive, rounded
-from dither.mechanisms import answers
+from dither.mechanisms import base
 from dither.mechanisms.base import Example, Mechanism, changes, epsilon_words
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l1
 from dither.privacy.losses import Curve, Pure
@@ -60,11 +61,11 @@ class Geometric(Mechanism):
         """1 / scale is how fast log Pr[noise = k] falls."""
         return self.sensitivity.total(None) / self.epsilon
 
-    def release(self, exact: answers.Whole) -> int | Integers:
-        start = answers.whole(exact, self.sensitivity)
+    def release(self, exact: base.Whole) -> int | Integers:
+        start = base.whole(exact, self.sensitivity)
         if isinstance(start, int):
             return start + self.noise.draw()
-        return answers.add(start, self.noise.draw(len(start)))
+        return base.add(start, self.noise.draw(len(start)))
 
     def loss(self) -> Pure:
         return separate_loss(self.epsilon, self.sensitivity, None)
@@ -73,7 +74,7 @@ class Geometric(Mechanism):
         return separate_curve(self.epsilon, self.sensitivity, None)
 
     def law(self, exact: int) -> Law:
-        return Moved(self.noise, answers.single(exact))
+        return Moved(self.noise, base.single(exact))
 
     def margin(self, confidence: Number) -> int:
         """The smallest m with Pr[|noise| <= m] >= confidence, for each coordinate."""

@@ -20,10 +20,11 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from dither.exact.law import Law
-from dither.exact.laws import Moved, TwoSided
+from dither.exact.laws.base import Law
+from dither.exact.laws.derived import Moved
+from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, positive, rounded
-from dither.mechanisms import answers
+from dither.mechanisms import base
 from dither.mechanisms.base import Example, Mechanism, changes, epsilon_words
 from dither.mechanisms.geometric import separate_curve, separate_loss
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l1
@@ -66,14 +67,14 @@ class Laplace(Mechanism):
         """The noise scale in the answer's own unit."""
         return self.grid * self.noise.scale
 
-    def release(self, exact: answers.Answer) -> Fraction | NDArray[Any]:
-        start = answers.steps(exact, self.grid, self.sensitivity)
+    def release(self, exact: base.Answer) -> Fraction | NDArray[Any]:
+        start = base.steps(exact, self.grid, self.sensitivity)
         if isinstance(start, int):
             return self.outcome(start + self.noise.draw())
-        return answers.values(answers.add(start, self.noise.draw(len(start))), self.grid)
+        return base.values(base.add(start, self.noise.draw(len(start))), self.grid)
 
     def outcome(self, k: int) -> Fraction:
-        return answers.value(k, self.grid)
+        return base.value(k, self.grid)
 
     def loss(self) -> Pure:
         return separate_loss(self.epsilon, self.sensitivity, self.grid)
@@ -81,9 +82,9 @@ class Laplace(Mechanism):
     def curve(self) -> Curve:
         return separate_curve(self.epsilon, self.sensitivity, self.grid)
 
-    def law(self, exact: answers.Answer) -> Law:
+    def law(self, exact: base.Answer) -> Law:
         """In steps: the release is `grid` times a value of this law."""
-        return Moved(self.noise, answers.single_step(exact, self.grid))
+        return Moved(self.noise, base.single_step(exact, self.grid))
 
     def margin(self, confidence: Number) -> Fraction:
         """The smallest multiple of the grid that holds the noise of each coordinate with this confidence."""

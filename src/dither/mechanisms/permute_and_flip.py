@@ -26,13 +26,14 @@ from typing import Any, ClassVar
 from flint import arb, arb_poly
 
 from dither.exact.balls import Real, exp, missing, precision, working
-from dither.exact.law import Law
-from dither.exact.laws import ExpCoin, Finite, Flat
+from dither.exact.laws.base import Law
+from dither.exact.laws.coins import ExpCoin, Flat
+from dither.exact.laws.derived import Finite
 from dither.exact.numbers import Number, flag, positive, show
-from dither.mechanisms import scores as reading
+from dither.mechanisms import selection as reading
 from dither.mechanisms.base import Example, Mechanism, epsilon_words
 from dither.mechanisms.norms import bound
-from dither.mechanisms.scores import Scores
+from dither.mechanisms.selection import Scores
 from dither.privacy.losses import Pure
 
 

@@ -26,10 +26,12 @@ from flint import arb
 from dither.errors import ArgumentError, Blank, Fix
 from dither.exact import numbers
 from dither.exact.balls import Real, above, ball, exp
-from dither.exact.law import Integers, Law
-from dither.exact.laws import Categorical, Coin, Finite, Flat
+from dither.exact.laws.base import Integers, Law
+from dither.exact.laws.categorical import Categorical
+from dither.exact.laws.coins import Coin, Flat
+from dither.exact.laws.derived import Finite
 from dither.exact.numbers import Number, between, positive
-from dither.mechanisms import answers
+from dither.mechanisms import base
 from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
 from dither.privacy.losses import Pure
 
@@ -88,9 +90,9 @@ class RandomizedResponse(Mechanism):
         p = self.p if self.p is not None else above(self._p, bits=128)
         return p, (1 - p) / (self.categories - 1)
 
-    def release(self, exact: answers.Whole) -> int | Integers:
+    def release(self, exact: base.Whole) -> int | Integers:
         """One report, or independent reports of an array of people."""
-        truth = answers.whole(exact)
+        truth = base.whole(exact)
         if isinstance(truth, int):
             return (min(max(truth, 0), self.categories - 1) + int(self._offsets(1)[0])) % self.categories
         return (np.clip(truth, 0, self.categories - 1) + self._offsets(len(truth))) % self.categories
@@ -114,7 +116,7 @@ class RandomizedResponse(Mechanism):
         return Pure(above(lambda: ball(ratio).log()))
 
     def law(self, exact: int) -> Law:
-        truth = min(max(answers.single(exact), 0), self.categories - 1)
+        truth = min(max(base.single(exact), 0), self.categories - 1)
         if self.epsilon is not None:
             return self._around(truth)
         table: list[Real] = [self._q] * self.categories

@@ -25,13 +25,14 @@ from numpy.typing import NDArray
 from dither.errors import ArgumentError, DitherError
 from dither.exact import numbers
 from dither.exact.balls import Real, certainly_at_most
-from dither.exact.law import Law, search
-from dither.exact.laws import Finite, TwoSided
+from dither.exact.laws.base import Law, search
+from dither.exact.laws.derived import Finite
+from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, positive
-from dither.mechanisms import answers
+from dither.mechanisms import base
 from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
+from dither.mechanisms.noisy_max import Race
 from dither.mechanisms.norms import L1
-from dither.mechanisms.race import Race
 from dither.privacy.losses import Pure
 from dither.process import Origin
 
@@ -184,7 +185,7 @@ class Session:
 
     def ask(self, exact: int) -> bool:
         """Is this count above the threshold, as far as the noise lets one see?"""
-        count = answers.single(exact)
+        count = base.single(exact)
         self._origin.check(
             "This session is a copy made by a fork, and each copy would say yes as often as the session may.",
             "ask in the process that started the session, or start and pay for another.",
@@ -204,11 +205,11 @@ class Session:
 
 
 def _listed(exact: Sequence[int]) -> list[int]:
-    return [answers.single(count) for count in numbers.items(exact, "exact", fix="give the counts of the questions in a list.")]
+    return [base.single(count) for count in numbers.items(exact, "exact", fix="give the counts of the questions in a list.")]
 
 
 def _counts(exact: Sequence[int] | NDArray[Any]) -> list[int]:
-    found = answers.whole(exact) if isinstance(exact, np.ndarray) else _listed(exact)
+    found = base.whole(exact) if isinstance(exact, np.ndarray) else _listed(exact)
     if len(found) == 0:  # type: ignore[arg-type]
         raise ArgumentError("exact must hold at least one count.", fix="give the counts of the questions.")
     return [int(count) for count in found]  # type: ignore[union-attr]

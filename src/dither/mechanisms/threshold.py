@@ -35,11 +35,13 @@ from numpy.typing import NDArray
 
 from dither.exact import entropy, numbers
 from dither.exact.balls import ball, certainly_at_most, exp, floor_scaled, missing, precision, working
-from dither.exact.law import Integers, Law, search
-from dither.exact.laws import Coin, Finite, TwoSided
-from dither.exact.lazy import MARGIN, Uniform
+from dither.exact.laws.base import Integers, Law, search
+from dither.exact.laws.coins import Coin
+from dither.exact.laws.derived import Finite
+from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, between, positive, show
-from dither.mechanisms import answers
+from dither.exact.samplers.uniform import MARGIN, Uniform
+from dither.mechanisms import base
 from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
 from dither.privacy.losses import ZCDP, Approx, Curve
 from dither.privacy.parts import Response
@@ -91,9 +93,9 @@ class Threshold(Mechanism):
             return self.noise.more_than(self.threshold - units - 1)
         return optimal(*self._each, units)
 
-    def release(self, exact: answers.Whole) -> bool | NDArray[np.bool_]:
+    def release(self, exact: base.Whole) -> bool | NDArray[np.bool_]:
         """Show this key? Or, for an array of counts, which of these keys?"""
-        counts = answers.whole(exact)
+        counts = base.whole(exact)
         if isinstance(counts, int):
             return bool(self._decide(np.array([_held(counts)], dtype=np.int64))[0])
         return self._decide(counts)
@@ -101,7 +103,7 @@ class Threshold(Mechanism):
     def _decide(self, counts: Integers) -> NDArray[np.bool_]:
         present: NDArray[np.bool_] = counts > 0
         if self.rule == "geometric":
-            noisy = answers.add(counts, self.noise.draw(len(counts)))
+            noisy = base.add(counts, self.noise.draw(len(counts)))
             return present & (noisy >= _threshold(self.noise, self._each[1]))
         u = entropy.words64(len(counts))
         # 53 bits, as in `Uniform.below_about`.
@@ -126,7 +128,7 @@ class Threshold(Mechanism):
 
     def law(self, exact: int) -> Law:
         """1 for shown, 0 for hidden. More than 2^62 units count as 2^62."""
-        units = _held(answers.single(exact))
+        units = _held(base.single(exact))
         show = self.shown(units)
         if show.is_zero() or show == 1:
             return Coin(Fraction(int(show == 1)))

@@ -17,10 +17,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dither.exact import numbers
-from dither.exact.law import Integers, Law
-from dither.exact.laws import Clamped, Moved, TwoSided
+from dither.exact.laws.base import Integers, Law
+from dither.exact.laws.derived import Clamped, Moved
+from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, positive, rounded
-from dither.mechanisms import answers
+from dither.mechanisms import base
 from dither.mechanisms.base import Example, Mechanism, changes, epsilon_words, sure
 from dither.mechanisms.geometric import separate_curve, separate_loss
 from dither.mechanisms.norms import Norm, Sensitivity, as_l1
@@ -61,13 +62,13 @@ class TruncatedGeometric(Mechanism):
         """The scale of the noise before truncation."""
         return self.sensitivity.total(None) / self.epsilon
 
-    def release(self, exact: answers.Whole) -> int | Integers:
-        start = answers.whole(exact, self.sensitivity)
+    def release(self, exact: base.Whole) -> int | Integers:
+        start = base.whole(exact, self.sensitivity)
         if isinstance(start, int):
             return self.law(start).draw()
         top = min(self.n, int(np.iinfo(np.int64).max))
         inside = np.clip(start, 0, top)
-        return np.clip(answers.add(inside, self.noise.draw(len(start))), 0, top)
+        return np.clip(base.add(inside, self.noise.draw(len(start))), 0, top)
 
     def loss(self) -> Pure:
         return separate_loss(self.epsilon, self.sensitivity, None)
@@ -76,7 +77,7 @@ class TruncatedGeometric(Mechanism):
         return separate_curve(self.epsilon, self.sensitivity, None)
 
     def law(self, exact: int) -> Law:
-        inside = min(max(answers.single(exact), 0), self.n)
+        inside = min(max(base.single(exact), 0), self.n)
         return Clamped(Moved(self.noise, inside), 0, self.n)
 
     def margin(self, confidence: Number) -> int:

@@ -7,24 +7,34 @@ interval with confidence 1 - (1 - c)/k, so all of them do at once with confidenc
 interval rules carry the intervals through the expression: whatever the true aggregates are within them, the true output lies
 in what comes out. No margin is stated (None) where that has no end, or where the true output may be NULL: a divisor that may be
 zero does both.
+
+From exact integers to the released table: noise once, in one place; everything after it is post-processing.
+
+`release` draws. `table` reads values, applies HAVING, ORDER BY, LIMIT and the outputs to noisy numbers, keys in order.
+
+A plan in words: what one person can change, which noise hides it, what each number's margin will be, what it costs.
 """
 
 from __future__ import annotations
 
+import datetime
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
-from dither.exact.numbers import rounded
-from dither.planning.finish import Noisy, Table
+from numpy.typing import NDArray
+
+from dither.catalog.values import Key
+from dither.exact.numbers import percent, rounded, show
 from dither.planning.plan import Plan
-from dither.planning.releases.base import Reading
-from dither.query.aggregates import FUNCTIONS
-from dither.query.facts import Facts
-from dither.query.functions import columns
-from dither.query.infer import constant, known
-from dither.query.nodes import Call, Column, Expression, Literal
+from dither.planning.releases.base import Noise, Reading
+from dither.planning.releases.keys import names, shown
+from dither.query.functions.base import Facts
+from dither.query.functions.registry import columns, constant, evaluate_all, evaluator, known
+from dither.query.nodes import FUNCTIONS, Call, Column, Expression, Literal
+from dither.query.work import Group
 
 
 @dataclass(frozen=True)
@@ -230,3 +240,135 @@ def _number(expression: Expression) -> Fraction | None:
     if isinstance(expression, Literal) and isinstance(expression.value, (int, Fraction)) and expression.kind != "bool":
         return Fraction(expression.value)
     return None
+
+
+Value = None | bool | int | float | str | datetime.date | datetime.datetime
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """What was released: keys in order, and for each noise the noisy integers. Public from here on."""
+
+    keys: tuple[tuple[Key, ...], ...]
+    cells: tuple[NDArray[Any], ...] = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The finished table: names, rows, and where each row's group stands in the release (for margins)."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    places: tuple[int, ...]
+
+
+def choose_keys(plan: Plan, found: Mapping[tuple[Key, ...], Group]) -> list[tuple[Key, ...]]:
+    """The keys that are shown: the public ones, or those that the threshold lets through."""
+    if not plan.query.keys:
+        return [()]
+    return shown(plan.work.known, plan.threshold, {key: group.units or 0 for key, group in found.items()})
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The two places where a plan draws at random. An auditor is given them, and may hand in others."""
+
+    keys: Callable[[Plan, Mapping[tuple[Key, ...], Group]], list[tuple[Key, ...]]] = choose_keys
+    noise: Callable[[Noise, Sequence[Any]], NDArray[Any]] = Noise.release
+
+
+DRAW = Draw()
+
+
+def release(plan: Plan, groups: Sequence[Group], draw: Draw = DRAW) -> Noisy:
+    """Adds the noise. Which groups there are is public, or decided by the threshold."""
+    found = {group.key: group for group in groups}
+    keys = draw.keys(plan, found)
+    cells = []
+    for place, noise in enumerate(plan.noises):
+        empty = noise.of.nothing
+        cells.append(draw.noise(noise, [found[key].measures[place] if key in found else empty for key in keys]))
+    return Noisy(tuple(keys), tuple(cells))
+
+
+def table(plan: Plan, noisy: Noisy) -> Table:
+    """Values, then HAVING, ORDER BY, OFFSET and LIMIT on them, then the outputs."""
+    query = plan.query
+    columns: dict[str, list[Value]] = {key.name: [values[i] for values in noisy.keys] for i, key in enumerate(query.keys)}
+    for reading in plan.readings:
+        columns[reading.name] = list(reading.values(plan.noises, noisy.cells)) if noisy.keys else []
+    names = list(columns)
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    places = list(range(len(rows)))
+    if query.having is not None:
+        holds = evaluator(query.having)
+        places = [i for i in places if holds(rows[i]) is True]
+    for order in reversed(query.order):
+        value = evaluator(order.expression)
+        known = [i for i in places if value(rows[i]) is not None]
+        known.sort(key=lambda i: _sortable(value(rows[i])), reverse=order.descending)
+        places = known + [i for i in places if value(rows[i]) is None]
+    places = places[query.offset :]
+    if query.limit is not None:
+        places = places[: query.limit]
+    finished = tuple(evaluate_all([output.expression for output in query.outputs], [rows[i] for i in places]))
+    return Table(tuple(output.name for output in query.outputs), finished, tuple(places))
+
+
+def _sortable(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, (datetime.date, datetime.datetime)) else value
+
+
+_WIDTH = 14
+
+
+def explain(plan: Plan, confidence: Fraction, rows: int | None = None) -> str:
+    """The plan as text. `rows`: how many rows a group is assumed to have, for the margins of means."""
+    lines = [("price", f"{plan_price(plan)}{least(plan)}, charged before any row is read"), ("each person", _unit(plan))]
+    lines.append(("groups", _groups(plan)))
+    who = "person" if plan.work.by_unit else "row"
+    noises = (noise.explain(who) for noise in plan.noises)
+    lines += [("noise" if i == 0 else "", text) for i, text in enumerate(noises)]
+    lines += [(f"  {output.name}", output.explain(plan, rows, confidence)) for output in outputs(plan)]
+    lines.append(("margins", f"hold for each number with {percent(confidence)} confidence, clipping and bounding not included"))
+    lines += [("not included", text) for text in plan.clipped]
+    return "\n".join(f"{left:<{_WIDTH}} {right}".rstrip() for left, right in lines)
+
+
+def plan_price(plan: Plan) -> str:
+    """The loss that will be charged."""
+    epsilon, delta = pair(plan)
+    return f"ε = {show(epsilon)}" + (f", δ = {show(delta)}" if delta else "")
+
+
+def least(plan: Plan) -> str:
+    """What to say where a margin was asked for and a smaller price would give it."""
+    return " (the least price of a question; less would give this margin)" if plan.rounded_up and pair(plan)[0] else ""
+
+
+def pair(plan: Plan) -> tuple[Fraction, Fraction]:
+    """(epsilon, delta) of the plan's loss, as stated."""
+    stated = getattr(plan.loss, "pair", None)
+    if stated is None:
+        raise TypeError("a plan's loss is pure or (epsilon, delta)")
+    found: tuple[Fraction, Fraction] = stated()
+    return found
+
+
+def _unit(plan: Plan) -> str:
+    kind = plan.bounding.neighbours.words
+    if not plan.work.by_unit:
+        return f"is one row, {kind}"
+    return f"is one value of {plan.unit}, {kind}; counts {plan.bounding}"
+
+
+def _groups(plan: Plan) -> str:
+    if not plan.query.keys:
+        return "one: no GROUP BY"
+    if plan.threshold is None:
+        return f"{plan.bounding.groups} public values of {names(plan.query.keys)}, empty ones shown"
+    rule = plan.threshold
+    return (
+        f"found in the data: a value of {names(plan.query.keys)} is shown if enough people have it "
+        f"(at ε = {show(rule.epsilon)}, δ = {show(rule.delta)}; {rule.margin('0.95')} people are shown with 95 %)"
+    )

@@ -1,4 +1,10 @@
-"""The plan: what the engine is asked for, the noise of every number, and the whole price, known before any row is read.
+"""The columns of an answer: their names and kinds, known from the plan before any number is drawn.
+
+Kinds are those of the catalog: int, real, text, bool, date, timestamp. An aggregate is int if its truth is a whole number; a
+key that is a number is int, because only whole numbers are grouped by; an output computed from them follows the functions'
+own rules. So two answers of one plan have the same columns, whatever was drawn, also without a single row.
+
+The plan: what the engine is asked for, the noise of every number, and the whole price, known before any row is read.
 
 Frozen and canonical: the same question, catalog and price give the same plan. `explain` prints it for people.
 """
@@ -8,22 +14,70 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from dither.catalog.values import Catalog, Key
 from dither.errors import QueryError
 from dither.mechanisms import Threshold
 from dither.planning import releases
-from dither.planning.choose import Price, choose
-from dither.planning.releases.base import Noise, Reading
-from dither.planning.releases.collect import Collection, Note, collect
+from dither.planning.price import Price, choose
+from dither.planning.releases.base import Collection, Noise, Note, Reading, collect
 from dither.planning.releases.keys import names, public_keys
-from dither.planning.schema import Field, schema
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import ZCDP, Loss, total
 from dither.privacy.neighbours import BY_NAME, AddRemove, Replace
-from dither.query.catalog import Catalog
-from dither.query.facts import Facts
+from dither.query.functions.base import Facts
+from dither.query.functions.registry import columns, known
 from dither.query.nodes import Query
-from dither.query.resolve import Resolved
+from dither.query.resolve.relations import Resolved
 from dither.query.work import Work
+
+_ROWS = 1 << 32  # more than any table of people has
+_LONG = 1 << 63
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column. `noisy`: it has a margin or is computed from noise; `long`: its whole numbers may exceed 64 bits."""
+
+    name: str
+    kind: str
+    noisy: bool = False
+    nullable: bool = True
+    long: bool = False
+
+
+def schema(
+    query: Query,
+    keys: Sequence[Facts],
+    known_keys: Sequence[Sequence[Key]] | None,
+    readings: Sequence[Reading],
+    noises: Sequence[Noise],
+) -> tuple[Field, ...]:
+    """The columns in order. `keys` are the facts of the query's keys, `known_keys` their values where those are public."""
+    shown = known_keys if known_keys is not None else [None] * len(keys)
+    scope = {key.name: _key(facts, values) for key, facts, values in zip(query.keys, keys, shown, strict=True)}
+    scope |= {reading.name: _aggregate(reading) for reading in readings}
+    long = {reading.name for reading in readings if reading.largest(noises, _ROWS) >= _LONG}
+    noisy = {reading.name for reading in readings}
+    found = [(known(output.expression, scope), columns(output.expression)) for output in query.outputs]
+    return tuple(_field(output.name, *each, noisy, long) for output, each in zip(query.outputs, found, strict=True))
+
+
+def _field(name: str, facts: Facts, used: set[str] | frozenset[str], noisy: set[str], long: set[str]) -> Field:
+    kind = "text" if facts.kind == "null" else facts.kind  # SQL's own answer to the kind of a bare NULL
+    return Field(name, kind, bool(used & noisy), facts.nullable, kind == "int" and bool(used & long))
+
+
+def _key(facts: Facts, values: Sequence[Key] | None) -> Facts:
+    """NULL is a group of its own where it was declared, or where groups are found in the data."""
+    nullable = facts.nullable if values is None else None in values
+    if facts.kind in ("int", "real"):
+        return Facts("int", facts.low, facts.high, nullable, whole=True)
+    return Facts(facts.kind, facts.low, facts.high, nullable)
+
+
+def _aggregate(reading: Reading) -> Facts:
+    """A noisy number is never NULL, and has no bounds."""
+    return Facts("int" if reading.whole else "real", nullable=False, whole=reading.whole)
 
 
 @dataclass(frozen=True)

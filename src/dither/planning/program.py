@@ -1,4 +1,8 @@
-"""What is charged as one: an answer, a proposal of bounds, later a workload or a training run.
+"""What a plan costs, stated both ways, and which noise it is the price of: for ledgers and receipts.
+
+Everything here is read off the objects that draw: a price of its own, kept beside them, could come apart from the noise.
+
+What is charged as one: an answer, a proposal of bounds, later a workload or a training run.
 
     identity ─▶ charge ─▶ works prepared ─▶ charged ─▶ release
 
@@ -15,12 +19,33 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from dither.planning import charges, finish
-from dither.planning.finish import DRAW, Draw, Noisy
-from dither.planning.identity import Identity, identity
+from dither.planning import outputs
+from dither.planning.outputs import DRAW, Draw, Noisy
 from dither.planning.plan import Plan
+from dither.planning.records import Identity, identity
 from dither.privacy.filters import Charge
+from dither.privacy.losses import Approx, Pure, total
 from dither.query.work import Group, Work
+
+
+def charge(plans: Sequence[Plan]) -> Charge:
+    """The charge of plans that are run together. A question is one plan; a proposal of bounds has several."""
+    losses, concentrated = [plan.loss for plan in plans], [plan.zcdp for plan in plans]
+    stated = total(losses)
+    if not isinstance(stated, (Pure, Approx)):
+        raise TypeError("a plan's loss is pure or (epsilon, delta)")
+    return Charge.of(stated, total(concentrated).zcdp())
+
+
+def mechanisms(plans: Sequence[Plan]) -> tuple[dict[str, Any], ...]:
+    """One record for each noise that will be drawn: its name and its exact parameters, in plain values."""
+    found = []
+    for plan in plans:
+        for noise in plan.noises:
+            found.append({**noise.record, "on": noise.of.words, "groups": noise.groups, "steps": noise.steps})
+        found += [{**plan.threshold.record(), "on": "keys", "groups": 1, "steps": 1}] if plan.threshold else []
+    return tuple(found)
+
 
 Run = Callable[[Work], Sequence[Group]]
 
@@ -99,11 +124,11 @@ class Batch:
 
     @cached_property
     def charge(self) -> Charge:
-        return charges.charge(self.plans)
+        return charge(self.plans)
 
     @cached_property
     def mechanisms(self) -> tuple[Mapping[str, Any], ...]:
-        return charges.mechanisms(self.plans)
+        return mechanisms(self.plans)
 
     @property
     def unit(self) -> str:
@@ -111,7 +136,7 @@ class Batch:
         return " and ".join(units)
 
     def release(self, run: Run, draw: Draw) -> tuple[Noisy, ...]:
-        return tuple(finish.release(plan, run(plan.work), draw) for plan in self.plans)
+        return tuple(outputs.release(plan, run(plan.work), draw) for plan in self.plans)
 
     def write(self, released: Sequence[Noisy]) -> str:
         return self.same.write(released)

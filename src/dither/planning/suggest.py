@@ -20,20 +20,19 @@ from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Any
 
+from dither.catalog.rules import listed
+from dither.catalog.values import Catalog, ColumnFacts
 from dither.errors import DitherError, QueryError
 from dither.exact.numbers import show, spell
-from dither.planning.choose import Price
-from dither.planning.finish import Noisy, Table, table
+from dither.planning.outputs import Noisy, Table, table
 from dither.planning.plan import Plan, plan
-from dither.planning.split import shares
+from dither.planning.price import Price, shares
 from dither.query import fluent
-from dither.query.catalog import Catalog, ColumnFacts
-from dither.query.faults import listed
 from dither.query.fluent import Asking
-from dither.query.functions import columns
-from dither.query.infer import facts as infer
+from dither.query.functions.registry import columns
+from dither.query.functions.registry import facts as infer
 from dither.query.nodes import Aggregate, Call, Column, Expression, Literal, Named
-from dither.query.resolve import Resolved
+from dither.query.resolve.relations import Resolved
 from dither.text import did_you_mean
 
 _FAR = 32

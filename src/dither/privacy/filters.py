@@ -40,8 +40,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 from dither.errors import ArgumentError, PriceError
 from dither.exact.numbers import Number, between, positive, rational, show
 from dither.privacy.conversion import largest_rho
-from dither.privacy.loss import Loss, checked, upto
-from dither.privacy.losses import ZCDP, Approx, Pure
+from dither.privacy.losses import ZCDP, Approx, Loss, Pure, checked, upto
 from dither.privacy.parts.base import MOST
 from dither.process import Origin
 

@@ -25,15 +25,13 @@ from flint import arb
 
 from dither.errors import ArgumentError, Fix, PriceError, Python
 from dither.exact.balls import ball, exp, lower, upper, working
-from dither.exact.gaussian import LARGEST_VARIANCE
-from dither.exact.geometric import LARGEST_SCALE, SMALLEST_SCALE
-from dither.exact.law import Law, search
-from dither.exact.laws import Gaussian, TwoSided
+from dither.exact.laws.base import Law, search
+from dither.exact.laws.gaussian import LARGEST_VARIANCE, Gaussian
+from dither.exact.laws.geometric import LARGEST_SCALE, SMALLEST_SCALE, TwoSided
 from dither.exact.numbers import Number, between, items, rational, show, whole, word
 from dither.privacy import parts
 from dither.privacy.conversion import round_up
-from dither.privacy.loss import Loss, checked
-from dither.privacy.losses import Approx, Curve, Pure
+from dither.privacy.losses import Approx, Curve, Loss, Pure, checked
 from dither.privacy.neighbours import AddRemove, Replace
 
 _BITS = 128

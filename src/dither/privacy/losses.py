@@ -13,17 +13,68 @@ References: Dwork and Roth 2014; Bun and Steinke, TCC 2016; Kairouz, Oh and Visw
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import SupportsIndex
 
-from dither.errors import PriceError
+from dither.errors import ArgumentError, PriceError
 from dither.exact.numbers import Number, between, items, not_negative, show, whole
 from dither.privacy import accountant, conversion
-from dither.privacy.loss import Loss, checked, upto
 from dither.privacy.parts import Part, Response
 from dither.privacy.parts.base import MOST, unchecked
+
+
+class Loss(ABC):
+    """A price. Frozen, hashable, exact; every conversion rounds up."""
+
+    @abstractmethod
+    def epsilon(self, delta: Number = 0) -> Fraction:
+        """The smallest epsilon known at this delta, certified and rounded up."""
+
+    @abstractmethod
+    def delta(self, epsilon: Number) -> Fraction:
+        """The smallest delta known at this epsilon, certified and rounded up, at most 1.
+
+        delta(epsilon(d)) may exceed d by rounding: both are upper bounds, neither is the other's inverse.
+        """
+
+    @abstractmethod
+    def zcdp(self) -> ZCDP:
+        """The same release stated as zero-concentrated DP, which composes adaptively."""
+
+    @abstractmethod
+    def curve(self) -> Curve:
+        """The same release as a loss curve, for tight composition fixed in advance."""
+
+    @abstractmethod
+    def repeat(self, n: SupportsIndex) -> Loss:
+        """n such releases."""
+
+    @abstractmethod
+    def group(self, k: SupportsIndex) -> Loss:
+        """The loss towards a group of k units."""
+
+    @abstractmethod
+    def __add__(self, other: object) -> Loss:
+        """Both releases together."""
+
+
+def upto(value: Number, name: str, most: int | Fraction) -> Fraction:
+    """A number from 0 to `most`; what mechanisms state is one already, and is taken as it is."""
+    if type(value) is Fraction and 0 <= value <= most:
+        return value
+    return between(value, name, 0, most)
+
+
+def checked(loss: object) -> Loss:
+    """The loss itself, refused if it is something else."""
+    if not isinstance(loss, Loss):
+        what = f"loss must be a loss such as Pure(0.1), and it is a {type(loss).__name__}."
+        raise ArgumentError(what, fix="pass mechanism.loss().")
+    return loss
+
 
 __all__ = ["ZCDP", "Approx", "Curve", "Loss", "Pure", "total"]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, Fix, Python
-from dither.query.catalog import Catalog
 from dither.query.fluent import Asking
 from dither.query.nodes import Query
-from dither.query.resolve import Resolved, resolve
+from dither.query.resolve.relations import Resolved, resolve
 from dither.query.show import show_query
-from dither.query.sql import parse
+from dither.query.sql.select import parse
 
 Question = str | Query | Asking
 

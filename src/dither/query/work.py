@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dither.query.catalog import Key
+from dither.catalog.values import Key
 from dither.query.nodes import Expression, Named, Relation
 
 UNIT = "#unit"

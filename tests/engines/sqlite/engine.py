@@ -9,13 +9,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from dither.engines.base import Progress
-from dither.engines.prepare import check
-from dither.engines.sql.rows import PURPOSES
+from dither.catalog.check import UNSUPPORTED, complete, schema_faults
+from dither.catalog.values import Catalog
+from dither.engines.base import Progress, check
+from dither.engines.sql.relations import PURPOSES
 from dither.engines.sql.work import Found, groups, statements
 from dither.errors import CatalogError, EngineError
-from dither.query.catalog import Catalog
-from dither.query.check import UNSUPPORTED, complete, schema_faults
 from dither.query.work import Group, Work
 from engines.sqlite.dialect import FUNCTIONS, SQLiteDialect
 

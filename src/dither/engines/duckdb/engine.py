@@ -1,4 +1,18 @@
-"""The default engine: DuckDB, in this process. Exact whole numbers out of Parquet files, frames and DuckDB tables.
+"""Into how many parts DuckDB cuts the hash table of a grouping: many where memory is ample, few where it is not.
+
+It goes by the number of threads it knows of. On few processors the parts of a table of all persons outgrow the caches, and a
+row costs the more the more rows there are: so it is told of at least PARTS threads. Those that are stated as external are never
+started; nothing but the parts changes. But it also shares out memory among the threads it knows of, and begins to move parts
+to disk while most of the memory is free, which is many times slower than grouping in few parts. So with many parts the disk is
+forbidden, and a question that does not fit is asked again in few, where whatever does not fit goes to disk.
+
+Ctrl-C while DuckDB runs.
+
+DuckDB looks for signals while it runs a query in the main thread. If the handler of one raises (Python's own does on Ctrl-C),
+DuckDB stops and drops that exception for a RuntimeError. Other threads never see a signal, and `interrupt()` from one of them
+is an InterruptException, so the two are told apart by class and text.
+
+The default engine: DuckDB, in this process. Exact whole numbers out of Parquet files, frames and DuckDB tables.
 
 The connection is opened elsewhere (sources.py) and only ever handed SELECT statements printed from nodes. If one
 fails, for whatever reason, the caller sees one constant text: DuckDB's own message may quote a value of the data.
@@ -10,18 +24,71 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
+from duckdb import DuckDBPyConnection
 
-from dither.engines.base import Progress
+from dither.engines.base import Progress, check
 from dither.engines.duckdb.dialect import DIALECT, DuckDBDialect, identifier, secret_numbers
-from dither.engines.duckdb.interrupts import interruptible
-from dither.engines.duckdb.memory import gathered, is_spread
-from dither.engines.prepare import check
 from dither.engines.sql.work import Found, OutgrownError, Row, Statement, groups, statements
 from dither.errors import ArgumentError, DitherError, EngineError
 from dither.query.work import Group, Work
+
+PARTS = 8
+SETTINGS = ("threads", "external_threads", "max_temp_directory_size")  # what may still change when all others are locked
+_STATED = "SELECT current_setting('threads'), current_setting('external_threads'), current_setting('max_temp_directory_size')"
+
+
+def spread(connection: DuckDBPyConnection) -> None:
+    """Many parts, and nothing on disk."""
+    workers = _workers(connection)
+    stated = max(workers, PARTS)
+    connection.execute(f"SET threads = {stated}")
+    connection.execute(f"SET external_threads = {stated - workers + 1}")  # one of them is who asks
+    connection.execute("SET max_temp_directory_size = '0KB'")
+
+
+def is_spread(connection: DuckDBPyConnection) -> bool:
+    return bool(_stated(connection)[2] == "0 bytes")
+
+
+@contextmanager
+def gathered(connection: DuckDBPyConnection) -> Iterator[None]:
+    """Few parts, and a disk for what does not fit, inside the block."""
+    workers = _workers(connection)
+    connection.execute("SET external_threads = 1")
+    connection.execute(f"SET threads = {workers}")
+    connection.execute("RESET max_temp_directory_size")
+    try:
+        yield
+    finally:
+        spread(connection)
+
+
+def _workers(connection: DuckDBPyConnection) -> int:
+    stated, external, _ = _stated(connection)
+    return stated - external + 1
+
+
+def _stated(connection: DuckDBPyConnection) -> tuple[int, int, str]:
+    ((stated, external, disk),) = connection.execute(_STATED).fetchall()
+    return int(stated), int(external), str(disk)
+
+
+_T = TypeVar("_T")
+_TEXT = "Query interrupted"
+
+
+def interruptible(call: Callable[[], _T]) -> _T:
+    """Calls what calls DuckDB. Ctrl-C is a KeyboardInterrupt, raised where no error of DuckDB's is attached to it."""
+    try:
+        return call()
+    except RuntimeError as error:
+        if type(error) is not RuntimeError or str(error) != _TEXT:
+            raise
+    raise KeyboardInterrupt
+
 
 PATIENCE = 2.0  # seconds before progress is reported at all
 _BEAT = 0.25

@@ -1,25 +1,91 @@
-"""Files as DuckDB reads them: Parquet, CSV, and tables of a DuckDB file. Schemas come from footers and header lines only.
+"""The lines of a CSV file, one by one: its header, and whether every line is a row.
+
+A CSV has no rows, only characters: a quote that one person's cell leaves open takes all lines up to the next quote with it. A
+reader that makes something of every file would let one person's cell decide about others. So a file is looked through from
+end to end, by the strict reader of Python's library, before its rows count as rows; DuckDB, which is faster and lets some of
+it pass, must then have found as many.
+
+Files as DuckDB reads them: Parquet, CSV, and tables of a DuckDB file. Schemas come from footers and header lines only.
 
 CSV is read as text throughout (nothing is guessed from rows) and once, on opening, so that no line can make a question
 fail; an empty field is NULL; a file with a line that is no row is refused.
+
+Reads Parquet files that DuckDB's own reader refuses, through pyarrow, into a table of the DuckDB connection.
+
+DuckDB converts Parquet values while it reads, and raises where one does not fit: a timestamp in milliseconds beyond its
+range, bytes that are not UTF-8. pyarrow hands the stored values over as they are, arrow_values.py makes NULL of those
+that do not fit, and the rows are copied once, on opening. The copy takes memory (declared columns only; DuckDB moves it to
+the disk beyond its memory limit), while files that DuckDB reads are never copied.
 """
 
 from __future__ import annotations
 
 import csv
 import glob
+import gzip
 import os
 import re
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import IO
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from duckdb import DuckDBPyConnection
 from duckdb import Error as DuckDBError
 
-from dither.engines.duckdb import csv_lines
+from dither.catalog.check import CSV, UNSUPPORTED
 from dither.engines.duckdb.dialect import identifier, literal
+from dither.engines.duckdb.frames import arrow_kind, readable
 from dither.errors import CatalogError
-from dither.query.check import CSV, UNSUPPORTED
+
+SEPARATORS = ",;\t|"
+
+
+class LineError(Exception):
+    """A line that is no row: its file and its number, for the curator only. The number says how many rows stand before it."""
+
+    def __init__(self, file: str, number: int) -> None:
+        super().__init__(file, number)
+        self.file, self.number = file, number
+
+
+def header(file: str) -> tuple[str, tuple[str, ...]]:
+    """The separator and the names in the first line; nothing behind that line is decoded."""
+    with _opened(file) as stream:
+        first = next(iter(stream), b"").decode("utf-8-sig").rstrip("\r\n")
+    separator = max(SEPARATORS, key=first.count)
+    return separator, tuple(next(csv.reader([first], delimiter=separator), []))
+
+
+def rows(files: Sequence[str], separator: str, width: int) -> int:
+    """How many rows there are, or the first line that is none. Empty lines do not count, unless there is one column only; a
+    comma too many at the end of a line does no harm."""
+    return sum(_rows(file, separator, width) for file in files)
+
+
+def _rows(file: str, separator: str, width: int) -> int:
+    count = seen = 0
+    with _opened(file) as stream:
+        texts = (line.decode("utf-8" if seen else "utf-8-sig") for line in stream)
+        lines = csv.reader(texts, delimiter=separator, strict=True, skipinitialspace=True)  # as DuckDB takes quotes
+        try:
+            for cells in lines:
+                found = len(cells)
+                if found == width or (found == width + 1 and not cells[-1]) or (not found and width == 1):
+                    count += 1
+                elif found:
+                    raise LineError(file, seen + 1)
+                seen = lines.line_num
+        except (csv.Error, UnicodeDecodeError, OSError, EOFError):
+            raise LineError(file, seen + 1) from None
+    return count - 1  # the header
+
+
+def _opened(file: str) -> IO[bytes]:
+    return gzip.open(file, "rb") if file.lower().endswith(".gz") else open(file, "rb")  # type: ignore[return-value]
+
 
 _PARQUET = (".parquet", ".pq")
 _DATABASE = (".duckdb", ".db", ".ddb")
@@ -147,12 +213,12 @@ def _csv(files: list[str]) -> Placed:
     options = f"delim = {literal(separator).text}, columns = {{{columns}}}"
     fixed = """auto_detect = false, header = true, quote = '"', escape = '"', nullstr = '', strict_mode = true"""
     placed = _placed(f"read_csv({_list(files)}, {options}, {fixed})", dict.fromkeys(names, "VARCHAR"), files)
-    return replace(placed, rows=lambda: csv_lines.rows(files, separator, len(names)))
+    return replace(placed, rows=lambda: rows(files, separator, len(names)))
 
 
 def _header(file: str) -> tuple[str, tuple[str, ...]]:
     try:
-        separator, names = csv_lines.header(file)
+        separator, names = header(file)
     except (OSError, EOFError, UnicodeDecodeError, csv.Error):
         raise _SourceError(
             "its header line cannot be read", "save it as UTF-8 with the column names in the first line."
@@ -201,3 +267,81 @@ def _placed(sql: str, types: dict[str, str], files: list[str]) -> Placed:
 
 def _list(files: list[str]) -> str:
     return "[" + ", ".join(literal(file).text for file in files) + "]"
+
+
+_BATCH = "batch of rows"  # no table can have this name: it has spaces
+_ROWS = 65_536  # in one batch: what is converted at a time
+_ZONED = "TIMESTAMP WITH TIME ZONE"
+
+
+class UnreadableError(Exception):
+    """pyarrow cannot read the files either."""
+
+
+def copy_parquet(connection: DuckDBPyConnection, name: str, files: Iterable[str], types: Mapping[str, str]) -> dict[str, str]:
+    """Makes the table `name` of the named columns. Returns their types: as DuckDB states them, zoned timestamps in UTC."""
+    if not types:
+        raise UnreadableError  # nothing of the files was converted, so nothing else is to be had from them
+    stored = {column: "TIMESTAMP" if text == _ZONED else text for column, text in types.items()}
+    listed = ", ".join(f"{identifier(column)} {text}" for column, text in stored.items())
+    connection.execute(f"CREATE TABLE {identifier(name)} ({listed})")
+    try:
+        for file in files:
+            _copy_file(connection, name, file, stored)
+    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError):  # pyarrow's text may quote a value
+        raise UnreadableError from None
+    return stored
+
+
+def _copy_file(connection: DuckDBPyConnection, name: str, file: str, types: Mapping[str, str]) -> None:
+    with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as opened:
+        stored = [column for column in types if column in opened.schema_arrow.names]
+        path = _path_values(connection, file, [column for column in types if column not in stored])
+        listed = [
+            f"TRY_CAST({identifier(column) if column in stored else path[column]} AS {text})" for column, text in types.items()
+        ]
+        insert = f"INSERT INTO {identifier(name)} SELECT {', '.join(listed)} FROM {identifier(_BATCH)}"
+        for batch in opened.iter_batches(_ROWS, columns=stored):
+            connection.register(_BATCH, _batch(pa.Table.from_batches([batch]), types))
+            try:
+                connection.execute(insert)
+            finally:
+                connection.unregister(_BATCH)
+
+
+def _path_values(connection: DuckDBPyConnection, file: str, columns: list[str]) -> dict[str, str]:
+    """Columns of a file's path (region=north/) as constants. DuckDB says what they are; no value of the file is read for it."""
+    if not columns:
+        return {}
+    listed = ", ".join(identifier(column) for column in columns)
+    source = f"read_parquet([{literal(file).text}], hive_types_autocast = false)"
+    found = connection.execute(f"SELECT {listed} FROM {source} LIMIT 1").fetchall()
+    return {
+        column: literal(value).text for column, value in zip(columns, found[0] if found else [None] * len(columns), strict=True)
+    }
+
+
+def _batch(table: pa.Table, types: Mapping[str, str]) -> pa.Table:
+    """The rows as DuckDB reads them without an error."""
+    columns = {name: _as_stored(table.column(name), types[name]) for name in table.column_names}
+    if any(arrow_kind(column.type) == UNSUPPORTED for column in columns.values()):
+        raise UnreadableError
+    return readable(pa.table(columns)) if columns else pa.table({"no column": pa.nulls(table.num_rows, pa.int8())})
+
+
+def _as_stored(column: pa.ChunkedArray, stored: str) -> pa.ChunkedArray:
+    """The column in the type that the file itself has: pyarrow may give it one of its own, or one that its writer had noted."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        kind = column.type.storage_type
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind)
+    if pa.types.is_duration(column.type):
+        return column.cast(pa.int64())
+    if stored == "UUID" and pa.types.is_fixed_size_binary(column.type):
+        return pa.chunked_array([pa.array(map(_uuid, column.to_pylist()), pa.string())])
+    if stored == "VARCHAR" and pa.types.is_binary(column.type):  # an ENUM of Parquet
+        return pa.chunked_array([chunk.cast(pa.string(), safe=False) for chunk in column.chunks], pa.string())
+    return column
+
+
+def _uuid(value: bytes | None) -> str | None:
+    return None if value is None else str(uuid.UUID(bytes=value))

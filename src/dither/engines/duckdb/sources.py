@@ -20,22 +20,17 @@ from typing import Any
 import duckdb
 from duckdb import DuckDBPyConnection
 
+from dither.catalog.check import UNSUPPORTED, complete, schema_faults
+from dither.catalog.values import Catalog, Table
 from dither.engines.base import Progress
-from dither.engines.duckdb.arrow_values import arrow_kind
-from dither.engines.duckdb.csv_lines import LineError
 from dither.engines.duckdb.dialect import identifier, literal
-from dither.engines.duckdb.engine import DuckDB, frame_name
-from dither.engines.duckdb.files import Placed, place_file, types_of
-from dither.engines.duckdb.frames import frame_columns, frame_schema, is_frame
-from dither.engines.duckdb.interrupts import interruptible
-from dither.engines.duckdb.memory import SETTINGS, spread
-from dither.engines.duckdb.parquet_rows import UnreadableError, copy_parquet
+from dither.engines.duckdb.engine import SETTINGS, DuckDB, frame_name, interruptible, spread
+from dither.engines.duckdb.files import LineError, Placed, UnreadableError, copy_parquet, place_file, types_of
+from dither.engines.duckdb.frames import arrow_kind, frame_columns, frame_schema, is_frame
 from dither.engines.duckdb.spill import Spill, sweep
 from dither.engines.duckdb.verified import Verified, file_stats
 from dither.engines.duckdb.views import NOTHING, filtered, identifying, view, whole
 from dither.errors import CatalogError, Fix, Shell
-from dither.query.catalog import Catalog, Table
-from dither.query.check import UNSUPPORTED, complete, schema_faults
 
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",

@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dither.catalog.values import Catalog, ColumnFacts, Table
 from dither.engines.duckdb.dialect import DIALECT, identifier
 from dither.engines.duckdb.files import Placed
-from dither.query.catalog import Catalog, ColumnFacts, Table
 
 NOTHING = "no column"  # a view needs one, even where only the number of rows matters
 _FIT = "all values fit"  # no column of a table that SQL can name alike: names with spaces are the data's own, and quoted

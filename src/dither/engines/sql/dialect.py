@@ -1,4 +1,8 @@
-"""What differs between SQL engines: a table of spellings, and the shapes that an engine may replace by faster ones.
+"""A printed expression with what is known of it.
+
+What all printers of functions share: settling what is not a number, one kind for several arguments, whole numbers.
+
+What differs between SQL engines: a table of spellings, and the shapes that an engine may replace by faster ones.
 
 The other files here say what a Work means in plain SQL. Whatever engines spell differently they ask of a Dialect. A new
 engine fills in the first part: types, constants, the functions of text and dates, the keyed hash. The second part, the
@@ -13,11 +17,78 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
-from dither.engines.sql.text import Sql, made, nearest
 from dither.errors import ArgumentError, QueryError
+from dither.query.functions.casts import LIMIT
+
+
+@dataclass(frozen=True)
+class Sql:
+    """A printed expression.
+
+    `kind` is one of catalog.KINDS, or "null" for a bare NULL. `atom`: a column or a constant, so it may be written twice
+    without computing anything twice. `nan`: a double that may be "not a number" where the meaning says NULL.
+    `level`: how many stages of helper columns must exist before it can be computed. `constant`: its value, if it has one.
+    """
+
+    text: str
+    kind: str
+    atom: bool = False
+    nan: bool = False
+    level: int = 0
+    constant: int | float | Fraction | str | None = None
+
+
+def made(text: str, kind: str, *arguments: Sql, nan: bool = False) -> Sql:
+    """An expression over arguments: it needs as many stages as they do."""
+    return Sql(text, kind, nan=nan, level=max((argument.level for argument in arguments), default=0))
+
+
+def nearest(value: int | float | Fraction) -> float:
+    """The nearest double; an infinity beyond the largest one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+_ORDER = ("null", "bool", "text", "int", "real", "date", "timestamp")
+
+
+def settled(stages: Stages, x: Sql) -> Sql:
+    """The value with NULL where it is not a number, as everything that looks at a value needs it."""
+    if not x.nan:
+        return x
+    held = stages.atom(x)
+    return made(f"(CASE WHEN {stages.dialect.is_nan(held.text)} THEN NULL ELSE {held.text} END)", x.kind, held)
+
+
+def alike(stages: Stages, arguments: Sequence[Sql]) -> list[Sql]:
+    """Arguments of one family in their widest kind, ready to be compared: doubles if one is, else as they are."""
+    kind = widest(arguments)
+    return [settled(stages, stages.dialect.as_kind(x, kind)) for x in arguments]
+
+
+def widest(arguments: Sequence[Sql]) -> str:
+    """The kind that holds all of these."""
+    return max((x.kind for x in arguments), key=_ORDER.index)
+
+
+def whole(stages: Stages, x: Sql, *, rounded: bool) -> Sql:
+    """A double as a 64-bit integer: NULL beyond 2^62 (an infinity, and what is not a number, is beyond)."""
+    dialect, held = stages.dialect, stages.atom(x)
+    inside = f"{held.text} BETWEEN {dialect.double(-float(LIMIT))} AND {dialect.double(float(LIMIT))}"
+    value = dialect.round(held.text) if rounded else dialect.trunc(held.text)
+    return made(f"(CASE WHEN {inside} THEN {dialect.cast(value, 'real', 'int')} END)", "int", held)
+
+
+def one_zero(stages: Stages, x: Sql) -> Sql:
+    """Zero has one sign, so that equal values are one value."""
+    return made(f"({x.text} + {stages.dialect.number('0')})", "real", x) if x.kind == "real" else x
+
 
 NARROW = 1 << 62  # within a 64-bit integer, with room
 

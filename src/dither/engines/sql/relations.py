@@ -1,16 +1,159 @@
-"""Relations printed as SELECT statements."""
+"""One relation being printed: its columns, and the helper columns that expressions over it need.
+
+Inside, every column is called c0, c1, ... in order, whatever its name in the question: some engines take "Age" and "age" for
+one name, we do not. An argument that a printer needs twice becomes a helper column of an earlier stage, so the text grows
+with the question and not with two to the power of its depth.
+
+Aggregation inside one unit, exact and free of any order: doubles are never added up, only whole numbers are.
+
+Relations printed as SELECT statements.
+
+The rows a statement starts from, and the bounding every statement shares: which groups a unit keeps.
+
+Rows are brought together per unit and group first (b), so whatever comes later works on few rows. `r` has the rows of b in
+the groups that their unit keeps. How they are chosen is the dialect's (`keep_groups`); it follows from the Work alone and never
+from the data.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from dither.engines.sql.basics import alike, widest
-from dither.engines.sql.dialect import Dialect
-from dither.engines.sql.frame import Frame, Printed, named, select
-from dither.engines.sql.per_unit import per_unit
-from dither.engines.sql.text import Sql, made
+from dither.catalog.values import Key
+from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, alike, lacks, made, one_zero, settled, whole, widest
+from dither.engines.sql.functions import printer_of
 from dither.query import nodes
+from dither.query.nodes import Aggregate, Column, Expression, PerUnit
+from dither.query.work import UNIT, Work
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A SELECT whose columns are c0, c1, ...; `names` and `columns` tell what they are."""
+
+    text: str
+    names: tuple[str, ...]
+    columns: tuple[Sql, ...]
+
+
+def named(text: str, names: Sequence[str], columns: Sequence[Sql]) -> Printed:
+    """The columns under their plain names, as those see them who select from this relation."""
+    plain = (replace(column, text=f"c{i}", atom=True, level=0, constant=None) for i, column in enumerate(columns))
+    return Printed(text, tuple(names), tuple(plain))
+
+
+class Frame:
+    """Prints expressions over one relation and collects the helper columns they need."""
+
+    def __init__(self, relation: Printed, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self._relation = relation
+        self._column = dict(zip(relation.names, relation.columns, strict=True))
+        self._helpers: dict[str, Sql] = {}
+        self._printed: dict[int, tuple[nodes.Expression, Sql]] = {}  # holds the node, so that its id stays its own
+        self._stages: list[list[str]] = []
+
+    def print(self, expression: nodes.Expression) -> Sql:
+        if isinstance(expression, nodes.Column):
+            return self._column[expression.name]
+        if isinstance(expression, nodes.Literal):
+            return self.dialect.literal(expression.value)
+        # By identity: a question built in Python may use one part many times, in parts it uses many times.
+        if id(expression) not in self._printed:
+            arguments = [self.print(argument) for argument in expression.arguments]
+            self._printed[id(expression)] = (expression, self._printer(expression)(self, arguments))
+        return self._printed[id(expression)][1]
+
+    def _printer(self, call: nodes.Call) -> Printer:
+        found = printer_of(self.dialect, call.name)
+        if found is None:
+            raise lacks(self.dialect, call.name, call.span)
+        return found
+
+    def atom(self, x: Sql) -> Sql:
+        """The value under a name: itself if it has one, else a helper column."""
+        if x.atom:
+            return x
+        if x.text not in self._helpers:
+            name = f"h{len(self._helpers)}"
+            while len(self._stages) <= x.level:
+                self._stages.append([])
+            self._stages[x.level].append(f"{x.text} AS {name}")
+            self._helpers[x.text] = replace(x, text=name, atom=True, level=x.level + 1)
+        return self._helpers[x.text]
+
+    def source(self) -> str:
+        """What to select from: the relation with all helper columns."""
+        text = self._relation.text
+        for stage in self._stages:
+            text = f"SELECT *, {', '.join(stage)} FROM ({text}){self.dialect.fence}"
+        return f"({text})"
+
+
+def select(frame: Frame, names: Sequence[str], columns: Sequence[Sql], tail: str = "") -> Printed:
+    """SELECT columns FROM the frame's relation."""
+    listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
+    return named(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
+
+
+def per_unit(node: PerUnit, source: Printed, dialect: Dialect) -> Printed:
+    """One row for each value of the keys, NULL being a value like any other."""
+    frame = Frame(source, dialect)
+    keys = [frame.atom(one_zero(frame, settled(frame, frame.print(key.expression)))) for key in node.keys]
+    aggregates = [_aggregate(frame, aggregate) for aggregate in node.aggregates]
+    columns = [*keys, *aggregates]
+    listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
+    # By their places: a key that is a constant, such as 7, would itself be read as a place.
+    tail = f" GROUP BY {', '.join(str(place) for place, _ in enumerate(keys, 1))}" if keys else " HAVING count(*) > 0"
+    names = [*(key.name for key in node.keys), *(aggregate.name for aggregate in node.aggregates)]
+    return named(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
+
+
+def _aggregate(frame: Frame, aggregate: Aggregate) -> Sql:
+    if aggregate.argument is None:
+        return Sql("count(*)", "int")
+    if aggregate.function in frame.dialect.missing:
+        raise lacks(frame.dialect, aggregate.function, aggregate.span)
+    value = settled(frame, frame.print(aggregate.argument))
+    return AGGREGATES[aggregate.function](frame, frame.atom(value))
+
+
+def _plain(name: str, kind: str | None = None) -> Callable[[Stages, Sql], Sql]:
+    return lambda stages, x: made(f"{stages.dialect.aggregates.get(name, name)}({x.text})", kind or x.kind, x)
+
+
+def _added(stages: Stages, x: Sql) -> tuple[Sql, str]:
+    """Whole numbers and their exact sum as the nearest double. Engines round twice from wide integers, but once from text."""
+    dialect, number = stages.dialect, x if x.kind == "int" else stages.atom(whole(stages, x, rounded=False))
+    total = dialect.wide_sum(number.text)
+    small = f"{total} BETWEEN {-(2**52)} AND {2**52}"
+    text = dialect.cast(dialect.cast(total, "int", "text"), "text", "real")
+    return number, f"(CASE WHEN {small} THEN {dialect.cast(total, 'int', 'real')} ELSE {text} END)"
+
+
+def _sum(stages: Stages, x: Sql) -> Sql:
+    number, total = _added(stages, x)
+    return made(total, "real", number)
+
+
+def _average(stages: Stages, x: Sql) -> Sql:
+    number, total = _added(stages, x)
+    return made(f"({total} / NULLIF(count({number.text}), 0))", "real", number)
+
+
+AGGREGATES: dict[str, Callable[[Stages, Sql], Sql]] = {
+    "count": _plain("count", "int"),
+    "count_distinct": lambda stages, x: made(f"count(DISTINCT {x.text})", "int", x),
+    "sum": _sum,
+    "avg": _average,
+    "min": _plain("min"),
+    "max": _plain("max"),
+    "bool_or": _plain("bool_or", "bool"),
+    "bool_and": _plain("bool_and", "bool"),
+}
+
 
 Schema = Callable[[str], Sequence[tuple[str, str]]]  # table -> its (column, kind) pairs
 
@@ -99,3 +242,91 @@ def _union(parts: list[Printed], dialect: Dialect) -> Printed:
     texts = [select(frame, names, [column[i] for column in cast]).text for i, frame in enumerate(frames)]
     columns = [replace(column[0], nan=any(x.nan for x in column)) for column in cast]
     return named(" UNION ALL ".join(texts), names, columns)
+
+
+PURPOSES = ("groups", "values")  # what the secret decides: which groups of a unit stay, and which of its values
+
+
+class Rows:
+    """SELECT unit AS u, keys AS k0, k1, ..., further columns AS x0, x1, ... FROM the source."""
+
+    def __init__(self, work: Work, source: Printed, dialect: Dialect) -> None:
+        self._frame = Frame(source, dialect)
+        self._work = work
+        self.keys = [f"k{i}" for i in range(len(work.keys))]
+        self.heads = ["u", *self.keys] if work.by_unit else self.keys
+        self._heads = [f"{self._unit()} AS u"] if work.by_unit else []
+        self._tests: list[str] = []
+        self.kinds: list[str] = []  # of the keys
+        for place, key in enumerate(work.keys):
+            self._heads.append(f"{self._key(key.expression, place)} AS {self.keys[place]}")
+        self._further: dict[str, str] = {}
+
+    def _unit(self) -> str:
+        return settled(self._frame, self._frame.print(Column(UNIT))).text
+
+    def _key(self, expression: Expression, place: int) -> str:
+        key, name = self._frame.print(expression), self.keys[place]
+        known = None if self._work.known is None else self._work.known[place]
+        self.kinds.append("int" if key.kind == "real" else key.kind)
+        if key.kind == "text" and known and self._work.by_unit:
+            numbered = self._frame.dialect.number_texts(key.text, list(dict.fromkeys(known)))
+            if numbered is not None:
+                self._tests.append(f"{name} IS NOT NULL")
+                return numbered
+        if known is not None:
+            self._tests.append(self._one_of(name, known))
+        return whole(self._frame, key, rounded=False).text if key.kind == "real" else key.text
+
+    def _one_of(self, name: str, values: Sequence[Key]) -> str:
+        listed = ", ".join(self._frame.dialect.literal(value).text for value in values if value is not None)
+        tests = [f"{name} IN ({listed})"] if listed else []
+        tests += [f"{name} IS NULL"] if None in values else []
+        return " OR ".join(tests) or "FALSE"
+
+    def only_known(self, text: str, count: str) -> str:
+        """The rows whose key is public. This drops whole groups, so it may come after rows were brought together.
+
+        `count` is a column that counts rows: see `test_late`.
+        """
+        if not self._tests:
+            return text
+        tests = " AND ".join(self._frame.dialect.test_late(test, count) for test in self._tests)
+        return f"SELECT * FROM ({text}{self._frame.dialect.fence}) WHERE {tests}"
+
+    @property
+    def frame(self) -> Frame:
+        return self._frame
+
+    def column(self, x: Sql) -> str:
+        """The name of the column that holds x; the same expression is computed once."""
+        return self._further.setdefault(x.text, f"x{len(self._further)}")
+
+    def condition(self, where: Expression | None) -> str:
+        """The name of a column that is true for the counted rows, "" if all are."""
+        return "" if where is None else self.column(self._frame.print(where))
+
+    def select(self) -> str:
+        listed = [*self._heads, *(f"{text} AS {name}" for text, name in self._further.items())] or ["1 AS one"]
+        text = f"SELECT {', '.join(listed)} FROM {self._frame.source()}"
+        return f"SELECT * FROM ({text}) WHERE u IS NOT NULL" if self._work.by_unit else text
+
+
+def grouped(heads: Sequence[str], columns: Sequence[str], source: str) -> str:
+    """SELECT heads, columns FROM source GROUP BY heads. Without heads: one row, or none if the source has none."""
+    tail = f" GROUP BY {', '.join(heads)}" if heads else " HAVING count(*) > 0"
+    return f"SELECT {', '.join([*heads, *columns])} FROM {source}{tail}"
+
+
+def needs_choice(work: Work) -> bool:
+    """Whether a unit could be in more groups than it may: not if there are no more public groups than that."""
+    if not work.by_unit or work.max_groups is None or not work.keys:
+        return False
+    return work.known is None or math.prod(len(set(values)) for values in work.known) > work.max_groups
+
+
+def bounded_groups(work: Work, keys: Sequence[str], columns: Sequence[str], dialect: Dialect, *, repeated: bool) -> str:
+    """CTEs up to r, which has the rows of b whose group its unit keeps. `repeated`: b has several rows per unit and group."""
+    if not needs_choice(work) or work.max_groups is None:
+        return "r AS (SELECT * FROM b)"
+    return dialect.keep_groups(work.max_groups, keys, columns, repeated=repeated)

@@ -1,4 +1,10 @@
-"""A Work printed as SELECT statements, and their rows read back as groups.
+"""From values to whole numbers: quantising inside the engine, and the few sums from which every cell follows.
+
+All cells of one argument are combinations of four numbers: how many rows were counted, how many of them have a value, the
+sum of q and the sum of q^2. Only those are summed over rows; "R - q" is never added up row by row. Every intermediate
+integer is wide enough for 2^40 rows, which is proved from the Work before anything runs.
+
+A Work printed as SELECT statements, and their rows read back as groups.
 
 All sums take one statement, every histogram and every count of distinct values one of its own; they agree on which groups
 a unit keeps, because that depends on the unit's rows and the secret only. The secret is no part of the text.
@@ -6,17 +12,198 @@ a unit keeps, because that depends on the unit's rows and the secret only. The s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from dither.engines.sql import cells
-from dither.engines.sql.basics import one_zero, settled
-from dither.engines.sql.dialect import Dialect
-from dither.engines.sql.frame import Printed
-from dither.engines.sql.relations import Schema, relation
-from dither.engines.sql.rows import Rows, bounded_groups, grouped, needs_choice
+from dither.engines.sql.dialect import NARROW, Dialect, Sql, made, nearest, one_zero, settled, too_wide
+from dither.engines.sql.relations import Frame, Printed, Rows, Schema, bounded_groups, grouped, needs_choice, relation
 from dither.query.work import SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
+
+ROWS = 1 << 40  # what every width is proved for
+EXACT = 1 << 53  # below this, sums of whole numbers in doubles are exact
+
+
+def quantise(frame: Frame, argument: Quantised) -> Sql:
+    """q as an integer from 0 to `steps`, NULL where the expression is NULL or not a number."""
+    x = frame.print(argument.expression)
+    if _counts(x, argument):
+        low, high = int(argument.low), int(_high(argument))
+        held = frame.atom(x)
+        clipped = made(frame.dialect.clip(held.text, str(low), str(high), f"{held.text} > {high}"), "int", held)
+        return _from_zero(frame.dialect, clipped, low)
+    real = _real(frame, frame.dialect.as_double(x), argument)
+    kind = frame.dialect.integer_type(argument.steps)
+    return _cut(frame, made(f"CAST({real.text} AS {kind})", "int", real), argument, str(argument.steps))
+
+
+@dataclass(frozen=True)
+class Summand:
+    """One argument as it is added up: `value` is NULL where there is none, `number` is q (or 0, or NULL) there."""
+
+    value: Sql
+    number: Sql
+
+
+def summand(frame: Frame, argument: Quantised, *, real: bool) -> Summand:
+    """q for a sum. `real`: as a double, which is added up in half the time; the sums are looked at afterwards."""
+    x, dialect = frame.print(argument.expression), frame.dialect
+    if _counts(x, argument) and argument.steps <= dialect.few_values:
+        held, low = frame.atom(x), int(argument.low)
+        clipped = made(dialect.clip_few(held.text, low, int(_high(argument))), "int", held)
+        return Summand(held, _from_zero(dialect, dialect.as_double(clipped) if real else clipped, low))
+    if real and not _counts(x, argument):
+        q = _cut(frame, _real(frame, dialect.as_double(x), argument), argument, dialect.double(argument.steps))
+    else:
+        q = dialect.as_double(quantise(frame, argument)) if real else quantise(frame, argument)
+    return Summand(q, q)
+
+
+def _high(argument: Quantised) -> Fraction:
+    return argument.low + argument.steps * argument.step
+
+
+def _counts(x: Sql, argument: Quantised) -> bool:
+    """Whether x is stored as an integer and every integer within the bounds is a step, and all of them are exact doubles."""
+    small = max(abs(argument.low), abs(_high(argument))) < 2**51
+    return x.kind == "int" and x.constant is None and argument.step == 1 and argument.low.denominator == 1 and small
+
+
+def _from_zero(dialect: Dialect, x: Sql, low: int) -> Sql:
+    if not low:
+        return x
+    text = dialect.double(low) if x.kind == "real" else f"({low})"
+    return made(f"({x.text if x.kind == 'real' else dialect.cast(x.text, 'int', 'int')} - {text})", x.kind, x)
+
+
+def _real(frame: Frame, number: Sql, argument: Quantised) -> Sql:
+    """q as a double that is a whole number."""
+    x, dialect = frame.atom(number), frame.dialect
+    low, top, step = nearest(argument.low), nearest(_high(argument)), nearest(argument.step)
+    # What is not a number is above the infinity, so it falls through all arms and becomes NULL.
+    text = dialect.clip(x.text, dialect.double(low), dialect.double(top), f"{x.text} <= {dialect.double(math.inf)}")
+    if low:
+        text = f"({text} - {dialect.double(low)})"
+    if step != 1:
+        text = dialect.divide(text, dialect.double(step))
+    return made(dialect.floor(f"{text} + {dialect.number('0.5')}"), "real", x)
+
+
+def _cut(frame: Frame, q: Sql, argument: Quantised, most: str) -> Sql:
+    """At most `steps`. Each operation before this keeps order, so no row goes beyond what the upper bound gives."""
+    low, top, step = nearest(argument.low), nearest(_high(argument)), nearest(argument.step)
+    if math.floor((top - low) / step + 0.5) <= argument.steps:
+        return q
+    held = frame.atom(q)
+    return made(f"(CASE WHEN {held.text} > {most} THEN {most} ELSE {held.text} END)", q.kind, held)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Names of the columns that hold one argument's four numbers. None: not asked for."""
+
+    rows: str
+    values: str | None = None
+    linear: str | None = None
+    square: str | None = None
+
+
+def moments(cells: tuple[Cell, ...]) -> tuple[bool, bool]:
+    """Whether the sum of q, and of q^2, is needed for one of these cells."""
+    return any(cell.linear for cell in cells), any(cell.square for cell in cells)
+
+
+def narrow(bound: int) -> bool:
+    return bound < NARROW
+
+
+def reach(cell: Cell) -> int:
+    """The most one row can contribute to the cell."""
+    steps = cell.argument.steps if cell.argument else 0
+    value = abs(cell.constant) + abs(cell.linear) * steps + abs(cell.square) * steps**2
+    return max(value, abs(cell.null), 1)
+
+
+def combined(cell: Cell, found: Moments, dialect: Dialect, *, wide: bool) -> str:
+    """The cell's sum over the rows of one unit and group, from the four numbers."""
+
+    def column(name: str | None) -> str:
+        return dialect.widen(str(name)) if wide else str(name)
+
+    if cell.argument is None:
+        return f"{_times(cell.constant, column(found.rows))}"
+    terms = [
+        _times(cell.constant, column(found.values)) if cell.constant else "",
+        _times(cell.linear, column(found.linear)) if cell.linear else "",
+        _times(cell.square, column(found.square)) if cell.square else "",
+        _times(cell.null, f"({column(found.rows)} - {column(found.values)})") if cell.null else "",
+    ]
+    return "(" + (" + ".join(term for term in terms if term) or "0") + ")"
+
+
+def _times(factor: int, text: str) -> str:
+    return text if factor == 1 else f"({factor}) * {text}"
+
+
+def bounded_share(cell: Cell, found: Moments, max_rows: int, dialect: Dialect) -> str:
+    """A unit's bounded share of the cell: S if k <= m, else S * m / k cut towards zero.
+
+    However many rows there are, it is at most m times what one row reaches, so it is held in a type that is just wide enough.
+    """
+    wide = not narrow(reach(cell) * ROWS * max_rows)
+    share = combined(cell, found, dialect, wide=wide)
+    # Every row of a cell without an argument counts alike, so nothing needs to be divided.
+    less = f"({cell.constant * max_rows})"
+    if cell.argument is not None:
+        less = dialect.quotient(f"({share}) * {max_rows}", found.rows, wide=wide)
+    kind = dialect.share_type(reach(cell) * max_rows)
+    return f"CAST(CASE WHEN {found.rows} <= {max_rows} THEN {share} ELSE {less} END AS {kind})"
+
+
+def from_moments(cell: Cell, rows: int, values: int, linear: int, square: int) -> int:
+    """The same in Python, for tables whose rows are their own units."""
+    if cell.argument is None:
+        return cell.constant * rows
+    return cell.constant * values + cell.linear * linear + cell.square * square + cell.null * (rows - values)
+
+
+def prove_widths(work: Work, dialect: Dialect) -> None:
+    """Refuses a Work whose integers could outgrow the engine's with 2^40 rows. Depends on the question and the catalog only."""
+    for measure in work.measures:
+        if isinstance(measure, Sums):
+            per_row = max((reach(cell) for cell in measure.cells), default=1)
+            squares = max((cell.argument.steps**2 for cell in measure.cells if cell.argument and cell.square), default=1)
+            most = max(per_row, squares) * measure.max_rows
+        else:
+            most = measure.max_rows * SCALE if isinstance(measure, Bins) else measure.max_values
+        if most * ROWS >= dialect.widest or most < 1:
+            raise too_wide(dialect)
+
+
+def as_real(dialect: Dialect, argument: Quantised, *, square: bool) -> bool:
+    """Whether to add up in doubles: exact for 2^33 rows of a group. Beyond, `outgrown` sees it and integers are used."""
+    return dialect.double_sums and argument.steps ** (2 if square else 1) <= 1 << 20
+
+
+def outgrown(total: object) -> bool:
+    """Whether a sum in doubles may be inexact. All of its terms are whole and none is negative, so every sum on the way was
+    exact if the last one is below 2^53: once at 2^53 it never comes down again.
+    """
+    return isinstance(total, float) and total >= EXACT
+
+
+def total(dialect: Dialect, q: Sql, name: str, steps: int, power: int, where: str) -> str:
+    """The sum of q or of q^2 over rows: in doubles, or in the narrowest integer that 2^40 rows cannot outgrow."""
+    if q.kind == "real":
+        value = name if power == 1 else f"{name} * {name}"
+        return f"COALESCE({dialect.aggregate('sum', value, where)}, {dialect.number('0')})"
+    value = name if power == 1 else f"CAST({name} AS {dialect.integer_type(steps**2)}) * {name}"
+    if not narrow(steps**power * ROWS):
+        return f"COALESCE({dialect.wide_sum(value, where)}, 0)"
+    return f"CAST(COALESCE({dialect.narrow_sum(value, where)}, 0) AS {dialect.type('int')})"
+
 
 Row = tuple[Any, ...]
 Found = dict[tuple[Any, ...], dict[int, Any]]  # key -> position of the measure -> its value
@@ -38,7 +225,7 @@ class OutgrownError(Exception):
 
 def statements(work: Work, schema: Schema, dialect: Dialect, *, wide: bool = False) -> list[Statement]:
     """What to run, one after the other. `wide`: add up in integers throughout."""
-    cells.prove_widths(work, dialect)
+    prove_widths(work, dialect)
     source = relation(work.source, schema, dialect)
     sums = [i for i, measure in enumerate(work.measures) if isinstance(measure, Sums)]
     found = []
@@ -89,7 +276,7 @@ class _Aggregates:
 def _sums(work: Work, source: Printed, places: list[int], dialect: Dialect, *, wide: bool) -> Statement:
     rows, aggregates = Rows(work, source, dialect), _Aggregates("a")
     rows_counted = aggregates.name("count(*)")
-    plan: list[tuple[int, list[tuple[Cell, cells.Moments]], int]] = []
+    plan: list[tuple[int, list[tuple[Cell, Moments]], int]] = []
     for place in places:
         measure = work.measures[place]
         if isinstance(measure, Sums):
@@ -98,7 +285,7 @@ def _sums(work: Work, source: Printed, places: list[int], dialect: Dialect, *, w
     if not work.by_unit:
         return Statement(first, _read_rows(dialect.read_keys(rows.kinds), len(work.keys), plan, aggregates, rows_counted))
     shares = _Aggregates("s")
-    numbers = {place: [shares.name(cells.bounded(c, m, most, dialect)) for c, m in pairs] for place, pairs, most in plan}
+    numbers = {place: [shares.name(bounded_share(c, m, most, dialect)) for c, m in pairs] for place, pairs, most in plan}
     names = [f"s{i}" for i in range(len(shares.listed()))]
     bounded = f"SELECT {', '.join([*rows.heads, *shares.listed()])} FROM ({first})"
     sums = [f"COALESCE(sum({name}), 0)" for name in names]
@@ -109,27 +296,27 @@ def _sums(work: Work, source: Printed, places: list[int], dialect: Dialect, *, w
     return Statement(text, _read_units(dialect.read_keys(rows.kinds), len(work.keys), places_of))
 
 
-def _moments(rows: Rows, aggregates: _Aggregates, measure: Sums, wide: bool) -> list[tuple[Cell, cells.Moments]]:
+def _moments(rows: Rows, aggregates: _Aggregates, measure: Sums, wide: bool) -> list[tuple[Cell, Moments]]:
     """For each cell the columns of the first aggregation it is made from."""
     where, dialect = rows.condition(measure.where), rows.frame.dialect
     counted = aggregates.name(dialect.aggregate("count", "*", where))
-    found: dict[Quantised, cells.Moments] = {}
+    found: dict[Quantised, Moments] = {}
     for argument in dict.fromkeys(cell.argument for cell in measure.cells if cell.argument):
-        linear, square = cells.moments(tuple(cell for cell in measure.cells if cell.argument == argument))
-        x = cells.summand(rows.frame, argument, real=not wide and cells.as_real(dialect, argument, square=square))
+        linear, square = moments(tuple(cell for cell in measure.cells if cell.argument == argument))
+        x = summand(rows.frame, argument, real=not wide and as_real(dialect, argument, square=square))
         q = rows.column(x.number)
-        found[argument] = cells.Moments(
+        found[argument] = Moments(
             counted,
             aggregates.name(dialect.aggregate("count", rows.column(x.value), where)),
-            aggregates.name(cells.total(dialect, x.number, q, argument.steps, 1, where)) if linear else None,
-            aggregates.name(cells.total(dialect, x.number, q, argument.steps, 2, where)) if square else None,
+            aggregates.name(total(dialect, x.number, q, argument.steps, 1, where)) if linear else None,
+            aggregates.name(total(dialect, x.number, q, argument.steps, 2, where)) if square else None,
         )
-    alone = cells.Moments(counted)
+    alone = Moments(counted)
     return [(cell, found[cell.argument] if cell.argument else alone) for cell in measure.cells]
 
 
 def _read_rows(
-    keys: Keys, width: int, plan: list[tuple[int, list[tuple[Cell, cells.Moments]], int]], aggregates: _Aggregates, counted: str
+    keys: Keys, width: int, plan: list[tuple[int, list[tuple[Cell, Moments]], int]], aggregates: _Aggregates, counted: str
 ) -> Callable[[Iterable[Row], Found], None]:
     def column(name: str | None) -> int:
         place = aggregates.place(name)
@@ -143,14 +330,14 @@ def _read_rows(
 
     def read(result: Iterable[Row], found: Found) -> None:
         for row in result:
-            if any(map(cells.outgrown, row[width:])):
+            if any(map(outgrown, row[width:])):
                 raise OutgrownError
             numbers = [*map(int, row[width:]), 0]
             group = found.setdefault(keys(row[:width]), {})
             group[UNITS] = numbers[units]
             for place, cell_places in placed:
                 group[place] = tuple(
-                    cells.from_moments(c, numbers[n], numbers[v], numbers[q], numbers[q2]) for c, n, v, q, q2 in cell_places
+                    from_moments(c, numbers[n], numbers[v], numbers[q], numbers[q2]) for c, n, v, q, q2 in cell_places
                 )
 
     return read
@@ -173,7 +360,7 @@ def _read_units(keys: Keys, width: int, places: dict[int, list[int]]) -> Callabl
 def _bins(work: Work, source: Printed, place: int, measure: Bins, dialect: Dialect) -> Statement:
     """Rows of (key, bin, weight). Rows that are not counted have bin NULL: their group exists all the same."""
     rows = Rows(work, source, dialect)
-    q, condition = cells.quantise(rows.frame, measure.argument), rows.condition(measure.where)
+    q, condition = quantise(rows.frame, measure.argument), rows.condition(measure.where)
     name = rows.column(q)
     counted = f"(CASE WHEN {condition} THEN {name} END)" if condition else name
     inner = f"(SELECT {', '.join([*rows.heads, f'{counted} AS bin'])} FROM ({rows.select()}))"
@@ -187,7 +374,7 @@ def _bins(work: Work, source: Printed, place: int, measure: Bins, dialect: Diale
 
 def _bounded_bins(work: Work, rows: Rows, most: int, first: str, dialect: Dialect) -> str:
     """Units with more than m counted rows in a group have their weights scaled."""
-    wide = not cells.narrow(cells.ROWS * most * SCALE)
+    wide = not narrow(ROWS * most * SCALE)
     further, weighed = dialect.weigh_bins(rows.heads, rows.keys, most, SCALE, wide=wide)
     kept = bounded_groups(work, rows.keys, ["bin", "n"], dialect, repeated=True)
     last = grouped([*rows.keys, "bin"], ["sum(weight)"], f"({weighed})")

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from dither.planning.releases import count, distinct, quantile, spread, sums
-from dither.planning.releases.collect import Kind
+from dither.planning.releases.base import Kind
 
 KINDS: tuple[Kind, ...] = (sums.KIND, spread.KIND, count.KIND, distinct.KIND, quantile.KIND)

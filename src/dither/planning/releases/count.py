@@ -12,9 +12,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading, Release
-from dither.planning.releases.collect import Collection, Kind, present
-from dither.planning.releases.linear import Linear, Term
+from dither.planning.releases.base import (
+    Bounds,
+    Cells,
+    Collection,
+    Kind,
+    Linear,
+    Noise,
+    Number,
+    Reading,
+    Release,
+    Term,
+    present,
+)
 from dither.planning.releases.sums import joint
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from dither.planning.releases.base import Reading, Release, called
-from dither.planning.releases.collect import Collection, Kind
-from dither.planning.releases.linear import Linear, Term
+from dither.planning.releases.base import Collection, Kind, Linear, Reading, Release, Term, called
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
 from dither.query.work import Distinct

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dither.catalog.values import Key
 from dither.errors import QueryError
 from dither.mechanisms import Threshold
-from dither.query.catalog import Key
-from dither.query.facts import Facts
+from dither.query.functions.base import Facts
 from dither.query.nodes import Named
 
 MOST_GROUPS = 100_000

@@ -18,11 +18,8 @@ from numpy.typing import NDArray
 from dither.errors import QueryError
 from dither.exact.numbers import decimal, percent, rounded
 from dither.mechanisms import Exponential, Gaussian, Geometric
-from dither.planning import grids
-from dither.planning.grids import NARROW, fits
-from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading, Release, called
-from dither.planning.releases.collect import Collection, Kind, on_whole
-from dither.planning.sensitivity import Bounding
+from dither.planning.releases.base import Bounds, Cells, Collection, Kind, Noise, Number, Reading, Release, called, on_whole
+from dither.planning.sensitivity import BINS, NARROW, Bounding, coarse, fits
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
 from dither.query.work import SCALE, Bins, Quantised
@@ -105,7 +102,7 @@ def read(asked: Aggregate, question: Collection) -> Quantile:
             fix="write a share such as 0.01, or MIN(x) and MAX(x) for the 1 % and the 99 % quantile.",
         )
     known = question.facts(x)
-    q = grids.coarse(x, known, asked, grids.BINS)
+    q = coarse(x, known, asked, BINS)
     place = question.add(Choice(x, q, held(p), question.max_rows))
     question.note_bounds(x)
     return Quantile(asked, place, q, held(p), on_whole(q, known))

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.planning import grids, margins
-from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading, Release
-from dither.planning.releases.collect import Collection, Kind, present
+from dither.planning import margins, sensitivity
+from dither.planning.releases.base import Bounds, Cells, Collection, Kind, Noise, Number, Reading, Release, present
 from dither.planning.releases.sums import SPREADS, Ratio, fieller, joint, ratio, stated
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
@@ -53,10 +52,10 @@ class Squares(Release):
 def read(asked: Aggregate, question: Collection) -> Spread:
     x = question.argument(asked)
     known, (_, first) = question.facts(x), joint(question, x)
-    grid = grids.coarse(x, known, asked, grids.SQUARES)
+    grid = sensitivity.coarse(x, known, asked, sensitivity.SQUARES)
     second = question.add(Squares(x, grid, question.max_rows, known.nullable and not first.nulls))
     root, sample = asked.function.startswith("stddev"), asked.function.endswith("samp")
-    return Spread(asked, ratio(asked, x, question), second, grid, root, sample, grids.moved(grid, known) > 0)
+    return Spread(asked, ratio(asked, x, question), second, grid, root, sample, sensitivity.moved(grid, known) > 0)
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.exact.numbers import decimal
-from dither.planning import grids, margins
-from dither.planning.releases.base import Bounds, Cells, Noise, Number, Reading, Release
-from dither.planning.releases.collect import Collection, Kind, Rounded, on_whole, present
-from dither.planning.releases.linear import Linear, Term, reached
+from dither.planning import margins, sensitivity
+from dither.planning.releases.base import (
+    Bounds,
+    Cells,
+    Collection,
+    Kind,
+    Linear,
+    Noise,
+    Number,
+    Reading,
+    Release,
+    Rounded,
+    Term,
+    on_whole,
+    present,
+    reached,
+)
 from dither.query.nodes import Aggregate, Call, Expression, Literal
 from dither.query.show import show_expression
 from dither.query.work import Cell, Quantised, Sums
@@ -141,7 +154,7 @@ def _joint(question: Collection, x: Expression, asked: Aggregate, functions: set
     nulls = everyone and known.nullable and question.known is None
     alone = question.known is not None and not known.nullable and not functions & set(SPREADS)
     optional, outside = known.nullable and not nulls, functions == {"clipped"}
-    grid = grids.summed(x, known, asked)
+    grid = sensitivity.summed(x, known, asked)
     question.joint[x] = question.add(Joint(x, grid, question.max_rows, nulls, optional, alone, outside))
     if not outside:
         question.note_bounds(x)
@@ -162,7 +175,7 @@ def _mean(asked: Aggregate, question: Collection) -> Aggregate:
     x = asked.argument
     if asked.function != "clipped" or x is None:
         return asked
-    low, high = grids.bounds(question.facts(x), asked)
+    low, high = sensitivity.bounds(question.facts(x), asked)
     least, most = (int(end) if end.denominator == 1 else end for end in (low, high))
     outside = Call("or", (Call("lt", (x, Literal(least))), Call("gt", (x, Literal(most)))))
     share = Call("case", (outside, Literal(1), Call("is_null", (x,)), Literal(None), Literal(0)))
@@ -185,13 +198,13 @@ def ratio(asked: Aggregate, x: Expression, question: Collection) -> Ratio:
     place, release = joint(question, x)
     known = question.facts(x)
     least = question.least if not known.nullable else 1
-    return Ratio(asked, place, release.grid, least, grids.moved(release.grid, known))
+    return Ratio(asked, place, release.grid, least, sensitivity.moved(release.grid, known))
 
 
 def read_sum(asked: Aggregate, question: Collection) -> Reading:
     x = question.argument(asked)
     known = question.facts(x)
-    q = grids.summed(x, known, asked)
+    q = sensitivity.summed(x, known, asked)
     if x not in question.joint:
         if (q.low / q.step).denominator == 1:
             return _total(asked, x, q, question)
@@ -201,7 +214,7 @@ def read_sum(asked: Aggregate, question: Collection) -> Reading:
         return _over(asked, place, release, question, Fraction(1))
     # low (A + B)/R + step A = high A/R + low B/R
     terms = (Term(place, 0, (q.low + q.step * q.steps) / q.steps), Term(place, 1, q.low / q.steps))
-    moved = grids.moved(q, known)
+    moved = sensitivity.moved(q, known)
     counted = tuple(Term(place, cell, Fraction(1, q.steps)) for cell in (0, 1)) if moved else ()
     kept = tuple(term for term in terms if term.weight)
     return Linear(asked, kept, whole=on_whole(q, known), each=moved, counted=counted)
@@ -211,7 +224,7 @@ def _total(asked: Aggregate, x: Expression, q: Quantised, question: Collection) 
     known = question.facts(x)
     place = question.add(Total(x, q, question.max_rows, known.nullable))
     question.note_bounds(x)
-    moved = grids.moved(q, known)
+    moved = sensitivity.moved(q, known)
     if moved:  # no count is released with a SUM alone, so what grows with the rows cannot be part of its margin
         question.note(Rounded(x, q.step, moved))
     return Linear(asked, (Term(place, 0, q.step),), whole=on_whole(q, known))
@@ -221,7 +234,7 @@ def _over(asked: Aggregate, place: int, release: Joint, question: Collection, pa
     """Over a public number of rows: low n + step A, times `part` (1/n for the mean)."""
     rows, q, known = question.known or 1, release.grid, question.facts(release.x)
     whole = on_whole(q, known) and part == 1 and asked.function == "sum"
-    slack = grids.moved(q, known) * rows * part
+    slack = sensitivity.moved(q, known) * rows * part
     return Linear(asked, (Term(place, 0, q.step * part),), q.low * rows * part, whole, slack=slack)
 
 

@@ -15,7 +15,7 @@ from dither.errors import ArgumentError, PriceError
 from dither.exact.balls import ball, upper, working
 from dither.exact.numbers import items, show, whole
 from dither.privacy.accountant import bounded, closed
-from dither.privacy.accountant.plan import Evaluator, Parts, Plan
+from dither.privacy.accountant.evaluators import Evaluator, Parts, Plan
 from dither.privacy.conversion import delta_above, delta_of_zcdp, epsilon_of_zcdp, round_up
 from dither.privacy.parts import DiscreteGaussian, Part
 from dither.privacy.parts.base import MOST

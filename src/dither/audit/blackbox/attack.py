@@ -1,0 +1,371 @@
+"""Code under audit that does not come back: it is interrupted when its time is over.
+
+Works where Python hears signals: in the main thread of Unix systems. Elsewhere, and inside compiled code that never
+returns, a run that hangs hangs the audit.
+
+Many runs of the code under attack: errors are outputs, and the two inputs of a pair take turns.
+
+The black box: run the code on D and on D', look for an event that tells them apart, count it on fresh outputs.
+
+    an (epsilon, delta) claim allows   Pr[M(D) in S] <= e^epsilon Pr[M(D') in S] + delta      for every event S
+    so what was counted of S shows     epsilon >= ln((p_low - delta) / q_high)
+
+A look has two steps: choose a few events from everything seen so far, then count them on new outputs only. Looks grow
+fourfold, are at most `_LOOKS` in number, and share the error equally (with one more, which may have to be repeated); inside
+a look the events share it, and p and q take half each. So the stated error holds for the audit as a whole, however the
+events were found and wherever it stops.
+"Violates" is said at the strict error; the lower bound without a violation is stated at the ordinary one.
+Relies on: the runs being independent of each other. Reference: Ding et al., CCS 2018; Bichsel et al., S&P 2021.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from dither.audit.blackbox.confidence import bounds
+from dither.audit.blackbox.events import COUNTED, Candidate, Sample, conjunctions, learnt, simple
+from dither.audit.blackbox.outputs import Key, Outputs, Raised, collect, join, keys_for, phrase
+from dither.audit.verdict import NOT_FOUND, VIOLATES, Target, Verdict
+from dither.errors import ArgumentError
+
+_AGAIN = 0.5  # seconds after which code that swallowed the interruption is interrupted once more
+
+
+class OverdueError(BaseException):
+    """Time is over. Not an Exception, because audited code catches those."""
+
+
+def grace(seconds: float) -> float:
+    """How long work planned for `seconds` may take: plans are kept between runs, and the last run may be a long one."""
+    return seconds + max(1.0, seconds / 4)
+
+
+@contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """Raises OverdueError inside the block after that time."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise OverdueError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class BatchError(Exception):
+    """A batch raised: which of its runs did is not known."""
+
+
+def sampled(target: Target, data: Any, size: int, alone: bool = True) -> Any:
+    """Outputs on `data`, errors among them where they are drawn one by one."""
+    if target.batch is not None and not alone:
+        try:
+            return target.batch(data, size)
+        except Exception as problem:
+            raise BatchError from problem
+    found: list[Any] = []
+    for _ in range(size):
+        try:
+            found.append(target.run(data))
+        except Exception as problem:
+            found.append(Raised(type(problem).__name__))
+        except SystemExit:
+            found.append(Raised("SystemExit"))
+    return found
+
+
+def in_turns(target: Target, pair: tuple[Any, Any], size: int) -> tuple[list[Any], list[Any]]:
+    """Outputs on both inputs, one by one and by turns, so that code which changes with time (a budget that runs out, a
+    counter) changes for both alike. Who comes first is thrown each time: a fixed order would show in a counter's low bits.
+    """
+    dice = random.Random()  # not the shared one: the code under attack may seed that
+    found: tuple[list[Any], list[Any]] = ([], [])
+    for _ in range(size):
+        first = dice.random() < 0.5
+        for side in (first, not first):
+            found[side].extend(sampled(target, pair[side], 1))
+    return found
+
+
+_LOOKS = 6
+_FIRST = 4000  # outputs of each side of each pair that the first search may look at
+_CHUNK = 1 << 16
+_PAIRS = (3, 2, 1, 1, 1, 1)  # pairs that each look still compares
+_POOL = 400_000  # numbers (outputs times columns) that one search looks at
+
+
+@dataclass(frozen=True)
+class Found:
+    """One event counted on fresh outputs: how often on the favoured side and on the other, and what that shows."""
+
+    pair: int
+    candidate: Candidate
+    seen: tuple[int, int]
+    other: tuple[int, int]
+    epsilon: float
+    strict: float
+    advantage: float
+
+
+@dataclass
+class _Search:
+    """What one audit has done so far; it lives no longer than the audit."""
+
+    target: Target
+    error: float
+    strict: float
+    deadline: float
+    clock: Callable[[], float]
+    pools: dict[int, list[list[Outputs]]] = field(default_factory=dict)
+    found: list[Found] = field(default_factory=list)
+    rate: float = 0.0  # seconds for one output
+    drawn: int = 0
+    alone: bool = False  # whether outputs are drawn one by one, because there is no batch or it has failed
+
+    def draw(self, data: Any, size: int) -> Outputs:
+        begin = self.clock()
+        outputs = collect(sampled(self.target, data, size, self.alone))
+        self.rate = (self.clock() - begin) / size
+        self.drawn += size
+        return outputs
+
+    def both(self, place: int, size: int) -> tuple[Outputs, Outputs]:
+        """Outputs of both sides of a pair. Drawn one by one they take turns, so that code which changes with time (a
+        budget that runs out, a counter) changes for both alike.
+        """
+        one, two = self.target.pairs[place]
+        if self.target.batch is not None and not self.alone:
+            return self.draw(one, size), self.draw(two, size)
+        begin = self.clock()
+        first, second = in_turns(self.target, (one, two), size)
+        outputs = collect(first), collect(second)
+        self.rate = (self.clock() - begin) / (2 * size)
+        self.drawn += 2 * size
+        return outputs
+
+
+def attack(
+    target: Target,
+    *,
+    error: float = 0.05,
+    strict: float = 1e-3,
+    seconds: float = 3.0,
+    most: int = 4_000_000,
+    tighten: bool = False,
+    wall: bool = False,
+) -> Verdict:
+    """Look for a violation of the target's claim for about `seconds` of processor time, or with `wall` of anyone's clock.
+
+    `error` bounds the chance that the lower bound is wrong, `strict` the chance that a true claim is said to be violated.
+    `most` is the largest number of outputs of one look. With `tighten` the search goes on after a violation, for a
+    better bound, until the time is over.
+
+    >>> leaky = Target("no noise", run=lambda data: sum(data), epsilon=1, pairs=(([0], [1]),))
+    >>> attack(leaky, seconds=0.5).outcome
+    'violates'
+    """
+    _check(target, error, strict)
+    clock = _clock(1 if wall else 10)
+    search = _Search(target, error, strict, seconds, clock)
+    _first_sample(search)
+    for look, size in enumerate(_sizes(most)):
+        chosen = _choose(search, kept=_PAIRS[look])
+        fits = int((search.deadline - clock()) / max(search.rate, 1e-9) / (2 * len(chosen)) * 0.8)
+        if look and fits < size // 8:
+            break
+        _count(search, chosen, max(40, min(size, fits)))
+        if (_violated(search) and not tighten) or fits < size or clock() > search.deadline:
+            break
+    return _verdict(search, clock())
+
+
+def _check(target: Target, error: float, strict: float) -> None:
+    if not target.pairs:
+        fix = "give the target pairs of neighbouring inputs (D, D') to compare."
+        raise ArgumentError("the black box needs at least one pair of neighbouring inputs.", where=target.name, fix=fix)
+    if not 0 < strict <= error < 1:
+        what = f"errors must satisfy 0 < strict <= error < 1, and they are {strict} and {error}."
+        raise ArgumentError(what, fix="use the defaults, 0.001 and 0.05.")
+
+
+def _clock(patience: float) -> Callable[[], float]:
+    """Processor time, or the time on the wall divided by `patience` where the code waits for something else."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    return lambda: max(time.process_time() - cpu, (time.perf_counter() - wall) / patience)
+
+
+def _sizes(most: int) -> list[int]:
+    return [min(most, 4000 * 4**look) for look in range(_LOOKS)]
+
+
+def _first_sample(search: _Search) -> None:
+    """A small sample of every pair, smaller where the code is slow."""
+    pairs = search.target.pairs
+    try:
+        search.draw(pairs[0][0], 2)  # the first call may load something
+        if search.rate * 20 < search.deadline / 20:
+            search.draw(pairs[0][0], 20)
+        # Slow code is compared on fewer pairs: on all of them there would be no time left to count anything.
+        kept = max(1, min(len(pairs), int(search.deadline / 4 / max(search.rate, 1e-9) / 40)))
+        fits = int(search.deadline / 16 / max(search.rate, 1e-9) / (2 * kept))
+        size = max(20, min(_FIRST, fits))
+        for place in range(kept):
+            search.pools[place] = [[outputs] for outputs in search.both(place, size)]
+    except BatchError:
+        search.alone = True
+        _first_sample(search)
+
+
+def _samples(search: _Search, place: int) -> tuple[Sample, Sample]:
+    """What was seen of a pair: some of it to scan column by column, and more of it to learn from.
+
+    The first outputs are taken, so that what is looked at does not depend on how fast the machine was.
+    """
+    pools = [join(pool) for pool in search.pools[place]]
+    rows = max(4000, _POOL // max(1, len(keys_for(max(pool.width for pool in pools)))))
+    delta = float(search.target.delta)
+    few, many = ([pool.part(slice(0, size)) for pool in pools] for size in (rows, _CHUNK))
+    return Sample((few[0], few[1]), delta), Sample((many[0], many[1]), delta)
+
+
+def _choose(search: _Search, kept: int) -> dict[int, list[Candidate]]:
+    """The `kept` most telling pairs, each with the events to count; the other pairs are given up."""
+    chosen = {place: _candidates(*_samples(search, place)) for place in search.pools}
+    best = sorted(chosen, key=lambda place: -chosen[place][0].score)[:kept]
+    search.pools = {place: search.pools[place] for place in best}
+    return {place: chosen[place] for place in best}
+
+
+def _candidates(few: Sample, many: Sample) -> list[Candidate]:
+    """The three best bounds from different columns, and the best advantage. The best bound stands first."""
+    ones = sorted(simple(few), key=lambda one: -one.score)
+    every = ones + learnt(many)
+    if not any(one.key[-1].startswith(COUNTED) for one in every if one.key[:1] == ("learnt",)):
+        every += conjunctions(few, _apart(ones, 2))  # where whole outputs were counted, their ratio cannot be bettered
+    every.sort(key=lambda one: (-one.score, one.key != ("kind",), len(one.words)))  # of equals, the plainest
+    if not every:
+        return [Candidate("any output", lambda outputs: np.ones(len(outputs), dtype=bool), 0, 0.0, 0.0)]
+    gain = max(every, key=lambda one: one.advantage)
+    return list(dict.fromkeys([*_apart(every, 3), gain]))
+
+
+def _apart(candidates: list[Candidate], size: int) -> list[Candidate]:
+    """The best few that do not look at the same column: two cuts side by side would only share the error."""
+    found: dict[tuple[Key, int], Candidate] = {}
+    for one in candidates:
+        found.setdefault((one.key, one.side), one)
+        if len(found) == size:
+            break
+    return list(found.values())
+
+
+def _count(search: _Search, chosen: dict[int, list[Candidate]], size: int) -> None:
+    """Count the chosen events on new outputs; what was counted may teach the next look.
+
+    Batches that succeed are outputs given that none of them is an error. To mix them with outputs drawn one by one would
+    count errors wrongly, so a look in which a batch fails is done again, and batches are not used any more.
+    """
+    tests = sum(len(events) for events in chosen.values())
+    try:
+        every = {place: _counts(search, place, events, size) for place, events in chosen.items()}
+    except BatchError:
+        search.alone = True
+        size = max(40, min(size, _FIRST))
+        every = {place: _counts(search, place, events, size) for place, events in chosen.items()}
+    for place, counts in every.items():
+        for event, count in zip(chosen[place], counts, strict=True):
+            search.found.append(_shown(search, place, event, count, size, tests))
+
+
+def _counts(search: _Search, place: int, events: list[Candidate], size: int) -> list[list[int]]:
+    counts, begin = [[0, 0] for _ in events], search.clock()
+    for start in range(0, size, _CHUNK):
+        for side, outputs in enumerate(search.both(place, min(_CHUNK, size - start))):
+            for count, event in zip(counts, events, strict=True):
+                count[side] += int(event.mask(outputs).sum())
+            if start == 0:
+                search.pools[place][side].append(outputs)
+    search.rate = (search.clock() - begin) / (2 * size)  # counting the events takes its time too
+    return counts
+
+
+def _shown(search: _Search, place: int, event: Candidate, count: list[int], size: int, tests: int) -> Found:
+    seen, other = (count[event.side], size), (count[1 - event.side], size)
+    delta, share = float(search.target.delta), 1 / ((_LOOKS + 1) * tests)
+    if not _could_matter(search, count[event.side] / size, count[1 - event.side] / size):
+        return Found(place, event, seen, other, 0.0, 0.0, 0.0)
+    ordinary, gain = bounds(seen, other, delta, search.error * share)
+    # The strict bound is the smaller one: it is needed only where the ordinary one exceeds the claim.
+    strict = bounds(seen, other, delta, search.strict * share)[0] if ordinary > float(search.target.epsilon) else 0.0
+    return Found(place, event, seen, other, ordinary, strict, gain)
+
+
+def _could_matter(search: _Search, p: float, q: float) -> bool:
+    """Whether the plain frequencies, which no bound can better, exceed what is shown already."""
+    ordinary = max((one.epsilon for one in search.found), default=0.0)
+    strict = max((one.strict for one in search.found), default=0.0)
+    advantage = max((one.advantage for one in search.found), default=0.0)
+    epsilon = min(ordinary, max(strict, float(search.target.epsilon)), 700.0)
+    return p - float(search.target.delta) > q * math.exp(epsilon) or p - q > advantage
+
+
+def _violated(search: _Search) -> bool:
+    return any(one.strict > float(search.target.epsilon) for one in search.found)
+
+
+def _verdict(search: _Search, seconds: float) -> Verdict:
+    target, violated = search.target, _violated(search)
+    best = max(search.found, key=lambda one: (one.strict, one.epsilon) if violated else (one.epsilon, 0.0))
+    pair = target.pairs[best.pair]
+    if best.candidate.side == 1:
+        pair = (pair[1], pair[0])
+    return Verdict(
+        target=target.name,
+        method="black box",
+        outcome=VIOLATES if violated else NOT_FOUND,
+        claimed=(target.epsilon, target.delta),
+        epsilon=best.strict if violated else best.epsilon,
+        confidence=1 - (search.strict if violated else search.error),
+        pair=pair,
+        event=best.candidate.words if best.epsilon > 0 else "",
+        evidence=_evidence(search, best),
+        seconds=seconds,
+        advantage=max(one.advantage for one in search.found),
+    )
+
+
+def _evidence(search: _Search, best: Found) -> dict[str, Any]:
+    """What a report needs: counts on the favoured side and the other, and a column of each side to draw."""
+    key: Key = best.candidate.key if best.candidate.key[:1] in (("value",), ("apart",)) else ("value", 0)
+    key = key[: 2 if key[0] == "value" else 3]
+    pools = [join(pool).part(slice(0, 2000)) for pool in search.pools[best.pair]] if best.pair in search.pools else []
+    if best.candidate.side == 1:
+        pools.reverse()
+    samples = [pool.column(key).tolist() for pool in pools]
+    return {
+        "held on D": best.seen,
+        "held on D'": best.other,
+        "outputs drawn": search.drawn,
+        "events counted": len(search.found),
+        "column": phrase(key, max((pool.width for pool in pools), default=1)),
+        "samples": dict(zip(("D", "D'"), samples, strict=False)),
+        "lower bound at ordinary confidence": (best.epsilon, 1 - search.error),
+    }

@@ -1,0 +1,1 @@
+"""Proves: prices certified on exact laws (`prices`), samplers walked bit by bit (`walk`, `samplers`)."""

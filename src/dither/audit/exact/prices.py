@@ -1,0 +1,225 @@
+"""Exact verdicts over the registry: the price of every mechanism, certified on its law at every output.
+
+    Pure(epsilon)            the worst log ratio over all outputs, by `privacy.verify`
+    Approx(epsilon, delta)   delta = sum over all outputs of (Pr[M(x) = k] - e^epsilon Pr[M(y) = k])+, both ways, by balls
+    ZCDP(rho)                the same, at the epsilon that rho is converted to for delta = 1e-6
+
+Sums over an endless law run over a window, and all of the law beyond it counts towards delta; so the bound is never too small.
+What is checked is one coordinate's law on the examples of each mechanism: that coordinates add up is arithmetic of
+the price, checked by tests/laws, and that answers are within the sensitivity is the planner's part, checked by replay.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from flint import arb
+
+from dither.audit.verdict import PROVED, VIOLATES, Verdict
+from dither.exact import balls
+from dither.exact.laws.base import Law, search
+from dither.exact.numbers import show
+from dither.mechanisms.base import Example, Mechanism, registry
+from dither.mechanisms.norms import L1, L2, PerCoordinate
+from dither.privacy.losses import Approx, Loss, Pure
+from dither.privacy.proof import verify
+
+DELTA = Fraction(1, 10**6)  # where a rho is looked at
+_BITS = 512
+_BEYOND = Fraction(1, 1 << 400)
+_SLACK = Fraction(1, 1 << 400)  # a delta that is reached with equality is a tie, which no ball can decide
+_POINTS = 12
+
+Progress = Callable[[float], None]
+
+
+def kinds() -> tuple[type[Mechanism], ...]:
+    """Every mechanism of ours; others may be registered beside them."""
+    return tuple(kind for kind in registry() if kind.__module__.startswith("dither."))
+
+
+def registered() -> tuple[Example, ...]:
+    """Every example of every mechanism of ours."""
+    return tuple(one for kind in kinds() for one in kind.examples())
+
+
+def over_registry(progress: Progress = lambda share: None) -> Iterator[Verdict]:
+    """A verdict on each registered example."""
+    examples = registered()
+    for done, example in enumerate(examples):
+        yield check(example)
+        progress((done + 1) / len(examples))
+
+
+def check(example: Example, claimed: Loss | None = None) -> Verdict:
+    """The mechanism's own price (or another, if one is claimed) between the example's input and each neighbour.
+
+    >>> from dither.mechanisms import Geometric
+    >>> check(Geometric.examples()[0]).outcome
+    'proved'
+    """
+    begin = time.perf_counter()
+    loss = claimed or example.mechanism.loss()
+    pairs = [(example.exact, other) for other in example.neighbours]
+    found = _pure(example, loss, pairs) if isinstance(loss, Pure) else _approximate(example, loss, pairs)
+    return Verdict(
+        target=shown(example),
+        method="exact",
+        outcome=PROVED if found.holds else VIOLATES,
+        claimed=found.claimed,
+        epsilon=found.epsilon,
+        confidence=1.0,
+        pair=found.pair,
+        event=found.event,
+        evidence={**found.evidence, "law": _points(example.mechanism.law, found.pair)},
+        seconds=time.perf_counter() - begin,
+    )
+
+
+_PARTS = (
+    *("epsilon", "delta", "rho", "scale", "p", "sensitivity", "grid", "n", "categories"),
+    *("rule", "keys_per_unit", "threshold", "cutoff", "monotone"),
+)
+
+
+def shown(example: Example) -> str:
+    """The mechanism as one would write it, with its numbers short."""
+    mechanism = example.mechanism
+    fields = getattr(type(mechanism), "__dataclass_fields__", {})
+    stated = [(name, getattr(mechanism, name)) for name in _PARTS if name in fields]
+    text = ", ".join(f"{name}={_word(value)}" for name, value in stated if value is not None and value is not False)
+    return f"{type(mechanism).__name__}({text})"
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, Fraction):
+        return show(value)
+    if isinstance(value, PerCoordinate):
+        return f"PerCoordinate({value.count}, {_word(value.each)})"
+    if isinstance(value, (L1, L2)):
+        size = "" if value.dimension is None else f", dimension={value.dimension}"
+        return f"{type(value).__name__}({_word(value.value)}{size})"
+    return str(value)
+
+
+@dataclass(frozen=True)
+class _Found:
+    holds: bool
+    claimed: tuple[Fraction, Fraction]
+    epsilon: float
+    pair: tuple[Any, Any] | None
+    event: str
+    evidence: dict[str, Any]
+
+
+def _pure(example: Example, loss: Pure, pairs: list[tuple[Any, Any]]) -> _Found:
+    found = verify(example.mechanism, pairs, loss.epsilon())
+    at = "along a tail" if found.output is None else f"output = {found.output}"
+    evidence = {"pairs": len(pairs), "reached at": at, "slack": float(found.slack)}
+    bound = up(found.worst) if found.holds else down(found.worst)
+    return _Found(found.holds, (found.claimed, Fraction(0)), bound, found.pair, at, evidence)
+
+
+def _approximate(example: Example, loss: Loss, pairs: list[tuple[Any, Any]]) -> _Found:
+    epsilon, delta = loss.pair() if isinstance(loss, Approx) else (loss.epsilon(DELTA), DELTA)
+    law, directions = example.mechanism.law, [way for x, y in pairs for way in ((x, y), (y, x))]
+    found = [(spill(law(one), law(other), epsilon), (one, other)) for one, other in directions]
+    over, pair = max(found, key=lambda item: item[0].high)
+    evidence: dict[str, Any] = {"pairs": len(pairs), "delta is at most": up(over.high), "delta is at least": down(over.low)}
+    if not isinstance(loss, Approx):
+        evidence["the price"] = f"{loss!r}, looked at where delta is {show(delta)}"
+    if delta < over.high <= delta + _SLACK:
+        evidence["slack"] = f"delta is reached: balls place it within 2^-{_SLACK.denominator.bit_length() - 1} of the claim"
+    words = "the outputs that are more than e^ε times as likely on D"
+    holds = over.high <= delta + _SLACK
+    return _Found(holds, (epsilon, delta), up(epsilon) if holds else over.epsilon(delta), pair, words, evidence)
+
+
+@dataclass(frozen=True)
+class Spill:
+    """Bounds of delta, and of the two probabilities of the event it comes from: {k : Pr[x = k] > e^epsilon Pr[y = k]}."""
+
+    low: Fraction
+    high: Fraction
+    seen: Fraction
+    other: Fraction
+
+    def epsilon(self, delta: Fraction) -> float:
+        """A lower bound of epsilon at this delta, from the event."""
+        if self.seen <= delta:
+            return 0.0
+        if not self.other:
+            return math.inf
+        with balls.working(64):
+            return down(balls.lower(balls.ball((self.seen - delta) / self.other).log()))
+
+
+def spill(x: Law, y: Law, epsilon: Fraction) -> Spill:
+    """How far x's probabilities exceed e^epsilon times y's, summed over all outputs.
+
+    >>> from dither.exact.laws.coins import Coin
+    >>> float(spill(Coin(1), Coin("1/2"), Fraction(0)).high)
+    0.5
+    """
+    with balls.working(_BITS):
+        first, last = _window(x)
+        factor, zero = balls.exp(epsilon), arb(0)
+        both = [(x.pmf(k), y.pmf(k)) for k in range(first, last + 1)]
+        over = sum(((p - factor * q).max(zero) for p, q in both), zero)
+        event = [(p, q) for p, q in both if p > factor * q]
+        seen, other = sum((p for p, _ in event), zero), sum((q for _, q in event), zero)
+        beyond = x.at_most(first - 1) + x.more_than(last)
+        low = max(balls.lower(over), Fraction(0))
+        return Spill(low, balls.upper(over + beyond), balls.lower(seen), balls.upper(other))
+
+
+def _window(law: Law) -> tuple[int, int]:
+    """All values of a finite law; of an endless one so many that next to nothing lies beyond."""
+    first, last = law.span()
+    if first is not None and last is not None:
+        return first, last
+    low, high, step = -1, 1, 1
+    while first is None and not law.at_most(low) < balls.ball(_BEYOND):
+        low, step = low - step, 2 * step
+    step = 1
+    while last is None and not law.more_than(high) < balls.ball(_BEYOND):
+        high, step = high + step, 2 * step
+    return (low if first is None else first), (high if last is None else last)
+
+
+def _points(law: Callable[[Any], Law], pair: tuple[Any, Any] | None) -> dict[str, list[float]]:
+    """Both laws where they are thick, for a drawing."""
+    if pair is None:
+        return {}
+    x, y = law(pair[0]), law(pair[1])
+    middle = [_median(one) for one in (x, y)]
+    firsts = [one.span()[0] for one in (x, y)]
+    lasts = [one.span()[1] for one in (x, y)]
+    low = max(min(middle) - _POINTS, min(-math.inf if end is None else end for end in firsts))
+    high = min(max(middle) + _POINTS, max(math.inf if end is None else end for end in lasts))
+    if high - low > 8 * _POINTS:
+        return {}
+    ks = range(int(low), int(high) + 1)
+    with balls.working(64):
+        return {"output": [*map(float, ks)], "D": [float(x.pmf(k)) for k in ks], "D'": [float(y.pmf(k)) for k in ks]}
+
+
+def _median(law: Law) -> int:
+    return search(lambda k: bool(law.at_most(k) > 0.4999), *law.span())
+
+
+def up(value: Fraction | float) -> float:
+    """The nearest float that is not below."""
+    near = float(value)
+    return near if near == math.inf or Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+def down(value: Fraction | float) -> float:
+    """The nearest float that is not above."""
+    near = float(value)
+    return near if near == math.inf or Fraction(near) <= value else math.nextafter(near, -math.inf)

@@ -1,0 +1,230 @@
+"""Frozen mechanisms: they draw as always, and what they gave the first time is what everyone after them sees.
+
+With the outputs of all mechanisms frozen, whatever still differs between two neighbouring tables has gone past the noise:
+rows, order, holes, the text in the ledger. What they really drew is kept too, because noise must not look at the answer.
+The two places where a plan draws are the two of `planning.finish.Draw`; each gets a recorded stream of its own, so that one
+that draws more (a choice among scores) does not shift the dice of the next.
+
+The whole path under observation: what the engine said, what was released, how it ended, what was charged and written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+import dither as dt
+from dither.answer import Answer
+from dither.curator import STEPS, Steps
+from dither.engines.base import Backend, Engine
+from dither.engines.registry import open_sources
+from dither.exact import replay
+from dither.ledger.opening import memory
+from dither.planning.outputs import DRAW, Draw
+from dither.planning.plan import Plan
+from dither.planning.price import Price
+from dither.planning.releases.base import Noise
+from dither.query.work import Bins, Distinct, Group, Sums, Work
+
+
+@dataclass
+class Trace:
+    """What the mechanisms of one question did: the keys they showed, what they gave, and given minus exact."""
+
+    keys: list[Any] | None = None
+    outputs: list[Any] = field(default_factory=list)
+    noise: list[Any] = field(default_factory=list)  # None for choices: they have no noise that could be subtracted
+    astray: bool = False  # drew in another order or shape than the run it was to be like
+
+    def same_noise(self, other: Trace) -> bool:
+        """Whether noise was the same wherever it is a number."""
+        if len(self.noise) != len(other.noise):
+            return False
+        return all((a is None) == (b is None) and np.array_equal(a, b) for a, b in zip(self.noise, other.noise, strict=True))
+
+
+class Frozen:
+    """Draws with the dice of `key` and records it in `trace`; with `like`, passes that run's outputs on instead."""
+
+    def __init__(self, key: bytes, like: Trace | None, draw: Draw = DRAW) -> None:
+        self.trace = Trace()
+        self._key, self._like, self._draw = key, like, draw
+
+    def keys(self, plan: Plan, found: Mapping[tuple[Any, ...], Group]) -> list[tuple[Any, ...]]:
+        with replay.stream(self._key + b" keys"):
+            shown = self._draw.keys(plan, found)
+        self.trace.keys = shown
+        return shown if self._like is None or self._like.keys is None else list(self._like.keys)
+
+    def noise(self, noise: Noise, exact: Sequence[Any]) -> Any:
+        place = len(self.trace.outputs)
+        with replay.stream(self._key + b" noise %d" % place):
+            given = self._draw.noise(noise, exact)
+        self.trace.outputs.append(given)
+        self.trace.noise.append(None if isinstance(noise.of.measure, Bins) else _noise(given, exact))
+        if self._like is None:
+            return given
+        if place >= len(self._like.outputs) or self._like.outputs[place].shape != given.shape:
+            self.trace.astray = True
+            return given
+        return self._like.outputs[place].copy()
+
+
+def _noise(given: Any, exact: Sequence[Any]) -> Any:
+    cells = [value if isinstance(value, tuple) else (value,) for value in exact]
+    return given.astype(object) - np.array(cells, dtype=object).reshape(given.shape)
+
+
+Change = Callable[[Work], Work]
+Written = tuple[Mapping[str, Any], ...]
+KEY = b"the same dice on both sides"
+FIRST = ("opened/1", "catalog/1")  # what a ledger's first question writes before its own entries: no question is in it
+CHANCE = ("number", "previous", "nonce", "time", "token", "reserved", "reserved_hash")  # new for every entry, whatever the rows
+
+
+class Watch:
+    """Steps that remember the engine's integers and, while a question is seen, what its mechanisms drew."""
+
+    def __init__(self, steps: Steps = STEPS) -> None:
+        self.groups: list[Group] = []
+        self.frozen: Frozen | None = None
+        self._steps = steps
+
+    def run(self, engine: Engine, work: Work) -> Sequence[Group]:
+        self.groups = []
+        self.groups = list(self._steps.run(engine, work))
+        return self.groups
+
+    def keys(self, plan: Plan, found: Mapping[tuple[Any, ...], Group]) -> list[tuple[Any, ...]]:
+        return (self.frozen or self._steps.draw).keys(plan, found)
+
+    def noise(self, noise: Noise, exact: Sequence[Any]) -> Any:
+        return (self.frozen or self._steps.draw).noise(noise, exact)
+
+    @contextmanager
+    def seeing(self, key: bytes, like: Trace | None) -> Iterator[Trace]:
+        """One question with recorded dice. For one thread: the auditor runs processes, never threads."""
+        self.groups, self.frozen = [], Frozen(key, like, self._steps.draw)
+        try:
+            with replay.stream(key):
+                yield self.frozen.trace
+        finally:
+            self.frozen = None
+
+
+@dataclass(frozen=True)
+class Watching(Steps):
+    """The steps of a curator that is watched, and who watches."""
+
+    watch: Watch = field(default_factory=Watch)
+
+    @classmethod
+    def over(cls, steps: Steps) -> Watching:
+        watch = Watch(steps)
+        same = {name: getattr(steps, name) for name in ("read", "plan", "prepare", "release", "table")}
+        return cls(**same, run=watch.run, draw=Draw(watch.keys, watch.noise), watch=watch)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One question from end to end. `status` is "answered", or the refusal as it was shown.
+
+    `entries` are the bodies that the ledger got, without what is new for every entry; the noisy answer is their `payload`.
+    """
+
+    status: str
+    plan: Plan | None
+    groups: list[Group]
+    answer: Answer | None
+    charge: Price
+    entries: Written = ()
+    trace: Trace = field(default_factory=Trace, compare=False)
+
+    def integers(self) -> dict[tuple[Any, ...], Group]:
+        return {group.key: group for group in self.groups}
+
+    def only(self) -> tuple[Any, ...]:
+        """The measures of the single group."""
+        (group,) = self.groups
+        return group.measures
+
+
+def changed(change: Change, steps: Steps = STEPS) -> Steps:
+    """Steps that hand the engine another Work than the one that was priced, as a twin does."""
+    return replace(steps, run=lambda engine, work: steps.run(engine, change(work)))
+
+
+def opened(catalog: dt.Catalog, steps: Steps = STEPS, backend: Backend | None = None) -> dt.Curator:
+    """A watched curator with a ledger of its own. `backend` opens the sources, instead of the one in the registry."""
+    sources = open_sources(catalog) if backend is None else backend.open(catalog)
+    return dt.Curator(
+        sources.catalog,
+        sources.engine,
+        memory(),
+        declared=catalog,
+        files=sources.unchanged,
+        closing=sources.close,
+        steps=Watching.over(steps),
+    )
+
+
+def watched(catalog: dt.Catalog, change: Change | None = None) -> dt.Curator:
+    """A curator whose every question can be seen. `change`: a twin's, what a careless engine makes of a Work."""
+    return opened(catalog, changed(change) if change else STEPS)
+
+
+def watch_of(curator: dt.Curator) -> Watch:
+    if not isinstance(curator.steps, Watching):
+        raise TypeError("this curator is not watched")
+    return curator.steps.watch
+
+
+def see(
+    curator: dt.Curator, question: str, epsilon: Any = 1, delta: Any = None, key: bytes = KEY, like: Trace | None = None
+) -> Seen:
+    """Asks with recorded dice: the engine's secret and all noise are the same for the same key.
+
+    `like`: what the mechanisms gave in an earlier run; they draw all the same, and then these outputs are passed on.
+    """
+    watch, start, before = watch_of(curator), curator.ledger.head().number, curator.budget.spent
+    answer, status = None, "answered"
+    with watch.seeing(key, like) as trace:
+        try:
+            answer = curator.ask(question, epsilon=epsilon, delta=delta, fresh=True)
+        except dt.DitherError as error:
+            status = f"{type(error).__name__}: {error}"
+    spent = curator.budget.spent
+    charge = Price(spent.epsilon - before.epsilon, spent.delta - before.delta)
+    entries = _entries(curator, start)
+    return Seen(status, None if answer is None else answer.plan, watch.groups, answer, charge, entries, trace)
+
+
+def _entries(curator: dt.Curator, start: int) -> Written:
+    """The bodies that were written since."""
+    bodies = [json.loads(row.body) for row in curator.ledger.store.rows(start + 1) if row.kind not in FIRST]
+    return tuple({name: part for name, part in body.items() if name not in CHANCE} for body in bodies)
+
+
+def looser(rows: int = 1, groups: int = 1) -> Change:
+    """What a careless engine would do: let each unit in with more rows and more groups than were priced."""
+
+    def change(work: Work) -> Work:
+        measures = tuple(
+            replace(each, max_values=each.max_values * rows)
+            if isinstance(each, Distinct)
+            else replace(each, max_rows=each.max_rows * rows)
+            for each in work.measures
+        )
+        return replace(work, measures=measures, max_groups=work.max_groups and work.max_groups * groups)
+
+    return change
+
+
+def empty(measure: Sums | Distinct | Bins) -> Any:
+    """What a group without rows has."""
+    return (0,) * len(measure.cells) if isinstance(measure, Sums) else {} if isinstance(measure, Bins) else 0

@@ -1,0 +1,177 @@
+"""Replay of our own path over generated neighbours: how many pairs, what was found, made small.
+
+    replay(pairs=2000, seed=1)      one process
+    replay(pairs=100_000, seed=1, jobs=2, progress=show)
+
+A run is made of cases, each with a number of its own; seed and number give the case again. Nothing of a catalog's own
+sources is ever read: all rows are made up.
+
+Our own path under replay: generated neighbours over generated questions, through the public door and the real DuckDB.
+
+In the order data flows: worlds (catalogs and people made up, with survey, poisoned), questions, room (opened once, tables
+exchanged), watch and frozen (one question from end to end, with recorded dice and frozen mechanisms), compare (integers
+against what was priced, and everything else for equality), cases (all neighbouring pairs among a few people), shrink,
+replaying. `timing` measures what run time tells.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import time
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import count
+from typing import Any
+
+from dither.audit.ourselves.cases import Case, Compared, Finding, compare, people, question
+from dither.audit.ourselves.catalogs import world
+from dither.audit.ourselves.harness import Room
+from dither.audit.ourselves.shrink import shrink, told
+from dither.audit.verdict import NOT_FOUND, VIOLATES, Verdict
+from dither.curator import STEPS, Steps
+
+Progress = Callable[[int, int], None]  # pairs done, pairs wanted
+EACH = 4  # questions asked in one room
+ROOMS = 4  # rooms in one task of a worker
+TARGET = "dither: the path from a question to its answer"
+
+
+@dataclass
+class Tally:
+    """What a run did so far."""
+
+    pairs: int = 0
+    tables: int = 0
+    questions: int = 0
+    answered: int = 0
+    moved: int = 0
+    reached: float = 0.0
+    found: str = ""
+    words: tuple[str, ...] = ()
+    sides: tuple[Any, Any] | None = None
+    price: tuple[Any, Any] | None = None
+    case: str = ""
+    share: float = 0.0
+    cpu: float = 0.0
+    worlds: dict[str, int] = field(default_factory=dict)
+
+    def count(self, name: str, one: Compared) -> None:
+        self.pairs, self.tables = self.pairs + one.pairs, self.tables + one.tables
+        self.questions, self.answered = self.questions + 1, self.answered + one.answered
+        self.moved, self.reached = self.moved + one.moved, max(self.reached, one.reached)
+        self.worlds[name] = self.worlds.get(name, 0) + one.pairs
+
+    def join(self, other: Tally) -> None:
+        for name in ("pairs", "tables", "questions", "answered", "moved", "cpu"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.reached = max(self.reached, other.reached)
+        for name, pairs in other.worlds.items():
+            self.worlds[name] = self.worlds.get(name, 0) + pairs
+        if other.found and not self.found:
+            self.found, self.words, self.sides, self.price = other.found, other.words, other.sides, other.price
+            self.case, self.share = other.case, other.share
+
+    def note(self, case: str, finding: Finding) -> None:
+        small, price = finding.case, finding.case.price
+        one, two = (tuple(small.perhaps[i] for i in side) + small.always for side in finding.pair)
+        self.found, self.words, self.sides, self.price = told(finding), finding.words, (one, two), price
+        self.case, self.share = case, finding.share
+
+
+def replay(
+    pairs: int = 2000,
+    seed: int = 1,
+    seconds: float | None = None,
+    progress: Progress | None = None,
+    *,
+    jobs: int = 1,
+    steps: Steps = STEPS,
+) -> Verdict:
+    """Compares so many neighbouring pairs, or as many as there is time for; the first finding ends it, made small.
+
+    `steps` are a twin's: the path with something wrong in it (one process only).
+    """
+    start = time.perf_counter()
+    done = Tally()
+    runs = _here(seed, steps) if jobs == 1 else _there(seed, jobs)
+    for tally in runs:
+        done.join(tally)
+        if progress is not None:
+            progress(min(done.pairs, pairs), pairs)
+        if done.found or done.pairs >= pairs or (seconds is not None and time.perf_counter() - start >= seconds):
+            break
+    runs.close()
+    return _verdict(done, seed, time.perf_counter() - start)
+
+
+def run_room(seed: int, number: int, steps: Steps = STEPS) -> Tally:
+    """One room with its questions. A finding is made small here, where it was found."""
+    dice, tally, before = random.Random(f"{seed}/{number}"), Tally(), time.process_time()
+    here = world(dice)
+    always, perhaps = people(here, dice)
+    with Room(here, (*perhaps, *always), steps) as room:
+        for place in range(EACH):
+            asked, price = question(room, dice)
+            one = compare(room, Case(here, always, perhaps, asked, price), dice)
+            tally.count(here.name, one)
+            if one.finding is not None:
+                tally.note(f"{seed}/{number}/{place}", shrink(one.finding, seed, steps))
+                break
+    tally.cpu = time.process_time() - before
+    return tally
+
+
+def _here(seed: int, steps: Steps) -> Generator[Tally, None, None]:
+    yield from (run_room(seed, number, steps) for number in count())
+
+
+def _rooms(seed: int, numbers: Sequence[int]) -> Tally:
+    """What a worker does: several rooms, ending with the first finding."""
+    done = Tally()
+    for number in numbers:
+        done.join(run_room(seed, number))
+        if done.found:
+            break
+    return done
+
+
+def _there(seed: int, jobs: int) -> Generator[Tally, None, None]:
+    """The same rooms in several processes. Spawned, not forked: DuckDB has threads."""
+    starts = count(0, ROOMS)
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as workers:
+        waiting = {workers.submit(_rooms, seed, range(s, s + ROOMS)) for s, _ in zip(starts, range(2 * jobs), strict=False)}
+        try:
+            while True:
+                finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for one in finished:
+                    start = next(starts)
+                    waiting.add(workers.submit(_rooms, seed, range(start, start + ROOMS)))
+                    yield one.result()
+        finally:
+            workers.shutdown(wait=False, cancel_futures=True)
+
+
+def _verdict(done: Tally, seed: int, seconds: float) -> Verdict:
+    """In prices: epsilon = 1 is what the question was charged, and `epsilon` the largest share of it that a pair reached."""
+    evidence = {
+        "pairs": done.pairs,
+        "tables asked about": done.tables,
+        "questions": done.questions,
+        "questions answered": done.answered,
+        "pairs whose integers differ": done.moved,
+        "pairs by kind of catalog": dict(done.worlds),
+        "largest move, as a share of what it was priced for": done.reached,
+        "pairs per CPU second": round(done.pairs / done.cpu, 1) if done.cpu else None,
+        "seed": seed,
+    }
+    one_price = (Fraction(1), Fraction(0))
+    if not done.found:
+        return Verdict(TARGET, "replay", NOT_FOUND, one_price, done.reached, 1.0, None, "", evidence, seconds)
+    evidence |= {"case": done.case, "counterexample": done.found, "price": done.price}
+    return Verdict(TARGET, "replay", VIOLATES, one_price, done.share, 1.0, done.sides, "; ".join(done.words), evidence, seconds)
+
+
+__all__ = ["replay", "run_room"]

@@ -1,0 +1,165 @@
+"""A counterexample made small: fewer rows, a shorter question, NULL for what does not matter.
+
+Greedy: something is left out when the same kind of thing is still found without it. Every row is put into or left out of the
+tables of one open room, so that a trial costs two questions; only new values need another room.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dither.audit.ourselves.cases import Case, Finding, judge
+from dither.audit.ourselves.harness import Room
+from dither.audit.ourselves.questions import Parts
+from dither.audit.ourselves.survey import Person, Row
+from dither.curator import STEPS, Steps
+
+Atom = tuple[str, Row]  # one row and its table
+PLAIN = 4  # so few rows are looked at value by value
+
+
+@dataclass(frozen=True)
+class Small:
+    """The two tables of a pair: the rows that both have, those that each has alone, and the question."""
+
+    both: tuple[int, ...]
+    one: tuple[int, ...]
+    two: tuple[int, ...]
+    question: Parts
+
+
+Holds = Callable[[Small], bool]
+
+
+def shrink(found: Finding, seed: int = 0, steps: Steps = STEPS) -> Finding:
+    """The smallest finding that was reached; the very same if it cannot be found again on its own."""
+    atoms, small = _start(found)
+    best = found
+    with Room(found.case.world, [{name: [row]} for name, row in atoms], steps) as room:
+
+        def holds(trial: Small) -> bool:
+            nonlocal best
+            again = _trial(room, found, atoms, trial, seed)
+            best = again or best
+            return again is not None
+
+        small = _fewer(small, holds)
+    for place in (*small.two, *small.one) if len(small.both + small.one + small.two) <= PLAIN else ():
+        for column in list(atoms[place][1]):
+            name, row = atoms[place]
+            if row[column] is None or column.endswith("_id") or column == "person":
+                continue
+            plainer = [*atoms[:place], (name, {**row, column: None}), *atoms[place + 1 :]]
+            with Room(found.case.world, [{name: [row]} for name, row in plainer], steps) as room:
+                again = _trial(room, found, plainer, small, seed)
+            if again is not None:
+                atoms, best = plainer, again
+    return best
+
+
+def _start(found: Finding) -> tuple[list[Atom], Small]:
+    """All rows of the pair, one by one, and who has them."""
+    one, two = found.pair
+    atoms: list[Atom] = []
+
+    def places(people: list[Person]) -> tuple[int, ...]:
+        start = len(atoms)
+        atoms.extend((name, row) for person in people for name, rows in person.items() for row in rows)
+        return tuple(range(start, len(atoms)))
+
+    people = found.case.perhaps
+    both = places([*(people[i] for i in sorted(one & two)), *found.case.always])
+    first, second = (places([people[i] for i in sorted(side)]) for side in (one - two, two - one))
+    return atoms, Small(both, first, second, found.case.question)
+
+
+def _trial(room: Room, found: Finding, atoms: list[Atom], small: Small, seed: int) -> Finding | None:
+    """What is found for these rows and this question, if it is something of the same kind."""
+    dice, price = random.Random(seed), found.case.price
+    room.forget()
+    room.put([*small.both, *small.one], dice, anew=True)
+    before = room.ask(str(small.question), price)
+    room.put([*small.both, *small.two], dice, anew=True)
+    after = room.ask(str(small.question), price, before.trace)
+    judged = judge(before, after, alike=not small.one and not small.two)
+    if judged is None or (judged[1] == float("inf")) != (found.share == float("inf")):
+        return None
+    two, one, both = (_person(atoms, places) for places in (small.two, small.one, small.both))
+    case = Case(room.world, (both,), (two, one), small.question, price)
+    return Finding(case, (frozenset({1}), frozenset({0})), *judged)
+
+
+def _person(atoms: list[Atom], places: tuple[int, ...]) -> Person:
+    person: Person = {}
+    for place in places:
+        name, row = atoms[place]
+        person.setdefault(name, []).append(row)
+    return person
+
+
+# --- what may be left out ---------------------------------------------------------------------------------------
+
+
+def _fewer(small: Small, holds: Holds) -> Small:
+    """Everybody else's rows at once, parts of the question, then rows, large lots first; and the question once more."""
+    if small.both and holds(replace(small, both=())):
+        small = replace(small, both=())
+    small = _shorter(small, holds)
+    small = replace(small, two=_kept(small.two, lambda rows: holds(replace(small, two=rows))))
+    small = replace(small, one=_kept(small.one, lambda rows: holds(replace(small, one=rows))))
+    small = replace(small, both=_kept(small.both, lambda rows: holds(replace(small, both=rows))))
+    return _shorter(small, holds)
+
+
+def _shorter(small: Small, holds: Holds) -> Small:
+    while True:
+        trials = (replace(small, question=question) for question in small.question.simpler())
+        better = next((trial for trial in trials if holds(trial)), None)
+        if better is None:
+            return small
+        small = better
+
+
+def _kept(rows: tuple[int, ...], holds: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
+    """The rows that are needed: lots of half, a quarter, ... down to single ones are left out where that changes nothing."""
+    lot = len(rows)
+    while lot:
+        place = 0
+        while place < len(rows):
+            fewer = rows[:place] + rows[place + lot :]
+            if holds(fewer):
+                rows = fewer
+            else:
+                place += lot
+        lot = min(lot // 2, len(rows))
+    return rows
+
+
+# --- in words ---------------------------------------------------------------------------------------------------
+
+
+def told(found: Finding) -> str:
+    """A finding in words that can be checked by hand."""
+    atoms, small = _start(found)
+    lines = [f"question  {found.case.question}", f"price     epsilon = {found.case.price[0]}, delta = {found.case.price[1]}"]
+    for words, places in (("both      ", small.both), ("only D    ", small.one), ("only D'   ", small.two)):
+        lines += _rows(words, [atoms[place] for place in places])
+    return "\n".join([*lines, *(f"found     {text}" for text in found.details or found.words)])
+
+
+def _rows(words: str, atoms: list[Atom]) -> Iterator[str]:
+    """One line for each row; equal ones on one line."""
+    lines = [f"{words}{name}: {_row(row)}" for name, row in atoms]
+    return (line if lines.count(line) == 1 else f"{line} ({lines.count(line)} times)" for line in dict.fromkeys(lines))
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {_short(value)}" for name, value in row.items() if value is not None)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:30]}... ({len(text)} characters)"

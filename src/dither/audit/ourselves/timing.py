@@ -1,0 +1,161 @@
+"""What run time tells: does it go with the size of the noise, or with whether one person is there?
+
+Questions are asked one after the other, with fresh noise, in turn about a table with and without one person. Two figures:
+the rank correlation of the release's time with |noise|, and how often a run with the person takes longer than one without
+(1/2 is nothing; an attacker who guesses by the clock has the advantage 2 |share - 1/2|). Each has its limit: what smaller
+effects than that this many questions cannot tell from none (three standard errors). A limit is no proof that there is
+nothing below it, and this machine's other work hides as much as it adds.
+
+What is expected: noise is drawn by a fixed amount of work and does not show. A person with a few rows does not show in one
+question; one with very many rows does, since a table of more rows takes longer to read. That is outside the guarantee, and
+whoever must close it answers after a fixed time.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import dither as dt
+from dither.audit.ourselves.catalogs import World
+from dither.audit.ourselves.harness import Room
+from dither.audit.ourselves.questions import About
+from dither.audit.ourselves.survey import Person
+from dither.curator import STEPS, Steps
+from dither.engines.base import Engine
+from dither.planning.outputs import Draw, Noisy
+from dither.planning.program import Program, Run
+from dither.query.work import Group, Work
+
+QUESTION = "SELECT region, COUNT(*) AS n, SUM(wage) AS s FROM t GROUP BY region"
+CROWD, HEAVY = 2000, 20_000
+WARM = 5  # questions that are asked before any time is taken
+SURE = 3.0  # standard errors
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One effect and the limit below which it cannot be told from none."""
+
+    words: str
+    effect: float
+    limit: float
+    asks: int
+    median: float  # seconds
+
+    @property
+    def visible(self) -> bool:
+        return abs(self.effect) > self.limit
+
+    def __str__(self) -> str:
+        asked = f"{self.asks} questions of {self.median * 1e3:.1f} ms"
+        return f"  {self.words}: {self.effect:+.3f}, limit {self.limit:.3f}, {asked}: {'' if self.visible else 'not '}visible"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What was measured; for a report, never for a test."""
+
+    effects: tuple[Shown, ...]
+    seed: int
+
+    def __str__(self) -> str:
+        return "\n".join(["run time:", *map(str, self.effects)])
+
+
+def measure(asks: int = 400, seed: int = 1) -> Timing:
+    """Half of the questions with the person, half without, in an order of the dice's choice."""
+    dice = random.Random(seed)
+    crowd = {"t": [_row(person, dice) for person in range(CROWD)]}
+    one, many = {"t": [_row(CROWD, dice)]}, {"t": [_row(CROWD + 1, dice) for _ in range(HEAVY)]}
+    clock = Stopwatch()
+    with Room(_world(), [crowd, one, many], clock.steps()) as room:
+        noise = _noise(room, clock, asks, dice)
+        light = _presence(room, "one person with one row, advantage by the clock", 1, asks, dice)
+        heavy = _presence(room, f"one person with {HEAVY:,} rows, advantage by the clock", 2, asks, dice)
+    return Timing((noise, light, heavy), seed)
+
+
+class Stopwatch:
+    """Steps that take the time of every release, without the engine's, and the size of its noise."""
+
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+        self.sizes: list[float] = []
+        self._groups: Sequence[Group] = ()
+        self._away = 0.0
+
+    def steps(self) -> Steps:
+        return replace(STEPS, run=self._run, release=self._release)
+
+    def _run(self, engine: Engine, work: Work) -> Sequence[Group]:
+        start = time.perf_counter()
+        self._groups = STEPS.run(engine, work)
+        self._away = time.perf_counter() - start
+        return self._groups
+
+    def _release(self, program: Program, run: Run, draw: Draw) -> Sequence[Noisy]:
+        start = time.perf_counter()
+        (noisy,) = STEPS.release(program, run, draw)
+        self.taken.append(time.perf_counter() - start - self._away)
+        found = {group.key: group for group in self._groups}
+        exact = [[found[key].measures[i] if key in found else (0,) for key in noisy.keys] for i in range(len(noisy.cells))]
+        apart = (np.abs(np.asarray(c) - np.array(e)).sum() for c, e in zip(noisy.cells, exact, strict=True))
+        self.sizes.append(float(sum(apart)))
+        return [noisy]
+
+
+def _noise(room: Room, clock: Stopwatch, asks: int, dice: random.Random) -> Shown:
+    """The same rows every time; the clock runs while the mechanisms release."""
+    room.put([0], dice)
+    for _ in range(asks + WARM):
+        room.curator.ask(QUESTION, epsilon=1, fresh=True)
+    taken, sizes = clock.taken[-asks:], clock.sizes[-asks:]
+    effect = float(np.corrcoef(_ranks(taken), _ranks(sizes))[0, 1])
+    return Shown("time of the release and |noise|, rank correlation", effect, SURE / asks**0.5, asks, float(np.median(taken)))
+
+
+def _presence(room: Room, words: str, person: int, asks: int, dice: random.Random) -> Shown:
+    """How often the longer time is the one with the person, over all couples of times (Mann and Whitney's statistic)."""
+    turns = [True, False] * (asks // 2)
+    dice.shuffle(turns)
+    taken: dict[bool, list[float]] = {True: [], False: []}
+    for place, there in enumerate([True, False] * WARM + turns):
+        room.put([0, person] if there else [0], dice, anew=True)
+        start = time.perf_counter()
+        room.curator.ask(QUESTION, epsilon=1, fresh=True)
+        if place >= 2 * WARM:
+            taken[there].append(time.perf_counter() - start)
+    n, m = len(taken[True]), len(taken[False])
+    ranks = _ranks([*taken[True], *taken[False]])
+    share = (float(ranks[:n].sum()) - n * (n - 1) / 2) / (n * m)
+    limit = 2 * SURE * float(np.sqrt((n + m + 1) / (12 * n * m)))
+    return Shown(words, 2 * share - 1, limit, n + m, float(np.median([*taken[True], *taken[False]])))
+
+
+def _ranks(values: Sequence[float]) -> Any:
+    """Places in order of size, from 0. Equal times are rare enough to be put in any order."""
+    return np.argsort(np.argsort(np.array(values), kind="stable"), kind="stable").astype(np.float64)
+
+
+def _row(person: int, dice: random.Random) -> dict[str, Any]:
+    return {"person": person, "wage": dice.uniform(0, 50), "region": dice.choice(["north", "south", "east"])}
+
+
+def _world() -> World:
+    columns = {"wage": dt.between(0, 50), "region": dt.values("north", "south", "east")}
+
+    def catalog(tables: Any) -> dt.Catalog:
+        return dt.Catalog({"t": dt.Table(tables["t"], unit="person", max_rows=1, columns=columns)}, dt.Budget(10**6))
+
+    def nobody(number: int, dice: random.Random) -> Person:
+        return {"t": [_row(number, dice)]}
+
+    schema = pa.schema({"person": pa.int64(), "wage": pa.float64(), "region": pa.string()})
+    return World("timing", catalog, {"t": schema}, {"t": []}, nobody, About)

@@ -1,0 +1,333 @@
+"""The small adapter for any callable `f(data, noise)`: it asks `noise` for every draw.
+
+    def noisy_sum(data, noise):
+        return noise.laplace(10, at=sum(min(max(x, 0), 10) for x in data))      # or: total + noise.laplace(10)
+
+In production the same function gets a `noise` of its owner's that draws real randomness.
+
+Code that draws with numpy: a generator that is handed over, or numpy.random itself while the code runs.
+
+`NumpyRng` calls `f(data, rng)` with a stand-in for numpy.random.Generator. `NumpyPatched` calls `f(data)` and stands in for
+numpy.random's functions, default_rng and RandomState meanwhile. Laplace and normal draws are known by their law, uniform
+ones can be steered, all others are repeated only. Code that took a function or a generator out of numpy.random before (at
+import) is not reached: its draws are unseen, which shows as two equal runs with different outputs.
+
+OpenDP, if it is installed: its measurements release from the tape while the audited code runs.
+
+OpenDP draws inside its compiled library, where no dice can be set. A measurement knows how it was built, so a chain is run
+step by step: the transformation as it is, the Laplace, geometric or Gaussian release from the tape, and what comes after as
+it is. The exact answer at the last transformation is the location. Other measurements are noted as unseen.
+
+diffprivlib, if it is installed: its mechanisms release from the tape while the audited code runs.
+
+Each mechanism's `randomise(value)` is a release at a location. Laplace, geometric and Gaussian mechanisms are known by
+their law; truncated and folded ones are these laws and a fixed cut; the rest is noted as unseen.
+
+How foreign code takes its noise: one small adapter for each way of drawing.
+
+Every adapter has `run(function, data, tape)`: it calls the function so that all its draws come from the tape.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from dither.audit.replay.tape import GAUSSIAN, GEOMETRIC, LAPLACE, Draw, Tape, patched
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What the audited function sees. With `at`, a call gives location + noise: a mechanism's whole release."""
+
+    tape: Tape
+
+    def laplace(self, scale: Any, at: Any = None, size: Any = None) -> Any:
+        return self.tape.additive(LAPLACE, scale, at, size)
+
+    def geometric(self, epsilon: Any = None, at: Any = None, size: Any = None, *, scale: Any = None) -> Any:
+        """Two-sided: Pr[k] proportional to exp(-epsilon |k|), or exp(-|k| / scale)."""
+        if (epsilon is None) == (scale is None):
+            raise ValueError("geometric noise needs either epsilon or scale")
+        return self.tape.additive(GEOMETRIC, 1 / epsilon if scale is None else scale, at, size)
+
+    def gaussian(self, sigma: Any, at: Any = None, size: Any = None) -> Any:
+        return self.tape.additive(GAUSSIAN, sigma, at, size)
+
+    def uniform(self, size: Any = None) -> Any:
+        return self.tape.uniform(size=size)
+
+    def choice(self, scores: Sequence[Any], epsilon: Any, sensitivity: Any = 1) -> int:
+        """The exponential mechanism: a candidate's place; chances proportional to exp(epsilon score / 2 sensitivity)."""
+        return self.tape.choice([float(epsilon) * float(score) / (2 * float(sensitivity)) for score in scores])
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Calls `f(data, noise)`."""
+
+    name: str = "plain"
+
+    def run(self, function: Callable[..., Any], data: Any, tape: Tape) -> Any:
+        return function(data, Noise(tape))
+
+
+_REAL, _REAL_BITS, _REAL_OLD = np.random.Generator, np.random.PCG64, np.random.RandomState
+_REPEATED = (
+    *("integers", "choice", "bytes", "shuffle", "permutation", "permuted", "beta", "binomial", "chisquare", "dirichlet"),
+    *("exponential", "standard_exponential", "gamma", "standard_gamma", "geometric", "gumbel", "hypergeometric", "logistic"),
+    *("lognormal", "logseries", "multinomial", "multivariate_normal", "negative_binomial", "poisson", "power", "rayleigh"),
+    *("standard_cauchy", "standard_t", "triangular", "vonmises", "wald", "weibull", "zipf", "pareto", "noncentral_chisquare"),
+)
+_OLD = (*(set(_REPEATED) - {"integers", "permuted"}), "randint")
+
+
+class _Draws:
+    """The named laws, for both the new and the old way of drawing."""
+
+    tape: Tape
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        return self._additive(LAPLACE, loc, scale, size)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        return self._additive(GAUSSIAN, loc, scale, size)
+
+    def _additive(self, kind: str, loc: Any, scale: Any, size: Any) -> Any:
+        # A written 0 is how noise is asked for that is added elsewhere: it is no release to be frozen.
+        nowhere = type(loc) in (int, float) and loc == 0
+        given = self.tape.additive(kind, scale, None if nowhere else loc, size)
+        return given if np.ndim(given) else float(given)
+
+    def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        return self.tape.additive(GAUSSIAN, 1.0, None, size)
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        return self.tape.uniform(size=size)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+        return self.tape.uniform(float(low), float(high), size)
+
+
+class Rng(_Draws, np.random.Generator):
+    """Passes for a numpy Generator."""
+
+    def __init__(self, tape: Tape) -> None:
+        super().__init__(_REAL_BITS(0))
+        self.tape = tape
+
+    def __new__(cls, tape: Tape) -> Rng:
+        made: Rng = _REAL.__new__(cls, _REAL_BITS(0))  # type: ignore[call-arg]  # numpy's own takes the source of bits
+        return made
+
+
+class OldRng(_Draws, np.random.RandomState):
+    """Passes for a numpy RandomState."""
+
+    def __init__(self, tape: Tape) -> None:
+        super().__init__(0)
+        self.tape = tape
+
+    def __new__(cls, tape: Tape) -> OldRng:
+        made: OldRng = _REAL_OLD.__new__(cls, 0)  # type: ignore[call-arg]
+        return made
+
+    def random_sample(self, size: Any = None) -> Any:
+        return self.tape.uniform(size=size)
+
+    def rand(self, *shape: int) -> Any:
+        return self.tape.uniform(size=shape or None)
+
+    def randn(self, *shape: int) -> Any:
+        return self.tape.additive(GAUSSIAN, 1.0, None, shape or None)
+
+    def seed(self, *_: Any) -> None:
+        """A seed changes nothing: the tape decides."""
+
+
+def _repeated(name: str, old: bool) -> Callable[..., Any]:
+    def draw(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def make(seed: int) -> Any:
+            source: Any = _REAL_OLD(seed % 2**32) if old else _REAL(_REAL_BITS(seed))
+            return getattr(source, name)(*args, **kwargs)
+
+        return self.tape.raw(make, name)
+
+    return draw
+
+
+for _name in _REPEATED:
+    setattr(Rng, _name, _repeated(_name, old=False))
+for _name in _OLD:
+    setattr(OldRng, _name, _repeated(_name, old=True))
+
+
+@dataclass(frozen=True)
+class NumpyRng:
+    """Calls `f(data, rng)`."""
+
+    name: str = "numpy generator"
+
+    def run(self, function: Callable[..., Any], data: Any, tape: Tape) -> Any:
+        return function(data, Rng(tape))
+
+
+@dataclass(frozen=True)
+class NumpyPatched:
+    """Calls `f(data)`, which draws from numpy.random by itself."""
+
+    name: str = "numpy.random"
+
+    def run(self, function: Callable[..., Any], data: Any, tape: Tape) -> Any:
+        with numpy_random(tape):
+            return function(data)
+
+
+def numpy_random(tape: Tape) -> Any:
+    """Inside the block numpy.random draws from the tape."""
+    old = OldRng(tape)
+    names = {*_OLD, "laplace", "normal", "standard_normal", "random", "uniform", "random_sample", "rand", "randn", "seed"}
+    changes = [(np.random, name, getattr(old, name)) for name in sorted(names) if hasattr(np.random, name)]
+    changes += [(np.random, "default_rng", lambda *_: Rng(tape)), (np.random, "RandomState", lambda *_: OldRng(tape))]
+    return patched([(owner, name, value) for owner, name, value in changes])
+
+
+_LAWS = {"make_laplace": LAPLACE, "make_geometric": GEOMETRIC, "make_gaussian": GAUSSIAN}
+
+
+@dataclass(frozen=True)
+class OpenDP:
+    """Calls `f(data)`, which builds and calls measurements of OpenDP."""
+
+    name: str = "OpenDP"
+
+    def run(self, function: Callable[..., Any], data: Any, tape: Tape) -> Any:
+        core = importlib.import_module("opendp.core")
+        real = core.measurement_invoke
+
+        def invoke(this: Any, arg: Any) -> Any:
+            return _release(this, arg, tape, real)
+
+        with patched([(core, "measurement_invoke", invoke)]):
+            return function(data)
+
+
+def _release(this: Any, arg: Any, tape: Tape, real: Callable[[Any, Any], Any]) -> Any:
+    """The release of one measurement, taken apart as far as its history says how."""
+    built = getattr(this, "__opendp_dict__", {})
+    how, parts = built.get("__function__"), built.get("__kwargs__", {})
+    if how == "make_chain_mt":
+        return _release(parts["measurement1"], parts["transformation0"](arg), tape, real)
+    if how == "make_chain_pm":
+        return parts["postprocess1"](_release(parts["measurement0"], arg, tape, real))
+    if how in ("make_composition", "make_basic_composition"):
+        return [_release(part, arg, tape, real) for part in parts["measurements"]]
+    if how in _LAWS and _is_numbers(arg):
+        return _additive(_LAWS[how], parts["scale"], arg, tape, how)
+    tape.unseen(str(how))
+    return real(this, arg)
+
+
+def _is_numbers(arg: Any) -> bool:
+    values = arg if isinstance(arg, list) else [arg]
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+
+
+def _additive(law: str, scale: float, arg: Any, tape: Tape, name: str) -> Any:
+    whole = all(isinstance(value, int) for value in (arg if isinstance(arg, list) else [arg]))
+    kind = GEOMETRIC if law == LAPLACE and whole else law
+    if isinstance(arg, list):
+        given = [tape.additive(kind, scale, value, name=name) for value in arg]
+        return [round(value) for value in given] if whole else given
+    released = tape.additive(kind, scale, arg, name=name)
+    return round(released) if whole else released
+
+
+@dataclass(frozen=True)
+class Diffprivlib:
+    """Calls `f(data)`, which uses diffprivlib."""
+
+    name: str = "diffprivlib"
+
+    def run(self, function: Callable[..., Any], data: Any, tape: Tape) -> Any:
+        mechanisms = importlib.import_module("diffprivlib.mechanisms")
+        changes = []
+        for name in mechanisms.__all__ if hasattr(mechanisms, "__all__") else dir(mechanisms):
+            owner = getattr(mechanisms, name)
+            if isinstance(owner, type) and "randomise" in vars(owner):
+                changes.append((owner, "randomise", _standing_in(owner, tape)))
+        with patched(changes):
+            return function(data)
+
+
+def _standing_in(owner: type, tape: Tape) -> Callable[..., Any]:
+    make, real = _KNOWN.get(owner.__name__), vars(owner)["randomise"]
+
+    def randomise(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if make is None:
+            tape.unseen(owner.__name__)
+            return real(self, *args, **kwargs)
+        return make(self, args[0] if args else kwargs["value"], tape)
+
+    return randomise
+
+
+def _laplace(self: Any, value: Any, tape: Tape) -> float:
+    self._check_all(value)
+    scale = self.sensitivity / (self.epsilon - _log1m(self.delta))
+    return float(tape.additive(LAPLACE, scale, float(value), name=type(self).__name__))
+
+
+def _log1m(delta: float) -> float:
+    return float(importlib.import_module("math").log1p(-delta))
+
+
+def _geometric(self: Any, value: Any, tape: Tape) -> int:
+    self._check_all(value)
+    scale = self.sensitivity / self.epsilon
+    return int(tape.additive(GEOMETRIC, scale, int(value), name=type(self).__name__))
+
+
+def _gaussian(self: Any, value: Any, tape: Tape) -> float:
+    self._check_all(value)
+    return float(tape.additive(GAUSSIAN, float(self._scale), float(value), name=type(self).__name__))
+
+
+def _cut(inner: Callable[..., Any], way: str) -> Callable[..., Any]:
+    return lambda self, value, tape: getattr(self, way)(inner(self, value, tape))
+
+
+_KNOWN: dict[str, Callable[..., Any]] = {
+    "Laplace": _laplace,
+    "LaplaceTruncated": _cut(_laplace, "_truncate"),
+    "LaplaceFolded": _cut(_laplace, "_fold"),
+    "Geometric": _geometric,
+    "GeometricTruncated": _cut(_geometric, "_truncate"),
+    "GeometricFolded": _cut(_geometric, "_fold"),
+    "Gaussian": _gaussian,
+    "GaussianAnalytic": _gaussian,
+}
+
+
+class Adapter(Protocol):
+    """A way to hand a tape to code that knows nothing of tapes."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(self, function: Callable[..., Any], data: Any, tape: Tape) -> Any: ...
+
+
+NAMED: dict[str, Adapter] = {
+    "plain": Plain(),
+    "rng": NumpyRng(),
+    "numpy": NumpyPatched(),
+    "opendp": OpenDP(),
+    "diffprivlib": Diffprivlib(),
+}
+
+__all__ = ["NAMED", "Adapter", "Diffprivlib", "Draw", "NumpyPatched", "NumpyRng", "OpenDP", "Plain", "Tape"]

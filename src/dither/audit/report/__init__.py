@@ -1,0 +1,1 @@
+"""Writes the report of an audit: one page with drawings, and the same as JSON."""

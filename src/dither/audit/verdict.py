@@ -1,0 +1,147 @@
+"""What is audited: something that can be run on data, with what it claims and the neighbouring inputs to try.
+
+    run(data) draws its own noise and answers      the claim: Pr[run(D) in S] <= e^epsilon Pr[run(D') in S] + delta
+
+The claim is checked on every pair and in both directions. Neighbours are the owner's matter: a pair that is not
+neighbouring under the claim makes every verdict worthless.
+
+What an audit says: proved, walked (a sampler), violates, or no violation found.
+
+A verdict carries what is needed to check it: the claim, the method, the pair of neighbouring inputs, the event that
+tells them apart, the counts behind the figure and the error allowed for the whole audit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from dither.errors import ArgumentError
+from dither.exact.numbers import rational
+
+
+@dataclass(frozen=True)
+class Target:
+    """One claim about one callable. `batch(data, n)` gives n outputs at once, of the same law as `run`, and is optional.
+
+    >>> Target("nothing", run=lambda data: 0, epsilon=Fraction(1), pairs=(([0], [1]),)).delta
+    Fraction(0, 1)
+    """
+
+    name: str
+    run: Callable[[Any], Any]
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+    pairs: tuple[tuple[Any, Any], ...] = ()
+    note: str = ""
+    batch: Callable[[Any, int], Any] | None = None  # a sequence of outputs, or an array with one row for each
+
+    def __post_init__(self) -> None:
+        run: Any = self.run
+        if not callable(run):
+            what = f"run must be callable, and it is a {type(run).__name__}."
+            raise ArgumentError(what, fix="pass a function from data to an output.")
+        object.__setattr__(self, "epsilon", rational(self.epsilon, "epsilon"))
+        object.__setattr__(self, "delta", rational(self.delta, "delta"))
+        if self.epsilon < 0 or not 0 <= self.delta < 1:
+            what = f"a claim needs epsilon >= 0 and 0 <= delta < 1, and it is ({self.epsilon}, {self.delta})."
+            raise ArgumentError(what, where=self.name, fix="state the epsilon and delta that the code promises.")
+        object.__setattr__(self, "pairs", tuple((one, other) for one, other in self.pairs))
+
+    def sample(self, data: Any, size: int) -> Any:
+        """Outputs on `data`, through `batch` where there is one. Errors pass through: black-box callers catch them."""
+        if self.batch is not None:
+            return self.batch(data, size)
+        return [self.run(data) for _ in range(size)]
+
+
+PROVED = "proved"
+VIOLATES = "violates"
+NOT_FOUND = "no violation found"
+WALKED = "walked"  # a sampler agrees with its law wherever it was tried, which rests on what lies between behaving alike
+
+
+@dataclass(frozen=True)
+class Event:
+    """A set of outputs, in words a reader can check and as a test on one output.
+
+    >>> Event("output > 3", lambda output: output > 3).holds(4)
+    True
+    """
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`epsilon` is what was proved as an upper bound ("proved") or found as a lower bound (otherwise).
+
+    >>> one = (Fraction(1), Fraction(0))
+    >>> print(Verdict("counts", "black box", NOT_FOUND, one, 0.93, 0.95, None, "", {}, 1.2, None))
+    counts: no violation found of ε = 1, lower bound ε ≥ 0.93 at 95 % (black box, 1.2 s)
+    >>> print(Verdict("counts", "replay", NOT_FOUND, one, 0.0, 1.0, None, "", {}, 1.2, None, "draws of unknown law"))
+    counts: nothing concluded about ε = 1: draws of unknown law (replay, 1.2 s)
+    """
+
+    target: str
+    method: str
+    outcome: str
+    claimed: tuple[Fraction, Fraction]
+    epsilon: float
+    confidence: float
+    pair: tuple[Any, Any] | None
+    event: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+    advantage: float | None = None
+    open: str = ""  # why nothing could be concluded, if so
+
+    def __str__(self) -> str:
+        how = f"({self.method}, {self.seconds:.2g} s)"
+        claim = _claim(*self.claimed)
+        if self.outcome == WALKED:
+            return f"{self.target}: {self.event} {how}"
+        if self.outcome == PROVED:
+            return f"{self.target}: proved up to ε = {_short(self.epsilon)}, claimed {claim} {how}"
+        if self.outcome == VIOLATES:
+            certain = "" if self.confidence >= 1 else f" at {_percent(self.confidence)}"
+            where = f"; D = {_brief(self.pair[0])}, D′ = {_brief(self.pair[1])}" if self.pair is not None else ""
+            what = f"; event: {self.event}" if self.event else ""
+            return f"{self.target}: violates {claim}: true ε ≥ {_short(self.epsilon)}{certain}{what}{where} {how}"
+        if self.open:
+            return f"{self.target}: nothing concluded about {claim}: {self.open} {how}"
+        return f"{self.target}: no violation found of {claim}, {self.bound()} {how}"
+
+    @property
+    def doubtful(self) -> bool:
+        """The lower bound exceeds the claim, but not at the confidence that "violates" takes."""
+        return self.outcome == NOT_FOUND and self.confidence < 1 and self.epsilon > self.claimed[0]
+
+    def bound(self) -> str:
+        """What is known of epsilon when nothing was found: counted with some confidence, or computed on the pairs tried."""
+        if self.confidence >= 1:
+            return f"largest loss on the pairs tried {_short(self.epsilon)}"
+        doubt = ", which is more than claimed but not sure enough to say so: give it more time" if self.doubtful else ""
+        return f"lower bound ε ≥ {_short(self.epsilon)} at {_percent(self.confidence)}{doubt}"
+
+
+def _claim(epsilon: Fraction, delta: Fraction) -> str:
+    return f"ε = {_short(float(epsilon))}" + (f", δ = {_short(float(delta))}" if delta else "")
+
+
+def _short(value: float) -> str:
+    return "∞" if value == math.inf else f"{value:.4g}"
+
+
+def _percent(confidence: float) -> str:
+    """As many digits as tell the figure from 100 %: never rounded up to certainty."""
+    return f"{math.floor(confidence * 1e6) / 1e4:.6g} %"
+
+
+def _brief(data: Any) -> str:
+    shown = repr(data)
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."

@@ -1,0 +1,213 @@
+"""A declaration held against the sources' schemas: names, kinds, references. No row is read for it.
+
+`read_schema` is engines.registry.read_schema, handed in so that this package knows no engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path as FilePath
+from typing import Any
+
+from dither.catalog.file import Problem, file_text, parts, problems
+from dither.catalog.rules import KINDS, Fault, column_faults, listed
+from dither.catalog.values import Catalog, ColumnFacts, Table
+from dither.errors import CatalogError
+from dither.text import did_you_mean, folded
+
+Schema = Mapping[str, str]  # column -> kind, or UNSUPPORTED
+ReadSchema = Callable[[Any], Schema]
+UNSUPPORTED = "unsupported"
+CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")  # everything in them is text, so that bounds or values say what it is
+
+# What a stored kind can be read as. What does not cast is NULL, row by row.
+READ_AS: dict[str, tuple[str, ...]] = {
+    "text": ("text", "int", "real", "bool", "date", "timestamp"),
+    "int": ("int", "real"),
+    "real": ("real", "int"),
+    "bool": ("bool", "int"),
+    "date": ("date", "timestamp"),
+    "timestamp": ("timestamp", "date"),
+}
+
+
+def check(catalog: str | FilePath | Catalog, read_schema: ReadSchema) -> list[Problem]:
+    """Every problem of a catalog, given as a file or as a value: (line or None, what, fix). Empty: all is well."""
+    if isinstance(catalog, Catalog):
+        tables, lines, found = catalog.tables, {}, []
+    else:
+        try:
+            read = parts(file_text(FilePath(catalog)), base=FilePath(catalog).parent)
+        except CatalogError as error:
+            return list(error.problems)
+        tables, lines, found = dict(read.tables), dict(read.lines), list(read.problems)
+    schemas, faults = read_schemas(tables, read_schema)
+    faults += schema_faults(tables, schemas)
+    both = {**dict.fromkeys(found), **dict.fromkeys(problems(faults, lines))}
+    return sorted(both, key=lambda problem: problem[0] or 0)
+
+
+def report(found: list[Problem], name: str = "The catalog") -> str:
+    """The problems as text for a terminal; praise for none.
+
+    >>> report([])
+    'The catalog is well: every table, column and bound was found as declared.'
+    """
+    if not found:
+        return f"{name} is well: every table, column and bound was found as declared."
+    return str(CatalogError(found, name=name))
+
+
+def read_schemas(tables: Mapping[str, Table], read_schema: ReadSchema) -> tuple[dict[str, Schema], list[Fault]]:
+    """The schemas that can be read, and a fault for each source that cannot."""
+    schemas: dict[str, Schema] = {}
+    found: list[Fault] = []
+    for name, table in tables.items():
+        try:
+            schemas[name] = read_schema(table.source)
+        except CatalogError as error:
+            found += [Fault(("tables", name, "source"), f"{name}: {what}", fix) for _, what, fix in error.problems]
+    return schemas, found
+
+
+def schema_faults(tables: Mapping[str, Table], schemas: Mapping[str, Schema]) -> list[Fault]:
+    """Where declaration and schemas disagree. Tables without a schema are passed over: their fault is told already."""
+    found: list[Fault] = []
+    for name, schema in schemas.items():
+        table, path = tables[name], ("tables", name)
+        found += _twins(name, schema)
+        for column, facts in table.columns.items():
+            found += _column((*path, "columns", column), facts, schema)
+            found += _typed_text((*path, "columns", column), facts, schema) if _has_types(table.source) else []
+        for part, named in (("unit", table.unit.column if table.unit else None), ("key", table.key)):
+            found += _identifying((*path, part), table, named, schema) if named is not None else []
+        found += _reference(name, tables, schemas)
+    return found
+
+
+def complete(catalog: Catalog, schemas: Mapping[str, Schema]) -> Catalog:
+    """The catalog with the kind of every usable column filled in.
+
+    Usable are the declared columns, the unit, the key and what other tables refer to; of a public table every column.
+    """
+    wanted: dict[str, list[str]] = {name: [] for name in catalog.tables}
+    for name, table in catalog.tables.items():
+        wanted[name] += [column for column in (table.unit and table.unit.column, table.key) if column]
+        wanted[name] += [column for column, kind in schemas[name].items() if table.public and kind != UNSUPPORTED]
+        if table.unit and table.unit.references:
+            wanted[table.unit.references[0]].append(table.unit.references[1])
+    tables = {}
+    for name, table in catalog.tables.items():
+        declared = {**{column: ColumnFacts() for column in wanted[name]}, **table.columns}
+        known = {column: replace(facts, kind=kind_read(facts, schemas[name][column])) for column, facts in declared.items()}
+        tables[name] = replace(table, columns=known)
+    return replace(catalog, tables=tables)
+
+
+def kind_read(facts: ColumnFacts, stored: str) -> str:
+    """The kind a column is read as: the declared one; for text with bounds a number; else what is stored."""
+    if facts.kind is not None:
+        return facts.kind
+    return "real" if stored == "text" and facts.low is not None else stored
+
+
+def _column(path: tuple[str, ...], facts: ColumnFacts, schema: Schema) -> Iterator[Fault]:
+    name, column = f"{path[1]}.{path[3]}", path[3]
+    if column not in schema:
+        yield _missing(path, path[1], column, schema)
+        return
+    stored = schema[column]
+    if stored == UNSUPPORTED:
+        what = f"{name} is of a type that questions cannot use."
+        yield Fault(path, what, "leave it out, or store it as a number, text, bool, date or timestamp.")
+        return
+    kind = kind_read(facts, stored)
+    if kind not in KINDS:
+        return  # no kind at all: its fault is told already
+    if kind not in READ_AS[stored]:
+        what = f"{name} is declared as {kind} and stored as {stored}."
+        quotes = " Dates are written without quotes." if stored in ("date", "timestamp") and facts.values else ""
+        yield Fault(path, what, f"declare it as {' or '.join(READ_AS[stored])}, or store it as {kind}.{quotes}")
+    elif kind == "date" and facts.kind is None and facts.low is not None:
+        yield Fault((*path, "between"), f"{name} holds dates.", "write dates: between = [1900-01-01, 2030-12-31].")
+    else:
+        yield from column_faults(path, replace(facts, kind=kind))
+
+
+def is_csv(source: object) -> bool:
+    """Whether a source is a CSV file, by its ending."""
+    return isinstance(source, (str, PathLike)) and str(source).lower().endswith(CSV)
+
+
+def _has_types(source: object) -> bool:
+    """Paths and addresses other than CSV files; a frame may well be a CSV that was read as text throughout."""
+    return isinstance(source, (str, PathLike)) and not is_csv(source)
+
+
+def _typed_text(path: tuple[str, ...], facts: ColumnFacts, schema: Schema) -> Iterator[Fault]:
+    """Text in a source that has types: numbers or dates about it are more likely a mistake, after which all would be NULL."""
+    if schema.get(path[3]) != "text" or not facts.implied or (facts.low is None and facts.values is None):
+        return
+    kind = kind_read(facts, "text")
+    if kind == "text":
+        return
+    part = "values" if facts.values is not None else "between"
+    first = next((value for value in facts.values or () if value is not None), None)
+    text = f'write text, as in values = ["{first}"]' if part == "values" else "declare values = [...] instead"
+    said = f'kind = "{kind}"' if kind != "real" else 'kind = "int" or kind = "real"'
+    what = f"{path[1]}.{path[3]} is stored as text, and its {part} are not: what does not read as {kind} would be NULL."
+    what = what.replace("between are", "bounds are")
+    yield Fault((*path, part), what, f"{text}; or say {said} as well, if all of that text is meant so.")
+
+
+def _identifying(path: tuple[str, ...], table: Table, column: str, schema: Schema) -> Iterator[Fault]:
+    """A column that says whose row it is, or which row: it must be there, and equal must mean equal."""
+    if column not in schema:
+        yield _missing(path, path[1], column, schema)
+        return
+    kind = kind_read(table.columns.get(column, ColumnFacts()), schema[column])
+    if kind in ("real", UNSUPPORTED):
+        what = f"{path[1]}.{column} cannot tell people apart: it is {'a decimal number' if kind == 'real' else 'unsupported'}."
+        fix = f'if all are whole, declare {column} = {{ kind = "int" }} under its columns: any other counts for nobody.'
+        yield Fault(path, what, fix if kind == "real" else f"name another {path[-1]}.")
+
+
+def _reference(name: str, tables: Mapping[str, Table], schemas: Mapping[str, Schema]) -> Iterator[Fault]:
+    unit = tables[name].unit
+    if unit is None or unit.references is None or unit.references[0] not in schemas:
+        return
+    parent, column = unit.references
+    path = ("tables", name, "unit")
+    if column not in schemas[parent]:
+        yield _missing(path, parent, column, schemas[parent])
+        return
+    yield from _identifying(("tables", parent, "columns", column), tables[parent], column, schemas[parent])
+    if unit.column in schemas[name]:
+        mine = kind_read(tables[name].columns.get(unit.column, ColumnFacts()), schemas[name][unit.column])
+        theirs = kind_read(tables[parent].columns.get(column, ColumnFacts()), schemas[parent][column])
+        if mine != theirs:
+            what = f"{name}.{unit.column} is {mine} and {parent}.{column} is {theirs}, so no row would find its person."
+            yield Fault(path, what, _one_kind((name, unit.column, mine), (parent, column, theirs), schemas))
+
+
+def _one_kind(mine: tuple[str, str, str], theirs: tuple[str, str, str], schemas: Mapping[str, Schema]) -> str:
+    """How both ends of a reference come to be of one kind: the line to write, where one of them can be read as the other is."""
+    for (table, column, _), (_, _, kind) in ((mine, theirs), (theirs, mine)):
+        if kind in READ_AS.get(schemas[table][column], ()):
+            return f'write {column} = {{ kind = "{kind}" }} under [tables.{table}.columns].'
+    return f"store {mine[0]}.{mine[1]} as {theirs[2]}, as {theirs[0]}.{theirs[1]} is."
+
+
+def _missing(path: tuple[str, ...], table: str, column: str, schema: Schema) -> Fault:
+    return Fault(path, f"{table} has no column {column}.", f"{did_you_mean(column, schema)}Its columns are: {listed(schema)}.")
+
+
+def _twins(table: str, schema: Schema) -> Iterator[Fault]:
+    first: dict[str, str] = {}
+    for column in schema:
+        other = first.setdefault(folded(column), column)
+        if other != column:
+            what = f"{table} has two columns that differ only in case: {other} and {column}."
+            yield Fault(("tables", table, "source"), what, "SQL reads both as one name: rename one in the source.")

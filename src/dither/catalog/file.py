@@ -1,0 +1,395 @@
+"""On which line of a TOML text each key stands: what the standard reader does not tell.
+
+    lines(text)[("tables", "people", "columns", "age", "between")]
+
+The text must already have been read by tomllib, so it is known to be well formed and this file only keeps count.
+
+The catalog file: TOML as the curator writes it, read into a Catalog, with every problem at once and its line.
+
+Fail closed: a key that is not known is refused, with the nearest known name. Decimals are read as written. Relative
+sources are relative to the file.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path as FilePath
+from typing import Any
+
+from dither.catalog.declare import read_column
+from dither.catalog.rules import NEIGHBOURS, Fault, Path, faults, listed
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Rows, Table, Unit, amount
+from dither.errors import CatalogError, Fix, Python, Shell
+from dither.text import did_you_mean
+
+_BLANK = re.compile(r"[ \t]*")
+_BETWEEN = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_SCALAR = re.compile(r"[^,\]}\r\n#]*")
+_STRING = re.compile(
+    r'"""(?:[^\\]|\\.)*?"""(?!")"{0,2}|\'\'\'.*?\'\'\'(?!\')\'{0,2}|"(?:[^"\\]|\\.)*"|\'[^\']*\'',
+    re.DOTALL,
+)
+
+
+def lines(text: str) -> dict[Path, int]:
+    """The line of every key, table header and list item; items are counted from "0".
+
+    >>> lines('[a]\\nb = { c = 1,\\n d = [2] }')[("a", "b", "d")]
+    3
+    """
+    scanner = _Scanner(text)
+    scanner.document()
+    return scanner.found
+
+
+def line_of(found: dict[Path, int], path: Path) -> int | None:
+    """The line of the path, or of the closest thing around it that is written down."""
+    for length in range(len(path), 0, -1):
+        if path[:length] in found:
+            return found[path[:length]]
+    return None
+
+
+class _Scanner:
+    """Walks over the text once; `at` is where it stands."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.found: dict[Path, int] = {}
+        self._line = 1
+        self._counted = 0
+
+    def document(self) -> None:
+        prefix: Path = ()
+        self._skip(_BETWEEN)
+        while self.at < len(self.text):
+            if self.text[self.at] == "[":
+                depth = 2 if self.text.startswith("[[", self.at) else 1
+                self.at += depth
+                prefix = self._key(())
+                self.at += depth
+            else:
+                self._pair(prefix)
+            self._skip(_BETWEEN)
+
+    def _pair(self, prefix: Path) -> None:
+        path = self._key(prefix)
+        self.at += 1  # the equals sign
+        self._skip(_BLANK)
+        self._value(path)
+
+    def _key(self, prefix: Path) -> Path:
+        """One dotted key; every part of it is noted, and the scanner stands behind it."""
+        path = prefix
+        while True:
+            self._skip(_BLANK)
+            word = (_STRING if self.text[self.at] in "\"'" else _BARE).match(self.text, self.at)
+            if word is None:  # cannot happen in a well-formed text; an end is better than a loop
+                self.at = len(self.text)
+                return path
+            path = (*path, tomllib.loads(f"k={word[0]}")["k"] if word[0][0] in "\"'" else word[0])
+            self.found.setdefault(path, self._line_here())
+            self.at = word.end()
+            self._skip(_BLANK)
+            if not self.text.startswith(".", self.at):
+                return path
+            self.at += 1
+
+    def _value(self, path: Path) -> None:
+        start = self.text[self.at]
+        if start == "{":
+            self._inside("}", path)
+        elif start == "[":
+            self._inside("]", path)
+        else:
+            self._skip(_STRING if start in "\"'" else _SCALAR)
+
+    def _inside(self, end: str, path: Path) -> None:
+        """The pairs of an inline table, or the items of a list."""
+        self.at += 1
+        self._skip(_BETWEEN)
+        item = 0
+        while self.at < len(self.text) and self.text[self.at] != end:
+            if end == "}":
+                self._pair(path)
+            else:
+                self.found.setdefault((*path, str(item)), self._line_here())
+                self._value((*path, str(item)))
+                item += 1
+            self._skip(_BETWEEN)
+            if self.text.startswith(",", self.at):
+                self.at += 1
+                self._skip(_BETWEEN)
+        self.at += 1
+
+    def _skip(self, pattern: re.Pattern[str]) -> None:
+        match = pattern.match(self.text, self.at)
+        self.at = match.end() if match else len(self.text)
+
+    def _line_here(self) -> int:
+        self._line += self.text.count("\n", self._counted, self.at)
+        self._counted = self.at
+        return self._line
+
+
+Problem = tuple[int | None, str, str]
+
+_TOP = ("budget", "privacy", "tables", "snapshot")
+_BUDGET = ("epsilon", "delta", "per_analyst", "per_query", "least_epsilon")
+_EXAMPLE = 'dt.Catalog(tables={"people": dt.Table(...)}, budget=dt.Budget(epsilon=1))'
+_DATA = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".duckdb", ".db", ".ddb", ".json", ".xlsx", ".arrow")
+_TABLE = ("source", "unit", "max_rows", "max_groups", "public", "rows", "key", "columns")
+
+
+def declared(catalog: object) -> Catalog:
+    """A Catalog as it is, or the one in the file that a path names; anything else is refused, with what to write instead."""
+    if isinstance(catalog, Catalog):
+        return catalog
+    if isinstance(catalog, (str, PathLike)):
+        return read(FilePath(catalog))
+    what = f"A catalog is a Catalog or the path of a catalog file, and this is a {type(catalog).__name__}."
+    raise CatalogError([(None, what, Fix("write {it}.", it=Python(_EXAMPLE)))])
+
+
+def read(path: str | FilePath) -> Catalog:
+    """The catalog in a file."""
+    file = FilePath(path)
+    return parse(file_text(file), base=file.parent, name=file.name)
+
+
+def parse(text: str, *, base: FilePath | None = None, name: str = "The catalog") -> Catalog:
+    """The catalog that a TOML text declares.
+
+    >>> parse('[budget]\\nepsilon = 0.1\\n[tables.t]\\nsource = "t.csv"\\nunit = "row"').budget.epsilon
+    Fraction(1, 10)
+    """
+    draft = parts(text, base=base)
+    if draft.problems or draft.budget is None:
+        raise CatalogError(draft.problems, name=name)
+    return Catalog(draft.tables, draft.budget, draft.neighbours, draft.snapshot)
+
+
+def file_text(path: FilePath) -> str:
+    """The text of a catalog file, or the reason why there is none."""
+    if path.name.lower().endswith(_DATA):
+        fix = Fix("let `{init}` draft a catalog for it, and open that.", init=Shell(f"dither init {path} --unit COLUMN"))
+        raise CatalogError([(None, f"{path} is a data file by its ending, not a catalog.", fix)])
+    if path.is_dir():
+        raise CatalogError([(None, f"{path} is a folder, not a catalog file.", "name the catalog file in it.")])
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        fix = Fix("write one, or let `{init}` draft it.", init=Shell("dither init DATA --unit COLUMN"))
+        raise CatalogError([(None, f"There is no catalog file {path}.", fix)]) from None
+    except UnicodeDecodeError:
+        raise CatalogError([(None, f"{path} is not a text file in UTF-8.", "save it as UTF-8.")]) from None
+    except (OSError, ValueError):  # ValueError: a zero character in the path
+        raise CatalogError([(None, f"{path} cannot be read.", "look at its permissions.")]) from None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What could be read of a catalog, and everything that is wrong with it."""
+
+    tables: Mapping[str, Table]
+    budget: Budget | None
+    neighbours: str
+    snapshot: str
+    problems: tuple[Problem, ...]
+    lines: Mapping[Path, int]
+
+
+def parts(text: str, *, base: FilePath | None = None) -> Parts:
+    """Reads as much as it can, so that one round shows every problem."""
+    try:
+        written = tomllib.loads(text, parse_float=Decimal)
+    except RecursionError:
+        return Parts({}, None, "add-remove", "", ((None, "The file nests too deeply.", "write it as in the guide."),), {})
+    except ValueError as error:  # tomllib's own error, or a whole number of thousands of digits
+        where = re.search(r"at line (\d+)", str(error))
+        what = "This is not TOML: " + re.sub(r" \(at .*\)$", "", str(error).split(";")[0]) + "."
+        return Parts({}, None, "add-remove", "", ((int(where[1]) if where else None, what, "correct the line."),), {})
+    at = lines(text)
+    reader = _Reader(base)
+    reader.document(written)
+    tables, unread = reader.tables, frozenset(reader.unread)
+    found = reader.found + faults(tables, reader.budget, reader.neighbours, reader.snapshot, unread)
+    return Parts(tables, reader.budget, reader.neighbours, reader.snapshot, problems(found, at), at)
+
+
+def problems(found: list[Fault], at: Mapping[Path, int]) -> tuple[Problem, ...]:
+    """Faults as lines of a report, in the order of the file."""
+    shown = {(line_of(dict(at), fault.path), fault.what, fault.fix): None for fault in found}
+    return tuple(sorted(shown, key=lambda problem: problem[0] or 0))
+
+
+class _Reader:
+    """Collects values and faults on the way down the document."""
+
+    def __init__(self, base: FilePath | None) -> None:
+        self.base = base
+        self.found: list[Fault] = []
+        self.tables: dict[str, Table] = {}
+        self.unread: set[str] = set()
+        self.budget: Budget | None = None
+        self.neighbours = NEIGHBOURS[0]
+        self.snapshot = ""
+
+    def document(self, written: Mapping[str, Any]) -> None:
+        self._known((), written, _TOP)
+        self.budget = self._budget(written.get("budget"))
+        privacy = self._section(("privacy",), written.get("privacy", {}), ("neighbours",))
+        self.neighbours = self._text(("privacy", "neighbours"), privacy, NEIGHBOURS[0]) or NEIGHBOURS[0]
+        self.snapshot = self._text(("snapshot",), written, "") or ""
+        tables = written.get("tables", {})
+        if not isinstance(tables, dict):
+            self._wrong(("tables",), "tables must be sections.", "write [tables.people].")
+            return
+        for name, table in tables.items():
+            made = self._table(name, table)
+            if made is None:
+                self.unread.add(name)
+            else:  # what else is wrong with it is still worth telling in the same round
+                self.tables[name] = made
+
+    def _budget(self, written: Any) -> Budget | None:
+        if written is None:
+            self._wrong(("budget",), "The budget is missing.", "add [budget] with epsilon = 1, what may be learnt in all.")
+            return None
+        section = self._section(("budget",), written, (*_BUDGET, "analysts"))
+        read: dict[str, Fraction] = {}
+        for part in _BUDGET:
+            value = amount(section[part]) if part in section else None
+            if value is not None:
+                read[part] = value
+            elif part in section:
+                self._wrong(("budget", part), f"{part} must be a finite number.", f'write {part} = 0.5 or {part} = "1/2".')
+        if "epsilon" not in section:
+            self._wrong(("budget",), "epsilon is missing.", "write epsilon = 1, what may be learnt in all.")
+        analysts = self._names(("budget", "analysts"), section)
+        return Budget(**read, analysts=analysts) if "epsilon" in read else None
+
+    def _table(self, name: str, written: Any) -> Table | None:
+        path = ("tables", name)
+        section = self._section(path, written, _TABLE)
+        if not isinstance(written, dict):
+            return None
+        source = self._text((*path, "source"), section, None)
+        if not source:
+            self._wrong(path, f"{name} has no source.", 'write source = "people.parquet".')
+            return None
+        unit = self._unit(name, section.get("unit"))
+        protected = unit if isinstance(unit, Unit) else None
+        counts = {part: self._count((*path, part), section) for part in ("max_rows", "max_groups")}
+        if protected and counts["max_rows"] is None and "max_rows" not in section:
+            what = f"{name} does not say how many rows one person may bring to a group."
+            self._wrong(path, what, "write max_rows = 1, or how many rows one person may count for.")
+        if unit is None and "unit" in section:
+            return None
+        return Table(
+            located(source, self.base),
+            unit=protected,
+            by_row=unit == "row",
+            public=self._flag((*path, "public"), section),
+            rows=self._rows((*path, "rows"), section.get("rows", {})),
+            key=self._text((*path, "key"), section, None),
+            columns=self._columns(name, section.get("columns", {})),
+            **counts,
+        )
+
+    def _columns(self, table: str, written: Any) -> dict[str, ColumnFacts]:
+        path = ("tables", table, "columns")
+        if not isinstance(written, dict):
+            self._wrong(path, f"{table}.columns must be a section.", f"write [tables.{table}.columns].")
+            return {}
+        columns: dict[str, ColumnFacts] = {}
+        for name, declared in written.items():
+            facts, found = read_column((*path, name), declared)
+            self.found += found
+            if facts is not None:
+                columns[name] = facts
+        return columns
+
+    def _unit(self, table: str, written: Any) -> Unit | str | None:
+        path = ("tables", table, "unit")
+        if written is None or written == "row":
+            return written  # type: ignore[no-any-return]
+        if isinstance(written, str) and written:
+            return Unit(written)
+        section = self._section(path, written, ("column", "references"))
+        column, target = self._text((*path, "column"), section, None), self._text((*path, "references"), section, None)
+        if not column:
+            fix = 'write unit = "person_id", "row" or { column = "person_id", references = "people.person_id" }.'
+            self._wrong(path, f"{table}.unit names no column.", fix)
+            return None
+        parent, dot, referenced = (target or "").partition(".")
+        if target is not None and not (parent and dot and referenced):
+            what = f"{table}.unit: references must name a table and a column."
+            self._wrong((*path, "references"), what, f'write references = "table.{column}", with the table it points to.')
+            return None
+        return Unit(column, (parent, referenced) if target else None)
+
+    def _rows(self, path: Path, written: Any) -> Rows:
+        section = self._section(path, written, ("public", "at_least"))
+        return Rows(self._count((*path, "public"), section), self._count((*path, "at_least"), section))
+
+    # --- one value ---------------------------------------------------------------------------------------------
+
+    def _section(self, path: Path, written: Any, known: tuple[str, ...]) -> Mapping[str, Any]:
+        if not isinstance(written, dict):
+            self._wrong(path, f"{'.'.join(path)} must hold named values.", f"known are: {listed(known)}.")
+            return {}
+        self._known(path, written, known)
+        return written
+
+    def _known(self, path: Path, written: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        for key in written:
+            if key not in known:
+                name = ".".join((*path, key))
+                self._wrong((*path, key), f"{name} is not known.", f"{did_you_mean(key, known)}Known are: {listed(known)}.")
+
+    def _text(self, path: Path, section: Mapping[str, Any], default: str | None) -> str | None:
+        value = section.get(path[-1], default)
+        if value is None or isinstance(value, str):
+            return value
+        self._wrong(path, f"{'.'.join(path)} must be text.", f'write {path[-1]} = "...".')
+        return default
+
+    def _names(self, path: Path, section: Mapping[str, Any]) -> list[str] | None:
+        value = section.get(path[-1])
+        if value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value)):
+            return value
+        self._wrong(path, f"{'.'.join(path)} must be a list of names.", f'write {path[-1]} = ["ana", "ben"].')
+        return None
+
+    def _flag(self, path: Path, section: Mapping[str, Any]) -> bool:
+        value = section.get(path[-1], False)
+        if not isinstance(value, bool):
+            self._wrong(path, f"{'.'.join(path)} must be true or false.", f"write {path[-1]} = true.")
+        return value is True
+
+    def _count(self, path: Path, section: Mapping[str, Any]) -> int | None:
+        value = section.get(path[-1])
+        if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+            return value
+        self._wrong(path, f"{'.'.join(path)} must be a whole number.", f"write {path[-1]} = 1.")
+        return None
+
+    def _wrong(self, path: Path, what: str, fix: str) -> None:
+        self.found.append(Fault(path, what, fix))
+
+
+def located(source: str, base: FilePath | None) -> str:
+    """A source's path as the file means it: relative to the file. The table of a database file stays behind its #."""
+    file, mark, table = source.partition("#")
+    if base is None or "://" in source:
+        return source
+    return str(base / FilePath(file).expanduser()) + mark + table

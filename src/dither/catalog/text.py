@@ -1,0 +1,139 @@
+"""A catalog written back as TOML, and the digest by which ledgers and receipts name a declaration."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import os
+import re
+from fractions import Fraction
+from typing import Any
+
+from dither.catalog.declare import date_of
+from dither.catalog.rules import LONGEST
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Key, Table, least_price
+from dither.errors import CatalogError
+from dither.exact.numbers import spell
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+$")
+_LATER = ("per_query", "analysts", "least_epsilon")
+_FACTS = tuple(name for name, part in ColumnFacts.__dataclass_fields__.items() if part.compare)
+_SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def catalog_text(catalog: Catalog) -> str:
+    """The TOML text that reads back as this catalog. Frames have no path, so a catalog with one cannot be written."""
+    budget = catalog.budget
+    lines = [f"snapshot = {quoted(catalog.snapshot)}", ""] if catalog.snapshot else []
+    lines += ["[budget]", f"epsilon = {spell(budget.epsilon)}"]
+    lines += [f"delta = {spell(budget.delta)}"] if budget.delta else []
+    lines += [f"per_analyst = {spell(budget.per_analyst)}"] if budget.per_analyst is not None else []
+    lines += [f"per_query = {spell(budget.per_query)}"] if budget.per_query is not None else []
+    lines += [f"least_epsilon = {spell(budget.least_epsilon)}"] if budget.least_epsilon != least_price(budget.epsilon) else []
+    lines += [f"analysts = [{', '.join(map(quoted, budget.analysts))}]"] if budget.analysts is not None else []
+    if catalog.neighbours != "add-remove":
+        lines += ["", "[privacy]", f"neighbours = {quoted(catalog.neighbours)}"]
+    for name, table in catalog.tables.items():
+        lines += ["", f"[tables.{key(name)}]", *_table(name, table)]
+        if table.columns:
+            lines += [f"[tables.{key(name)}.columns]"]
+            lines += [f"{key(column)} = {_column(facts)}" for column, facts in table.columns.items()]
+    return "\n".join(lines) + "\n"
+
+
+def catalog_hash(catalog: Catalog) -> str:
+    """A digest of what is declared: equal for equal catalogs, however and in whatever order they were written.
+
+    Neither the data nor the place where it lies enters: the label of the data's version is `snapshot`.
+    """
+    return hashlib.sha256(catalog_json(catalog).encode()).hexdigest()
+
+
+def catalog_json(catalog: Catalog) -> str:
+    """What is declared, in the one spelling that the digest is of. Sources are left out."""
+    return json.dumps(_plain(catalog), sort_keys=True, ensure_ascii=True)
+
+
+def quoted(text: str) -> str:
+    """A TOML string.
+
+    >>> print(quoted('say "hi"'))
+    "say \\"hi\\""
+    """
+    return '"' + "".join(_SHORT.get(c, c if c.isprintable() else _escaped(c)) for c in text) + '"'
+
+
+def key(name: str) -> str:
+    """A TOML key: bare where it may be, else quoted."""
+    return name if _BARE.match(name) else quoted(name)
+
+
+def _escaped(character: str) -> str:
+    return f"\\U{ord(character):08x}"
+
+
+def _table(name: str, table: Table) -> list[str]:
+    if not isinstance(table.source, (str, os.PathLike)):
+        what = f"{name} is a frame in memory and has no path to write into a file."
+        raise CatalogError([(None, what, "save it as Parquet and name the file as the source.")])
+    lines = [f"source = {quoted(os.fspath(table.source))}"]
+    if table.by_row:
+        lines.append('unit = "row"')
+    elif table.unit is not None:
+        column, parent = quoted(table.unit.column), table.unit.references
+        bare = column if table.unit.column != "row" else f"{{ column = {column} }}"
+        lines.append(f"unit = {{ column = {column}, references = {quoted('.'.join(parent))} }}" if parent else f"unit = {bare}")
+        lines += [f"max_rows = {table.max_rows}"] if table.max_rows is not None else []
+        lines += [f"max_groups = {table.max_groups}"] if table.max_groups is not None else []
+    lines += ["public = true"] if table.public else []
+    declared = {"public": table.rows.public, "at_least": table.rows.at_least}
+    facts = ", ".join(f"{part} = {value}" for part, value in declared.items() if value is not None)
+    lines += [f"rows = {{ {facts} }}"] if facts else []
+    lines += [f"key = {quoted(table.key)}"] if table.key is not None else []
+    return lines
+
+
+def _column(facts: ColumnFacts) -> str:
+    parts = [f"kind = {quoted(facts.kind)}"] if facts.kind is not None else []
+    if facts.low is not None and facts.high is not None:
+        ends = [date_of(end).isoformat() if facts.kind == "date" else spell(end) for end in (facts.low, facts.high)]
+        parts.append(f"between = [{', '.join(ends)}]")
+    parts += [f"step = {spell(facts.step)}"] if facts.step is not None else []
+    if facts.values is not None:
+        parts.append(f"values = [{', '.join(_value(value) for value in facts.values if value is not None)}]")
+        parts += ['null = "group"'] if None in facts.values else []
+    parts += ["null = false"] if not facts.nullable else []
+    parts += [f"longest = {facts.longest}"] if facts.longest != LONGEST else []
+    return f"{{ {', '.join(parts)} }}" if parts else "{}"
+
+
+def _value(value: Key) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return quoted(value)
+    return value.isoformat() if isinstance(value, datetime.date) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """The declaration in a form that JSON spells in one way only. Types are named, so that 1, "1" and true differ."""
+    if isinstance(value, (Catalog, Table)):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__ if name != "source"}
+    if isinstance(value, Budget):  # what was added later counts where it is said, so that older digests stay
+        parts = {name: getattr(value, name) for name in value.__dataclass_fields__}
+        parts["least_epsilon"] = None if value.least_epsilon == least_price(value.epsilon) else value.least_epsilon
+        return {name: _plain(held) for name, held in parts.items() if held is not None or name not in _LATER}
+    if isinstance(value, ColumnFacts) and value.longest == LONGEST:
+        return _plain({name: getattr(value, name) for name in _FACTS if name != "longest"})
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name, part in value.__dataclass_fields__.items() if part.compare}
+    if isinstance(value, dict):
+        return {name: _plain(held) for name, held in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(held) for held in value]
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, Fraction):
+        return {"number": str(value)}
+    return {"date": value.isoformat()} if isinstance(value, datetime.date) else {"text": str(value)}

@@ -1,0 +1,144 @@
+"""`quote` and `ask`: what a question would cost, and the answer."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dither.cli import output
+from dither.cli.app import (
+    CATALOG,
+    Analyst,
+    Catalog,
+    Confidence,
+    Delta,
+    Epsilon,
+    Key,
+    Ledger,
+    Margin,
+    Question,
+    Rows,
+    Witness,
+    app,
+    asked,
+    existing,
+    opened,
+    outputs_of,
+    place,
+    there,
+)
+from dither.cli.output import Force, Form, Out, drawn
+from dither.cli.screen import Watch, notes, say, tell
+from dither.errors import LedgerError, NoLedgerError
+
+if TYPE_CHECKING:
+    from dither.curator import Curator
+    from dither.standing import Standing
+
+
+@app.command("quote")
+def _quote(
+    question: Question,
+    epsilon: Epsilon = None,
+    margin: Margin = None,
+    delta: Delta = None,
+    confidence: Confidence = "0.95",
+    rows: Rows = None,
+    catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
+    key: Key = None,
+    analyst: Analyst = None,
+) -> None:
+    """Show the plan, its price and the margins to expect. Free: reads no rows, charges nothing."""
+    where = _quoting(place(there(catalog), ledger))
+    with opened(catalog, where, key, analyst) as survey:
+        found = survey.quote(asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows)
+    tell(str(found), hang=15)
+    if found.refusal:
+        raise typer.Exit(3)
+
+
+def _quoting(where: str) -> str:
+    """The ledger if it is there; a quote writes nothing, so before `dither init` it can do without."""
+    from dither import workspace
+    from dither.ledger import opening
+
+    try:
+        if where != opening.MEMORY:
+            opening.find(where).close()
+        return where
+    except NoLedgerError:
+        if not opening.is_address(where) and Path(where).exists():
+            raise  # a folder, say
+    say(f"There is no ledger {workspace.named(where)} yet: dither init makes it, and then you can ask.")
+    return opening.MEMORY
+
+
+@app.command("ask")
+def _ask(
+    question: Question,
+    epsilon: Epsilon = None,
+    margin: Margin = None,
+    delta: Delta = None,
+    confidence: Confidence = "0.95",
+    rows: Rows = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise even if the same was answered before.")] = False,
+    form: Form = None,
+    out: Out = None,
+    receipt: Annotated[Path | None, typer.Option(help="Write the signed receipt to this file (JSON).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the answer with its error bars to this file.")] = None,
+    force: Force = False,
+    catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
+    key: Key = None,
+    analyst: Analyst = None,
+    witness: Witness = None,
+) -> None:
+    """Answer a question. Its price is charged before any row is read; the same question again is free."""
+    output.drawable(plot)
+    where = existing(there(catalog), ledger)
+    files = outputs_of(catalog, where, key, force, witness)
+    files.check({"--out": out, "--receipt": receipt, "--plot": plot})
+    form = output.chosen(form, out)
+    with Watch() as progress, opened(catalog, where, key, analyst, progress, witness) as survey:
+        answer = survey.ask(
+            asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
+        )
+        left = standing(survey, analyst)
+    charged = "nothing, it was given again" if answer.replayed else answer.price
+    if receipt is not None:
+        with output.kept(receipt, charged):
+            files.write(receipt, (answer.receipt.to_json() + "\n").encode())
+    with output.kept(out, charged):
+        output.write_answer(answer, form, None if out is None else partial(files.write, out))
+    say(answer.footer())
+    show_standing(left)
+    if plot is not None:  # the last, because it may fail: what was charged is said by then
+        with output.kept(plot, charged):
+            files.write(plot, drawn(answer.plot, plot))
+
+
+def show_standing(left: tuple[Standing, Standing | None] | None) -> None:
+    """The bars below what was paid for. It is out by then; what is said of it may get lost."""
+    from dither.cli.ledger import show
+
+    if left is not None:
+        with suppress(OSError):
+            show(notes(), *left)
+
+
+def standing(survey: Curator, analyst: str | None) -> tuple[Standing, Standing | None] | None:
+    """For the bar below the answer. If the ledger cannot say it now, the answer, which is paid for, is shown without."""
+    from dither.session import ANYONE
+    from dither.standing import quota
+
+    try:
+        budget = survey.budget
+        who = ANYONE if analyst is None else analyst
+        return budget, quota(survey.ledger, budget.caps, survey.catalog.budget, who)
+    except LedgerError:
+        return None

@@ -1,0 +1,103 @@
+"""`audit`: is a promise kept? For dither itself, or for anyone's function."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+from dither.cli.app import app
+from dither.cli.output import Force, Outputs
+from dither.cli.screen import notes, say
+from dither.errors import ArgumentError, DitherError
+
+if TYPE_CHECKING:
+    from dither.audit.report.report import Report
+
+_FEW = 12
+
+
+@app.command("audit")
+def _audit(
+    target: Annotated[str, typer.Argument(help="dither itself, or module:function in the current folder.", show_default=False)],
+    epsilon: Annotated[str | None, typer.Option("--epsilon", "-e", help="What the function claims.")] = None,
+    delta: Annotated[str, typer.Option(help="Its delta, if it claims one.")] = "0",
+    data: Annotated[
+        str, typer.Option(help="What it takes: numbers, array, integers, words, counts, rows or table.")
+    ] = "numbers",
+    pairs: Annotated[str | None, typer.Option(help="Your own neighbouring inputs: module:name, a list or a function.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds. Default: 120 for dither, 30 for a function.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Data is generated from this.")] = 1,
+    report: Annotated[Path | None, typer.Option(help="Write a page to read (HTML), and JSON beside it.")] = None,
+    force: Force = False,
+) -> None:
+    """Check a privacy claim: prove it, replay it, attack it. Exit code 1 means that it is violated.
+
+    The function gets made-up data. If it takes `rng` or `noise` as well, its noise is recorded and replayed.
+    """
+    from dither.audit import command
+    from dither.audit.report import page
+
+    files = Outputs(force)
+    _check_page(report, files)
+    asked = command.Asked(target, epsilon, delta, data, pairs, time_limit, seed)
+    with _Steps() as steps:
+        found = command.audit(asked, steps)
+    _show(found)
+    if report is not None:
+        try:
+            beside = page.save(found, report, files.write)
+        except OSError:
+            raise DitherError(f"{report} cannot be written.", fix="name a file in a folder that is there.") from None
+        say(f"The report is in {report}, and for programs in {beside}.")
+    if found.violations:
+        raise typer.Exit(1)
+    if all(verdict.open for verdict in found.verdicts):
+        raise typer.Exit(2)
+
+
+def _check_page(report: Path | None, files: Outputs) -> None:
+    """Refuses a page that could not be written later."""
+    if report is not None and report.suffix.lower() not in (".html", ".htm"):
+        raise ArgumentError(f"{report} is no name of a page.", fix="end it in .html.")
+    files.check({"--report": report, "the JSON beside it": None if report is None else report.with_suffix(".json")})
+
+
+def _show(report: Report) -> None:
+    """Every verdict if they are few; of many, what is no proof."""
+    from dither.audit.verdict import PROVED, WALKED
+
+    many = len(report.verdicts) > _FEW
+    for verdict in report.verdicts:
+        if not many or verdict.outcome not in (PROVED, WALKED):
+            typer.echo(str(verdict))
+    if many:
+        outcomes = [verdict.outcome for verdict in report.verdicts]
+        typer.echo(f"proved: {outcomes.count(PROVED)} prices on exact laws")
+        typer.echo(f"walked: {outcomes.count(WALKED)} samplers agree with their laws; the page says what that assumes")
+    for words, measured in report.extra.items():
+        typer.echo(f"{words}: {measured}")
+    typer.echo(report.summary())
+
+
+class _Steps:
+    """What is being done, and how far it is, on a terminal's stderr."""
+
+    def __init__(self) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+        console = notes()
+        self._shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._task = self._shown.add_task("starting", total=1.0)
+
+    def __enter__(self) -> _Steps:
+        self._shown.start()
+        return self
+
+    def __call__(self, words: str, share: float) -> None:
+        self._shown.update(self._task, description=words, completed=share)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._shown.stop()

@@ -1,0 +1,135 @@
+"""`init`, `check` and `suggest`: a catalog drafted, checked, and its bounds proposed privately."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dither.cli.app import (
+    CATALOG,
+    Analyst,
+    Catalog,
+    Delta,
+    Key,
+    Ledger,
+    Witness,
+    app,
+    books_of,
+    existing,
+    opened,
+    place,
+    signing,
+    there,
+)
+from dither.cli.ask import show_standing, standing
+from dither.cli.output import Outputs, kept, protected
+from dither.cli.screen import Watch, say, tell
+from dither.errors import ArgumentError, CatalogError, DitherError, Fix, Shell
+
+
+@app.command("init")
+def _init(
+    data: Annotated[list[str] | None, typer.Argument(help="Parquet or CSV files, or file.duckdb#table.")] = None,
+    unit: Annotated[str | None, typer.Option("--unit", "-u", help="The column that says whose row it is, or: row.")] = None,
+    out: Annotated[Path, typer.Option("--out", "--catalog", "-c", help="The catalog file to write.")] = CATALOG,
+    ledger: Ledger = None,
+    key: Key = None,
+) -> None:
+    """Draft a catalog from column names and types only, and make the ledger beside it. No value is looked at.
+
+    Without DATA the catalog stays as it is and only the ledger is made. A ledger that is there is kept.
+    """
+    from dither import workspace
+    from dither.ledger import opening
+
+    where = place(out, ledger)
+    signing(where, key)
+    if where.strip().lower() == opening.MEMORY:
+        raise ArgumentError("A ledger in memory ends with its process, so there is none to make.", fix="name a file.")
+    if data:
+        _draft(data, unit, out, books_of(where, key))
+        say(f"{out} is written. Fill in what its comments ask for, then run: dither check {out}")
+    elif not out.exists():
+        raise ArgumentError(
+            "No data is named.", fix=Fix("write: {init}.", init=Shell("dither init people.parquet --unit person_id"))
+        )
+    if workspace.make_ledger(where, signing(where, key)):
+        lies = f"is {key}" if key else "lies beside it"
+        say(f"The ledger is {workspace.named(where)}, and its key {lies}. Keep both: what was spent stays spent.")
+        say("The key signs in your name: keep it to yourself, and never commit it to a repository.")
+    else:
+        say(f"The ledger {workspace.named(where)} is there already, and what was spent stays spent.")
+
+
+def _draft(data: list[str], unit: str | None, out: Path, books: dict[str, Path]) -> None:
+    from dither import workspace
+
+    if unit is None:
+        raise ArgumentError(
+            "It is not said whose row is whose.",
+            fix=Fix(
+                "add {unit}, or {row} if every row is its own person.", unit=Shell("--unit person_id"), row=Shell("--unit row")
+            ),
+        )
+    if os.path.lexists(out):  # never replaced, not even by force: a catalog is a promise
+        raise ArgumentError(
+            f"{out} is there already.", fix=Fix("name another file with {out}, or move it away.", out=Shell("--out"))
+        )
+    files = Outputs(protected=protected({source: source for source in data}, books))
+    files.check({"--out": out})
+    if out.parent.resolve() != Path.cwd():
+        data = [str(Path(source).resolve()) for source in data]  # a catalog's relative sources are relative to its folder
+    try:
+        text = workspace.draft(data, unit)
+    except CatalogError as error:  # there is no catalog yet: it is the data or the unit that was named wrongly
+        raise ArgumentError(error.what, where=error.where, fix=error.fix) from None
+    try:
+        files.write(out, text.encode("utf-8"))
+    except OSError:
+        raise DitherError(
+            f"{out} cannot be written.", fix=Fix("name a file in a folder that is there, with {out}.", out=Shell("--out"))
+        ) from None
+
+
+@app.command("check")
+def _check(
+    file: Annotated[Path | None, typer.Argument(help="The catalog file, if not by --catalog.")] = None,
+    catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
+    data: Annotated[bool, typer.Option("--data", help="Read the rows, too. What it finds is for the curator only.")] = False,
+) -> None:
+    """Report every problem of a catalog at once, with its line, and what its ledger would refuse. No rows without --data."""
+    from dither import workspace
+
+    named = there(file or catalog)
+    problems = workspace.check(named) or workspace.held_to(named, place(named, ledger))
+    if problems := problems or (workspace.check_data(named) if data else ""):
+        tell(problems, hang=6)
+        raise typer.Exit(1)
+    typer.echo(f"{named}: nothing to complain about.")
+
+
+@app.command("suggest")
+def _suggest(
+    column: Annotated[str, typer.Argument(help="The column to find bounds for, as in people.income.")],
+    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="The price to pay.")],
+    delta: Delta = None,
+    by: Annotated[str | None, typer.Option(help="A column to group by: proposes max_groups, too.")] = None,
+    catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
+    key: Key = None,
+    analyst: Analyst = None,
+    witness: Witness = None,
+) -> None:
+    """Propose bounds for a column from the data, privately. Costs its price, like any question."""
+    where = existing(there(catalog), ledger)
+    with Watch() as progress, opened(catalog, where, key, analyst, progress, witness) as survey:
+        proposal = survey.suggest(column, epsilon, delta, by=by)
+        left = standing(survey, analyst)
+    with kept(None, proposal.price):
+        tell(str(proposal))
+    say(f"charged {proposal.price}")
+    show_standing(left)

@@ -1,0 +1,419 @@
+"""What was spent and what is left, as bars, as a table and as JSON.
+
+With a delta there are two sums, and a question is admitted while one of them holds; each has its bar. An analyst's quota has
+the same sums and the same bars as everything.
+
+`budget` and `verify`: what was spent, and whether the books are true. They read no data.
+
+Neither needs the curator's key, so an auditor can run them on a copy.
+
+`backup`, `restore`, `witness` and `reopen`: keeping a ledger from day to day. They read no data.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dither.cli.app import CATALOG, Analyst, Catalog, Key, Ledger, Witness, app, outputs_of, place, signing, there
+from dither.cli.output import Books, Listing, Verdict, as_csv
+from dither.cli.screen import bar, by_words, harmless, harmless_json, harmless_lines, notes, out, say, say_head
+from dither.errors import ArgumentError, CatalogError, Fix, LedgerError, Shell
+
+if TYPE_CHECKING:
+    from dither.catalog.values import Budget
+    from dither.ledger.ledger import Ledger as Opened
+    from dither.ledger.receipts import Receipt
+    from dither.ledger.state import Head, Terms
+    from dither.ledger.stores.base import Store
+    from dither.ledger.verify.report import Report
+    from dither.standing import Line, Part, Standing
+
+COLUMNS = ("rule", "part", "total", "spent", "left", "analyst")
+_NAME = 20  # letters of an analyst's name beside a bar
+_BAR, _WORDS = 8, 28  # the least room for a bar, and for the words beside it
+
+
+def show(console: Console, budget: Standing, quota: Standing | None = None) -> None:
+    """Bars, one below the other, as wide as the window allows."""
+    found = _labelled("budget", "", budget.lines)
+    if quota is not None:
+        name = f"{_short(harmless(quota.analyst))}'s quota"
+        found += _labelled(name, f"{name} ", quota.lines)
+    rows = [
+        (label, line.fullest, "; ".join(p.words() for p in line.parts if p.spent or p is line.parts[0]))
+        for label, line in found
+    ]
+    labels, told = max(cell_len(label) for label, _, _ in rows), max(cell_len(words) for _, _, words in rows)
+    if console.width - labels - _BAR - 4 < min(told, _WORDS):
+        _below(console, rows)
+        return
+    width = max(_BAR, min(30, console.width - labels - told - 4))
+    grid = Table.grid(padding=(0, 2))
+    for label, part, words in rows:
+        beside = by_words(words, console.width - labels - width - 4)
+        grid.add_row(Text(label, style="bold", no_wrap=True), bar(part.spent, part.total, width), Text(beside))
+    console.print(grid)
+
+
+def _below(console: Console, rows: list[tuple[str, Part, str]]) -> None:
+    """In a window without room beside the bars."""
+    for label, part, words in rows:
+        console.print(Text(by_words(label, console.width), style="bold"), soft_wrap=True)
+        console.print(Text("  ") + bar(part.spent, part.total, min(30, max(1, console.width - 2))), soft_wrap=True)
+        console.print(Text(by_words(f"  {words}", console.width, "  ")), soft_wrap=True)
+
+
+def _labelled(alone: str, before: str, found: tuple[Line, ...]) -> list[tuple[str, Line]]:
+    """One sum has a name of its own; of two that are an either-or each says what it adds up."""
+    if not any(part.sign == "δ" for part in found[0].parts):
+        return [(alone, found[0])]
+    return list(zip((f"{before}by ε", "or by ρ"), found, strict=False))
+
+
+def _short(name: str) -> str:
+    """A name may have 200 letters, and a bar is beside it."""
+    return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
+
+
+def as_rows(budget: Standing, quota: Standing | None = None) -> list[tuple[str, ...]]:
+    """Every sum under COLUMNS, exact: those of everyone together, and with its name those of an analyst's quota."""
+    kept = [budget, *([quota] if quota is not None else [])]
+    return [
+        (line.rule, part.sign, *part.as_data().values(), each.analyst)
+        for each in kept
+        for line in each.lines
+        for part in line.parts
+    ]
+
+
+def as_data(budget: Standing, head: Head, quota: Standing | None = None) -> dict[str, Any]:
+    """Exact numbers as text, for programs. A quota has the same rules as the total; its epsilon stands alone as well."""
+    found: dict[str, Any] = budget.as_data() | {"entries": head.number, "head": str(head)}
+    if quota is not None:
+        own = quota.as_data()
+        found["analyst"] = {"name": quota.analyst, "epsilon": own["rules"]["sum"]["epsilon"]} | own
+    return found
+
+
+@app.command("budget")
+def _budget(form: Books = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Ledger = None, analyst: Analyst = None) -> None:
+    """Show what was spent and what is left, for everyone together, and of one --analyst's quota."""
+    from dither import standing
+    from dither.ledger import opening
+
+    with closing(opening.view(place(catalog, ledger))) as books:
+        head, (budget, declared) = books.head(), _standing(books, catalog)
+        quota = None if analyst is None else standing.quota(books, budget.caps, declared, analyst)
+        closed = books.fuse().closed
+    if form is Listing.JSON:
+        found = as_data(budget, head, quota) | {"closed": closed or None}
+        typer.echo(json.dumps(found, indent=2))  # ASCII: a name is only shown
+    elif form is Listing.CSV:
+        sys.stdout.write(as_csv([COLUMNS, *as_rows(budget, quota)]))
+    else:
+        show(out(), budget, quota)
+    if analyst is not None and quota is None:
+        sys.stdout.flush()
+        say(f"This catalog has no quotas: {harmless(analyst)} may use all that is left.", "dim")
+    if closed:
+        sys.stdout.flush()
+        say(f"Entry {closed} closed the catalog to new questions: dither reopen shows the curator why, and opens it again.")
+
+
+def _standing(books: Opened, catalog: Path) -> tuple[Standing, Terms | Budget]:
+    """What the ledger says; before its first catalog, what the catalog file declares."""
+    from dither.catalog.file import read
+    from dither.ledger.state import Terms
+    from dither.privacy.filters import Caps, Sums
+    from dither.standing import Standing
+
+    if books.head().number:
+        found = books.standing()
+        return Standing(found.caps, found.sums), Terms.parse(books.store.get("catalog") or "")
+    declared = read(there(catalog)).budget
+    return Standing(Caps.of(declared.epsilon, declared.delta), Sums()), declared
+
+
+@app.command("verify")
+def _verify(
+    head: Annotated[str | None, typer.Option(help="A head kept elsewhere, number:hash: the ledger must still have it.")] = None,
+    receipt: Annotated[
+        list[Path] | None, typer.Option(help="A receipt file: the ledger must still have its entries. May be given again.")
+    ] = None,
+    witness: Witness = None,
+    public_key: Annotated[str | None, typer.Option(help="The curator's public key, as you know it (-f json shows it).")] = None,
+    form: Annotated[Verdict, typer.Option("--format", "-f", help="How to write it.")] = Verdict.TABLE,
+    catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
+) -> None:
+    """Re-walk the chain, re-add every loss and re-check every signature, with code of its own.
+
+    Rollback to an old copy is found against a receipt, a head or a witness from later, and against nothing else.
+    """
+    from dither.ledger import opening
+    from dither.ledger.verify.report import verify
+
+    _well_written(public_key)
+    heads = {} if head is None else {"the head": head_of(head)}
+    held = {f"the receipt {file}": receipt_of(file) for file in receipt or ()}
+    with closing(opening.readable(place(catalog, ledger))) as store, notes().status("checking every entry"):
+        seen = _witnessed(witness, store)
+        name, report = store.name, verify(store, heads | seen, held, public_key)
+        smooth = not report.problems and _has_rho(store)
+        signed = {} if report.problems else {"public_key": json.loads(store.get("ledger") or "{}").get("public_key")}
+    if form is Verdict.JSON:
+        typer.echo(harmless_json(json.dumps(_as_json(name, report) | signed, indent=2, ensure_ascii=False)))
+    elif report.problems:
+        many = "1 problem" if len(report.problems) == 1 else f"{len(report.problems)} problems"
+        told = [f"{name}: {many} in {report.entries:,} entries.", *(f"  {each}" for each in report.problems)]
+        typer.echo("\n".join(map(harmless, told)))  # who meddled with a ledger may have left something for the terminal
+    else:
+        typer.echo(_verdict(harmless(name), report, smooth, receipt or (), witness if seen else None))
+    if report.problems:
+        raise typer.Exit(1)
+    if not (heads or seen or held):
+        say(
+            "Keep the head elsewhere. An old copy in this one's place is found with --head, --receipt or --witness, "
+            "and by nothing else.",
+            "dim",
+        )
+
+
+def _witnessed(file: Path | None, store: Store) -> dict[str, str]:
+    """The newest head in the witness, read before the ledger is: a question that is asked meanwhile is in both then."""
+    from dither.ledger.state import Identity
+    from dither.ledger.witness import Witness
+
+    if file is None:
+        return {}
+    try:
+        identity = Identity.parse(store.get("ledger"), store.name)
+    except LedgerError:
+        return {}  # verification says what is wrong
+    seen = Witness(file).newest(identity.ledger)
+    if seen is None:
+        say(f"The witness {harmless(str(file))} has no head of this ledger: dither witness adds one.")
+        return {}
+    return {f"the witness {file}": str(seen)}
+
+
+def _has_rho(store: Store) -> bool:
+    """Whether this budget adds up ρ at all: in a pure one the sum of it would only puzzle."""
+    from dither.ledger import state
+
+    text = store.get("caps")
+    return bool(text and state.caps(text).rho_max)
+
+
+def _verdict(name: str, report: Report, smooth: bool, receipts: Sequence[Path], witness: Path | None) -> str:
+    from dither.exact.numbers import about
+
+    count = {kind.partition("/")[0]: number for kind, number in report.kinds.items()}
+    signs = {"epsilon": "ε", "delta": "δ"} | ({"rho": "ρ", "slack": "δ of keys"} if smooth else {})
+    sums = [(sign, report.spent[part]) for part, sign in signs.items()]
+    spent = ", ".join(f"{sign} = {about(value, up=True)}" for sign, value in sums if value)
+    lines = [
+        f"{name}: {report.entries:,} entries, nothing wrong.",
+        f"  answered   {count.get('committed', 0):,}, and {count.get('replayed', 0):,} shown again",
+        f"  cancelled  {count.get('cancelled', 0):,} before any row was read",
+        f"  open       {report.open:,} charged without an answer so far",
+        f"  spent      {spent or 'nothing'}",
+        *([f"  closed     by entry {report.closed}: no new questions until dither reopen"] if report.closed else []),
+        *([f"  restored   from a backup, {_times(report.restored)}"] if report.restored else []),
+        *(f"  receipt    {harmless(str(file))}: the ledger has its entries" for file in dict.fromkeys(receipts)),
+        *([f"  witness    {harmless(str(witness))}: the ledger has its newest head"] if witness else []),
+        f"  head       {report.head}",
+    ]
+    return "\n".join(lines)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _as_json(name: str, report: Report) -> dict[str, Any]:
+    """The verdict for programs; exact numbers as text."""
+    count = {kind.partition("/")[0]: number for kind, number in report.kinds.items()}
+    return {
+        "ledger": name,
+        "ok": report.ok,
+        "problems": list(report.problems),
+        "entries": report.entries,
+        "answered": count.get("committed", 0),
+        "shown_again": count.get("replayed", 0),
+        "cancelled": count.get("cancelled", 0),
+        "open": report.open,
+        "closed": report.closed or None,
+        "restored": report.restored,
+        "spent": {part: str(value) for part, value in report.spent.items()},
+        "head": report.head,
+    }
+
+
+def receipt_of(file: Path) -> Receipt:
+    """A receipt from its file; what is none is a slip of whoever named it."""
+    from dither.ledger.receipts import Receipt
+
+    saved = Fix("name the file that `{ask}` wrote.", ask=Shell("dither ask --receipt"))
+    try:
+        return Receipt.from_json(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise ArgumentError(f"There is no receipt {file} here.", fix=saved) from None
+    except IsADirectoryError:
+        raise ArgumentError(f"{file} is a folder, and a receipt is a file.", fix=saved) from None
+    except OSError:
+        raise ArgumentError(f"{file} cannot be read.", fix="see that you may read it, or ask for a copy.") from None
+    except (UnicodeDecodeError, LedgerError):
+        raise ArgumentError(f"{file} is no receipt of dither, or not a whole one.", fix=saved) from None
+
+
+def head_of(text: str) -> str:
+    """A head as it was written down: a slip of the pen must not read as a ledger that was meddled with."""
+    if not re.fullmatch(r"[0-9]{1,18}:[0-9a-f]{64}", text.strip()):
+        raise ArgumentError(
+            "A head is written as number:hash, the hash in 64 digits from 0 to f.",
+            fix=f"give it as `dither verify` printed it, as in 8:{'d9dfd342' * 8}.",
+        )
+    return text.strip()
+
+
+def _well_written(public_key: str | None) -> None:
+    if public_key is not None and not re.fullmatch(r"[0-9a-f]{64}", public_key):
+        raise ArgumentError(
+            "A public key is written in 64 digits from 0 to f.",
+            fix=Fix("give it as `{verify}` printed it.", verify=Shell("dither verify --format json")),
+        )
+
+
+@app.command("backup")
+def _backup(
+    file: Annotated[Path, typer.Argument(help="The new file to write.", show_default=False)],
+    catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
+) -> None:
+    """Copy the ledger as it is now into a new file. Needs no key, and questions may go on meanwhile.
+
+    Nobody can spend from a backup. budget, history and verify read it: dither verify --ledger FILE.
+    """
+    from dither.ledger import copies
+
+    where = place(catalog, ledger)
+    _free(file, catalog, where)
+    head = copies.back_up(where, file)
+    say(f"{harmless(str(file))} is a backup up to entry {head.number}. Keep it, and a copy of the key, on another disk.")
+    say_head(str(head))
+
+
+def _free(file: Path, catalog: Path, where: str) -> None:
+    """Refuses a new file among the data or the ledger's own files, as far as a catalog says where those are."""
+    try:
+        what = outputs_of(catalog, where, None, False).protected.name_of(file) if catalog.is_file() else None
+    except CatalogError:
+        return  # a ledger is kept whatever is wrong with its catalog
+    if what is not None and not os.path.lexists(file):
+        raise ArgumentError(f"{file} would become part of {what}.", fix="name another file.")
+
+
+@app.command("restore")
+def _restore(
+    backup: Annotated[Path, typer.Argument(help="The file that `dither backup` wrote.", show_default=False)],
+    head: Annotated[list[str] | None, typer.Option(help="A head kept elsewhere, number:hash. May be given again.")] = None,
+    receipt: Annotated[list[Path] | None, typer.Option(help="A receipt file, the newest there is. May be given again.")] = None,
+    witness: Witness = None,
+    unchecked: Annotated[bool, typer.Option("--unchecked", help="Restore though nothing from elsewhere is named.")] = False,
+    catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
+    key: Key = None,
+) -> None:
+    """Make a ledger from a backup, where the ledger was lost. The new ledger says so in an entry of its own.
+
+    Refused where a ledger is, and if the backup lacks what a head, a receipt or the witness names.
+    """
+    from dither.ledger import copies
+    from dither.ledger import witness as witnesses
+
+    heads = {f"the head {head_of(each)}": head_of(each) for each in head or ()}
+    receipts = {f"the receipt {file}": receipt_of(file) for file in receipt or ()}
+    evidence = copies.Evidence(heads, receipts, None if witness is None else witnesses.Witness(witness))
+    where = place(catalog, ledger)
+    beside = [place(catalog, None)] if ledger else []
+    with notes().status("checking every entry"):
+        made = copies.restore(backup, where, signing(where, key), evidence, unchecked=unchecked, beside=beside)
+    say(f"The ledger goes on from {harmless(str(backup))}, which ends with entry {made.backup}.")
+    if made.checked:
+        say(f"The newest entry known from elsewhere is {made.checked.partition(':')[0]}, and the backup has it.")
+        if witness is None:
+            say("A head or a receipt tells nothing about later answers: those are spent, and this ledger does not count them.")
+    else:
+        say("Nothing was compared. What was answered after the backup was made is spent, and this ledger does not count it.")
+    say_head(str(made.head))
+
+
+@app.command("witness")
+def _witness(
+    file: Annotated[Path, typer.Argument(help="The file of heads, on another disk or machine.", show_default=False)],
+    catalog: Catalog = CATALOG,
+    ledger: Ledger = None,
+) -> None:
+    """Compare the ledger with the newest head in a file, and add the present one. Makes the file if it is missing.
+
+    With --witness FILE, or DITHER_WITNESS, every question does the same: an older copy of the ledger then answers nothing.
+    """
+    from dither.ledger import opening, witness
+
+    where, kept = place(catalog, ledger), witness.Witness(file)
+    if not file.exists():
+        _free(file, catalog, where)
+    with closing(opening.readable(where, backup=False)) as store:
+        made = kept.create()
+        seen, head = witness.bring_up_to_date(kept, store)
+    name = harmless(str(file))
+    if seen is not None:
+        say(f"The ledger has entry {seen.number}, the newest that {name} names.")
+    if not head.number:
+        say("The ledger has no entries yet, so there is no head to keep: the first question adds it.")
+    elif head != seen:
+        say(f"The head of entry {head.number} is in {name} now.")
+    if made:
+        say(f"{name} is made. Compare with it at every question: --witness {name} or DITHER_WITNESS={name};")
+        say(f'in Python dt.open(…, witness="{name}").')
+    if file.absolute().parent == Path(where).absolute().parent:
+        say("It lies beside the ledger: whoever puts an old copy of the folder back puts both back. Keep it elsewhere.")
+
+
+@app.command("reopen")
+def _reopen(catalog: Catalog = CATALOG, ledger: Ledger = None, key: Key = None, witness: Witness = None) -> None:
+    """Let new questions in again after a failure closed the catalog. Shows why the engine failed, to the curator only."""
+    from dither import workspace
+    from dither.ledger import opening
+
+    where = place(catalog, ledger)
+    with closing(opening.open(where, signing(where, key), witness)) as books:
+        diagnosis = workspace.diagnosis_of(catalog, where, key)
+        if found := diagnosis.read():
+            for line in harmless_lines(found.rstrip()).split("\n"):
+                say(line)
+        forgiven = books.reopen()
+        diagnosis.clear()
+    dead = (
+        f"{forgiven.dead} death{'s' if forgiven.dead > 1 else ''} of processes {'are' if forgiven.dead > 1 else 'is'} forgiven"
+    )
+    if forgiven.closed:
+        say(f"The catalog is open again. Entry {forgiven.closed} had closed it{f'; {dead}' if forgiven.dead else ''}.")
+    elif forgiven.dead:
+        say(f"The catalog was not closed; {dead}.")
+    else:
+        say("The catalog is not closed: there is nothing to reopen.")

@@ -1,0 +1,153 @@
+"""What a law is: a distribution on whole numbers whose probabilities are known to any precision.
+
+    pmf(k)        Pr[X = k]
+    at_most(k)    Pr[X <= k]
+    more_than(k)  Pr[X > k]        accurate in the tail, where 1 - at_most(k) would lose all digits
+
+Each returns a ball at the working precision (`balls.working`). `pieces()` says where log pmf is a
+polynomial in k, which is what turns "the ratio is bounded at all outputs" into a finite check.
+
+`draw` follows the law exactly. `specified` is what that means: the distribution function inverted at
+one uniform real. It is slow, and every fast sampler is tested against it.
+
+Laws inside a sampler: described by their distribution function only, for a table's third look and for tests.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import overload
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from dither.exact import balls, numbers
+from dither.exact.samplers.uniform import Uniform
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """log pmf(k) = constant() + slope * k + bend * k^2 for all first <= k <= last (None: without end).
+
+    Balls cannot tell equal reals apart, so a law that knows its constant symbolically also says
+    constant() = r(base) + offset, where the real r(base) depends on `base` alone: pieces of equal base then
+    differ by an exact rational (a law and the same law moved share their normaliser). None: nothing is known.
+    """
+
+    first: int | None
+    last: int | None
+    constant: balls.Real
+    slope: Fraction = Fraction(0)
+    bend: Fraction = Fraction(0)
+    base: Hashable = None
+    offset: Fraction = Fraction(0)
+
+    def at(self, k: int) -> arb:
+        return self.constant() + balls.ball(self.slope * k + self.bend * k * k)
+
+
+class Law(ABC):
+    """A distribution on whole numbers."""
+
+    @abstractmethod
+    def span(self) -> tuple[int | None, int | None]:
+        """The smallest and the largest value (None: without end)."""
+
+    @abstractmethod
+    def pmf(self, k: int) -> arb: ...
+
+    @abstractmethod
+    def at_most(self, k: int) -> arb: ...
+
+    @abstractmethod
+    def more_than(self, k: int) -> arb: ...
+
+    @abstractmethod
+    def pieces(self) -> tuple[Piece, ...]: ...
+
+    def tail(self, k: int, *, above: bool) -> tuple[Hashable, Fraction]:
+        """(base, offset) of log Pr[X >= k] if `above`, else of log Pr[X <= k], as in `Piece`."""
+        return None, Fraction(0)
+
+    def probability(self, k: int, bits: int = 128) -> arb:
+        """Pr[X = k] as a ball with about `bits` correct bits; `float()` of it prints well."""
+        with balls.working(bits):
+            return self.pmf(k)
+
+    @overload
+    def draw(self, size: None = None) -> int: ...
+    @overload
+    def draw(self, size: int) -> Integers: ...
+    def draw(self, size: int | None = None) -> int | Integers:
+        """One value, or an array of `size` independent ones."""
+        if size is None:
+            return self._one()
+        return self._many(numbers.whole(size, "size", least=0))
+
+    def _one(self) -> int:
+        return self.specified(Uniform())
+
+    def _many(self, size: int) -> Integers:
+        return np.array([self._one() for _ in range(size)], dtype=np.int64)
+
+    def specified(self, u: Uniform) -> int:
+        """The smallest k with u < Pr[X <= k]: the law's value at the uniform real u."""
+        return search(lambda k: u.below(lambda: self.at_most(k)), *self.span())
+
+    def radius(self, confidence: numbers.Number) -> int:
+        """The smallest m with Pr[|X| > m] <= 1 - confidence, certified; an undecidable tie gives the next m."""
+        bound = 1 - numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
+        return search(lambda m: balls.certainly_at_most(lambda: self.more_than(m) + self.at_most(-m - 1), bound), 0, None)
+
+    def upper_tail(self, probability: numbers.Number) -> int:
+        """The smallest t with Pr[X >= t] <= probability, certified; an undecidable tie gives the next t."""
+        bound = numbers.between(probability, "probability", 0, 1, open_low=True, open_high=True)
+        first, last = self.span()
+        end = None if last is None else last + 1
+        return search(lambda t: balls.certainly_at_most(lambda: self.more_than(t - 1), bound), first, end)
+
+
+def search(holds: Callable[[int], bool], first: int | None, last: int | None) -> int:
+    """The smallest k from first to last for which `holds`, which must stay true once it is (and be true at last).
+
+    Without an end it gallops: the steps double until the answer is bracketed, so 10^12 takes forty.
+
+    >>> search(lambda k: k * k >= 50, 0, None), search(lambda k: k >= -7, None, None)
+    (8, -7)
+    """
+    low, high = first, last
+    if high is None:
+        high, step = (0 if first is None else first), 1
+        while not holds(high):
+            low, high, step = high + 1, high + step, step * 2
+    if low is None:
+        low, step = high - 1, 1
+        while holds(low):
+            low, high, step = low - step, low, step * 2
+        low += 1
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+class Inner(Law):
+    """A law that gives `span` and `at_most`; the rest follows."""
+
+    def pmf(self, k: int) -> arb:
+        return self.at_most(k) - self.at_most(k - 1)
+
+    def more_than(self, k: int) -> arb:
+        return 1 - self.at_most(k)
+
+    def pieces(self) -> tuple[Piece, ...]:
+        raise NotImplementedError

@@ -1,0 +1,86 @@
+"""Fair dice: a uniform whole number below n, exactly.
+
+One at a time: as many fair bits as n - 1 has, again while they make n or more (at most every other try fails).
+Arrays: w mod n for a 64-bit word w below the largest multiple of n, again for the others (never seen for small n).
+The tries that fail are independent of the value kept, so timing tells nothing of it.
+
+A uniform real in [0, 1) whose bits are drawn only when a comparison needs them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from dither.exact import balls, entropy
+
+_TOP = np.uint64(2**64 - 1)
+
+
+def below(n: int) -> int:
+    """Uniform on 0, ..., n - 1."""
+    count = (n - 1).bit_length()
+    while True:
+        found = entropy.bits(count)
+        if found < n:
+            return found
+
+
+def below_each(counts: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """For each n in `counts` (1 <= n <= 2^63) a uniform number below it."""
+    spare = (_TOP % counts + np.uint64(1)) % counts  # 2^64 mod n words at the top are one too many
+    w = entropy.words64(counts.size)
+    result = (w % counts).astype(np.int64)
+    again = np.flatnonzero(w > _TOP - spare)
+    if again.size:
+        result[again] = below_each(counts[again])
+    return result
+
+
+_STEP = 64
+MARGIN = 2.0**-30  # over a thousand times what a float64 estimate in this package can be wrong by
+
+
+class Uniform:
+    """Exactly uniform: after any number of comparisons, the bits not yet drawn are still fair.
+
+    `prefix` and `count` state bits already drawn: the real lies in [prefix, prefix + 1) / 2^count.
+    Comparing with the same or other reals again and again is consistent: it is one and the same real.
+    """
+
+    def __init__(self, prefix: int = 0, count: int = 0) -> None:
+        self.prefix = prefix
+        self.count = count
+
+    def _extend(self, count: int) -> None:
+        self.prefix = (self.prefix << count) | entropy.bits(count)
+        self.count += count
+
+    def below(self, threshold: balls.Real) -> bool:
+        """Is this real below the threshold?
+
+        Ends with probability one whatever the threshold is, also where its ball never becomes exact:
+        each round that does not decide has probability at most about 2^-62.
+        """
+        if self.count < _STEP:
+            self._extend(_STEP - self.count)
+        bits = self.count + _STEP
+        while True:
+            with balls.working(bits):
+                scaled = threshold() * arb(2) ** self.count
+                if scaled >= self.prefix + 1:
+                    return True
+                if scaled <= self.prefix:
+                    return False
+                sharp = bool(scaled.rad() < 1)
+            if sharp:
+                self._extend(_STEP)
+            bits = max(self.count + _STEP, bits if sharp else 2 * bits)
+
+    def below_about(self, estimate: float, threshold: balls.Real) -> bool:
+        """The same answer as `below`, given that `estimate` is within MARGIN of the threshold: balls only where it is close."""
+        if self.count < _STEP:
+            self._extend(_STEP - self.count)
+        gap = (self.prefix >> (self.count - 53)) * 2.0**-53 - estimate
+        return gap < 0 if abs(gap) > MARGIN else self.below(threshold)

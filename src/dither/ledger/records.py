@@ -1,0 +1,515 @@
+"""Canonical text: one value, one spelling, for ever. What is hashed and signed is written here.
+
+JSON with sorted keys, ASCII only, no spaces; a rational is a text such as "1/10" in lowest terms. No floats.
+
+What the ledger is told: a catalog's declaration, and a question with its price. Checked here, whoever sends them.
+
+The kinds of entries, a closed list. A kind that was ever written keeps its name, its fields and its text for ever.
+
+    opened      the ledger's identity and its caps: the first entry
+    catalog     the declaration that is in force from here on
+    reserved    a question and its price, written before any row is read
+    committed   the noisy answer to a reserved question
+    cancelled   a reserved question that never reached the engine; its price is given back
+    failed      a reserved question that ended without an answer: the engine failed, or the asker interrupted it
+    lapsed      a reserved question whose process died
+    replayed    a committed answer shown to another analyst, and counted in that analyst's quota
+    reopened    the curator lets new questions in again, after failures closed the catalog
+    restored    the ledger goes on from a backup: what was asked after it was made is not in this ledger
+
+A change of fields is a new version ("reserved/2"), read beside the old one. tests/ledger/kinds.txt holds the exact text of
+each. Nothing in an entry depends on rows, except the noisy answer itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
+
+from dither.errors import ArgumentError, DitherError, Fix, LedgerError, Name, Python
+from dither.ledger.stores.base import Row
+from dither.privacy.filters import Caps, Charge
+from dither.text import folded
+
+_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode
+_RATIONAL_TEXT = re.compile(r"(0|[1-9][0-9]*)(/[1-9][0-9]*)?", re.ASCII)
+_DIGITS = 1000  # of a numerator or denominator; nothing meant is longer, and longer ones cost time to read
+_TOO_LONG = 10**_DIGITS
+
+
+def canonical(value: Any) -> str:
+    """
+    >>> canonical({"b": [1, None], "a": "ε"})
+    '{"a":"\\\\u03b5","b":[1,null]}'
+    """
+    return _encode(value)
+
+
+def parsed(text: Any) -> Any:
+    """JSON in which every name stands once; a ValueError for anything else, however deep."""
+    if not isinstance(text, str):
+        raise ValueError("no text")
+    try:
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("too deep") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(name)  # NaN and the infinities, which JSON does not have
+
+
+def digest(purpose: str, text: str) -> str:
+    """SHA-256 in hex. The purpose keeps a hash made for one thing from passing for another."""
+    return hashlib.sha256(f"dither {purpose}\n{text}".encode("ascii")).hexdigest()
+
+
+def written(value: Fraction) -> str:
+    """
+    >>> written(Fraction(2, 20)), written(Fraction(3))
+    ('1/10', '3')
+    """
+    if not 0 <= value.numerator < _TOO_LONG or value.denominator >= _TOO_LONG:
+        raise ArgumentError(
+            f"A rational in a ledger is not negative and has at most {_DIGITS} digits above and below the line.",
+            fix="round the price up to fewer digits.",
+        )
+    return str(value)
+
+
+def read(text: Any) -> Fraction:
+    """The rational of a canonical text; a ValueError for any other spelling."""
+    if not isinstance(text, str) or len(text) > 2 * _DIGITS + 1 or not _RATIONAL_TEXT.fullmatch(text):
+        raise ValueError("no rational")
+    value = Fraction(text)
+    if str(value) != text:
+        raise ValueError("not in lowest terms")
+    return value
+
+
+def plain(value: Any, name: str) -> Any:
+    """A value made of what canonical text can say: texts, whole numbers, truth values, null, lists and mappings of them."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {str(key): plain(part, name) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part, name) for part in value]
+    raise ArgumentError(
+        f"{name} may hold texts, whole numbers, rationals and lists of them, and there is a {type(value).__name__} in it.",
+        fix="write a float as the decimal text that is meant.",
+    )
+
+
+LONGEST_NAME = 200
+_FREE = Charge(Fraction(0), Fraction(0), Fraction(0))
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a catalog declares, as far as a budget depends on it. `text` is the whole of it, without sources.
+
+    The names in `units` are folded: tables are told apart as questions tell them apart."""
+
+    catalog_hash: str
+    text: str
+    epsilon: Fraction
+    delta: Fraction
+    per_analyst: Fraction | None
+    per_query: Fraction | None
+    least_epsilon: Fraction
+    analysts: tuple[str, ...] | None
+    neighbours: str
+    snapshot: str
+    units: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        _texts(self, "catalog_hash", "text", "neighbours", "snapshot")
+        for name in ("epsilon", "per_analyst", "per_query"):
+            value = getattr(self, name)
+            if not (name != "epsilon" and value is None):
+                _above_zero(value, name)
+        _above_zero(self.least_epsilon, "least_epsilon")
+        if self.least_epsilon > self.epsilon:
+            raise ArgumentError("least_epsilon must be at most epsilon.", fix="state what one question costs at least.")
+        if not isinstance(self.delta, Fraction) or not 0 <= self.delta < 1:
+            raise ArgumentError("delta must be a Fraction from 0 to below 1.", fix="declare a delta such as 1e-6.")
+        if self.analysts is not None:
+            object.__setattr__(self, "analysts", tuple(analyst_name(name) for name in self.analysts))
+        object.__setattr__(self, "units", MappingProxyType(_units(self.units)))
+
+    @cached_property
+    def caps(self) -> Caps:
+        """The budget as it is laid out."""
+        return Caps.of(self.epsilon, self.delta)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A planned question: what it is, who asks, and what it may cost."""
+
+    question: str
+    plan: str
+    catalog_hash: str
+    snapshot: str
+    analyst: str
+    charge: Charge
+    tables: tuple[str, ...]
+    unit: str
+    neighbours: str
+    mechanisms: tuple[Mapping[str, Any], ...]
+    fresh: bool = False
+
+    def __post_init__(self) -> None:
+        _texts(self, "question", "plan", "catalog_hash", "snapshot", "unit", "neighbours")
+        object.__setattr__(self, "analyst", analyst_name(self.analyst))
+        if not isinstance(self.charge, Charge):
+            raise ArgumentError("charge must be a Charge.", fix="state what the release may cost: Charge(epsilon, delta).")
+        if self.mechanisms or self.charge != _FREE:  # only what is public anyway, and so needs no noise, has no price
+            _above_zero(self.charge.epsilon, "epsilon")
+        for part in (self.charge.epsilon, self.charge.delta, self.charge.rho or Fraction(0), self.charge.slack):
+            written(part)
+        if not isinstance(self.fresh, bool):
+            raise ArgumentError("fresh must be True or False.", fix=Fix("write {fresh}.", fresh=True))
+        if not all(isinstance(name, str) for name in self.tables):
+            raise ArgumentError("tables must be names.", fix=Fix("write {it}.", it=Python('tables=("people",)')))
+        object.__setattr__(self, "tables", tuple(dict.fromkeys(map(folded, self.tables))))
+        object.__setattr__(self, "mechanisms", tuple(plain(list(self.mechanisms), "mechanisms")))
+
+    @cached_property
+    def digest(self) -> str:
+        """Equal for the same question at the same price on the same catalog and snapshot, whoever asks."""
+        return question_digest(self.plan, self.catalog_hash, self.snapshot)
+
+    def reserved(self, secret: str) -> Reserved:
+        """The entry that charges for it; which rule admits it is decided when it is written."""
+        names = ("question", "plan", "snapshot", "analyst", "tables", "unit", "neighbours", "digest", "mechanisms", "fresh")
+        same = {name: getattr(self, name) for name in names}
+        return Reserved(**same, catalog=self.catalog_hash, loss=self.charge, rule="", token=token_of(secret))
+
+
+def _units(units: Mapping[str, str]) -> dict[str, str]:
+    """The unit of each table, all names folded; two tables of one name could have two units."""
+    if not all(isinstance(part, str) for pair in units.items() for part in pair):
+        raise ArgumentError("units must name each table's unit in words.", fix='write {"people": "person_id"}.')
+    found = {folded(table): folded(unit) for table, unit in units.items()}
+    if len(found) < len(units):
+        raise ArgumentError("Two tables in units differ only in capitals, which are one name.", fix="rename one.")
+    return found
+
+
+def analyst_name(name: Any) -> str:
+    """A name that prints as itself: names are told apart by what is stored, and people by what they see. One spelling (NFC)
+    for what looks the same."""
+    name = unicodedata.normalize("NFC", name) if isinstance(name, str) else name
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
+        raise ArgumentError(
+            f"analyst must be a name of 1 to {LONGEST_NAME} printable characters without spaces around it.",
+            fix=Fix("write {analyst}.", analyst="ada"),
+        )
+    return name
+
+
+def _above_zero(value: Any, name: str) -> None:
+    if not isinstance(value, Fraction) or value <= 0:
+        raise ArgumentError(f"{name} must be a Fraction above 0.", fix=Fix("write {it}.", it=Python(f'{name}=Fraction("0.1")')))
+    written(value)
+
+
+def _texts(asked: Any, *names: str) -> None:
+    for name in names:
+        if not isinstance(getattr(asked, name), str):
+            given = type(getattr(asked, name)).__name__
+            raise ArgumentError(f"{name} must be a text, and it is a {given}.", fix=Fix("give {it} as a str.", it=Name(name)))
+
+
+START = "0" * 64  # what the first entry names as the hash before it
+
+
+class _Written:
+    """What all records have: their fields as JSON says them, written once, so that it can be done before others wait."""
+
+    @cached_property
+    def written(self) -> dict[str, Any]:
+        return {name: codec.write(getattr(self, name)) for name, codec in _SHAPES[type(self)].items()}
+
+
+@dataclass(frozen=True)
+class Opened(_Written):
+    KIND: ClassVar[str] = "opened/1"
+    ledger: str  # 128 random bits: the ledger's name in receipts
+    public_key: str
+    caps: Caps
+
+
+@dataclass(frozen=True)
+class Declared(_Written):
+    KIND: ClassVar[str] = "catalog/1"
+    catalog: str  # its hash
+    text: str
+    epsilon: Fraction
+    delta: Fraction
+    per_analyst: Fraction | None
+    per_query: Fraction | None
+    least_epsilon: Fraction
+    analysts: tuple[str, ...] | None
+    neighbours: str
+    snapshot: str
+    units: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Reserved(_Written):
+    KIND: ClassVar[str] = "reserved/1"
+    question: str  # as it was asked
+    digest: str  # of the plan, the catalog's hash and the snapshot: what makes two questions the same
+    plan: str
+    catalog: str
+    snapshot: str
+    analyst: str
+    loss: Charge
+    rule: str
+    tables: tuple[str, ...]
+    unit: str
+    neighbours: str
+    mechanisms: tuple[Mapping[str, Any], ...]
+    fresh: bool
+    token: str  # the digest of a secret that only the reserving object has
+
+    def under(self, rule: str) -> Reserved:
+        """The same, admitted by this rule."""
+        made = replace(self, rule=rule)
+        made.__dict__["written"] = {**self.written, "rule": rule}
+        return made
+
+
+@dataclass(frozen=True)
+class Committed(_Written):
+    KIND: ClassVar[str] = "committed/1"
+    reserved: int
+    reserved_hash: str
+    digest: str
+    token: str  # the secret itself: whoever wrote this is who reserved
+    payload: str
+
+    @property
+    def found_by(self) -> str:
+        return self.digest
+
+
+@dataclass(frozen=True)
+class Cancelled(_Written):
+    KIND: ClassVar[str] = "cancelled/1"
+    reserved: int
+    reserved_hash: str
+    token: str
+
+
+@dataclass(frozen=True)
+class Failed(_Written):
+    KIND: ClassVar[str] = "failed/1"
+    reserved: int
+    reserved_hash: str
+    token: str
+    why: str  # ENGINE closes the catalog; INTERRUPT and LEDGER do not
+
+
+@dataclass(frozen=True)
+class Lapsed(_Written):
+    """Written by whoever finds the lease of a dead process, so it has no token."""
+
+    KIND: ClassVar[str] = "lapsed/1"
+    reserved: int
+    reserved_hash: str
+
+
+@dataclass(frozen=True)
+class Replayed(_Written):
+    KIND: ClassVar[str] = "replayed/1"
+    committed: int
+    committed_hash: str
+    digest: str
+    analyst: str
+    loss: Charge
+
+    @property
+    def found_by(self) -> str:
+        return shown_to(self.committed, self.analyst)
+
+
+@dataclass(frozen=True)
+class Reopened(_Written):
+    KIND: ClassVar[str] = "reopened/1"
+    closed: int  # the entry that closed the catalog; 0 if only dead processes are acknowledged
+
+
+@dataclass(frozen=True)
+class Restored(_Written):
+    KIND: ClassVar[str] = "restored/1"
+    backup: int  # the last entry of the backup
+    checked: str  # a later head ("number:hash") the backup was compared with, or empty
+
+
+ENGINE, INTERRUPT, LEDGER = "engine", "interrupt", "ledger"
+Record = Opened | Declared | Reserved | Committed | Cancelled | Failed | Lapsed | Replayed | Reopened | Restored
+_ALL: tuple[type[Record], ...] = (
+    Opened,
+    Declared,
+    Reserved,
+    Committed,
+    Cancelled,
+    Failed,
+    Lapsed,
+    Replayed,
+    Reopened,
+    Restored,
+)
+KINDS: dict[str, type[Record]] = {kind.KIND: kind for kind in _ALL}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A record and its place in the chain."""
+
+    number: int
+    previous: str
+    nonce: str
+    time: str
+    record: Record
+
+    @property
+    def kind(self) -> str:
+        return self.record.KIND
+
+    @property
+    def body(self) -> str:
+        own = {"kind": self.kind, "number": self.number, "previous": self.previous, "nonce": self.nonce, "time": self.time}
+        return canonical(own | self.record.written)
+
+    @property
+    def hash(self) -> str:
+        return hash_of(self.body)
+
+
+def hash_of(body: str) -> str:
+    return digest("ledger entry 1", body)
+
+
+def token_of(secret: str) -> str:
+    return digest("ledger token 1", secret)
+
+
+def question_digest(plan: str, catalog: str, snapshot: str) -> str:
+    """Equal for questions that have the same plan, price included, on the same catalog and snapshot."""
+    return digest("ledger question 1", canonical([plan, catalog, snapshot]))
+
+
+def shown_to(committed: int, analyst: str) -> str:
+    """What a replay is looked up by: the answer and who saw it."""
+    return digest("ledger replay 1", canonical([committed, analyst]))
+
+
+def found_by(record: Record) -> str:
+    """The row's `question` column."""
+    return record.found_by if isinstance(record, Committed | Replayed) else ""
+
+
+def parse(row: Row) -> Entry:
+    """The entry of a row. An unknown kind, a missing field or another spelling is an error, never skipped."""
+    try:
+        found = json.loads(row.body)
+        number = _CODECS["int"].read(found.pop("number"))
+        previous, nonce, time = (_TEXT.read(found.pop(name)) for name in ("previous", "nonce", "time"))
+        entry = Entry(number, previous, nonce, time, _record(KINDS[found.pop("kind")], found))
+        if (entry.number, entry.kind, entry.body) == (row.number, row.kind, row.body):
+            return entry
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, DitherError):
+        pass
+    raise LedgerError(
+        f"Entry {row.number} cannot be read by this version of dither.",
+        fix="run `dither verify`; if a newer version wrote it, update dither.",
+    )
+
+
+# --- fields to JSON and back, by the type that is written beside the field ------------------------------------------
+
+
+class _Codec(NamedTuple):
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+def _is(kind: type) -> _Codec:
+    def check(value: Any) -> Any:
+        if type(value) is not kind:
+            raise ValueError(f"no {kind.__name__}")
+        return value
+
+    return _Codec(check, check)
+
+
+def _or_null(codec: _Codec) -> _Codec:
+    return _Codec(
+        lambda value: None if value is None else codec.write(value), lambda value: None if value is None else codec.read(value)
+    )
+
+
+def _list(codec: _Codec) -> _Codec:
+    return _Codec(
+        lambda value: [codec.write(part) for part in value], lambda value: tuple(codec.read(p) for p in _A_LIST(value))
+    )
+
+
+def _rationals(made: type, names: tuple[str, ...]) -> _Codec:
+    def back(value: Any) -> Any:
+        if type(value) is not dict or set(value) != set(names):
+            raise ValueError("wrong parts")
+        return made(**{name: _RATIONAL.read(value[name]) for name in names})
+
+    return _Codec(lambda value: {name: _RATIONAL.write(getattr(value, name)) for name in names}, back)
+
+
+_TEXT, _A_LIST, _MAPPING = _is(str), _is(list).read, _is(dict)
+_RATIONAL = _or_null(_Codec(written, read))
+_CODECS = {
+    "str": _TEXT,
+    "int": _is(int),
+    "bool": _is(bool),
+    "Fraction": _Codec(written, read),
+    "Fraction | None": _RATIONAL,
+    "tuple[str, ...]": _list(_TEXT),
+    "tuple[str, ...] | None": _or_null(_list(_TEXT)),
+    "Mapping[str, str]": _Codec(lambda value: {key: _TEXT.write(text) for key, text in value.items()}, _MAPPING.read),
+    "tuple[Mapping[str, Any], ...]": _list(_Codec(lambda value: plain(value, "mechanisms"), _MAPPING.read)),
+    "Charge": _rationals(Charge, ("epsilon", "delta", "rho", "slack")),
+    "Caps": _rationals(Caps, ("epsilon", "delta_sums", "delta_keys", "delta_conversion", "rho_max")),
+}
+_SHAPES: dict[type, dict[str, _Codec]] = {
+    kind: {each.name: _CODECS[str(each.type)] for each in fields(kind)} for kind in KINDS.values()
+}
+
+
+def _record(kind: type[Record], found: dict[str, Any]) -> Record:
+    shape = _SHAPES[kind]
+    if set(shape) != set(found):
+        raise ValueError("wrong fields")
+    return kind(**{name: shape[name].read(value) for name, value in found.items()})

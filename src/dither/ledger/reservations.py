@@ -1,0 +1,323 @@
+"""What a failure of the store means for who asked: what was charged, or may have been.
+
+Leases: who is answering which question, and whether that process is still alive.
+
+A reserved question has a lease until it is committed, cancelled or failed. Whoever asks the same question meanwhile waits
+for its answer instead of paying again. The holder renews the lease; one that ran out, or whose process is gone, is removed
+by the next who asks: the charge stays, and the holder can no longer commit.
+
+    leases    {"12": ["<mark of the question, empty for a fresh one>", "<token>", "<machine>", "<process>", <until, in ms>]}
+
+A question on its way through the ledger. Whoever holds this object, and nobody else, may commit or cancel it, once.
+
+It is made before anything is written, so that whoever is interrupted at any point still holds what tells whether the price
+was charged.
+"""
+
+from __future__ import annotations
+
+import _thread
+import hashlib
+import os
+import re
+import secrets
+import signal
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from dither.errors import DitherError, LedgerError
+from dither.ledger.records import Entry, Request, Reserved
+from dither.ledger.rules import Admitted
+from dither.process import Origin
+
+SPENT = "the price of the question"
+SHARED = "nothing, except perhaps in the quota of whoever had not seen this answer"
+UNSURE = "the price of the question, unless it was still given back: see `dither history`"
+
+
+@contextmanager
+def saying(charged: str, unsure: str = "") -> Iterator[None]:
+    try:
+        yield
+    except LedgerError as error:
+        raise meaning(error, charged, unsure) from None
+
+
+def meaning(error: LedgerError, charged: str, unsure: str) -> LedgerError:
+    """What an error of the store means here; `unsure` where the store cannot tell whether it has written."""
+    says = unsure if unsure and error.charged != "nothing" else charged
+    return LedgerError(error.what, where=error.where, fix=error.fix, charged=says)
+
+
+SECONDS = 60.0  # how long a lease lasts unless it is renewed
+YOUNG = 1000  # milliseconds in which nobody looks whether its process is still there: that would cost more than most questions
+MARK = 16  # digits of a question's digest, and of a reservation's token, that a lease is known by: 64 bits of each
+BEATS = 4  # how often it is renewed in that time
+
+
+_LEASE = re.compile(
+    rf'"([1-9][0-9]{{0,17}})":\["((?:[0-9a-f]{{{MARK}}})?)","([0-9a-f]{{{MARK}}})","([0-9a-f]{{16}})",'
+    r'"([0-9]{1,18}\.[0-9a-z]{1,32})",([0-9]{1,18})\]',
+    re.ASCII,
+)
+
+
+class Lease(NamedTuple):
+    question: str
+    token: str  # the reservation's, which no other one has
+    machine: str
+    process: str
+    until: int
+
+    @classmethod
+    def new(cls, question: str, token: str, now: datetime, seconds: float) -> Lease:
+        return cls(question[:MARK], token[:MARK], machine(), _own(os.getpid()), milliseconds(now) + round(1000 * seconds))
+
+    def renewed(self, now: datetime, seconds: float) -> Lease:
+        return self._replace(until=milliseconds(now) + round(1000 * seconds))
+
+    @property
+    def own(self) -> bool:
+        """Whether this process holds it."""
+        return (self.machine, self.process) == (machine(), _own(os.getpid()))
+
+    def alive(self, now: int, seconds: float) -> bool:
+        """Whether the holder may still answer. A lease that ends too far ahead is from a clock that was set back since."""
+        left = self.until - now
+        if 1000 * seconds - left < YOUNG:
+            return left <= 2000 * seconds
+        if not self.own and self.machine == machine() and self.process != process(int(self.process.partition(".")[0])):
+            return False  # its number is free, or another process has it now
+        return left >= 0
+
+
+Leases = dict[int, Lease]
+
+
+def to_text(leases: Mapping[int, Lease]) -> str:
+    """Canonical JSON, written by hand: it is done while others wait."""
+    parts = [f'"{number}":["{q}","{t}","{m}","{p}",{until}]' for number, (q, t, m, p, until) in leases.items()]
+    return "{" + ",".join(sorted(parts)) + "}"
+
+
+def from_text(text: str | None) -> Leases:
+    if text is None or text == "{}":
+        return {}
+    try:
+        found = _LEASE.findall(text)
+        leases = {int(number): Lease(q, t, m, p, int(until)) for number, q, t, m, p, until in found}
+        if to_text(leases) == text:
+            return leases
+    except (ValueError, TypeError):
+        pass
+    raise LedgerError("The ledger's leases cannot be read.", fix="run `dither verify`.")
+
+
+def milliseconds(moment: datetime) -> int:
+    return round(1000 * moment.timestamp())
+
+
+@cache
+def machine() -> str:
+    """Where process numbers mean the same: one boot of one machine, and there one namespace of processes."""
+    parts = [os.uname().nodename if hasattr(os, "uname") else ""]
+    with suppress(OSError):
+        parts += [Path("/proc/sys/kernel/random/boot_id").read_text(), os.readlink("/proc/self/ns/pid")]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=1)
+def _own(pid: int) -> str:
+    return process(pid)
+
+
+def process(pid: int) -> str:
+    """A process by its number and its start, since numbers are used again; "N.gone" if there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        return f"{pid}.gone" if fields[0] in "ZX" else f"{pid}.{fields[19]}"
+    except FileNotFoundError:
+        if Path("/proc/self/stat").exists():
+            return f"{pid}.gone"
+    except OSError:
+        pass
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return f"{pid}.gone"
+    except OSError:
+        pass
+    return f"{pid}.there"
+
+
+class Renewal:
+    """Renews leases a few times in their life, on a thread that ends by itself when none is `pending`."""
+
+    def __init__(self, pending: Callable[[], bool], renew: Callable[[], None], seconds: float) -> None:
+        self._pending = pending
+        self._renew = renew
+        self._pause = seconds / BEATS
+        self._guard = threading.Lock()
+        self._running: tuple[int, threading.Event] | None = None
+
+    def start(self) -> None:
+        """Called once something is pending."""
+        with self._guard:
+            if self._running is not None and self._running[0] == os.getpid() and not self._running[1].is_set():
+                return
+            stop = threading.Event()
+            self._running = os.getpid(), stop
+        self._begin(stop)
+
+    def _begin(self, stop: threading.Event) -> None:
+        """A thread that takes no signals: one that came to it would not wake the main thread from its wait.
+
+        Not Thread.start, which waits for the thread: a Ctrl-C in that wait is lost in an error of its own."""
+        if not hasattr(signal, "pthread_sigmask"):
+            _thread.start_new_thread(self._run, (stop,))
+            return
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # which the new thread inherits
+            _thread.start_new_thread(self._run, (stop,))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running[1].set()
+
+    def _run(self, stop: threading.Event) -> None:
+        while not stop.wait(self._pause):
+            with self._guard:
+                if not self._pending():
+                    stop.set()
+                    return
+            with suppress(DitherError):  # the store is away: if it stays away the lease runs out, and the commit says so
+                self._renew()
+
+
+_LIVE: weakref.WeakValueDictionary[str, Reservation] = weakref.WeakValueDictionary()  # all of this process, by their mark
+
+
+def held_here(token: str) -> Reservation | None:
+    """The reservation of this process whose token begins so. None: whoever made it let go of it without settling it."""
+    return _LIVE.get(token)
+
+
+class Reservation:
+    """Made by Ledger.attempt. The secret is in this process's memory only, so that a copy of the ledger cannot settle it."""
+
+    def __init__(self, ledger: str, request: Request) -> None:
+        self.request = request
+        self.record = request.reserved(secret := secrets.token_hex(32))
+        self.admitted: Admitted | None = None  # the sums with its price in them, once it is charged
+        self._ledger = ledger
+        self._secret = secret
+        self._origin = Origin()
+        self._thread = threading.get_ident()
+        self._lock = threading.Lock()
+        self._written: tuple[Entry, str] | None = None
+        self._touched = False
+        self._settled = False
+        _LIVE[self.record.token[:MARK]] = self
+
+    @property
+    def charged(self) -> bool:
+        """Whether an entry was made for it. Until its transaction is over it may still be taken back."""
+        return self._written is not None
+
+    @property
+    def entry(self) -> Entry:
+        return self._place()[0]
+
+    @property
+    def hash(self) -> str:
+        return self._place()[1]
+
+    @property
+    def number(self) -> int:
+        return self.entry.number
+
+    @property
+    def rule(self) -> str:
+        """Which of the two sums admitted the question: "sum" or "zcdp"."""
+        return self.entry.record.rule if isinstance(self.entry.record, Reserved) else ""
+
+    @property
+    def touched(self) -> bool:
+        """Whether the engine was called, or may have been."""
+        return self._touched
+
+    @property
+    def settled(self) -> bool:
+        """Whether somebody has begun to commit, cancel or fail it."""
+        return self._settled
+
+    @property
+    def mine(self) -> bool:
+        """Whether this very thread holds it: it would wait for itself."""
+        return self._thread == threading.get_ident()
+
+    def place(self, entry: Entry, hash: str) -> None:
+        """The entry that charges for it, about to be written."""
+        self._written = entry, hash
+
+    def touch(self) -> None:
+        """The engine is about to be called: from here on the price is spent, whatever happens."""
+        self._same_process()
+        with self._lock:
+            self._open()
+            self._touched = True
+
+    def settle(self, ledger: str, *, cancel: bool) -> str:
+        """The secret, once: to a commit, or to a cancel if the engine was not called. A failed attempt is not repeated,
+        because nobody can tell whether the store wrote it."""
+        self._same_process()
+        with self._lock:
+            self._open()
+            if ledger != self._ledger:
+                raise LedgerError("This reservation is of another ledger.", fix="settle it where it was made.")
+            if cancel and self._touched:
+                raise LedgerError(
+                    "This question reached the data, so its price is spent.",
+                    fix="nothing: only a question that never reached the engine can be cancelled.",
+                    charged="the price of the question",
+                )
+            self._settled = True
+            return self._secret
+
+    def withdraw(self) -> str:
+        """The secret, to whoever ends the question without an answer: even if a commit or cancel was begun and broke off."""
+        self._same_process()
+        with self._lock:
+            self._settled = True
+            return self._secret
+
+    def _place(self) -> tuple[Entry, str]:
+        if self._written is None:
+            raise LedgerError("Nothing was reserved for this question.", fix="reserve it first.")
+        return self._written
+
+    def _open(self) -> None:
+        self._place()
+        if self._settled:
+            raise LedgerError("This reservation was committed or cancelled already.", fix="ask again.")
+
+    def _same_process(self) -> None:
+        self._origin.check(
+            "This reservation belongs to another process.", "settle it in the process that made it.", LedgerError
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise LedgerError("A reservation cannot be copied: it can be settled only once.", fix="share the one object.")
+
+    def __repr__(self) -> str:
+        where = f"entry {self.number}, rule {self.rule!r}" if self.charged else "not charged"
+        return f"Reservation({where})"

@@ -1,0 +1,303 @@
+"""Whether a question may be asked: every rule, on values read inside one transaction. Nothing here looks at rows.
+
+Answers that were given before: found, checked against their signature, and shown again.
+
+Tells what reserving a question would come to, by the rules that reserving goes by, and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import NamedTuple, Protocol
+
+from dither.errors import ArgumentError, BudgetError, ClosedError, Fix, LedgerError, Python
+from dither.exact.numbers import about
+from dither.ledger import state
+from dither.ledger.receipts import Receipt, entry_message, signed, stored
+from dither.ledger.records import Committed, Declaration, Entry, Replayed, Request, Reserved, hash_of, parse, shown_to
+from dither.ledger.state import Fuse, History, Identity, Terms, keys_of
+from dither.ledger.stores.base import Row, Store
+from dither.privacy.filters import GRID, MOST_QUESTIONS, Caps, Charge, Sums
+from dither.text import folded
+
+
+class Books(Protocol):
+    """What the rules read: inside a transaction to reserve, as last committed to preview."""
+
+    def get(self, key: str) -> str | None: ...
+
+    def used(self, analyst: str) -> Sums: ...
+
+    def entry(self, number: int) -> Row | None: ...
+
+    def latest(self, question: str) -> Row | None: ...
+
+
+class Admitted(NamedTuple):
+    """A question that every rule admits: the declaration in force, and the sums with its price in them."""
+
+    terms: Terms
+    caps: Caps
+    total: Sums
+    rule: str
+    used: Sums  # by whoever asks
+
+
+def admit(books: Books, request: Request) -> Admitted:
+    """Every rule for a new charge."""
+    if Fuse.parse(books.get("fuse")).closed:
+        raise ClosedError
+    terms, caps = declared(books, request, request.charge)
+    charge, spent, own = request.charge, state.sums(books.get("total")), books.used(request.analyst)
+    used, total = own.plus(charge), spent.plus(charge)
+    rule = caps.rule(total)
+    if rule is None:
+        raise BudgetError(f"The budget does not allow this question: {cost(charge, caps)}; left {left(caps, spent)}.")
+    if terms.per_analyst is not None:
+        used = quota(caps, terms.per_analyst, own, request.analyst, charge)
+    return Admitted(terms, caps, total, rule, used)
+
+
+def declared(books: Books, request: Request, charge: Charge) -> tuple[Terms, Caps]:
+    """The declaration in force and its caps, if they allow this question at this price."""
+    terms, kept = books.get("catalog"), books.get("caps")
+    if terms is None or kept is None:
+        raise LedgerError(
+            "This ledger has no catalog yet.",
+            fix=Fix("open the catalog with it{call}.", call=Python(": dt.open(catalog, ledger=…)", shell="")),
+        )
+    caps = state.caps(kept)
+    return in_force(Terms.parse(terms), caps, request, charge), caps
+
+
+def in_force(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Terms:
+    """The declaration in force, if the question was planned with it and its analyst and price are among the declared."""
+    now = (terms.catalog, terms.snapshot, terms.neighbours)
+    if now != (request.catalog_hash, request.snapshot, request.neighbours):
+        raise _superseded()
+    if terms.analysts is not None and request.analyst not in terms.analysts:
+        raise ArgumentError(
+            f"{request.analyst} is none of the catalog's analysts.",
+            fix="name yourself as the curator declared you, or ask the curator to add the name to `analysts`.",
+        )
+    if terms.per_query is not None and (most := caps.share(terms.per_query)).rule(Sums().plus(charge)) is None:
+        raise BudgetError(f"One question may cost at most {left(most, Sums())} in this catalog, and {cost(charge, caps)}.")
+    dear_enough(terms, caps, charge)
+    return terms
+
+
+def dear_enough(terms: Terms, caps: Caps, charge: Charge) -> None:
+    """Refuses a price below the least one. Only what is public anyway is free.
+
+    Whoever may ask at any price may ask without end, and whatever a question tells beside its answer is told as often.
+    """
+    if not charge.epsilon:
+        return
+    if charge.epsilon < terms.least_epsilon:
+        least = about(terms.least_epsilon, up=True)
+        raise BudgetError(
+            f"One question costs at least ε = {least} in this catalog, and {cost(charge, caps)}.",
+            fix=f"spend ε = {least} or more.",
+        )
+    if charge.rho is not None and charge.rho * MOST_QUESTIONS < caps.rho_max:
+        raise BudgetError(
+            f"One question costs at least ρ = {about(caps.least_rho, up=True)} in this catalog, and {cost(charge, caps)}.",
+            fix="round the rho of its charge up to that.",
+        )
+
+
+def quota(caps: Caps, per_analyst: Fraction | None, used: Sums, analyst: str, charge: Charge) -> Sums:
+    """One analyst's sums with this question in them, or a refusal. A quota is for fairness."""
+    after = used.plus(charge)
+    if per_analyst is None:
+        return after
+    most = caps.share(per_analyst)
+    if most.rule(after) is None:
+        raise BudgetError(
+            f"The quota of {analyst} does not allow this question: {cost(charge, caps)}; "
+            f"left {left(most, used)} of ε = {about(per_analyst, up=False)}.",
+            fix="ask at a lower price if something is left; an answer that you have seen before is free.",
+        )
+    return after
+
+
+def cost(charge: Charge, caps: Caps) -> str:
+    parts = [f"ε = {about(charge.epsilon, up=True)}"] + ([f"δ = {about(charge.delta, up=True)}"] if charge.delta else [])
+    if caps.rho_max and charge.rho is not None:
+        parts.append(f"or ρ = {about(charge.rho, up=True)}")
+    return "it costs " + ", ".join(parts)
+
+
+def left(caps: Caps, sums: Sums) -> str:
+    """What is left of each sum. A sum that was exceeded, while the other one admitted questions, has nothing left."""
+    parts = [f"ε = {_left(caps.epsilon, sums.epsilon)}"]
+    if caps.delta_sums:
+        parts.append(f"δ = {_left(caps.delta_sums, sums.delta)}")
+    if caps.rho_max:
+        parts.append(f"or ρ = {'0' if sums.unstated else _left(caps.rho_max, sums.rho)}")
+    return ", ".join(parts)
+
+
+def _left(cap: Fraction, used: int) -> str:
+    return about(max(Fraction(0), cap - Fraction(used, GRID)), up=False)
+
+
+def check_in_force(now: str | None, among: tuple[str | None, ...] | None) -> None:
+    """An old session must not undo what a newer one has declared."""
+    if among is not None and now not in among:
+        raise _superseded()
+
+
+def _superseded() -> LedgerError:
+    return LedgerError(
+        "The catalog was changed while this session was open.", fix="open the catalog again; what was spent stays spent."
+    )
+
+
+def unchanged(caps: Caps, history: History | None, declared: Declaration) -> None:
+    """What a later catalog may not change: the budget, and whom a table with history protects."""
+    if (caps.epsilon, caps.delta) != (declared.epsilon, declared.delta):
+        raise LedgerError(
+            "The catalog's budget is not the one this ledger was opened with "
+            f"(ε = {about(caps.epsilon, up=False)}, δ = {about(caps.delta, up=False)}).",
+            fix="declare the old budget again: it is for ever, and a new ledger is a new promise about the same people.",
+        )
+    if history is None:
+        return
+    if history.neighbours != declared.neighbours:
+        raise LedgerError(
+            f"The catalog's neighbour relation was {history.neighbours!r} and is {declared.neighbours!r} now: "
+            "losses under different relations do not add.",
+            fix="declare the old relation again.",
+        )
+    for table, unit in sorted(history.tables.items()):
+        now = declared.units.get(table, unit)
+        if now != unit:
+            raise LedgerError(
+                f"The unit of {table} was {unit!r} when questions were answered and is {now!r} now: "
+                "what was promised to the old unit cannot be counted for the new one.",
+                fix="declare the old unit again.",
+            )
+
+
+def noted(history: History | None, terms: Terms, request: Request) -> History:
+    """The history with this question's tables in it."""
+    tables = history.tables if history else {}
+    added = {name: terms.units.get(name, folded(request.unit)) for name in request.tables if name not in tables}
+    return History(terms.neighbours, tables | added)
+
+
+class Kept(NamedTuple):
+    """An answer that was given before, with the receipt it was given with."""
+
+    payload: str
+    receipt: Receipt
+    analyst: str  # who asked first
+    time: str
+    charged: bool  # whether it counted for this analyst's quota now
+    caps: Caps
+    total: Sums  # what was spent in all when it was shown again
+
+
+class Again(NamedTuple):
+    """What showing an answer again comes to: its price counts, once, in the quota of whoever had not seen it."""
+
+    kept: Kept
+    loss: Charge
+    used: Sums | None  # by this analyst with that price in it; None if the answer is not new to them
+
+
+def again(books: Books, identity: Identity, request: Request, row: Row) -> Again:
+    """The answer of this row, if the declaration in force and the quota allow it to be shown to this analyst."""
+    reserved, asked, payload, receipt = stored_answer(books.entry, identity, row, request.digest)
+    terms, caps = declared(books, request, asked.loss)
+    analyst = request.analyst
+    seen = books.latest(shown_to(row.number, analyst)) if asked.analyst != analyst else None
+    known = asked.analyst == analyst or (seen is not None and is_shown(seen, identity, row.number, analyst))
+    used = None if known else quota(caps, terms.per_analyst, books.used(analyst), analyst, asked.loss)
+    total = state.sums(books.get("total"))
+    return Again(Kept(payload, receipt, asked.analyst, reserved.time, not known, caps, total), asked.loss, used)
+
+
+def stored_answer(
+    entry: Callable[[int], Row | None], identity: Identity, row: Row, digest: str
+) -> tuple[Entry, Reserved, str, Receipt]:
+    """The reservation, the answer and its receipt, if the signature still holds and it answers the question with this digest:
+    what a row is found by is not signed, so an edited answer is never shown, nor another question's."""
+    committed = parse(row)
+    answer = committed.record
+    if not isinstance(answer, Committed) or answer.digest != digest or not 0 < answer.reserved < row.number:
+        raise _damaged(row)
+    before = entry(answer.reserved)
+    if before is None or hash_of(before.body) != before.hash:
+        raise _damaged(row)
+    reserved = parse(before)
+    asked = reserved.record
+    if not isinstance(asked, Reserved) or asked.digest != answer.digest or committed.hash != row.hash:
+        raise _damaged(row)
+    receipt = stored(identity.ledger, reserved, committed, row.signature)
+    if not receipt.verify(identity.public_key):
+        raise _damaged(row)
+    return reserved, asked, answer.payload, receipt
+
+
+def is_shown(row: Row, identity: Identity, committed: int, analyst: str) -> bool:
+    """True: a signed row says that this answer was shown to this analyst, and counted, before. Any other row is damage."""
+    found = parse(row)
+    if not isinstance(found.record, Replayed) or (found.record.committed, found.record.analyst) != (committed, analyst):
+        raise _damaged(row)
+    if found.hash != row.hash or not signed(identity.public_key, entry_message(row.hash), row.signature):
+        raise _damaged(row)
+    return True
+
+
+def _damaged(row: Row) -> LedgerError:
+    return LedgerError(f"Entry {row.number} of the ledger was changed after it was written.", fix="run `dither verify`.")
+
+
+class Preview(NamedTuple):
+    """`again`: the entry of the answer that would be shown again, `counted` if its price would count in the asker's quota;
+    `refusal`: why the ledger would refuse, empty if it would not."""
+
+    again: int | None = None
+    refusal: str = ""
+    counted: bool = False
+
+
+def preview(
+    store: Store, identity: state.Identity, request: Request, declaration: Declaration, expected: tuple[str | None, ...]
+) -> Preview:
+    """What would come of this request now, with this declaration in force if it may follow what is (`expected`).
+
+    A name that may not ask is an ArgumentError here as it is for reserving: another price would not help.
+    """
+    row = None if request.fresh else store.latest(request.digest)
+    number = None if row is None else row.number
+    kept = store.several("catalog", "caps", "total", "fuse", keys_of(request.analyst)[0])
+    wanted = state.Terms.of(declaration).text()
+    try:
+        check_in_force(kept.get("catalog"), (*expected, wanted))
+        caps = kept.get("caps") or state.caps_text(declaration.caps)
+        books = _Committed(store, kept | {"catalog": wanted, "caps": caps})
+        if row is None:
+            admit(books, request)
+            return Preview()
+        counted = again(books, identity, request, row).used is not None and declaration.per_analyst is not None
+    except (BudgetError, LedgerError) as error:
+        return Preview(number, error.what)
+    return Preview(number, counted=counted)
+
+
+class _Committed:
+    """The books as last committed."""
+
+    def __init__(self, store: Store, kept: dict[str, str]) -> None:
+        self._kept = kept
+        self.entry, self.latest = store.entry, store.latest
+
+    def get(self, key: str) -> str | None:
+        return self._kept.get(key)
+
+    def used(self, analyst: str) -> Sums:
+        return state.sums(self.get(keys_of(analyst)[0]))

@@ -1,0 +1,353 @@
+"""One transaction of the PostgreSQL store, between its lock and its commit.
+
+The ledger in PostgreSQL, for several machines: tables `entries` and `state` in one schema.
+
+Why it is serializable. Every transaction is READ COMMITTED and its first statement locks one row that all of them lock
+(FOR UPDATE), so at most one is between that statement and its commit. Each later statement sees everything committed
+before the statement began, so everything earlier holders of the lock wrote. Hence what happens equals the transactions one
+by one, in the order in which they got the lock. The level is asked for by name: under REPEATABLE READ the snapshot would be
+as old as the *beginning* of the wait for the lock.
+
+Why it is durable, and why the lock is not held while a disk is waited for. The commit itself does not wait
+(synchronous_commit off, for that transaction only). Then, with the lock free, one more tiny transaction is written and
+waited for (synchronous_commit on), and only then does `transaction()` return. The server's log reaches the disk, and a
+standby, in order, so when that last record is there everything before it is: what is acknowledged is durable, and so is
+whatever it was built on. A crash can only take away a tail that nobody was told about. Reads outside a transaction wait in
+the same way before they tell. So many processes share one flush; with the lock held over it they would queue for the disk.
+
+A transaction makes two round trips, plus one for each read not announced: what was announced comes along with the lock, and
+all writes go with the commit, each as one message of several statements (postgres_wire.py).
+A lost connection is opened again by the next transaction; a transaction is begun again only if its connection turned out
+to be dead before its first statement was done, and never repeated after that.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, NoReturn
+
+import psycopg
+
+from dither.errors import LedgerError
+from dither.ledger.stores import postgres_sql as said
+from dither.ledger.stores.base import Row
+from dither.ledger.stores.postgres_sql import Statements, written
+from dither.ledger.stores.postgres_wire import Address, Said, Value, Wire, failure, is_lost, refused, unknown
+from dither.process import Origin
+
+
+class Work:
+    """Between the lock and the commit. Writes are kept here until the commit; reads see them."""
+
+    def __init__(
+        self, name: str, statements: Statements, wire: Wire, known: dict[str, str | None], asked: dict[str, Row | None]
+    ) -> None:
+        self._name = name
+        self._sql = statements
+        self._wire = wire
+        self._known = known
+        self._asked = asked
+        self._origin = Origin()
+        self.closed = False
+        self.states: dict[str, str] = {}
+        self.rows: list[Row] = []
+
+    def get(self, key: str) -> str | None:
+        if key in self.states:
+            return self.states[key]
+        if key not in self._known:
+            found = self._read(self._sql.get, written(key))
+            self._known[key] = found[0][0] if found else None
+        return self._known[key]
+
+    def put(self, key: str, value: str) -> None:
+        self.wire()
+        self.states[key] = value
+
+    def append(self, row: Row) -> None:
+        self.wire()
+        self.rows.append(row)
+
+    def entry(self, number: int) -> Row | None:
+        mine = [row for row in self.rows if row.number == number]
+        return mine[-1] if mine else first(self._read(self._sql.entry, number))
+
+    def latest(self, question: str) -> Row | None:
+        mine = [row for row in self.rows if row.question == question != ""]
+        if mine:
+            return max(mine)
+        if question not in self._asked:
+            self._asked[question] = first(self._read(self._sql.latest, question))
+        return self._asked[question]
+
+    def wire(self) -> Wire:
+        """The connection, if this transaction still is what it talks about."""
+        if self.closed or not self._origin.here:
+            fix = "begin a new one, in the process that uses it."
+            raise LedgerError(f"A transaction of the ledger {self._name} is over.", fix=fix)
+        return self._wire
+
+    def _read(self, statement: bytes, *values: Value) -> list[tuple[Any, ...]]:
+        wire = self.wire()
+        try:
+            return wire.together(Said(statement, values))[0].rows
+        except psycopg.Error as error:
+            self.closed = True
+            raise failure(self._name, error) from None
+
+
+def row_of(found: tuple[Any, ...]) -> Row:
+    return Row(int(found[0]), *found[1:])
+
+
+def first(found: list[tuple[Any, ...]]) -> Row | None:
+    return row_of(found[0]) if found else None
+
+
+RESTORE = "`dither verify` tells what else is; restore the newest backup."
+_OPEN: weakref.WeakSet[Postgres] = weakref.WeakSet()
+_PARENTS: list[Wire] = []  # connections inherited by a fork: never closed here, the parent still talks on them
+
+
+class Postgres:
+    """One connection, used by one thread at a time. `create` and `open` make one.
+
+    Guarantee: transactions happen one after the other across all machines, and are durable when they return.
+    Relies on: the server's fsync and its disk.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._sql = said.Statements(address.schema)
+        self._lock = threading.RLock()
+        self._wire: Wire | None = None
+        self._work: Callable[[], Work | None] = lambda: None  # the transaction that is going on
+        self._closed = False
+        _OPEN.add(self)
+
+    @classmethod
+    def create(cls, url: str, first: Mapping[str, str] | None = None, rows: Iterable[Row] = ()) -> Postgres:
+        """A new ledger with `first` under its keys, and `rows`; of several who try at once exactly one makes it."""
+        store = cls(Address.of(url))
+        try:
+            store._make(first or {}, iter(rows))
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @classmethod
+    def open(cls, url: str) -> Postgres:
+        """A ledger that is there. A missing one is an error: a mistyped address must not start a fresh budget."""
+        store = cls(Address.of(url))
+        try:
+            if store.get("") != said.FORMAT:
+                what = f"{store.name} is no ledger, or was written by another version of dither that this one does not read."
+                raise LedgerError(what, fix="name another schema after #, or use the version it was made with.")
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @property
+    def name(self) -> str:
+        return self._address.name
+
+    @contextmanager
+    def transaction(self, *keys: str, question: str = "") -> Iterator[Work]:
+        with self._lock:
+            before = self._work()
+            if before is not None and not before.closed:
+                raise LedgerError(f"{self.name} is in a transaction already.", fix="end it first.")
+            if self._wire is not None and self._wire.busy:  # something was interrupted on its way out
+                self._drop()
+            work: Work | None = None
+            try:  # whatever interrupts this must not leave the lock held
+                work = self._begun(keys, question)
+                self._work = weakref.ref(work)
+                yield work
+                self._finish(work)
+            except BaseException:
+                if work is not None:
+                    work.closed = True
+                self._roll_back()
+                raise
+
+    def get(self, key: str) -> str | None:
+        found = self._read(self._sql.get, said.written(key))
+        return found[0][0] if found else None
+
+    def several(self, *keys: str) -> dict[str, str]:
+        found = self._read(self._sql.several, [said.written(key) for key in keys])
+        return {said.read(key): value for key, value in found}
+
+    def faults(self) -> list[str]:
+        if {text for (text,) in self._read(self._sql.objects)} == said.FOUND:
+            return []
+        return ["the tables, triggers or indexes of the schema are not those that a ledger is made with."]
+
+    def entry(self, number: int) -> Row | None:
+        return first(self._read(self._sql.entry, number))
+
+    def latest(self, question: str) -> Row | None:
+        return first(self._read(self._sql.latest, question))
+
+    def state(self) -> tuple[dict[str, str], int]:
+        found = {said.read(key): value for key, value in self._read(self._sql.state)}
+        last = found.pop("")
+        return found, int(last or 0)
+
+    def rows(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
+        # Rows are never changed, so page after page up to a fixed number is the ledger of one moment, and no long
+        # snapshot keeps the server from clearing away old versions of `state`.
+        end = self.state()[1] if stop is None else stop
+        while start <= end and (found := self._read(self._sql.rows, start, end)):
+            for each in map(row_of, found):
+                yield each
+                start = each.number + 1
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._drop()
+
+    def _make(self, first: Mapping[str, str], rows: Iterator[Row]) -> None:
+        schema = self._address.schema
+        with self._lock:
+            wire, _ = self._connected()
+
+            def say(statement: bytes, *values: str) -> list[Any]:
+                return wire.together(Said(statement, values))[0].rows
+
+            try:
+                with wire.link.transaction():
+                    say(said.ALONE, schema)
+                    if say(said.HAS_TABLE, f'"{schema}".state') == [("t",)]:
+                        fix = "open it, or name another schema after #."
+                        raise LedgerError(f"There is a ledger {self.name} already.", fix=fix)
+                    if say(said.HAS_SCHEMA, schema) == [("f",)]:
+                        say(self._sql.schema)
+                    for statement in self._sql.tables:
+                        say(statement)
+                    if first:
+                        wire.together(_put(self._sql.put, first))
+                    while page := list(islice(rows, said.PAGE)):
+                        wire.together(*(Said(self._sql.append, tuple(row)) for row in page))
+            except psycopg.Error as error:
+                raise failure(self.name, error) from None
+
+    def _begun(self, keys: tuple[str, ...], question: str) -> Work:
+        lock = [Said(said.BEGIN), Said(self._sql.lock)]
+        reads = [Said(self._sql.several, ([said.written(key) for key in keys],))]
+        if question:
+            reads.append(Said(self._sql.latest, (question,)))
+        while True:
+            wire, fresh = self._connected()
+            try:
+                _, locked, found, *seen = wire.together(*lock, *reads)
+                if not locked.rows:
+                    raise LedgerError(f"{self.name} is damaged: what its transactions lock is gone.", fix=RESTORE)
+                values = {said.read(key): value for key, value in found.rows}
+                asked = {question: first(seen[0].rows)} if question else {}
+                return Work(self.name, self._sql, wire, {key: values.get(key) for key in keys}, asked)
+            except psycopg.Error as error:
+                self._roll_back()
+                if fresh or not is_lost(error):
+                    raise failure(self.name, error) from None
+            except BaseException:
+                self._drop()
+                raise
+
+    def _finish(self, work: Work) -> None:
+        wire = work.wire()
+        work.closed = True
+        writes = [Said(self._sql.append, tuple(row)) for row in work.rows]
+        if work.states:
+            writes.append(_put(self._sql.put, work.states))
+        try:
+            done = wire.together(*writes, Said(said.COMMIT), Said(said.SETTLE))
+        except psycopg.Error as error:
+            if refused(error) and wire.failed:  # so it was refused before the commit
+                raise failure(self.name, error) from None
+            self._drop()
+            raise unknown(self.name) from None
+        except BaseException:
+            self._drop()
+            raise
+        if done[-2].status != "COMMIT":  # the server says ROLLBACK, and no error, if an earlier statement had failed
+            raise LedgerError(f"The ledger {self.name} took back what was written.", fix="ask again.")
+
+    def _roll_back(self) -> None:
+        if self._wire is None:
+            return
+        try:
+            self._wire.together(Said(said.ROLLBACK))
+        except psycopg.Error:
+            self._drop()
+        except BaseException:
+            self._drop()
+            raise
+
+    def _read(self, statement: bytes, *values: Any) -> list[Any]:
+        with self._lock:
+            while True:
+                wire, fresh = self._connected()
+                try:
+                    found, settled = wire.together(Said(statement, values), Said(said.SETTLED))
+                    if settled.rows == [("f",)]:
+                        wire.together(Said(said.SETTLE))
+                    return found.rows
+                except psycopg.Error as error:
+                    if fresh or not is_lost(error):
+                        raise failure(self.name, error) from None
+                    self._drop()
+                except BaseException:
+                    self._drop()
+                    raise
+
+    def _connected(self) -> tuple[Wire, bool]:
+        """The connection, and whether it is a new one: an old one may have died unnoticed."""
+        if self._closed:
+            raise LedgerError(f"The ledger {self.name} was closed.", fix="open the catalog again.")
+        if self._wire is not None and not self._wire.closed:
+            return self._wire, False
+        self._drop()
+        self._wire = self._address.connect()
+        return self._wire, True
+
+    def _drop(self) -> None:
+        if self._wire is not None:
+            wire, self._wire = self._wire, None
+            wire.close()
+
+    def _forked(self) -> None:
+        """In a child process: the lock may be held by a thread that does not exist here, the connection is the parent's."""
+        self._lock = threading.RLock()
+        self._work = lambda: None
+        if self._wire is not None:
+            _PARENTS.append(self._wire)
+            self._wire = None
+
+    def __repr__(self) -> str:
+        return f"Postgres({self.name!r})"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise LedgerError("A ledger cannot be copied: its connection is one process's.", fix="open it by its address there.")
+
+
+def _put(statement: bytes, states: Mapping[str, str]) -> Said:
+    return Said(statement, ([said.written(key) for key in states], list(states.values())))
+
+
+def _forked() -> None:
+    for store in list(_OPEN):
+        store._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

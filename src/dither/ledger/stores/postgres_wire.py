@@ -1,0 +1,265 @@
+"""Reaching a PostgreSQL ledger: its address, its connection, and its failures in our words.
+
+The address is postgresql://user:password@host/database#schema. Whatever stands in it, a message or a name shows only host,
+database and schema: the driver's own messages may repeat parts of the address, so none of them is passed on.
+
+Speaking to PostgreSQL: several statements in one message, each of them parsed by the server once for a connection.
+
+A message is a pipeline with one end: the server does its statements in order up to the first that fails, and skips the rest.
+This is the driver's documented lower level (psycopg.pq). Its cursors would spend several times as long on such a message as
+the server does, all of it while others wait for the ledger's lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import select
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg import pq
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.errors import error_from_result
+
+from dither.errors import LedgerError, NoLedgerError
+from dither.ledger.stores import postgres_sql as said
+
+SCHEMA = "dither"
+# A vanished machine is noticed within two minutes instead of hours; what the address itself says goes first.
+PATIENCE = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+MAYBE = "perhaps the price of the question, which may have been written"
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a ledger lives. `options` holds the password, so it is never printed.
+
+    >>> Address.of("postgresql://me:secret@db.example:5433/survey#year_2026")
+    Address(name='postgresql://db.example:5433/survey#year_2026', schema='year_2026')
+    """
+
+    name: str
+    schema: str
+    options: dict[str, str | int | None] = field(repr=False)
+
+    @classmethod
+    def of(cls, url: str) -> Address:
+        base, _, schema = url.partition("#")
+        schema = schema or SCHEMA
+        try:
+            found: dict[str, str | int | None] = dict(conninfo_to_dict(base))
+        except psycopg.Error:
+            found = {}
+        named = re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema) and not schema.startswith("pg_")
+        if not found or not named or not base.startswith(("postgresql://", "postgres://")):
+            # Not even the part after '#' is repeated: an unescaped # in a password would put half of it there.
+            fix = "write postgresql://user:password@host/database#schema; in a password # is %23, @ is %40 and / is %2F; "
+            fix += "a schema has small letters, digits and _."
+            raise LedgerError("The ledger's address is not one of a PostgreSQL database.", fix=fix)
+        host = str(found.get("host") or found.get("hostaddr") or "localhost")
+        port = f":{found['port']}" if found.get("port") else ""
+        database = str(found.get("dbname") or found.get("user") or "")
+        options = {**PATIENCE, "application_name": "dither", **found, "client_encoding": "UTF8"}
+        return cls(f"postgresql://{host}{port}/{database}#{schema}", schema, options)
+
+    def connect(self) -> Wire:
+        try:
+            link = psycopg.connect(**self.options, autocommit=True)  # type: ignore[arg-type]
+            try:
+                link.execute(said.SESSION)
+            except BaseException:
+                link.close()
+                raise
+        except psycopg.Error:
+            fix = "see that the server runs, and that psql opens the same address with the same password."
+            raise LedgerError(f"The ledger {self.name} cannot be reached.", fix=fix) from None
+        return Wire(link)
+
+
+def refused(error: psycopg.Error) -> bool:
+    """Whether the server itself answered with an error, so that it is still there and has taken back the transaction."""
+    return error.diag.severity_nonlocalized == "ERROR"
+
+
+def is_lost(error: psycopg.Error) -> bool:
+    """Whether the server has gone: then nobody here knows what it did last."""
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not refused(error)
+
+
+def unknown(name: str) -> LedgerError:
+    """The one failure that must not be retried: the server was told to commit and did not say whether it has."""
+    what = f"The connection to the ledger {name} was lost while an entry was being written. Nothing was released."
+    fix = "ask again when the server is back; `dither history` shows whether the charge was written."
+    return LedgerError(what, fix=fix, charged=MAYBE)
+
+
+def failure(name: str, error: psycopg.Error) -> LedgerError:
+    """A failure after which nothing of this transaction is in the ledger, in fixed words: by SQLSTATE, never by message."""
+    state = error.sqlstate or ""
+    if is_lost(error):
+        return LedgerError(
+            f"The connection to the ledger {name} was lost before anything was written.",
+            fix="ask again when the server is back.",
+        )
+    if state in ("42P01", "3F000"):
+        return NoLedgerError(name)
+    for start, what, fix in _REASONS:
+        if state.startswith(start):
+            return LedgerError(f"The ledger {name} {what}", fix=fix)
+    return LedgerError(
+        f"The ledger {name} could not be used (SQLSTATE {state or 'none'}).",
+        fix="see the database server's log; entries already there are safe.",
+    )
+
+
+_REASONS = (
+    ("55P03", "is locked by another transaction.", "ask again; if it stays so, look for a hanging session on the server."),
+    ("57014", "is locked by another transaction.", "ask again; if it stays so, look for a hanging session on the server."),
+    ("25006", "is read-only.", "use the primary server and a role whose transactions may write."),
+    ("53100", "cannot grow: the server's disk is full.", "make room on the server's disk."),
+    ("53", "is on a server without resources left.", "free memory, disk or connections on the server."),
+    (
+        "42501",
+        "may not be used by this role.",
+        "grant the role usage of the schema, and select, insert and update on its tables.",
+    ),
+    ("23505", "already holds an entry of this number.", "run dither verify: something else has written to it."),
+)
+
+
+Link = psycopg.Connection[tuple[Any, ...]]
+Value = str | int | Sequence[str]
+INERROR = pq.TransactionStatus.INERROR
+
+
+class Said(NamedTuple):
+    """A statement with $1, $2, … and what stands for them."""
+
+    statement: bytes
+    values: tuple[Value, ...] = ()
+
+
+class Result(NamedTuple):
+    status: str  # the server's word for what it did: "COMMIT", "INSERT 0 1"
+    rows: list[tuple[Any, ...]]  # of texts and None, whatever the type
+
+
+class Wire:
+    """One connection, used by one thread at a time. Errors are psycopg's."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self._server = link.pgconn
+        self._names: dict[bytes, bytes] = {}
+        self._tries = 0
+
+    @property
+    def closed(self) -> bool:
+        return self.link.closed
+
+    @property
+    def failed(self) -> bool:
+        """Whether the server is in a transaction that an error has ended."""
+        return self.link.info.transaction_status == INERROR
+
+    @property
+    def busy(self) -> bool:
+        """Whether the server is in a transaction."""
+        return not self.closed and self.link.info.transaction_status != pq.TransactionStatus.IDLE
+
+    def close(self) -> None:
+        self.link.close()
+
+    def together(self, *said: Said) -> list[Result]:
+        """One message, one answer for each statement; the error of the first that failed, if one did.
+
+        After an error that the server answered with, the connection can be used again. After anything else that stops this it
+        is closed: nobody could tell which answer belongs to which question."""
+        written = [(statement, [_written(value) for value in values]) for statement, values in said]
+        names = dict(self._names)
+        try:
+            asked = self._send(names, written)
+            found = list(self._answers())
+            self._server.exit_pipeline_mode()
+        except BaseException:
+            self.link.close()
+            raise
+        for each in found:
+            if each.status == pq.ExecStatus.FATAL_ERROR:
+                self._tries += 1  # nobody knows how many of the new ones the server has: they get other names
+                raise error_from_result(each)
+        self._names = names
+        return [_read(each) for each, wanted in zip(found, asked, strict=True) if wanted]
+
+    def _send(self, names: dict[bytes, bytes], written: list[tuple[bytes, list[bytes]]]) -> list[bool]:
+        """The whole message; of each answer to come, whether it is one that was asked for."""
+        asked = []
+        self._server.enter_pipeline_mode()
+        for statement, values in written:
+            if statement not in names:  # just before it is used: BEGIN must come before anything the server has to look up
+                names[statement] = self._name(statement)
+                self._server.send_prepare(names[statement], statement)
+                asked.append(False)
+            self._server.send_query_prepared(names[statement], values)
+            asked.append(True)
+        self._server.pipeline_sync()
+        while self._server.flush():
+            self._wait(sending=True)
+        return asked
+
+    def _name(self, statement: bytes) -> bytes:
+        """By what it says: on a connection that others have used, behind a proxy, their name for something else is no name of
+        ours, and one that is there already is refused."""
+        return f"dither_{hashlib.sha256(statement).hexdigest()[:32]}_{self._tries}".encode()
+
+    def _answers(self) -> Iterable[pq.abc.PGresult]:
+        while True:
+            while self._server.is_busy():
+                self._wait()
+            result = self._server.get_result()
+            if result is None:  # stands between two statements' answers
+                if self._server.status != pq.ConnStatus.OK:
+                    raise psycopg.OperationalError("the connection was lost")
+            elif result.status == pq.ExecStatus.PIPELINE_SYNC:
+                return
+            else:
+                yield result
+
+    def _wait(self, sending: bool = False) -> None:
+        """Until the server has said something, or takes more."""
+        if hasattr(select, "poll"):
+            ready = select.poll()
+            ready.register(self._server.socket, select.POLLIN | (select.POLLOUT if sending else 0))
+            ready.poll()
+        else:
+            select.select([self._server.socket], [self._server.socket] if sending else [], [])
+        self._server.consume_input()
+
+
+def _written(value: Value) -> bytes:
+    if isinstance(value, (str, int)):
+        text = str(value)
+    else:
+        parts = (part.replace("\\", "\\\\").replace('"', '\\"') for part in value)
+        text = "{{{}}}".format(",".join(f'"{part}"' for part in parts))
+    try:
+        found = text.encode()
+    except UnicodeEncodeError:  # half a character
+        found = b"\0"
+    if b"\0" in found:  # the driver would cut the text there
+        raise psycopg.DataError("this is no text that PostgreSQL holds")
+    return found
+
+
+def _read(result: pq.abc.PGresult) -> Result:
+    columns = range(result.nfields)
+    rows = [tuple([_text(result.get_value(row, column)) for column in columns]) for row in range(result.ntuples)]
+    return Result((result.command_status or b"").decode(), rows)
+
+
+def _text(value: bytes | None) -> str | None:
+    """What somebody else wrote need not be text; whatever reads it finds that it is not what was sealed or hashed."""
+    return None if value is None else value.decode("utf-8", "replace")

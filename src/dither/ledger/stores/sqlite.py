@@ -1,0 +1,416 @@
+"""SQLite's errors in our words: fixed texts, by the kind of error, so that nothing of a statement or a value is repeated.
+
+A ledger in a SQLite file, or in memory for trying things out.
+
+One file and nothing beside it: the journal is rolled back, not written ahead, so between transactions all entries are in the
+file itself, and its locks are on the file whatever it is called. Full sync: a transaction that returned is on the disk.
+`BEGIN IMMEDIATE` takes the file's one write lock before anything is read, so that a check and the entry it allows cannot be
+separated by another process. Who only reads opens the file read-only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+from dither.errors import LedgerError, NoLedgerError
+from dither.ledger.files import draft_of, publish, sole, sweep
+from dither.ledger.stores.base import Row
+
+TEXTS = {  # by SQLite's primary error code: what, and how to fix it
+    sqlite3.SQLITE_BUSY: ("is locked by another process", "ask again in a moment, or end the process that holds it."),
+    sqlite3.SQLITE_LOCKED: ("is locked by another process", "ask again in a moment, or end the process that holds it."),
+    sqlite3.SQLITE_READONLY: ("cannot be written", "give this user write access to the file and its folder."),
+    sqlite3.SQLITE_PERM: ("cannot be written", "give this user write access to the file and its folder."),
+    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "give this user access to the file and its folder."),
+    sqlite3.SQLITE_FULL: ("cannot grow: the disk is full", "free some space on its disk."),
+    sqlite3.SQLITE_NOTADB: ("is no ledger", "name the ledger's file, or restore the newest backup: dither restore."),
+    sqlite3.SQLITE_CORRUPT: ("is damaged", "restore the newest backup: dither restore."),
+}
+OTHER = ("could not be used: its disk reports an error", "check the disk; `dither verify` tells whether the ledger is whole.")
+
+
+HALF_WRITTEN = (
+    "was left in the middle of a write by a process that died, and this command does not write",
+    "the curator's next `dither ask` or `dither reopen` takes the half back; nothing that was answered is lost.",
+)
+_HOT = (sqlite3.SQLITE_READONLY_ROLLBACK, sqlite3.SQLITE_READONLY_RECOVERY, sqlite3.SQLITE_READONLY_CANTLOCK)
+
+
+@contextmanager
+def told(name: str, charged: str = "nothing") -> Iterator[None]:
+    """What fails inside fails as a LedgerError."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0)
+        what, fix = HALF_WRITTEN if code in _HOT else TEXTS.get(code & 0xFF, OTHER)
+        raise LedgerError(f"The ledger {name} {what}.", fix=fix, charged=charged) from None
+
+
+APPLICATION = 0x64697468  # "dith": tells a ledger from any other SQLite file
+BACKUP = 0x64697462  # "ditb": a backup, which nobody can spend from
+FORMAT = 2
+WAIT = 30.0  # seconds to wait for another process's transaction
+PAGE = 256  # rows read at once when walking
+MAYBE = "the price of the question, if its entry was still written: see `dither history`"
+
+SCHEMA = """
+BEGIN IMMEDIATE;
+CREATE TABLE entries (
+    number INTEGER PRIMARY KEY, kind TEXT NOT NULL, question TEXT NOT NULL,
+    body TEXT NOT NULL, hash TEXT NOT NULL, signature TEXT NOT NULL,
+    CHECK (typeof(kind) = 'text' AND typeof(question) = 'text' AND typeof(body) = 'text' AND typeof(hash) = 'text'
+        AND typeof(signature) = 'text'));
+CREATE INDEX entries_question ON entries (question, number) WHERE question <> '';
+CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL,
+    CHECK (typeof(key) = 'text' AND typeof(value) = 'text')) WITHOUT ROWID;
+CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries are for ever'); END;
+CREATE TRIGGER entries_last BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are for ever'); END;
+"""
+FIELDS = "number, kind, question, body, hash, signature"
+GET = "SELECT value FROM state WHERE key = ?"
+SEVERAL = "SELECT key, value FROM state WHERE key IN ({})"
+PUT = "INSERT INTO state VALUES {} ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+APPEND = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)"
+ENTRY = f"SELECT {FIELDS} FROM entries WHERE number = ?"
+LATEST = f"SELECT {FIELDS} FROM entries WHERE question = ? AND question <> '' ORDER BY number DESC LIMIT 1"
+STATE = "SELECT 0, key, value FROM state UNION ALL SELECT 1, NULL, (SELECT max(number) FROM entries)"
+OBJECTS = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
+ROWS = f"SELECT {FIELDS} FROM entries WHERE number BETWEEN ? AND ? ORDER BY number LIMIT {PAGE}"
+
+_OPEN: weakref.WeakSet[SQLite] = weakref.WeakSet()
+
+
+class SQLite:
+    """One connection, used by one thread at a time. `create`, `open` and `memory` make one."""
+
+    def __init__(self, path: Path | None, *, readonly: bool = False) -> None:
+        self._path = path
+        self._readonly = readonly
+        self._lock = threading.RLock()
+        self._lost = ""  # why this store can no longer be used
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None  # which file the name stood for when it was opened
+        self.backup = False  # whether the file is a backup; known once it is open
+        _OPEN.add(self)
+
+    @classmethod
+    def create(
+        cls, path: Path, first: Mapping[str, str] | None = None, rows: Iterable[Row] = (), *, backup: bool = False
+    ) -> SQLite:
+        """A new file with `first` under its keys, and `rows`. It appears whole, or not at all; never replaces one."""
+        path = Path(path)
+        _no_log_beside(path)
+        sweep(path)
+        draft = draft_of(path)
+        try:
+            with told(path.name), closing(_connect(str(draft))) as connection:
+                _prepare(connection, first or {}, rows, BACKUP if backup else APPLICATION)
+            _publish(draft, path)
+        finally:
+            for left in (draft, Path(f"{draft}-journal")):
+                left.unlink(missing_ok=True)
+        return cls.open(path, readonly=backup)
+
+    @classmethod
+    def open(cls, path: Path, *, readonly: bool = False) -> SQLite:
+        """A ledger that is there; a backup only to be read. A missing file is an error: a forgotten path must not start a
+        fresh budget."""
+        store = cls(Path(path).absolute(), readonly=readonly)
+        store._read("SELECT 1")
+        return store
+
+    @classmethod
+    def memory(cls, first: Mapping[str, str] | None = None, rows: Iterable[Row] = ()) -> SQLite:
+        """Forgotten when the process ends; refuses to be copied or forked, which would double the budget."""
+        store = cls(None)
+        store._connection = _connect(":memory:")
+        _prepare(store._connection, first or {}, rows, APPLICATION)
+        return store
+
+    @property
+    def name(self) -> str:
+        return self._path.name if self._path else ":memory:"
+
+    @contextmanager
+    def transaction(self, *keys: str, question: str = "") -> Iterator[_Transaction]:
+        with self._lock:
+            connection: Any = self._connected()
+            self._same_file()
+            if connection.in_transaction:
+                raise LedgerError(f"{self.name} is in a transaction already.", fix="end it first.")
+            try:
+                try:  # an interrupt may come right after the lock was taken
+                    with told(self.name):
+                        connection.execute("BEGIN IMMEDIATE")
+                    if self._path is not None:
+                        self._no_log(self._path)  # again: SQLite would take up one that came meanwhile
+                    inside = _Transaction(connection, self.name, keys)
+                    yield inside
+                    inside.flush()
+                    with told(self.name, charged=MAYBE):
+                        connection.execute("COMMIT")
+                finally:
+                    if connection.in_transaction:
+                        connection.rollback()
+            finally:  # again, because an interrupt may come between `finally` and the line after it
+                if connection.in_transaction:
+                    connection.rollback()
+
+    def get(self, key: str) -> str | None:
+        found = self._read(GET, key)
+        return found[0][0] if found else None
+
+    def several(self, *keys: str) -> dict[str, str]:
+        return dict(self._read(SEVERAL.format(", ".join("?" * len(keys))), *keys))
+
+    def entry(self, number: int) -> Row | None:
+        return _row(self._read(ENTRY, number))
+
+    def latest(self, question: str) -> Row | None:
+        return _row(self._read(LATEST, question))
+
+    def faults(self) -> list[str]:
+        if self._read(OBJECTS) == _objects():
+            return []
+        return ["the file's tables, triggers or indexes are not those that a ledger is made with."]
+
+    def state(self) -> tuple[dict[str, str], int]:
+        *found, (_, _, last) = sorted(self._read(STATE), key=lambda row: row[0])
+        return {key: value for _, key, value in found}, last or 0
+
+    def rows(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
+        # Rows are never changed, so page after page up to a fixed number is the ledger of one moment.
+        end = self.state()[1] if stop is None else stop
+        while start <= end and (found := self._read(ROWS, start, end)):
+            yield from map(Row._make, found)
+            start = found[-1][0] + 1
+
+    def close(self) -> None:
+        with self._lock:
+            self._lost = "was closed"
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _read(self, statement: str, *values: Any) -> list[Any]:
+        with self._lock, told(self.name):
+            return self._connected().execute(statement, values).fetchall()
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._lost:
+            raise LedgerError(f"The ledger {self.name} {self._lost}.", fix="open the catalog again.")
+        if self._connection is None:
+            self._connection = self._reopened()
+        return self._connection
+
+    def _same_file(self) -> None:
+        """A file that was moved away takes its entries along: what is written to it now would be forgotten."""
+        if self._path is None:
+            return
+        if _file(self._path) != self._file:
+            raise LedgerError(
+                f"The ledger {self.name} was moved or replaced while it was open.",
+                fix="put it back, and open the catalog again.",
+            )
+        self._one_name(self._path)
+        self._no_log(self._path)
+
+    def _no_log(self, path: Path) -> None:
+        """With a write-ahead log beside it SQLite would write there, under this one name, and not into the file."""
+        if os.path.lexists(f"{path}-wal"):
+            raise LedgerError(
+                f"Another program put a write-ahead log beside {self.name}, so its entries could be in two files.",
+                fix=f"close that program; then run: sqlite3 {self.name} 'PRAGMA journal_mode = DELETE', and `dither verify`.",
+            )
+
+    def _one_name(self, path: Path) -> None:
+        """The journal lies beside the name that was used: under another name nobody would find it after a crash."""
+        if not sole(path):
+            raise LedgerError(
+                f"The ledger {self.name} has a second name (a hard link).",
+                fix="remove the other name: a ledger is one file under one name, so that its budget is one.",
+            )
+
+    def _reopened(self) -> sqlite3.Connection:
+        if self._path is None or not self._path.is_file():
+            raise NoLedgerError(self.name)
+        self._file = _file(self._path)
+        self._one_name(self._path)
+        self._no_log(self._path)
+        with told(self.name):
+            connection = _connect(self._path.as_uri() + ("?mode=ro" if self._readonly else "?mode=rw"))
+            try:
+                found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+                if found not in ([[APPLICATION, FORMAT], [BACKUP, FORMAT]] if self._readonly else [[APPLICATION, FORMAT]]):
+                    raise _another(self.name, *found)
+                self.backup = found[0] == BACKUP
+                if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+                    raise LedgerError(
+                        f"Another program switched {self.name} to a write-ahead log, which a ledger must not have.",
+                        fix=f"run: sqlite3 {self.name} 'PRAGMA journal_mode = DELETE', and then `dither verify`.",
+                    )
+                _roll_back_only(connection)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    def _forked(self) -> None:
+        """In a child process: the lock may be held by a thread that does not exist here, the connection is the parent's."""
+        self._lock = threading.RLock()
+        if self._connection is None:
+            return
+        # Closing the parent's connection from here could disturb its locks, so the object is kept for ever.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+        self._connection = None
+        if self._path is None:
+            self._lost = "is in the memory of the process that made it, and this is a fork of it"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise LedgerError("A ledger cannot be copied: two copies could each be spent in full.", fix="share the one object.")
+
+
+class _Transaction:
+    def __init__(self, connection: sqlite3.Connection, name: str, keys: tuple[str, ...]) -> None:
+        self._connection = connection
+        self._name = name
+        found = self._run(SEVERAL.format(", ".join("?" * len(keys))), *keys)  # nobody else writes, so it stays true
+        self._put: dict[str, str] = {}
+        self._known: dict[str, str | None] = dict.fromkeys(keys) | dict(found)
+
+    def get(self, key: str) -> str | None:
+        if key not in self._known:
+            found = self._run(GET, key)
+            self._known[key] = found[0][0] if found else None
+        return self._known[key]
+
+    def put(self, key: str, value: str) -> None:
+        self._known[key] = self._put[key] = value
+
+    def flush(self) -> None:
+        """All texts at once, before the commit: a statement costs more than a text."""
+        if self._put:
+            texts = [part for pair in self._put.items() for part in pair]
+            self._run(PUT.format(", ".join(["(?, ?)"] * len(self._put))), *texts)
+
+    def append(self, row: Row) -> None:
+        self._run(APPEND, *row)
+
+    def entry(self, number: int) -> Row | None:
+        return _row(self._run(ENTRY, number))
+
+    def latest(self, question: str) -> Row | None:
+        return _row(self._run(LATEST, question))
+
+    def _run(self, statement: str, *values: Any) -> list[Any]:
+        with told(self._name):
+            return self._connection.execute(statement, values).fetchall()
+
+
+def _file(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+@cache
+def _objects() -> list[tuple[str, ...]]:
+    """The tables, triggers and indexes that a ledger is made with."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        connection.executescript(SCHEMA + "COMMIT;")
+        return connection.execute(OBJECTS).fetchall()
+    finally:
+        connection.close()
+
+
+def _another(name: str, application: int, version: int) -> LedgerError:
+    if application == BACKUP:
+        return LedgerError(
+            f"{name} is a backup, and a backup cannot be spent from.", fix="dither restore makes a ledger of it."
+        )
+    if application == APPLICATION and version < FORMAT:
+        what = "was written by an earlier version of dither, whose ledgers this version does not open"
+    else:
+        what = "is no ledger" if application != APPLICATION else "was written by a newer version of dither"
+    return LedgerError(f"{name} {what}.", fix="name the ledger's file, or use the version of dither that it was made with.")
+
+
+def _text(found: bytes) -> str:
+    """What is not UTF-8 was not written by a ledger. It is read all the same, so that verification can tell."""
+    return found.decode("utf-8", "surrogateescape")
+
+
+def _row(found: list[Any]) -> Row | None:
+    return Row._make(found[0]) if found else None
+
+
+def _connect(where: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        where, timeout=WAIT, isolation_level=None, check_same_thread=False, uri=where.startswith("file:")
+    )
+    connection.text_factory = _text
+    try:
+        for pragma in ("synchronous = FULL", "fullfsync = ON", "trusted_schema = OFF"):
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _roll_back_only(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = TRUNCATE").fetchone()
+
+
+def _prepare(connection: sqlite3.Connection, first: Mapping[str, str], rows: Iterable[Row], application: int) -> None:
+    _roll_back_only(connection)
+    connection.execute(f"PRAGMA application_id = {application}")
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    connection.executescript(SCHEMA)
+    connection.executemany(PUT.format("(?, ?)"), first.items())
+    connection.executemany(APPEND, rows)
+    connection.execute("COMMIT")
+
+
+def _no_log_beside(path: Path) -> None:
+    """SQLite would write the log of a file that was lost into the new one."""
+    for ending in ("-journal", "-wal"):
+        log = Path(f"{path}{ending}")
+        if log.exists() and log.stat().st_size:
+            raise LedgerError(
+                f"{log.name} is the log of a ledger that is no longer there.",
+                fix=f"put {path.name} back beside it; if it is lost, move the log away.",
+            )
+
+
+def _publish(draft: Path, path: Path) -> None:
+    try:
+        publish(draft, path)
+    except FileExistsError:
+        raise LedgerError(f"There is a ledger {path.name} already.", fix="open it, or name another file.") from None
+    except OSError:
+        raise LedgerError(
+            f"{path.name} cannot be made in its folder.", fix="give this user write access to the folder, on a local disk."
+        ) from None
+
+
+def _forked() -> None:
+    for store in list(_OPEN):
+        store._forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,298 @@
+"""Adding up a second time: what was spent and whether each question was allowed, with arithmetic of its own.
+
+Each part of a loss is rounded up to a whole number of 1/GRID and added. The rules are those of privacy/filters.py, restated.
+
+What the entries mean, one after the other: caps, catalogs, charges, answers, cancellations, replays.
+
+Memory holds the open reservations and one set of totals per analyst, however long the ledger is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+from dither.ledger.receipts import signed
+from dither.ledger.stores.base import Row, Store
+from dither.ledger.verify.entries import CAPS, LOSS, EntryError, entry, loaded, number, sha256, text_of
+from dither.privacy.conversion import delta_of_zcdp
+
+QUESTIONS = 10_000  # the most that the sum of rho may admit
+GRID = 10**36 * 144403552893600  # the second factor is the least common multiple of 1, …, 32
+
+Totals = dict[str, int]
+
+
+def nothing() -> Totals:
+    return dict.fromkeys((*LOSS, "unstated"), 0)
+
+
+def added(totals: Totals, loss: dict[str, Any], sign: int = 1) -> Totals:
+    """The totals with a loss added, or taken away again."""
+    found = dict(totals)
+    for part in LOSS:
+        if loss[part] is not None:
+            found[part] += sign * ceil(number(loss[part]) * GRID)
+    found["unstated"] += sign * (loss["rho"] is None)
+    return found
+
+
+def caps(found: dict[str, Any], epsilon: Fraction | None = None) -> dict[str, Fraction]:
+    """The caps of the first entry, if they are sound: the parts of delta, and rho_max by the certified conversion."""
+    kept = {name: number(found[name]) for name in CAPS}
+    delta = kept["delta_sums"] + kept["delta_keys"] + kept["delta_conversion"]
+    if kept["epsilon"] <= 0 or delta >= 1:
+        raise EntryError("has caps that promise nothing")
+    if kept["rho_max"] and delta_of_zcdp(kept["rho_max"], kept["epsilon"]) > kept["delta_conversion"]:
+        raise EntryError("has a rho_max that its delta does not pay for")
+    return kept
+
+
+def rule(kept: dict[str, Fraction], used: Totals) -> str | None:
+    """The rule these totals keep."""
+    spent = {part: Fraction(used[part], GRID) for part in LOSS}
+    if spent["epsilon"] <= kept["epsilon"] and spent["delta"] <= kept["delta_sums"]:
+        return "sum"
+    concentrated = kept["rho_max"] > 0 and used["unstated"] == 0
+    return "zcdp" if concentrated and spent["rho"] <= kept["rho_max"] and spent["slack"] <= kept["delta_keys"] else None
+
+
+def within_share(kept: dict[str, Fraction], epsilon: Fraction, used: Totals) -> bool:
+    """Whether these totals keep either rule when each cap is cut down as epsilon is: for one analyst, or one question."""
+    return rule({name: cap * epsilon / kept["epsilon"] for name, cap in kept.items()}, used) is not None
+
+
+def dear_enough(kept: dict[str, Fraction], least: Fraction, loss: dict[str, Any]) -> bool:
+    """Whether a loss is none at all, or at least the least epsilon and, where rho is stated, its share of rho_max."""
+    epsilon, rho = number(loss["epsilon"]), loss["rho"]
+    return epsilon == 0 or (epsilon >= least and (rho is None or number(rho) * QUESTIONS >= kept["rho_max"]))
+
+
+TERMS = (
+    *("catalog", "epsilon", "delta", "per_analyst", "per_query", "least_epsilon"),
+    *("analysts", "neighbours", "snapshot", "units"),
+)
+
+
+class Walk:
+    """The ledger as it was after each entry. `step` says what the next entry may not be."""
+
+    def __init__(self, store: Store, identity: dict[str, str]) -> None:
+        self._store = store
+        self._identity = identity
+        self._caps: dict[str, Any] | None = None
+        self._kept: dict[str, Fraction] = {}
+        self._terms: dict[str, Any] | None = None
+        self._history: dict[str, Any] | None = None
+        self._charged = False
+        self.total = nothing()
+        self.analysts: dict[str, Totals] = {}
+        self.pending: dict[int, tuple[str, dict[str, Any]]] = {}
+        self.closed = 0  # the entry that closed the catalog to new questions, if one did
+        self._dead = 0
+        self._fused = False
+        self.restored = 0
+
+    def step(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        """What is wrong with this entry, after those before it."""
+        kind = found["kind"].partition("/")[0]
+        if (kind == "opened") != (row.number == 1):
+            yield "opens the ledger a second time" if kind == "opened" else "is the first and does not open the ledger"
+        if kind not in ("committed", "replayed") and row.question:
+            yield "is stored under a question that is not its own"
+        steps = {
+            "opened": self._opened,
+            "catalog": self._catalog,
+            "reserved": self._reserved,
+            "committed": self._committed,
+            "cancelled": self._cancelled,
+            "failed": self._failed,
+            "lapsed": self._lapsed,
+            "replayed": self._replayed,
+            "reopened": self._reopened,
+            "restored": self._restored,
+        }
+        yield from steps[kind](row, found)
+
+    def state(self) -> dict[str, str]:
+        """What must stand beside the entries."""
+        found: dict[str, Any] = {f"analyst:{name}": totals for name, totals in self.analysts.items()}
+        rolls: dict[str, dict[str, str]] = {}
+        for name, totals in self.analysts.items():
+            group = int(sha256("ledger group 1", text_of(name))[:8], 16) % 128
+            rolls.setdefault(f"{group:03}", {})[name] = sha256("ledger roll 1", text_of(totals))[:32]
+        found |= {f"roll:{group}": roll for group, roll in rolls.items()}
+        if rolls:
+            found["rolls"] = {group: sha256("ledger roll 1", text_of(roll))[:32] for group, roll in rolls.items()}
+        found |= {"total": self.total} if self._charged else {}
+        found |= {"fuse": {"closed": self.closed, "dead": self._dead}} if self._fused else {}
+        for name, value in (("caps", self._caps), ("catalog", self._terms), ("history", self._history)):
+            found |= {name: value} if value is not None else {}
+        return {key: text_of(value) for key, value in found.items()}
+
+    def leases(self, text: Any) -> bool:
+        """Whether these leases are of the reservations that are open, each of its own question."""
+        if text is None:
+            return not self._charged
+        try:
+            found = loaded(text)
+            held = {number: (lease[0], lease[1]) for number, lease in found.items()}
+        except (ValueError, TypeError, AttributeError, IndexError, KeyError):
+            return False
+        pending = {str(number): asked for number, (_, asked) in self.pending.items()}
+        wanted = {n: ("" if asked["fresh"] else asked["digest"][:16], asked["token"][:16]) for n, asked in pending.items()}
+        return held == wanted and text_of(found) == text
+
+    def _opened(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        if {name: found[name] for name in ("ledger", "public_key")} != self._identity:
+            yield "names another ledger than the one it is in"
+        if self._caps is None:
+            self._caps = found["caps"]
+            self._kept = caps(found["caps"])
+
+    def _catalog(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        kept = self._kept
+        if kept:
+            delta = kept["delta_sums"] + kept["delta_keys"] + kept["delta_conversion"]
+            if (number(found["epsilon"]), number(found["delta"])) != (kept["epsilon"], delta):
+                yield "changes the budget"
+        if not 0 < number(found["least_epsilon"]) <= number(found["epsilon"]):
+            yield "has a least price that is no price of a question"
+        units = {name.casefold(): unit.casefold() for name, unit in found["units"].items()}
+        if len(units) < len(found["units"]):
+            yield "declares a table twice, in capitals and small letters"
+        if self._history is not None:
+            if found["neighbours"] != self._history["neighbours"]:
+                yield "changes the neighbour relation of tables with history"
+            for table, unit in self._history["tables"].items():
+                if units.get(table, unit) != unit:
+                    yield f"changes the unit of {table}, which has history"
+        self._terms = {name: found[name] for name in TERMS}
+
+    def _reserved(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        yield from self._allowed(found)
+        if self.closed:
+            yield f"was asked while entry {self.closed} had closed the catalog"
+        if found["digest"] != sha256("ledger question 1", text_of([found["plan"], found["catalog"], found["snapshot"]])):
+            yield "has a digest that is not its question's"
+        if number(found["loss"]["epsilon"]) == 0 and (found["mechanisms"] or set(found["loss"].values()) != {"0"}):
+            yield "charges nothing for a noisy answer"
+        self.total, self._charged = added(self.total, found["loss"]), True
+        if self._kept and rule(self._kept, self.total) != found["rule"]:
+            yield "was not allowed by the budget under the rule it names"
+        yield from self._quota(found)
+        if self._terms is not None:
+            known = self._history["tables"] if self._history else {}
+            units = {name.casefold(): unit.casefold() for name, unit in self._terms["units"].items()}
+            asked = [name.casefold() for name in found["tables"]]  # a question finds a table whatever its capitals
+            new = {name: units.get(name, found["unit"].casefold()) for name in asked if name not in known}
+            self._history = {"neighbours": self._terms["neighbours"], "tables": known | new}
+        self.pending[row.number] = (row.hash, found)
+
+    def _allowed(self, found: dict[str, Any]) -> Iterator[str]:
+        """The catalog's rules at that time."""
+        terms = self._terms
+        if terms is None:
+            yield "was asked without a catalog"
+            return
+        if any(found[name] != terms[name] for name in ("catalog", "snapshot", "neighbours") if name in found):
+            yield "was asked with a catalog that was not in force"
+        if terms["analysts"] is not None and found["analyst"] not in terms["analysts"]:
+            yield "was asked by somebody who is none of the analysts"
+        most = number(terms["per_query"]) if terms["per_query"] is not None and self._kept else None
+        if most is not None and not within_share(self._kept, most, added(nothing(), found["loss"])):
+            yield "costs more than one question may"
+        if self._kept and not dear_enough(self._kept, number(terms["least_epsilon"]), found["loss"]):
+            yield "costs less than one question must"
+
+    def _quota(self, found: dict[str, Any]) -> Iterator[str]:
+        used = added(self.analysts.get(found["analyst"], nothing()), found["loss"])
+        self.analysts[found["analyst"]] = used
+        quota = self._terms["per_analyst"] if self._terms else None
+        if quota is not None and self._kept and not within_share(self._kept, number(quota), used):
+            yield "was not allowed by its analyst's quota"
+
+    def _ended(self, found: dict[str, Any]) -> dict[str, Any]:
+        """The reservation that this entry ends: open until now."""
+        hash, asked = self.pending.pop(found["reserved"], ("", {}))
+        if not asked:
+            raise EntryError("ends a reservation that is not open")
+        if hash != found["reserved_hash"]:
+            raise EntryError("names its reservation by another hash")
+        return asked
+
+    def _settled(self, row: Row, found: dict[str, Any]) -> dict[str, Any]:
+        """The same, ended by who made it."""
+        asked = self._ended(found)
+        if sha256("ledger token 1", found["token"]) != asked["token"]:
+            raise EntryError("was not written by who reserved")
+        return asked
+
+    def _committed(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        asked = self._settled(row, found)
+        if found["digest"] != asked["digest"]:
+            yield "answers another question than was reserved"
+        if row.question != found["digest"]:
+            yield "is stored under a question that is not its own"
+        if not signed(self._identity["public_key"], self._receipt(row, found, asked), row.signature):
+            yield "has a receipt that is not signed with the ledger's key"
+
+    def _receipt(self, row: Row, found: dict[str, Any], asked: dict[str, Any]) -> str:
+        """The text that was signed as the receipt of this answer."""
+        same = ("question", "catalog", "snapshot", "unit", "neighbours", "analyst", "mechanisms", "loss", "rule", "time")
+        body = {name: asked[name] for name in same} | {"receipt": 1, "ledger": self._identity["ledger"]}
+        body["reserved"] = {"number": found["reserved"], "hash": found["reserved_hash"]}
+        body["entry"] = {"number": row.number, "hash": row.hash}
+        return f"dither receipt 1\n{text_of(body)}"
+
+    def _cancelled(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        asked = self._settled(row, found)
+        self.total = added(self.total, asked["loss"], -1)
+        self.analysts[asked["analyst"]] = added(self.analysts.get(asked["analyst"], nothing()), asked["loss"], -1)
+        yield from ()
+
+    def _replayed(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        answer = self._earlier(row, found["committed"], "committed/1")
+        asked = self._earlier(row, answer["reserved"], "reserved/1")
+        if (answer["digest"], asked["loss"]) != (found["digest"], found["loss"]):
+            yield "shows the answer to another question"
+        yield from self._allowed(found | {name: asked[name] for name in ("catalog", "snapshot", "neighbours")})
+        shown = sha256("ledger replay 1", text_of([found["committed"], found["analyst"]]))
+        if row.question != shown:
+            yield "is stored under a question that is not its own"
+        last = self._store.latest(shown)
+        if asked["analyst"] == found["analyst"] or (last is not None and last.number != row.number):
+            yield "counts an answer twice for one analyst"
+        yield from self._quota(found)
+
+    def _failed(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        self._settled(row, found)
+        if found["why"] == "engine":
+            self.closed, self._fused = self.closed or row.number, True
+        yield from ()
+
+    def _lapsed(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        self._ended(found)
+        self._dead, self._fused = self._dead + 1, True
+        if self._dead >= 3:
+            self.closed = self.closed or row.number
+        yield from ()
+
+    def _reopened(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        if found["closed"] != self.closed or not (self.closed or self._dead):
+            yield "reopens a catalog that was not closed by the entry it names"
+        self.closed, self._dead = 0, 0
+
+    def _restored(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+        self.restored += 1
+        if found["backup"] != row.number - 1:
+            yield "goes on from another entry than the one before it"
+
+    def _earlier(self, row: Row, at: int, kind: str) -> dict[str, Any]:
+        """An entry before this one, which the walk has checked already."""
+        before = self._store.entry(at) if at < row.number else None
+        if before is None or before.kind != kind:
+            raise EntryError(f"names an entry {at} that is no {kind.partition('/')[0]} entry before it")
+        return entry(before)

@@ -1,0 +1,104 @@
+"""Reading the scores of a selection: type and shape are checked, values never.
+
+Scores are whole numbers or Fractions, in a sequence or in an integer array. `weight(sensitivity, epsilon, monotone)` is
+how strongly a score counts: a score may move up while another moves down, so the distance between two scores
+moves by 2 * sensitivity, or by `sensitivity` if all scores of neighbours move the same way (monotone).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.errors import ArgumentError, Blank, Fix, Python
+from dither.exact import numbers
+from dither.exact.balls import above, ball
+from dither.exact.numbers import Number
+from dither.mechanisms.base import sure, unmasked
+
+Scores = Sequence[int | Fraction] | NDArray[np.integer[Any]]
+
+
+def labels(candidates: Sequence[Hashable] | None) -> tuple[Hashable, ...] | None:
+    """The candidates' public names, or None: then they are numbered from 0."""
+    if candidates is None:
+        return None
+    letters = list(candidates) if isinstance(candidates, str) else candidates  # "ab" names two
+    found = tuple(numbers.items(letters, "candidates", fix='name them in a list, as in ["red", "blue"].'))
+    if not found:
+        raise ArgumentError("candidates must not be empty.", fix="name at least one candidate, or leave candidates out.")
+    return found
+
+
+def read(scores: Scores, candidates: tuple[Hashable, ...] | None, *, fractions: bool = True) -> list[int | Fraction]:
+    """The scores as exact numbers, one per candidate."""
+    if isinstance(scores, np.ndarray):
+        found = whole_array(scores).tolist()
+    else:
+        given = numbers.items(scores, "scores", fix="give one score per candidate, in a list.")
+        found = [_score(score, fractions) for score in given]
+    size(len(found), candidates)
+    return list(found)
+
+
+def whole_array(scores: NDArray[Any]) -> NDArray[Any]:
+    """An array of scores, refused unless it has one axis and whole numbers."""
+    unmasked(scores, "scores")
+    if scores.ndim != 1 or scores.dtype.kind not in "iu":
+        raise ArgumentError(
+            f"scores must be whole numbers on one axis, and they are {scores.dtype} on {scores.ndim}.",
+            fix="give an integer array with one axis, or a list of ints and Fractions.",
+        )
+    return scores
+
+
+def _score(score: Any, fractions: bool) -> int | Fraction:
+    if isinstance(score, (bool, np.bool_)) or not isinstance(score, (int, np.integer, Fraction)):
+        raise ArgumentError(f"scores must be ints or Fractions, and one is a {type(score).__name__}.", fix="round the scores.")
+    if isinstance(score, Fraction):
+        if not fractions:
+            raise ArgumentError("scores must be ints here, and one is a Fraction.", fix="scale the scores to whole numbers.")
+        return score
+    return int(score)
+
+
+def outcome(k: int, candidates: tuple[Hashable, ...] | None) -> Any:
+    """The k-th candidate's name, or k where they have none."""
+    place = numbers.whole(k, "k")
+    if candidates is None:
+        return place
+    if not 0 <= place < len(candidates):
+        raise ArgumentError(f"k must be one of the {len(candidates)} candidates, from 0.", fix="give a smaller k.")
+    return candidates[place]
+
+
+def size(count: int, candidates: tuple[Hashable, ...] | None) -> None:
+    """The number of scores must fit the candidates, and there must be one."""
+    if count == 0:
+        raise ArgumentError("scores must not be empty.", fix="give one score per candidate.")
+    if candidates is not None and count != len(candidates):
+        raise ArgumentError(f"scores must be one per candidate: {count} for {len(candidates)}.", fix="match the candidates.")
+
+
+def weight(epsilon: Fraction, sensitivity: Fraction, monotone: bool) -> Fraction:
+    """What one point of score adds to the log weight."""
+    return epsilon / (sensitivity if monotone else 2 * sensitivity)
+
+
+def utility(confidence: Number, per_point: Fraction, candidates: int | None, best: int) -> Fraction:
+    """(ln(candidates / best) + t) / per_point with confidence = 1 - e^-t, rounded up."""
+    wanted = sure(confidence)
+    if candidates is None:
+        raise ArgumentError(
+            "candidates must say how many there are.",
+            fix=Fix("give {candidates}, as in {call}.", candidates=Blank(), call=Python("margin(0.95, candidates=4)")),
+        )
+    n, tops = numbers.whole(candidates, "candidates", least=1), numbers.whole(best, "best", least=1)
+    if tops > n:
+        raise ArgumentError("best must be at most candidates, and it is more.", fix="give a smaller best.")
+    odds = Fraction(n, tops) / (1 - wanted)
+    return above(lambda: ball(odds).log() / ball(per_point))

@@ -1,0 +1,167 @@
+"""How the price is divided among the noises of one plan.
+
+The objective, stated: the weighted sum over releases of their variance, in units of what one row can move them by. A weight is
+the same however many outputs a release serves, and the order of releases does not matter: so the same releases at the same
+price are the same question, whatever is computed from them. With w_i the weight of release i, that is
+
+    sum of w_i / epsilon_i^2   under the sum of epsilon_i    smallest at   epsilon_i proportional to w_i^(1/3)
+    sum of w_i / rho_i         under the sum of rho_i        smallest at   rho_i     proportional to w_i^(1/2)
+
+A quantile's error is a rank; its weight is the square of its margin over a count's margin at the same price.
+Shares are exact rationals and add up to the price exactly.
+
+Which noise each measure gets, which keys are shown, and what all of it costs.
+
+Two ways are tried, and the one with the smaller objective (split.py) is taken:
+
+    pure       geometric noise for sums and counts, each measure with its share of epsilon
+    gaussian   (epsilon, delta) questions only: discrete Gaussian noise. One release of which a unit moves one number is
+               calibrated on its own privacy curve; else all releases together are rho-zCDP with the largest rho whose
+               certified conversion stays within their share of (epsilon, delta)
+
+Quantiles are chosen by the exponential mechanism in both; discovered keys are shown by the optimal threshold, at the same
+weight as one output, with half of delta if Gaussian noise needs the other half, else with all of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dither.errors import ArgumentError, QueryError
+from dither.exact.numbers import show
+from dither.mechanisms import Threshold
+from dither.mechanisms.gaussian import hides
+from dither.planning.releases.base import Noise, Release
+from dither.planning.sensitivity import Bounding
+from dither.privacy.conversion import largest_rho
+from dither.privacy.losses import ZCDP, Approx, Loss, Pure, total
+
+_PARTS = 1000  # shares are whole thousandths of the price, which read well
+
+
+def shares(price: Fraction, weights: Sequence[float], *, squared: bool = False) -> tuple[Fraction, ...]:
+    """The price divided by w^(1/3), or by w^(1/2) if `squared` (a price in rho).
+
+    >>> shares(Fraction(1, 10), [1, 1])
+    (Fraction(1, 20), Fraction(1, 20))
+    >>> sum(shares(Fraction(1, 3), [1, 2, 11.5])) == Fraction(1, 3)
+    True
+    """
+    power = 1 / 2 if squared else 1 / 3
+    if len(set(weights)) == 1:
+        return (price / len(weights),) * len(weights)
+    wanted = [max(weight, 1e-9) ** power for weight in weights]
+    whole = math.fsum(wanted)  # the same in any order
+    parts = [max(1, int(_PARTS * each / whole)) for each in wanted]
+    if wanted.count(max(wanted)) == 1:  # the rest, less than one part each
+        parts[wanted.index(max(wanted))] += max(0, _PARTS - sum(parts))
+    return tuple(price * Fraction(part, sum(parts)) for part in parts)
+
+
+@dataclass(frozen=True)
+class Price:
+    """What may be spent: epsilon, and delta where the catalog has one.
+
+    >>> print(Price(Fraction(1, 10)))
+    ε = 0.1
+    """
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __str__(self) -> str:
+        return f"ε = {show(self.epsilon)}" + (f", δ = {show(self.delta)}" if self.delta else "")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The noises in the releases' order, the rule for keys if they are discovered, and the loss of everything together."""
+
+    noises: tuple[Noise, ...]
+    threshold: Threshold | None
+    loss: Loss
+
+    @property
+    def uses_delta(self) -> bool:
+        """Whether the loss has a delta; what is offered beyond that is not taken."""
+        return not isinstance(self.loss, Pure)
+
+    @property
+    def error(self) -> float:
+        """The objective: weighted variances, each in units of what one row moves."""
+        return sum(noise.error for noise in self.noises)
+
+
+def choose(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
+    """The better of the two ways."""
+    pure = with_geometric(releases, bounding, price, discover)
+    if not price.delta or not any(release.smooth for release in releases):
+        return pure
+    if _too_weak(pure, bounding, _smooth_delta(price, discover)):
+        return pure
+    try:
+        smooth = with_gaussian(releases, bounding, price, discover)
+    except (ArgumentError, QueryError):  # no Gaussian within range at this (epsilon, delta): the other way stands
+        return pure
+    return min(pure, smooth, key=lambda way: way.error)
+
+
+def _too_weak(pure: Choice, bounding: Bounding, delta: Fraction) -> bool:
+    """Whether Gaussian noise for one moving number needs more variance than geometric noise has.
+
+    One evaluation instead of a search, and the answer to nearly all such questions."""
+    smooth = [noise for noise in pure.noises if noise.of.smooth]
+    shift = smooth[0].of.one_moves(bounding) if len(smooth) == 1 else None
+    return shift is not None and not hides(smooth[0].loss.epsilon(), delta, shift, Fraction(smooth[0].variance))
+
+
+def with_geometric(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
+    """Geometric noise for sums and counts: shares of epsilon for the keys and each release."""
+    if not releases and not discover:
+        return Choice((), None, Pure(0))
+    weights = [release.weight for release in releases]
+    parts = shares(price.epsilon, [1.0, *weights] if discover else weights)
+    threshold = _threshold(parts[0], price.delta, bounding) if discover else None
+    noises = tuple(
+        release.pure(epsilon, bounding) for release, epsilon in zip(releases, parts[1:] if discover else parts, strict=True)
+    )
+    losses: list[Loss] = [noise.loss for noise in noises]
+    return Choice(noises, threshold, total([*losses, threshold.loss()] if threshold else losses))
+
+
+def with_gaussian(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
+    """Gaussian noise for sums and counts: shares of epsilon for the keys, each quantile, and all Gaussian noise together."""
+    smooth = [release for release in releases if release.smooth]
+    picks = [release for release in releases if not release.smooth]
+    weights = [sum(release.weight for release in smooth), *(release.weight for release in picks)]
+    parts = shares(price.epsilon, [*weights, 1.0] if discover else weights)
+    delta = _smooth_delta(price, discover)
+    found = {id(noise.of): noise for noise in _smooth(smooth, parts[0], delta, bounding)}
+    found |= {id(d): d.pure(part, bounding) for d, part in zip(picks, parts[1:], strict=False)}
+    threshold = _threshold(parts[-1], delta, bounding) if discover else None
+    together = Approx(parts[0], delta)
+    losses: list[Loss] = [together, *(found[id(d)].loss for d in picks), *([threshold.loss()] if threshold else [])]
+    return Choice(tuple(found[id(d)] for d in releases), threshold, total(losses))
+
+
+def _smooth_delta(price: Price, discover: bool) -> Fraction:
+    """Gaussian noise's share of delta: half where keys need the other half."""
+    return price.delta / 2 if discover else price.delta
+
+
+def _smooth(releases: Sequence[Release], epsilon: Fraction, delta: Fraction, bounding: Bounding) -> list[Noise]:
+    """Gaussian noise for these releases, together (epsilon, delta)-DP."""
+    if len(releases) == 1 and releases[0].one_moves(bounding) is not None:
+        return [releases[0].on_own_curve(epsilon, delta, bounding)]
+    slices = shares(largest_rho(epsilon, delta), [release.weight for release in releases], squared=True)
+    if ZCDP(sum(slices, Fraction(0))).delta(epsilon) > delta:
+        raise ArithmeticError("the certified rho does not cover its own shares")
+    return [release.gaussian(rho, bounding) for release, rho in zip(releases, slices, strict=True)]
+
+
+def _threshold(epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Threshold:
+    keys = bounding.max_groups * bounding.neighbours.changes
+    return Threshold(epsilon=epsilon, delta=delta, keys_per_unit=keys)

@@ -1,0 +1,340 @@
+"""What the ledger calls the same question: a text of what is released, and nothing else.
+
+Equal texts get one answer, and pay once. In the text are what the engine computes, the noise of every release by the
+mechanism's own record, the rule for keys, and the price. Not in it is what is done with noisy numbers afterwards: HAVING, ORDER
+BY, LIMIT, names, arithmetic on aggregates, the order of SELECT and GROUP BY, a confidence.
+
+JSON with sorted keys. Every node is written by the tables below: the tag under "is", and its fields under names of their own.
+So a class may be renamed and a sentence reworded, and the text stays; a test holds it against a file. Numbers are written by
+their exact value: a whole number as itself, any other as {"is": "number", "value": "1/10"}. Whatever has no spelling here is
+refused: two different questions must never share a text.
+
+Releases and keys stand in the order of their texts, and so do the numbers of a stored answer, whoever asks.
+
+Released numbers as text and back, exactly: what a ledger keeps so that the same question is answered the same again.
+
+Only what is public enters: the keys that were shown and the noisy whole numbers. Values of keys carry their kind, because
+TRUE, 1 and '1' are three keys; whole numbers of any size survive, and so does the width they were computed in.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.catalog.values import Key
+from dither.errors import DitherError, Fix
+from dither.planning.outputs import Noisy
+from dither.planning.plan import Plan
+from dither.planning.releases.base import Noise
+from dither.planning.releases.keys import key_order
+from dither.query.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    Compute,
+    Expression,
+    Filter,
+    Join,
+    Literal,
+    Named,
+    PerUnit,
+    Relation,
+    Scan,
+    Semi,
+    Union,
+)
+from dither.query.normal import form
+from dither.query.work import UNIT, Bins, Cell, Distinct, Quantised, Sums
+
+FORMAT = 2  # a text is for ever: change what it says, and this number changes
+
+# Every node that can stand in a question: its tag, and the name in the text of each field that counts.
+NODES: dict[type, tuple[str, dict[str, str]]] = {
+    Column: ("column", {"name": "name"}),
+    Call: ("call", {"name": "function", "arguments": "arguments"}),
+    Named: ("named", {"name": "name", "expression": "expression"}),
+    Scan: ("scan", {"table": "table", "alias": "alias"}),
+    Filter: ("filter", {"source": "source", "condition": "condition"}),
+    Compute: ("compute", {"source": "source", "columns": "columns"}),
+    Join: ("join", {"left": "left", "right": "right", "equal": "equal", "kind": "kind", "scalar": "scalar"}),
+    Semi: (
+        "semi",
+        {"source": "source", "other": "other", "equal": "equal", "negated": "negated", "listed": "listed", "mark": "mark"},
+    ),
+    PerUnit: ("per unit", {"source": "source", "keys": "keys", "aggregates": "aggregates"}),
+    Union: ("union", {"parts": "parts"}),
+    Aggregate: (
+        "aggregate",
+        {"name": "name", "function": "function", "argument": "of", "parameter": "parameter", "where": "where"},
+    ),
+    Quantised: ("grid", {"expression": "expression", "low": "low", "step": "step", "steps": "steps"}),
+    Cell: ("cell", {"argument": "of", "constant": "constant", "linear": "linear", "square": "square", "null": "null"}),
+    Sums: ("sums", {"cells": "cells", "max_rows": "max_rows", "where": "where"}),
+    Distinct: ("distinct", {"expression": "expression", "max_values": "max_values"}),
+    Bins: ("bins", {"argument": "of", "max_rows": "max_rows", "where": "where"}),
+}
+
+# Constants: TRUE is not 1, and a decimal is not a whole number.
+CONSTANTS: dict[type, str] = {
+    type(None): "null",
+    bool: "bool",
+    int: "int",
+    Fraction: "decimal",
+    float: "decimal",
+    str: "text",
+    datetime.date: "date",
+    datetime.datetime: "timestamp",
+}
+
+
+@dataclass(frozen=True)
+class Order:
+    """Where the keys and the releases of a plan stand in its text: the places in the plan, in the order of the text."""
+
+    keys: tuple[int, ...]
+    releases: tuple[int, ...]
+
+    def stored(self, noisy: Noisy) -> Noisy:
+        """In the order of the text."""
+        return _arranged(noisy, self.keys, self.releases)
+
+    def planned(self, noisy: Noisy) -> Noisy:
+        """Back in the order of the plan."""
+        return _arranged(noisy, _inverse(self.keys), _inverse(self.releases))
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The text of plans that are run together, and how their answer is stored under it."""
+
+    text: str
+    orders: tuple[Order, ...]
+
+    def write(self, released: Sequence[Noisy]) -> str:
+        """The stored answer: the same text whichever of the questions that share it was asked."""
+        return to_text([order.stored(noisy) for order, noisy in zip(self.orders, released, strict=True)])
+
+    def read(self, stored: str) -> tuple[Noisy, ...]:
+        """The answer for the question that was asked."""
+        return tuple(order.planned(noisy) for order, noisy in zip(self.orders, from_text(stored), strict=True))
+
+
+@dataclass(frozen=True)
+class Forms:
+    """What a plan is about in normal form: its source, the unit's column there, and every expression over it."""
+
+    source: Relation
+    unit: str | None
+    expressions: Mapping[Expression, Expression]
+
+    @classmethod
+    def of(cls, plan: Plan) -> Forms:
+        asked = [*(key.expression for key in plan.work.keys), *_expressions(tuple(noise.of.measure for noise in plan.noises))]
+        found = form(plan.work.source)
+        unit = found.column(UNIT) if plan.work.by_unit else None
+        return cls(found.relation, unit, found.expressions(asked))
+
+
+def _expressions(value: Any) -> Iterator[Expression]:
+    """Every whole expression in a measure."""
+    if isinstance(value, (Column, Call, Literal)):
+        yield value
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _expressions(each)
+    elif type(value) in NODES:
+        for name in NODES[type(value)][1]:
+            yield from _expressions(getattr(value, name))
+
+
+def identity(plans: Sequence[Plan], purpose: str = "answer") -> Identity:
+    """What is released by plans that are run together, for a purpose: an answer, or a proposal of bounds."""
+    parts, orders = [], []
+    for plan in plans:
+        forms = Forms.of(plan)
+        keys = [written(key.expression, forms) for key in plan.work.keys]
+        releases = [_release(noise, forms) for noise in plan.noises]
+        order = Order(_sorted(keys), _sorted(releases))
+        parts.append(_part(plan, forms, [keys[i] for i in order.keys], [releases[i] for i in order.releases], order))
+        orders.append(order)
+    return Identity(_json({"format": FORMAT, "purpose": purpose, "parts": parts}), tuple(orders))
+
+
+def _part(plan: Plan, forms: Forms, keys: list[Any], releases: list[Any], order: Order) -> dict[str, Any]:
+    work, known = plan.work, plan.work.known
+    return {
+        "source": written(forms.source),
+        "unit": forms.unit,
+        "keys": keys,
+        "known": None if known is None else [sorted(map(_constant, known[i]), key=_json) for i in order.keys],
+        "max_groups": work.max_groups,
+        "releases": releases,
+        "shown": None if plan.threshold is None else plan.threshold.record(),
+        "price": {"epsilon": written(plan.price.epsilon), "delta": written(plan.price.delta)},
+    }
+
+
+def _release(noise: Noise, forms: Forms) -> dict[str, Any]:
+    extra = {name: written(value) for name, value in noise.of.parameters.items()}
+    times = {"groups": noise.groups, "steps": noise.steps}
+    return {"measure": written(noise.of.measure, forms), **extra, "noise": noise.record, **times}
+
+
+def written(value: Any, forms: Forms | None = None) -> Any:
+    """A value in a way that JSON writes in one way only; expressions in the forms that are given.
+
+    >>> written((1, Fraction(2), Fraction(1, 2), True, None, "1"))
+    [1, 2, {'is': 'number', 'value': '1/2'}, True, None, '1']
+    """
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (int, Fraction)):
+        return _number(Fraction(value))
+    if isinstance(value, tuple):
+        return [written(each, forms) for each in value]
+    if forms is not None and isinstance(value, (Column, Call, Literal)):
+        return written(forms.expressions[value])
+    if isinstance(value, Literal):
+        return _constant(value.value)
+    if type(value) not in NODES:
+        raise TypeError(f"a question holds a {type(value).__name__}, which has no spelling")
+    tag, names = NODES[type(value)]
+    return {"is": tag, **{name: written(getattr(value, field), forms) for field, name in names.items()}}
+
+
+def _constant(value: Any) -> dict[str, Any]:
+    kinds = [
+        kind for kind in type(value).__mro__ if kind in CONSTANTS
+    ]  # the nearest: TRUE is an int to Python, an enum's member too
+    if not kinds or (isinstance(value, float) and not math.isfinite(value)):
+        raise TypeError(f"a question holds a constant of type {type(value).__name__}, which has no spelling")
+    plain = value.isoformat() if isinstance(value, datetime.date) else Fraction(value) if isinstance(value, float) else value
+    return {"is": "constant", "kind": CONSTANTS[kinds[0]], "value": written(plain)}
+
+
+def _number(exact: Fraction) -> Any:
+    if exact.denominator == 1 and short(exact.numerator):
+        return exact.numerator
+    return {"is": "number", "value": f"{digits(exact.numerator)}/{digits(exact.denominator)}"}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+def _sorted(texts: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(texts)), key=lambda place: _json(texts[place])))
+
+
+def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(order.index(place) for place in range(len(order)))
+
+
+def _arranged(noisy: Noisy, keys: tuple[int, ...], releases: tuple[int, ...]) -> Noisy:
+    """Keys and releases in another order, and the groups in the order of their keys."""
+    moved = [tuple(key[i] for i in keys) for key in noisy.keys]
+    groups = sorted(range(len(moved)), key=lambda group: key_order(moved[group]))
+    return Noisy(tuple(moved[group] for group in groups), tuple(noisy.cells[i][groups] for i in releases))
+
+
+STORED_FORMAT = 1
+_PLAIN_DIGITS = 4000  # Python writes and reads whole numbers up to 4300 digits
+
+
+def digits(value: int) -> str:
+    """A whole number of any size as text that int(text, 0) reads back."""
+    return str(value) if short(value) else hex(value)
+
+
+def short(value: int) -> bool:
+    """Whether Python writes and reads the number in decimal digits."""
+    return value.bit_length() < 3 * _PLAIN_DIGITS
+
+
+_WIDTHS = {"int64": np.dtype(np.int64), "any": np.dtype(object)}
+
+# How each kind of key is written and read. A timestamp is a date to Python, so it stands first.
+_KINDS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
+    "bool": (bool, lambda value: "true" if value else "false", lambda text: {"true": True, "false": False}[text]),
+    "int": (int, digits, lambda text: int(text, 0)),
+    "real": (float, float.hex, float.fromhex),
+    "text": (str, str, str),
+    "timestamp": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
+    "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
+}
+
+
+def to_text(released: Sequence[Noisy]) -> str:
+    """The releases of one charge, in order.
+
+    >>> print(to_text([Noisy((("north",), (None,)), (np.array([[3], [-1]]),))]))
+    {"format":1,"released":[{"cells":[{"shape":[2,1],"values":[3,-1],"width":"int64"}],"keys":[[["text","north"]],[null]]}]}
+    """
+    body = [
+        {"keys": [[_key(part) for part in key] for key in one.keys], "cells": [_cells(c) for c in one.cells]}
+        for one in released
+    ]
+    return json.dumps({"format": STORED_FORMAT, "released": body}, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+def from_text(text: str) -> tuple[Noisy, ...]:
+    """The releases again. A text of another format is refused, never guessed at."""
+    try:
+        read = json.loads(text)
+        if read["format"] != STORED_FORMAT:
+            raise ValueError("another format")
+        return tuple(
+            Noisy(tuple(tuple(map(_read_key, key)) for key in one["keys"]), tuple(map(_read_cells, one["cells"])))
+            for one in read["released"]
+        )
+    except (KeyError, TypeError, ValueError):
+        raise DitherError(
+            "The stored answer is not one that this version of dither can read.",
+            fix=Fix("ask with {fresh} for a new answer at its full price, or use the version that gave it.", fresh=True),
+        ) from None
+
+
+def _key(value: Key) -> list[str] | None:
+    if value is None:
+        return None
+    if isinstance(value, np.generic):  # whatever library an engine took it from
+        value = value.item()
+    for kind, (held, write, _) in _KINDS.items():
+        if isinstance(value, held):
+            return [kind, write(value)]
+    raise TypeError(f"a key of type {type(value).__name__} cannot be stored")
+
+
+def _read_key(part: list[str] | None) -> Any:
+    return None if part is None else _KINDS[part[0]][2](part[1])
+
+
+def _cells(cells: NDArray[Any]) -> dict[str, Any]:
+    widths = [
+        name for name, dtype in _WIDTHS.items() if cells.dtype == dtype
+    ]  # no generator: one that is dropped loses a Ctrl-C
+    if not widths or cells.ndim != 2:
+        raise TypeError(f"released numbers of type {cells.dtype} cannot be stored")
+    return {"width": widths[0], "shape": list(cells.shape), "values": [_whole(value) for value in cells.ravel().tolist()]}
+
+
+def _whole(value: Any) -> int | str:
+    """Numbers beyond 2^53 as text: readers of JSON elsewhere take numbers for doubles."""
+    number = int(value)
+    return number if abs(number) <= 1 << 53 else digits(number)
+
+
+def _read_cells(stored: dict[str, Any]) -> NDArray[Any]:
+    values = [int(value, 0) if isinstance(value, str) else int(value) for value in stored["values"]]
+    found = np.empty(len(values), dtype=_WIDTHS[stored["width"]])
+    found[:] = values
+    return found.reshape(stored["shape"])

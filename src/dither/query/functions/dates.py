@@ -1,0 +1,120 @@
+"""Date functions. Dates run from 0001-01-01 to 9999-12-31; timestamps have no zone. Bounds count days since 1970-01-01."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from dither.query.functions.base import Bound, Facts, Function, any_nullable, fixed, negative
+
+Day = datetime.date
+UNITS = ("day", "week", "month", "quarter", "year")
+_EPOCH = datetime.date(1970, 1, 1)
+_FIRST, _LAST = (datetime.date.min - _EPOCH).days, (datetime.date.max - _EPOCH).days
+
+
+def day(value: Day) -> Day:
+    """The date, or a timestamp's date."""
+    return value.date() if isinstance(value, datetime.datetime) else value
+
+
+def day_number(value: Day) -> Fraction:
+    """Where on the line of days a date or timestamp stands: days since 1970-01-01, with the time as a fraction.
+
+    >>> day_number(datetime.date(1970, 1, 2)), day_number(datetime.datetime(1970, 1, 1, 12))
+    (Fraction(1, 1), Fraction(1, 2))
+    """
+    whole = Fraction((day(value) - _EPOCH).days)
+    if not isinstance(value, datetime.datetime):
+        return whole
+    past = value - datetime.datetime(value.year, value.month, value.day)
+    return whole + Fraction(past // datetime.timedelta(microseconds=1), 86_400_000_000)
+
+
+def from_day_number(number: Bound) -> Day | None:
+    """The date of a day number, None outside the calendar."""
+    if number is None or not _FIRST <= math.floor(number) <= _LAST:
+        return None
+    return _EPOCH + datetime.timedelta(days=math.floor(number))
+
+
+def date_trunc(unit: str, value: Day) -> Day | None:
+    """The first day of the day, ISO week, month, quarter or year the value lies in.
+
+    >>> date_trunc("month", datetime.date(2024, 2, 29)), date_trunc("week", datetime.date(2024, 2, 29))
+    (datetime.date(2024, 2, 1), datetime.date(2024, 2, 26))
+    """
+    date = day(value)
+    if unit == "year":
+        return date.replace(month=1, day=1)
+    if unit == "quarter":
+        return date.replace(month=(date.month - 1) // 3 * 3 + 1, day=1)
+    if unit == "month":
+        return date.replace(day=1)
+    if unit == "week":  # 0001-01-01 is a Monday, so no week begins before the calendar does
+        return date - datetime.timedelta(days=date.weekday())
+    return date
+
+
+def days_between(first: Day, second: Day) -> int:
+    """How many days from the first to the second; negative if the second is earlier."""
+    return day(second).toordinal() - day(first).toordinal()
+
+
+def _year(a: list[Facts]) -> Facts:
+    low, high = from_day_number(a[0].low), from_day_number(a[0].high)
+    interval = (None if low is None else Fraction(low.year), None if high is None else Fraction(high.year))
+    return Facts("int", *interval, a[0].nullable, True, None, Fraction(1))
+
+
+def _truncated(a: list[Facts]) -> Facts:
+    low = None if a[1].low is None else a[1].low - 366
+    return replace(a[1], kind="date", low=low, high=a[1].high, whole=False, values=None, step=None)
+
+
+def _apart(a: list[Facts]) -> Facts:
+    days = [tuple(None if end is None else Fraction(math.floor(end)) for end in (x.low, x.high)) for x in a]
+    low, high = negative((days[0][0], days[0][1]))
+    return Facts(
+        "int",
+        None if low is None or days[1][0] is None else low + days[1][0],
+        None if high is None or days[1][1] is None else high + days[1][1],
+        any_nullable(a),
+        True,
+        None,
+        Fraction(1),
+    )
+
+
+def _bad_unit(constants: list[Any]) -> str | None:
+    return None if constants[0] in UNITS else "its unit must be one of 'day', 'week', 'month', 'quarter' and 'year'"
+
+
+def _part(name: str, meaning: str, compute: Callable[[Any], int], low: int, high: int) -> Function:
+    return Function(name, meaning, ("date",), compute, fixed("int", low, high), 1, 1)
+
+
+DATES = (
+    Function("year", "the calendar year", ("date",), lambda x: x.year, _year, 1, 1),
+    _part("month", "1 to 12", lambda x: x.month, 1, 12),
+    _part("day", "the day of the month, 1 to 31", lambda x: x.day, 1, 31),
+    _part("quarter", "1 to 4", lambda x: (x.month + 2) // 3, 1, 4),
+    _part("weekday", "1 Monday to 7 Sunday", lambda x: x.isoweekday(), 1, 7),
+    Function("hour", "0 to 23", ("timestamp",), lambda x: x.hour, fixed("int", 0, 23), 1, 1),
+    Function(
+        "date_trunc",
+        "the first day of the unit the value lies in, as a date",
+        ("text", "date"),
+        date_trunc,
+        _truncated,
+        2,
+        2,
+        constants=(0,),
+        refuse=_bad_unit,
+    ),
+    Function("days_between", "the days from the first to the second", ("date",), days_between, _apart, 2, 2),
+)

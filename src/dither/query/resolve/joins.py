@@ -1,0 +1,321 @@
+"""Law 1: every relation below the private aggregate is unit-local. Here are the rules for joins, and their refusals.
+
+A joined row must belong to one unit. So private meets private only where both units are equated, or along the declared
+edge that gives the child its unit; the equality of the units is then added to the join, so it is enforced and not
+believed. Private meets public freely if units are bounded afterwards; where every row is its own unit nothing may
+multiply rows, so the public side must be unique in what is equated.
+
+IN and EXISTS as a value of each row, made of left joins to one row for each value of what is equated.
+
+    x IN (y of the partners)  =  TRUE if some y equals x, else FALSE if there is no partner, else NULL if x or some y is
+                                 NULL, else FALSE
+
+So two things are looked up: how many partners the row has and how many of them list something, and whether there is one
+that lists x. Both sides of such a join are grouped by all that is equated, in the kind in which it is compared, so no row
+finds two. Private partners are grouped by their unit as well, which legality.py has equated with the row's: unit-local.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dither.catalog.values import Catalog
+from dither.errors import QueryError
+from dither.query.functions.base import Facts, family
+from dither.query.functions.registry import facts, typed
+from dither.query.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    Compute,
+    Expression,
+    Join,
+    Literal,
+    Named,
+    PerUnit,
+    Relation,
+    Span,
+    fresh,
+)
+from dither.query.resolve.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, check_names, check_once, size
+from dither.query.work import UNIT
+
+Pair = tuple[Expression, Expression]
+MOST_JOINS = 3  # each may square the rows of one person, and how long that takes is seen from outside
+
+
+def check_pairs(pairs: tuple[Pair, ...], left: Shape, right: Shape, span: Span) -> tuple[Pair, ...]:
+    """The pairs with kinds checked: what is compared must go together."""
+    found = []
+    size((pair[0] for pair in pairs), left, span)
+    size((pair[1] for pair in pairs), right, span)
+    for a, b in pairs:
+        kinds = [facts(a, left.scope).kind, facts(b, right.scope).kind]
+        if family(kinds) is None and known(a, left).sure and known(b, right).sure:
+            raise QueryError(
+                f"This compares {kinds[0]} with {kinds[1]}, which do not go together.",
+                span=a.span or b.span or span,
+                fix="cast one of the two.",
+            )
+        found.append((typed(a, left.scope), typed(b, right.scope)))
+    return tuple(found)
+
+
+def check_join(left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str, catalog: Catalog, span: Span) -> None:
+    """Whether the join keeps every row one unit's own; refuses otherwise."""
+    if kind == "left" and left.protects == PUBLIC and right.private:
+        raise QueryError(
+            "This outer join keeps public rows that belong to nobody.",
+            span=span,
+            fix="put the table with the unit on the side that is kept, or use an inner join.",
+        )
+    if left.private and right.private:
+        check_units(left, right, pairs, catalog, span)
+    elif BY_ROW in (left.protects, right.protects):
+        public, index = (right, 1) if left.private else (left, 0)
+        if not at_most_one(pairs, index, left, right):
+            names = ", ".join(public.tables)
+            keyed = any(known(pair[index], public).unique for pair in pairs)
+            why = "is compared as another kind than its key's" if keyed else "is not joined on a unique key"
+            way = f"cast what is compared with the key of {names} to the kind of that key."
+            raise QueryError(
+                f"Every row is protected on its own, and this join could multiply rows: {names} {why}.",
+                span=span,
+                fix=way if keyed else f"join on the declared `key` of {names}, or declare one in the catalog.",
+            )
+
+
+def check_joins(count: int, span: Span) -> int:
+    """The number of joins that may multiply one unit's rows, if it is small."""
+    if count > MOST_JOINS:
+        raise QueryError(
+            f"More than {MOST_JOINS} joins multiply rows of one person, who could make this question take very long.",
+            span=span,
+            fix="aggregate per person in subqueries first, or join on declared keys, which multiplies nothing.",
+        )
+    return count
+
+
+def at_most_one(pairs: tuple[Pair, ...], index: int, left: Shape, right: Shape) -> bool:
+    """Whether every row finds at most one partner on the side `index`: by a unique key, or several that are it together."""
+    own = [pair[index] for pair in pairs if _in_own_kind(pair, index, left, right)]
+    side = (left, right)[index]
+    several = bool(side.together) and all(Column(name) in own for name in side.together)
+    return several or any(known(expression, side).unique for expression in own)
+
+
+def _in_own_kind(pair: Pair, index: int, left: Shape, right: Shape) -> bool:
+    """Whether the side `index` is compared in its own kind.
+
+    Whole numbers against decimal ones are compared as doubles, where 2^62 and 2^62 + 1 are the same number.
+    """
+    kinds = known(pair[0], left).facts.kind, known(pair[1], right).facts.kind
+    return family([*kinds]) == kinds[index]
+
+
+def check_scalar(once: bool, span: Span) -> None:
+    """A subquery that stands for a value has one for each row, also where kinds differ."""
+    if not once:
+        raise QueryError(
+            "This subquery is compared with the outer question as another kind than its own, so it may have several values.",
+            span=span,
+            fix="cast what the subquery's column is compared with to the kind of that column.",
+        )
+
+
+def check_semi(
+    source: Shape, other: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span, listed: Pair | None, negated: bool
+) -> None:
+    """Whether IN or EXISTS looks only at public tables or at the unit's own rows. `listed`: of IN if the whole list counts."""
+    if not other.private:
+        return
+    if not source.private:
+        raise QueryError(
+            "Public rows would be chosen by looking at private ones, so they would no longer be public.",
+            span=span,
+            fix="use IN and EXISTS the other way round: private rows chosen by public ones.",
+        )
+    if not pairs and BY_ROW not in (source.protects, other.protects) and source.root == other.root:
+        equal = equality(source, other, catalog)
+        if listed is None:
+            what = "EXISTS must equate a column of its subquery with a column of the outer question."
+            raise QueryError(what, span=span, fix=f"add a condition to its WHERE: {equal}.")
+        word = "NOT IN" if negated else "Here IN"
+        raise QueryError(
+            f"{word} looks at the whole list: a NULL in one person's row would decide about everybody.",
+            span=span,
+            fix=_list_fix(listed, equal, _along_edge(listed, source, other, catalog), negated),
+        )
+    check_units(source, other, pairs, catalog, span)
+
+
+def _list_fix(listed: Pair, equal: str, edge: bool, negated: bool) -> str:
+    x, y = listed
+    if edge and isinstance(x, Column) and isinstance(y, Column):
+        return f"write {'NOT ' if negated else ''}EXISTS (SELECT 1 FROM ... WHERE {y.name} = {x.name})."
+    return f"list what belongs to the same person: add WHERE {equal} to the subquery; values of others cannot be looked up."
+
+
+def equality(left: Shape, right: Shape, catalog: Catalog) -> str:
+    """What to write so that rows of the two are one person's: "v.person_id = p.person_id", in the question's names."""
+    for a, b in ((a, b) for a in left.columns for b in right.columns):
+        pair = Column(a), Column(b)
+        if _same_unit(pair, left, right) or _along_edge(pair, left, right, catalog):
+            if a.split(".")[0] != b.split(".")[0]:
+                return f"{b} = {a}"
+            return f"b.{b.split('.', 1)[-1]} = a.{a.split('.', 1)[-1]} (a being the outer table's name, b the inner one's)"
+    return f"the unit ({left.root[1] if left.root else 'its column'}) of both sides equal"
+
+
+def check_units(left: Shape, right: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span) -> None:
+    """Two private sides must have the same units and equate them, or follow the edge that gives one its unit."""
+    names = f"{' and '.join(dict.fromkeys((left.tables[0], right.tables[0])))}"
+    if BY_ROW in (left.protects, right.protects):
+        raise QueryError(
+            f"{names} cannot be joined: in one of them every row is protected on its own.",
+            span=span,
+            fix='declare a unit column instead of unit = "row", so that it is known whose rows belong together.',
+        )
+    if left.root != right.root:
+        raise QueryError(
+            f"{names} do not protect the same units, as far as the catalog says.",
+            span=span,
+            fix=_reference(left, right, catalog),
+        )
+    if not any(_same_unit(pair, left, right) or _along_edge(pair, left, right, catalog) for pair in pairs):
+        column = left.root[1] if left.root else "the unit"
+        raise QueryError(
+            "This would bring rows of different people together.",
+            span=span,
+            fix=f"equate the unit of both sides ({column}), or join along the reference that the catalog declares.",
+        )
+
+
+def _reference(left: Shape, right: Shape, catalog: Catalog) -> str:
+    """How to declare that the units of one side are those of the other, whose table has a row for each."""
+    if left.root is None or right.root is None:
+        return "declare where their units come from, with `references` in the catalog."
+    turned = catalog.tables[right.root[0]].max_rows == 1 and catalog.tables[left.root[0]].max_rows != 1
+    parent, child = (right.root, left.root) if turned else (left.root, right.root)
+    unit = f'unit = {{ column = "{child[1]}", references = "{".".join(parent)}" }}'
+    return f"declare where the unit comes from; for {child[0]}: {unit}."
+
+
+def unit_pair(pairs: tuple[Pair, ...], left: Shape, right: Shape) -> Pair | None:
+    """The pair that equates the two units, if one does."""
+    return next((pair for pair in pairs if _same_unit(pair, left, right)), None)
+
+
+def _same_unit(pair: Pair, left: Shape, right: Shape) -> bool:
+    return known(pair[0], left).unit and known(pair[1], right).unit
+
+
+def _along_edge(pair: Pair, left: Shape, right: Shape, catalog: Catalog) -> bool:
+    a, b = known(pair[0], left).origin, known(pair[1], right).origin
+    return a is not None and b is not None and (_edge(a, b, catalog) or _edge(b, a, catalog))
+
+
+def _edge(child: tuple[str, str], parent: tuple[str, str], catalog: Catalog) -> bool:
+    unit = catalog.tables[child[0]].unit
+    return unit is not None and unit.column == child[1] and unit.references == parent
+
+
+def known(expression: Expression, shape: Shape) -> Known:
+    """All that is known of an expression over the shape's columns."""
+    if isinstance(expression, Column) and expression.name in shape.columns:
+        return shape.columns[expression.name]
+    return Known(facts(expression, shape.scope))
+
+
+def check_union(parts: list[Shape], span: Span) -> None:
+    """All parts must protect the same units. Rows protected on their own must not appear twice."""
+    if len({part.protects for part in parts}) > 1 or len({part.root for part in parts}) > 1:
+        raise QueryError(
+            "The parts of this UNION ALL do not protect the same units, as far as the catalog says.",
+            span=span,
+            fix="declare the references of their unit columns in the catalog, or ask about each part alone.",
+        )
+    if parts[0].protects == BY_ROW:
+        raise QueryError(
+            "Every row is protected on its own, and UNION ALL could count a row twice.",
+            span=span,
+            fix='declare a unit column instead of unit = "row", or ask about each part alone.',
+        )
+    first = parts[0]
+    if any(set(part.columns) != set(first.columns) for part in parts):
+        raise QueryError("The parts of UNION ALL have not the same columns.", span=span, fix="name them alike.")
+    for other in parts[1:]:
+        for name, column in first.columns.items():
+            kinds = [column.facts.kind, other.columns[name].facts.kind]
+            if family(kinds) is None:
+                raise QueryError(
+                    f"The column {name.split('.', 1)[-1]} is {kinds[0]} in one part of UNION ALL and {kinds[1]} in another.",
+                    span=span,
+                    fix="cast one of the two.",
+                )
+
+
+def marked(name: str, source: Shape, other: Shape, pairs: tuple[Pair, ...], listed: Pair | None, span: Span) -> Shape:
+    """The source's rows with the column `name`: whether they have a partner, or list. The pairs are checked and typed."""
+    check_names([] if "." in name else [name], span)  # the reader's own have an alias, as in "#subquery 2.exists"
+    check_once([*source.columns, name], span)
+    relation, kept = source.relation, _kept(source)
+    equal = every = tuple((a, _comparable(a, b, source, other)) for a, b in pairs)
+    partners, same, one = (fresh(f"{name} {word}", source.columns) for word in ("any", "same", "one"))
+    if not pairs:  # all rows have the same partners
+        relation, every = Compute(relation, (*kept, Named(one, Literal(1)))), ((Column(one), Literal(1)),)
+    if listed is None:
+        relation = _looked_up(relation, other.relation, every, partners, None)
+        found, parts = _there(partners), 3
+    else:
+        x, y = listed[0], _comparable(*listed, source, other)
+        relation = _looked_up(relation, other.relation, every, partners, y)
+        relation = _looked_up(relation, other.relation, (*equal, (x, y)), same, None)
+        found, parts = _truth(x, partners, same), 15 + size([x], source, span)
+    column = Known(Facts("bool", nullable=listed is not None, values=(False, True)), size=parts)
+    relation = Compute(relation, (*kept, Named(name, found)))
+    return replace(source, relation=relation, columns={**source.columns, name: column})
+
+
+def _kept(source: Shape) -> tuple[Named, ...]:
+    unit = [UNIT] if source.protects == BY_UNIT else []
+    return tuple(Named(name, Column(name)) for name in [*source.columns, *unit])
+
+
+def _comparable(a: Expression, b: Expression, left: Shape, right: Shape) -> Expression:
+    """b in the kind in which it is compared with a: whole numbers that are one double must be one group."""
+    ours, theirs = (_kind(side, shape) for side, shape in ((a, left), (b, right)))
+    kind = family([ours, theirs])
+    if kind == "real" and theirs == "int":
+        return Call("to_real", (b,), span=b.span)
+    if theirs == "null" and kind not in (None, "null"):  # a bare NULL in a column has no kind that an engine could compare
+        return Call(f"to_{'date' if kind == 'timestamp' else kind}", (b,), span=b.span)
+    return b
+
+
+def _kind(expression: Expression, shape: Shape) -> str:
+    """The unit, which `columns` does not list, is compared with a unit, which is of its kind."""
+    return "unit" if expression == Column(UNIT) else facts(expression, shape.scope).kind
+
+
+def _looked_up(left: Relation, right: Relation, equal: tuple[Pair, ...], tag: str, y: Expression | None) -> Relation:
+    """Each row of the left once, with how many rows of the right are equal in all pairs, and in how many y is not NULL."""
+    names = [f"{tag} {place}" for place in range(len(equal))]
+    keys = [Named(name, b) for name, (_, b) in zip(names, equal, strict=True)]
+    counts, listing = [Aggregate(tag, "count")], f"{tag} listed"
+    if y is not None:
+        keys.append(Named(listing, y))
+        counts.append(Aggregate(listing, "count", Column(listing)))
+    grouped = PerUnit(Compute(right, tuple(keys)), tuple(Named(name, Column(name)) for name in names), tuple(counts))
+    pairs = tuple((a, Column(name)) for name, (a, _) in zip(names, equal, strict=True))
+    return Join(left, grouped, pairs, "left")
+
+
+def _there(tag: str) -> Expression:
+    return Call("not", (Call("is_null", (Column(tag),)),))
+
+
+def _truth(x: Expression, partners: str, same: str) -> Expression:
+    unknown = Call("or", (Call("is_null", (x,)), Call("lt", (Column(f"{partners} listed"), Column(partners)))))
+    none, no, yes = Call("is_null", (Column(partners),)), Literal(False), Literal(True)
+    return Call("case", (_there(same), yes, none, no, unknown, Literal(None), no))

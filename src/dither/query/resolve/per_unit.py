@@ -1,0 +1,252 @@
+"""Aggregation inside one unit: legal if the unit is among the keys, exact because only whole numbers are added up.
+
+A sum of numbers with a fraction would depend on the order of rows. So a bounded column with a step is put on its grid
+first, q = floor((x - low) / step + 1/2), the whole q are added up, and the sum is low * n + step * q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from dither.errors import QueryError
+from dither.query.functions.base import Facts
+from dither.query.functions.registry import facts, typed
+from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Join, Literal, Named, PerUnit, Relation, fresh
+from dither.query.nodes import per_unit as functions
+from dither.query.resolve.aggregates import check_functions, check_key, described, short
+from dither.query.resolve.shapes import (
+    BY_ROW,
+    BY_UNIT,
+    PUBLIC,
+    Dependence,
+    Known,
+    Shape,
+    check_names,
+    constant,
+    held,
+    said,
+    size,
+)
+from dither.query.work import UNIT
+
+_LOOSE = ("count", "count_distinct", "sum")  # their bounds count max_rows rows, and a unit may have more
+
+
+def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
+    """One row for each unit and value of the further keys. `lookup`: the join that reads a value from it, if one does."""
+    _check_parts(node, source, lookup)
+    compared = lookup is not None and bool(lookup.equal)  # what is only compared drops nobody: it is compared as it is
+    if source.protects == PUBLIC:
+        return _public(node, source, compared)
+    _check_unit(node, source, lookup)
+    mine = [key for key in node.keys if _is_unit(key.expression, source)]
+    others = [key for key in node.keys if not _is_unit(key.expression, source)]
+    further = [Named(key.name, key.expression if compared else held(key.expression, source)) for key in others]
+    known = {key.name: facts(key.expression, source.scope) for key in further}
+    _check_keys(node, known, compared)
+    lowered = [_lowered(each, source) for each in node.aggregates]
+    inside = tuple(part for parts, _, _ in lowered for part in parts)
+    relation: Relation = PerUnit(
+        source.relation,
+        (*(Named(key.name, typed(key.expression, source.scope)) for key in further), Named(UNIT, Column(UNIT))),
+        inside,
+        span=node.span,
+    )
+    named = [Named(key.name, Column(UNIT)) for key in mine] + [Named(key.name, Column(key.name)) for key in further]
+    named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, lowered, strict=True)]
+    relation = Compute(relation, (*named, Named(UNIT, Column(UNIT))))
+    found = {key.name: replace(_origin(key.expression, source), unique=not further) for key in mine}
+    found |= {
+        key.name: Known(
+            known[key.name],
+            origin=_origin(key.expression, source).origin,
+            loose=compared,
+            depends=source.depends(key.expression),
+        )
+        for key in further
+    }
+    found |= {
+        each.name: Known(result, loose=each.function in _LOOSE, depends=_depends(each, source))
+        for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)
+    }
+    alone = not further
+    return replace(
+        source,
+        relation=relation,
+        columns=found,
+        max_rows=1 if alone else source.max_rows,
+        max_groups=1 if alone else source.max_groups,
+        whole=None,
+        said=said((key.expression for key in others), source),
+        together=(mine[0].name, *known),
+    )
+
+
+def _depends(each: Aggregate, source: Shape) -> Dependence:
+    """How many rows a person has is nobody's id; the largest of a person's ids is one."""
+    counts = each.argument is None or each.function in ("count", "count_distinct")
+    return Dependence.NONE if counts or each.argument is None else source.depends(each.argument)
+
+
+def _check_parts(node: PerUnit, source: Shape, lookup: Join | None) -> None:
+    keys = [] if lookup is not None else [key.name for key in node.keys]
+    check_names(keys + [each.name for each in node.aggregates], node.span)
+    check_functions(node.aggregates, functions())
+    arguments = [each.value for each in node.aggregates if each.value is not None]
+    size([*(key.expression for key in node.keys), *arguments], source, node.span)
+
+
+def _check_keys(node: PerUnit, known: Mapping[str, Facts], compared: bool) -> None:
+    """What is only compared may be of any kind; what is grouped by may not."""
+    for key in (key for key in node.keys if key.name in known):
+        if not compared:
+            check_key(known[key.name], key.expression)
+        elif known[key.name].kind == "null":
+            what = "This subquery equates something with NULL, which equals nothing."
+            raise QueryError(what, span=key.expression.span or node.span, fix="write IS NULL, or leave it out.")
+
+
+def _public(node: PerUnit, source: Shape, compared: bool) -> Shape:
+    """Aggregation of a public table: exact, and public again. One row for each value of the keys."""
+    known = {key.name: facts(key.expression, source.scope) for key in node.keys}
+    _check_keys(node, known, compared)
+    lowered = [_lowered(each, source) for each in node.aggregates]
+    keys = tuple(Named(key.name, typed(key.expression, source.scope)) for key in node.keys)
+    inside = tuple(part for parts, _, _ in lowered for part in parts)
+    named = [Named(key.name, Column(key.name)) for key in node.keys]
+    named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, lowered, strict=True)]
+    found = {name: Known(each, unique=len(keys) == 1) for name, each in known.items()}
+    found |= {each.name: Known(result) for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)}
+    relation = Compute(PerUnit(source.relation, keys, inside, span=node.span), tuple(named))
+    return replace(source, relation=relation, columns=found, whole=None, together=tuple(known))
+
+
+def _is_unit(expression: Expression, source: Shape) -> bool:
+    return isinstance(expression, Column) and expression.name in source.columns and source.columns[expression.name].unit
+
+
+def _origin(expression: Expression, source: Shape) -> Known:
+    if isinstance(expression, Column):
+        return source.columns[expression.name]
+    return Known(facts(expression, source.scope))
+
+
+def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
+    place = "GROUP BY" if node.aggregates else "SELECT"
+    what = "aggregates" if node.aggregates else "looks for distinct rows"
+    units = [key.name for key in node.keys if _is_unit(key.expression, source)]
+    unit = source.root[1] if source.root else "the unit column"
+    if lookup is not None and lookup.equal and source.protects == BY_UNIT and not units:
+        raise QueryError(
+            "This subquery would put an exact number about other people into each row.",
+            span=node.span,
+            fix=f"{_joined(source)}equate the unit ({unit}) of both sides in its WHERE.",
+        )
+    if lookup is not None and not lookup.equal:
+        raise QueryError(
+            "This subquery would put an exact number about people into the question.",
+            span=node.span,
+            fix="ask for it as a question of its own, and write the noisy number here; or take it from a public table.",
+        )
+    if source.protects == BY_UNIT:
+        if units:
+            return
+        raise QueryError(
+            f"This subquery {what} across people, and the question then asks about the result.",
+            span=node.span,
+            fix=f"{_joined(source)}add {unit} to its {place}, so that it is per person, or make it the whole question.",
+        )
+    if source.protects == BY_ROW:
+        raise QueryError(
+            f"This subquery {what} over rows that are each protected on their own.",
+            span=node.span,
+            fix='ask in one step, or declare a unit column instead of unit = "row".',
+        )
+
+
+def _joined(source: Shape) -> str:
+    """What to do first where the subquery has a column that leads to the unit, and not the unit itself."""
+    found = source.columns.values()
+    if source.root is None or any(known.unit for known in found) or all(known.depends == Dependence.NONE for known in found):
+        return ""
+    return f"follow the catalog's references: join it to the table that has {source.root[1]}; then "
+
+
+Lowered = tuple[tuple[Aggregate, ...], Expression, Facts]
+
+
+def _lowered(each: Aggregate, source: Shape) -> Lowered:
+    """(aggregates the engine computes, the value made of them, what is known of it)."""
+    each = each.lowered()
+    most = source.max_rows if source.private else None  # a public table has as many rows as it has
+    top = None if most is None else Fraction(most)
+    counted = Facts("int", Fraction(0), top, nullable=False, whole=True, values=_up_to(most), step=Fraction(1))
+    if each.argument is None or each.function in ("count", "count_distinct"):
+        if each.argument is not None:
+            facts(each.argument, source.scope)
+        inner = None if each.argument is None else typed(each.argument, source.scope)
+        return (replace(each, argument=inner),), Column(each.name), counted
+    known = facts(each.argument, source.scope)
+    argument = typed(each.argument, source.scope)
+    if each.function in ("bool_or", "bool_and"):
+        if known.kind != "bool":
+            raise QueryError(f"{each.function.upper()} needs a condition.", span=each.span, fix="compare it: x > 0.")
+        return (replace(each, argument=argument),), Column(each.name), Facts("bool", values=(False, True))
+    if each.function in ("min", "max"):
+        return (replace(each, argument=argument),), Column(each.name), replace(known, nullable=True)
+    if not known.numeric:
+        raise QueryError(
+            f"{each.function.upper()} needs a number, and {short(each.argument)} is {described(known.kind)}.",
+            span=each.argument.span or each.span,
+            fix="use a number, or CASE WHEN ... THEN 1 ELSE 0 END.",
+        )
+    return _added(each, argument, known, source)
+
+
+def _up_to(most: int | None) -> tuple[int, ...] | None:
+    return tuple(range(most + 1)) if most is not None and most <= 10_000 else None
+
+
+def _added(each: Aggregate, x: Expression, known: Facts, source: Shape) -> Lowered:
+    """SUM and AVG, by way of whole numbers."""
+    result = _sum_facts(each, known, source.max_rows if source.private else None)
+    if known.low is None or known.high is None:
+        if known.whole:
+            return (replace(each, argument=x),), Column(each.name), result
+    else:
+        clipped = Call("clamp", (x, constant(known.low), constant(known.high)), span=x.span)
+        if known.whole:
+            return (replace(each, argument=clipped),), Column(each.name), result
+        if known.step is not None:
+            return _on_grid(each, clipped, known.low, known.step, result)
+    raise QueryError(
+        f"{each.function.upper()}({short(x)}) inside a subquery adds fractions, and their sum depends on the order.",
+        span=x.span or each.span,
+        fix=f"declare bounds and a step for {short(x)} in the catalog, or write {each.function.upper()}(ROUND({short(x)})).",
+    )
+
+
+def _on_grid(each: Aggregate, clipped: Expression, low: Fraction, step: Fraction, result: Facts) -> Lowered:
+    above = Call("sub", (clipped, Literal(low)))
+    q = Call("floor", (Call("add", (Call("div", (above, Literal(step))), Literal(Fraction(1, 2)))),))
+    total, number = fresh(f"sum {each.name}"), fresh(f"count {each.name}")
+    parts = (Aggregate(total, "sum", q, span=each.span), Aggregate(number, "count", q, span=each.span))
+    steps = Call("mul", (Literal(step), Column(total)))
+    if each.function == "avg":
+        value = Call("add", (Literal(low), Call("div", (steps, Column(number)))))
+    else:
+        value = Call("add", (Call("mul", (Literal(low), Column(number))), steps))
+    return parts, value, result
+
+
+def _sum_facts(each: Aggregate, known: Facts, rows: int | None) -> Facts:
+    """A unit has at least one row, and counts for at most max_rows; what lies beyond is clipped where it is used."""
+    if each.function == "avg":
+        return Facts("real", known.low, known.high)
+    if rows is None:
+        return Facts("real", whole=known.whole, step=known.step)
+    low = None if known.low is None else min(known.low, known.low * rows)
+    high = None if known.high is None else max(known.high, known.high * rows)
+    return Facts("real", low, high, whole=known.whole, step=known.step)

@@ -1,0 +1,509 @@
+"""The constants of a question are values that SQL could have written, also where it is built by hand from nodes.
+
+What a plan cannot say, a ledger cannot keep and an engine cannot compare is refused here, before anything is charged.
+
+Leaves out the columns that nobody asks for, so that plans read well and engines read little. Changes no answer.
+
+Names and shapes are read; now: kinds, bounds, whose rows are whose. The unit becomes an ordinary column named UNIT.
+
+    resolve(query, catalog, text)  ->  Resolved
+
+After this an engine needs to know nothing of privacy, and the planner nothing of tables.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from dither.catalog.values import Catalog, Rows
+from dither.errors import QueryError
+from dither.query.functions.base import Facts, either
+from dither.query.functions.registry import columns, facts, typed
+from dither.query.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    Compute,
+    Expression,
+    Filter,
+    Join,
+    Literal,
+    Named,
+    PerUnit,
+    Query,
+    Relation,
+    Scan,
+    Semi,
+    Span,
+    Union,
+    fresh,
+    private,
+)
+from dither.query.resolve.aggregates import aggregates, check_functions, described, keys, outputs
+from dither.query.resolve.joins import (
+    Pair,
+    at_most_one,
+    check_join,
+    check_joins,
+    check_pairs,
+    check_scalar,
+    check_semi,
+    check_union,
+    marked,
+    unit_pair,
+)
+from dither.query.resolve.per_unit import per_unit
+from dither.query.resolve.shapes import (
+    BY_ROW,
+    BY_UNIT,
+    PUBLIC,
+    Known,
+    Shape,
+    check_names,
+    check_once,
+    equalities,
+    held,
+    said,
+    scanned,
+    size,
+)
+from dither.query.work import UNIT
+
+_LARGEST = 2**63  # an engine's whole numbers lie below it
+_LONGEST = 4096  # bits of a fraction's two parts: more is no number of a question
+_KINDS = (type(None), bool, int, float, Fraction, str, datetime.date, datetime.datetime)
+
+
+def check_constants(query: Query) -> None:
+    """Refuses literals, quantiles' shares and limits that are no values.
+
+    >>> from dither.query.nodes import Call, Column, Filter, Scan
+    >>> adult = Call("ge", (Column("p.age"), Literal(b"18")))
+    >>> check_constants(Query(Filter(Scan("people", "p"), adult), (), (), ()))
+    Traceback (most recent call last):
+    dither.errors.QueryError: A constant cannot be of the kind bytes.
+      Fix: write a number, a text, a date, a timestamp without a zone, TRUE, FALSE or NULL.   Charged: nothing.
+    """
+    for node in _walk(query):
+        if isinstance(node, Literal):
+            _value(node.value, node.span)
+        elif isinstance(node, Aggregate) and node.parameter is not None:
+            _number(node.parameter, node.span)
+    for name, rows in (("limit", query.limit), ("offset", query.offset)):
+        if not (type(rows) is int and 0 <= rows < _LARGEST) and not (name == "limit" and rows is None):
+            raise QueryError(f"The {name} is a whole number of rows.", fix=f"give {name} a number such as 10.")
+
+
+def _walk(node: Any) -> Iterator[Any]:
+    """The nodes of a question, itself first."""
+    if isinstance(node, tuple):
+        for part in node:
+            yield from _walk(part)
+    elif is_dataclass(node) and not isinstance(node, type):
+        yield node
+        for each in fields(node):
+            if each.name != "span":
+                yield from _walk(getattr(node, each.name))
+
+
+def _value(value: Any, span: tuple[int, int] | None) -> None:
+    if type(value) not in _KINDS:  # a subclass may compare, hash or print as it likes
+        raise QueryError(
+            f"A constant cannot be of the kind {type(value).__name__}.",
+            span=span,
+            fix="write a number, a text, a date, a timestamp without a zone, TRUE, FALSE or NULL.",
+        )
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        raise QueryError("A timestamp has no zone here.", span=span, fix="write it without one, as in the data.")
+    if isinstance(value, str):
+        _text(value, span)
+    elif isinstance(value, (int, float, Fraction)):
+        _number(value, span)
+
+
+def _text(value: str, span: tuple[int, int] | None) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise QueryError("A text of the question is no Unicode text.", span=span, fix="leave lone surrogates out.") from None
+
+
+def _number(value: Any, span: tuple[int, int] | None) -> None:
+    if type(value) not in (bool, int, float, Fraction):
+        raise QueryError(
+            f"A number is needed here, and this is {type(value).__name__}.", span=span, fix="write one such as 1/2."
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        raise QueryError("A constant is a finite number.", span=span, fix="write a number such as 16 or 1.5.")
+    if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+        raise QueryError("This number is too large.", span=span, fix="write a smaller number.")
+    if isinstance(value, Fraction) and max(value.numerator.bit_length(), value.denominator.bit_length()) > _LONGEST:
+        raise QueryError("This number has too many digits.", span=span, fix="write a number such as 16 or 1.5.")
+
+
+Names = frozenset[str]
+
+
+def prune(query: Query, by_unit: bool) -> Query:
+    """The query with a source that offers just what its keys and aggregates use, and the unit."""
+    wanted = _used(query.keys) | _arguments(query.aggregates) | frozenset([UNIT] if by_unit else [])
+    return replace(query, source=_pruned(query.source, wanted))
+
+
+def _used(named: tuple[Named, ...]) -> Names:
+    return frozenset[str]().union(*(columns(each.expression) for each in named))
+
+
+def _arguments(aggregates: tuple[Aggregate, ...]) -> Names:
+    return frozenset[str]().union(*(columns(each.value) for each in aggregates if each.value is not None))
+
+
+def _pruned(node: Relation, wanted: Names) -> Relation:
+    if isinstance(node, Scan):
+        return node
+    if isinstance(node, Filter):
+        return replace(node, source=_pruned(node.source, wanted | columns(node.condition)))
+    if isinstance(node, Compute):
+        kept = tuple(each for each in node.columns if each.name in wanted) or node.columns[:1]
+        return Compute(_pruned(node.source, _used(kept)), kept)
+    if isinstance(node, PerUnit):
+        aggregates = tuple(each for each in node.aggregates if each.name in wanted)
+        return replace(node, source=_pruned(node.source, _used(node.keys) | _arguments(aggregates)), aggregates=aggregates)
+    if isinstance(node, Union):
+        return Union(tuple(_pruned(part, wanted) for part in node.parts))
+    pairs = node.equal if isinstance(node, Join) or node.listed is None else (node.listed, *node.equal)
+    ours = frozenset[str]().union(*(columns(left) for left, _ in pairs))
+    theirs = frozenset[str]().union(*(columns(right) for _, right in pairs))
+    if isinstance(node, Semi):
+        return replace(node, source=_pruned(node.source, wanted | ours), other=_pruned(node.other, theirs))
+    return _joined(node, wanted | ours, wanted | theirs)
+
+
+def _joined(node: Join, left: Names, right: Names) -> Relation:
+    # Both sides may offer a column UNIT; only the left one's is handed on (resolve.py renames the right one's).
+    return replace(node, left=_pruned(node.left, left), right=_pruned(node.right, right))
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A legal question. `scope` has the facts of the source's columns; `rows` is empty unless all rows are asked about."""
+
+    query: Query
+    by_unit: bool
+    tables: tuple[str, ...]
+    max_rows: int
+    max_groups: int | None
+    scope: Mapping[str, Facts] = field(hash=False)
+    rows: Rows
+    unit: str
+    said: tuple[str, ...] = ()  # what an answer must say of its keys
+    free_keys: tuple[Named, ...] = ()  # the keys before counts and sums per unit were held to their bounds
+
+    def operands(self) -> Operands:
+        """What is grouped by and what is aggregated, FILTER inside, with all that is known of it."""
+        lowered = tuple(each.lowered() for each in self.query.aggregates)
+        keys = tuple(facts(key.expression, self.scope) for key in self.query.keys)
+        arguments = {each.argument: facts(each.argument, self.scope) for each in lowered if each.argument is not None}
+        return Operands(keys, lowered, arguments)
+
+
+class Operands(NamedTuple):
+    """The facts of the keys, the aggregates with FILTER inside, and the facts of their arguments."""
+
+    keys: tuple[Facts, ...]
+    aggregates: tuple[Aggregate, ...]
+    arguments: dict[Expression, Facts]
+
+
+def resolve(query: Query, catalog: Catalog, text: str = "") -> Resolved:
+    """The question with its unit made explicit, or the reason why it is not answered. Reads no row."""
+    try:
+        return _resolve(query, catalog)
+    except QueryError as error:
+        raise error.located(text) from None
+    except RecursionError:
+        raise QueryError("The question is nested too deeply.", text=text, fix="ask more simply.") from None
+
+
+def _resolve(query: Query, catalog: Catalog) -> Resolved:
+    check_constants(query)
+    check_functions(query.aggregates, private())
+    source = _relation(query.source, catalog)
+    if source.protects == PUBLIC:
+        raise QueryError(
+            "This asks only about public tables, so there is nothing to protect.",
+            span=first_table(query.source),
+            fix="read the public table directly.",
+        )
+    check_names([key.name for key in query.keys] + [each.name for each in query.aggregates])
+    _check_size(query, source)
+    named = keys(tuple(Named(key.name, held(key.expression, source)) for key in query.keys), source)
+    found = replace(query, source=source.relation, keys=named, aggregates=aggregates(query.aggregates, source))
+    found = outputs(found, source.scope)
+    groups = source.max_groups if query.keys else 1
+    if groups is None:
+        raise QueryError(
+            "The catalog does not say how many groups one person may be in.",
+            span=query.keys[0].expression.span,
+            fix=f"declare max_groups for {' and '.join(source.tables)} in the catalog, or leave GROUP BY out.",
+        )
+    table = catalog.tables[source.whole] if source.whole and not query.keys else None
+    return Resolved(
+        query=prune(found, source.protects == BY_UNIT),
+        by_unit=source.protects == BY_UNIT,
+        tables=source.tables,
+        max_rows=source.max_rows,
+        max_groups=groups,
+        scope=source.scope,
+        rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
+        unit=source.root[1] if source.root else "row",
+        said=said([key.expression for key in query.keys], source) if query.keys else (),
+        free_keys=tuple(Named(key.name, typed(key.expression, source.scope)) for key in query.keys),
+    )
+
+
+def _relation(node: Relation, catalog: Catalog) -> Shape:
+    if isinstance(node, Scan):
+        check_names([node.alias], node.span)
+        return scanned(node, catalog)
+    if isinstance(node, Filter):
+        source = _relation(node.source, catalog)
+        kept = condition(node.condition, source)
+        sides = ((a, source.depends(b)) for pair in equalities(kept) for a, b in (pair, pair[::-1]))
+        return replace(source.equated(sides), relation=Filter(source.relation, kept), whole=None)
+    if isinstance(node, Compute):
+        return _compute(node, _relation(node.source, catalog))
+    if isinstance(node, Join) and node.scalar is not None:
+        return _looked_up(node, catalog)
+    if isinstance(node, Join):
+        return _join(node, _relation(node.left, catalog), _relation(node.right, catalog), catalog)
+    if isinstance(node, Semi):
+        return _semi(node, _relation(node.source, catalog), _relation(node.other, catalog), catalog)
+    if isinstance(node, PerUnit):
+        return per_unit(node, _relation(node.source, catalog))
+    return _union(node, catalog)
+
+
+def first_table(node: Relation) -> Span:
+    """Where the first table of a relation is named."""
+    if isinstance(node, Scan):
+        return node.span
+    inner = node.left if isinstance(node, Join) else node.parts[0] if isinstance(node, Union) else node.source
+    return first_table(inner)
+
+
+def condition(expression: Expression, source: Shape) -> Expression:
+    """A condition over the source's columns: it must be true or false (or NULL, which keeps nothing)."""
+    kind = facts(expression, source.scope).kind
+    if kind not in ("bool", "null"):
+        raise QueryError(
+            f"A condition is needed here, and this is {described(kind)}.", span=expression.span, fix="compare it: x > 0."
+        )
+    size([expression], source)
+    return typed(expression, source.scope)
+
+
+def _check_size(query: Query, source: Shape) -> None:
+    arguments = [each.value for each in query.aggregates if each.value is not None]
+    size([*(key.expression for key in query.keys), *arguments], source)
+
+
+def _compute(node: Compute, source: Shape) -> Shape:
+    check_names(each.name for each in node.columns)
+    return _computed(node, source)
+
+
+def _computed(node: Compute, source: Shape) -> Shape:
+    size((each.expression for each in node.columns), source)
+    columns, named = {}, []
+    for each in node.columns:
+        inner = each.expression
+        plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
+        inner = inner if plain else held(inner, source)
+        columns[each.name] = plain or Known(
+            facts(inner, source.scope), size=size([inner], source), depends=source.depends(inner)
+        )
+        named.append(Named(each.name, typed(inner, source.scope)))
+    if source.protects == BY_UNIT:
+        named.append(Named(UNIT, Column(UNIT)))
+    told = said((each.expression for each in node.columns if not isinstance(each.expression, Column)), source)
+    together = _renamed(source.together, node.columns)
+    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns, said=told, together=together)
+
+
+def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str, ...]:
+    """What no two rows share together, under its new names; nothing if one of them is left out."""
+    names = {each.expression.name: each.name for each in columns if isinstance(each.expression, Column)}
+    return tuple(names[name] for name in together) if all(name in names for name in together) else ()
+
+
+def _both(left: Shape, right: Shape) -> dict[str, object]:
+    """What holds of two relations together: the larger allowance; groups are known only if known for all private ones."""
+    private = [side for side in (left, right) if side.private]
+    groups = [side.max_groups for side in private]
+    return {
+        "protects": private[0].protects if private else PUBLIC,
+        "root": private[0].root if private else None,
+        "tables": tuple(dict.fromkeys((*left.tables, *right.tables))),
+        "said": tuple(dict.fromkeys((*left.said, *right.said))),
+        "max_rows": max([side.max_rows for side in private], default=1),
+        "max_groups": None if None in groups else max([count for count in groups if count is not None], default=1),
+    }
+
+
+def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
+    span = node.span
+    if node.kind not in ("inner", "left"):
+        raise QueryError(f"There is no join of the kind {node.kind}.", span=span, fix='write "inner" or "left".')
+    check_once((*left.columns, *right.columns), span)
+    pairs = check_pairs(node.equal, left, right, span)
+    check_join(left, right, pairs, node.kind, catalog, span)
+    once = [at_most_one(pairs, index, left, right) for index in (0, 1)]
+    if node.scalar is not None:
+        check_scalar(once[1], span)
+    both = left.private and right.private
+    joins = check_joins(left.joins + right.joins + (both and not any(once)), span)
+    other = right.relation
+    if both:
+        own = fresh("unit", offered(left.relation) | offered(other))
+        other = Compute(other, (*(Named(name, Column(name)) for name in right.columns), Named(own, Column(UNIT))))
+        pairs = _equated(pairs, left, right, own)
+    left, right = (
+        left.equated((a, right.depends(b)) for a, b in node.equal),
+        right.equated((b, left.depends(a)) for a, b in node.equal),
+    )
+    # What is unique stays so where each row finds at most one partner.
+    columns = {name: replace(known, unique=known.unique and once[1]) for name, known in left.columns.items()}
+    theirs = {name: replace(known, unique=known.unique and once[0]) for name, known in right.columns.items()}
+    columns |= {name: known.missing() if node.kind == "left" else known for name, known in theirs.items()}
+    # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
+    whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
+    joined = Join(left.relation, other, pairs, node.kind, span=span)
+    return replace(Shape(joined, columns, PUBLIC), whole=whole, joins=joins, **_both(left, right))  # type: ignore[arg-type]
+
+
+def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
+    """The pairs with the units equated: in place of the pair that says so already, or on top."""
+    said = unit_pair(pairs, left, right)
+    return ((Column(UNIT), Column(own)), *(pair for pair in pairs if pair is not said))
+
+
+def offered(node: Relation) -> frozenset[str]:
+    """The names of a resolved relation's columns; those of a table are its alias' own."""
+    if isinstance(node, Scan):
+        return frozenset()
+    if isinstance(node, Compute):
+        return frozenset(each.name for each in node.columns)
+    if isinstance(node, PerUnit):
+        return frozenset([*(each.name for each in node.keys), *(each.name for each in node.aggregates)])
+    if isinstance(node, Join):
+        return offered(node.left) | offered(node.right)
+    return offered(node.parts[0] if isinstance(node, Union) else node.source)
+
+
+def _looked_up(node: Join, catalog: Catalog) -> Shape:
+    """Subqueries that stand for values, each joined to the row it is read for.
+
+    What equates nothing is equated by a column that is 1 in all rows; it is added once, below all of the joins.
+    """
+    above = [node]
+    while isinstance(above[-1].left, Join) and above[-1].left.scalar is not None:
+        above.append(above[-1].left)
+    source = _relation(above[-1].left, catalog)
+    one = fresh("one", source.columns)
+    if not all(each.equal for each in above):
+        every = tuple(Named(name, Column(name)) for name in source.columns)
+        source = _computed(Compute(source.relation, (*every, Named(one, Literal(1)))), source)
+    for each in reversed(above):
+        source = _with_scalar(each, source, _relation(each.right, catalog), Column(one), catalog)
+    return source
+
+
+def _with_scalar(node: Join, source: Shape, other: Shape, one: Column, catalog: Catalog) -> Shape:
+    """The rows of the subquery as one for each value of what is equated, left-joined to the source."""
+    scalar, span = node.scalar, node.span
+    if scalar is None:
+        raise TypeError("this join looks up no value")
+    if node.kind != "left":
+        raise QueryError("A value is looked up for every row.", span=span, fix='write the kind "left".')
+    pairs = node.equal or ((one, Literal(1)),)
+    names = [fresh("subquery key" if number == 1 else f"subquery key {number}") for number in range(1, len(pairs) + 1)]
+    names = names if node.equal else [fresh("one")]
+    keys = tuple(Named(name, inside) for name, (_, inside) in zip(names, pairs, strict=True))
+    rows = per_unit(PerUnit(node.right, keys, scalar.aggregates, span=span), other, node)
+    columns = [*names, *(each.name for each in scalar.aggregates)]
+    renamed = Compute(rows.relation, tuple(Named(f"{scalar.alias}.{name}", Column(name)) for name in columns))
+    equal = tuple(
+        (outside, Column(f"{scalar.alias}.{name}", span=span)) for name, (outside, _) in zip(names, pairs, strict=True)
+    )
+    return _join(replace(node, equal=equal), source, _computed(renamed, rows), catalog)
+
+
+def _semi(node: Semi, source: Shape, other: Shape, catalog: Catalog) -> Shape:
+    span: Span = node.span
+    if node.negated and node.mark is not None:
+        raise QueryError("A mark says whether, and is not negated.", span=span, fix="write NOT around its column.")
+    pairs = check_pairs(node.equal, source, other, span)
+    listed = check_pairs((node.listed,) if node.listed is not None else (), source, other, span)
+    if (not node.negated and node.mark is None) or unit_pair(listed, source, other):
+        pairs, listed = (*listed, *pairs), ()  # a unit is never NULL: rows without one are nobody's
+    one = listed[0] if listed else None
+    check_semi(source, other, pairs, catalog, span, one, node.negated)
+    if source.private and other.private:
+        pairs = _equated(pairs, source, other, UNIT)
+    tables = tuple(dict.fromkeys((*source.tables, *other.tables)))
+    shape = replace(source, tables=tables, joins=check_joins(source.joins + other.joins, span))
+    if node.mark is not None:
+        return marked(node.mark, shape, other, pairs, one, span)
+    if not node.negated:
+        shape = shape.equated((a, other.depends(b)) for a, b in pairs)
+    return replace(shape, relation=Semi(source.relation, other.relation, pairs, node.negated, one, span=span), whole=None)
+
+
+def _union(node: Union, catalog: Catalog) -> Shape:
+    """All rows of all parts: one unit may bring what it brings to each, so the allowances add up."""
+    if not node.parts:
+        raise QueryError("A union has at least one part.", fix="name the parts.")
+    parts = [_relation(part, catalog) for part in node.parts]
+    check_union(parts, first_table(node))
+    columns = {}
+    for name in parts[0].columns:
+        known = [part.columns[name] for part in parts]
+        nullable = any(each.facts.nullable for each in known)
+        unit, loose = all(each.unit for each in known), any(each.loose for each in known)
+        largest, depends = max(each.size for each in known), max(each.depends for each in known)
+        columns[name] = Known(
+            either([each.facts for each in known], nullable), unit, size=largest, loose=loose, depends=depends
+        )
+    groups = [part.max_groups for part in parts]
+    relations = tuple(_alike(part, columns) for part in parts)
+    return replace(
+        parts[0],
+        relation=Union(relations),
+        columns=columns,
+        tables=tuple(dict.fromkeys(table for part in parts for table in part.tables)),
+        max_rows=sum(part.max_rows for part in parts),
+        max_groups=None if None in groups else sum(count for count in groups if count is not None),
+        whole=None,
+        together=(),
+        said=tuple(dict.fromkeys(text for part in parts for text in part.said)),
+        joins=check_joins(sum(part.joins for part in parts), first_table(node)),
+    )
+
+
+def _alike(part: Shape, columns: Mapping[str, Known]) -> Relation:
+    """The part with its integers cast to real where another part has real numbers, and its columns in the common order."""
+    named = []
+    for name, known in columns.items():
+        value: Expression = Column(name)
+        if known.facts.kind == "real" and part.columns[name].facts.kind == "int":
+            value = Call("to_real", (value,))
+        named.append(Named(name, value))
+    if part.protects == BY_UNIT:
+        named.append(Named(UNIT, Column(UNIT)))
+    return Compute(part.relation, tuple(named))

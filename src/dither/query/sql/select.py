@@ -1,0 +1,154 @@
+"""SQL text to a Query: one SELECT with aggregates over a relation, and what is done with the noisy result.
+
+    parse(text, catalog)  reads names and shapes;  resolve.py then judges whether it may be answered.
+
+Refused is everything that is not on a list: see grammar.py for words, sql_expressions.py for expressions,
+sql_tables.py, sql_joins.py and sql_subqueries.py for relations. A refusal says what, where, how to fix it, and charges nothing.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dither.catalog.values import Catalog
+from dither.errors import QueryError
+from dither.query.nodes import Column, Expression, Literal, Named, Order, Query
+from dither.query.sql.aggregates import Grouping, has_aggregate
+from dither.query.sql.expressions import expression
+from dither.query.sql.gate import hinted, read
+from dither.query.sql.names import Scope, only, place, refuse
+from dither.query.sql.subqueries import begun, group, output_name, rows
+from dither.query.sql.tables import Context, with_ctes
+from dither.text import folded
+
+_LONGEST = 60  # letters of keys that a fix repeats
+
+
+def parse(text: str, catalog: Catalog) -> Query:
+    """The question that the text asks of the catalog's tables."""
+    try:
+        tree, _ = read(text)
+    except QueryError as error:
+        raise hinted(error, text, [name for table in catalog.tables.values() for name in table.columns]) from None
+    try:
+        return question(tree, begun(text, catalog))
+    except RecursionError:
+        raise QueryError("The question is nested too deeply.", text=text, fix="ask more simply.") from None
+
+
+def question(tree: exp.Expr, context: Context) -> Query:
+    """The outermost SELECT: the one whose aggregates are released with noise."""
+    scope = context.scope
+    while isinstance(tree, exp.Subquery) and not [key for key, value in tree.args.items() if value and key != "this"]:
+        tree = tree.this
+    if isinstance(tree, exp.SetOperation):
+        raise refuse(scope, tree, "Two noisy results cannot be put together by UNION.", "ask the two questions one by one.")
+    if not isinstance(tree, exp.Select):
+        raise refuse(scope, tree, "Only a SELECT is answered.", "ask with SELECT.")
+    if tree.args.get("distinct"):
+        raise refuse(scope, tree, "SELECT DISTINCT is not supported.", _without_distinct(tree))
+    only(scope, tree, "expressions from_ joins where group having order limit offset with_", "SELECT")
+    context = with_ctes(tree, context)
+    source, here = rows(tree, context)
+    if not any(has_aggregate(item) for item in tree.expressions) and not tree.args.get("having"):
+        raise _no_aggregate(tree, here)
+    grouping = group(tree, here, per_unit=False)
+    _outputs(tree, grouping)
+    having = tree.args.get("having")
+    if having is not None:
+        only(here, having, "this", "HAVING")
+    kept = None if having is None else grouping.above(having.this, "in HAVING", True)
+    order = _order(tree, grouping)
+    limit, offset = _limit(tree, here), _offset(tree, here)
+    if not grouping.aggregates:
+        raise _no_aggregate(tree, here)
+    outputs = tuple(grouping.outputs)
+    return Query(source.relation, tuple(grouping.keys), tuple(grouping.aggregates), outputs, kept, order, limit, offset)
+
+
+def _without_distinct(tree: exp.Select) -> str:
+    """Beside aggregates DISTINCT changes nothing; alone it asks which values there are, and that is a GROUP BY."""
+    if any(has_aggregate(item) for item in tree.expressions):
+        return "leave DISTINCT out: groups are distinct."
+    keys = ", ".join(item.unalias().sql() for item in tree.expressions)
+    keys = keys if len(keys) <= _LONGEST and not tree.is_star else "x"
+    return f"to see which values there are, count them: SELECT {keys}, COUNT(*) AS n FROM ... GROUP BY {keys}."
+
+
+def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:
+    if tree.args.get("group"):
+        return refuse(scope, tree, "This asks only which groups there are.", "add an aggregate such as COUNT(*).")
+    for item in tree.expressions:
+        if item.find(exp.Anonymous):
+            expression(output_name(item, scope)[1], scope)  # a function that is unknown, or known for showing rows
+    first = tree.expressions[0] if tree.expressions else tree
+    return refuse(
+        scope,
+        first,
+        "This asks for rows, and rows are never shown.",
+        "ask for aggregates such as COUNT(*) or AVG(x).",
+    )
+
+
+def _outputs(tree: exp.Select, grouping: Grouping) -> None:
+    written = [(item, *output_name(item, grouping.scope)) for item in tree.expressions]
+    read = [(item, name, grouping.above(value, "in SELECT", False, name)) for item, name, value in written]
+    taken: set[str] = set()
+    for number, (item, name, value) in enumerate(read, start=1):
+        if name and folded(name) in taken:
+            raise refuse(grouping.scope, item, f"Two outputs are called {name}.", "rename one with AS.")
+        natural = value.name if isinstance(value, Column) else f"column_{number}"
+        chosen = name or (natural if folded(natural) not in taken else f"{natural}_{number}")
+        grouping.outputs.append(Named(chosen, value))
+        taken.add(folded(chosen))
+
+
+def _order(tree: exp.Select, grouping: Grouping) -> tuple[Order, ...]:
+    clause = tree.args.get("order")
+    if clause is None:
+        return ()
+    scope = grouping.scope
+    only(scope, clause, "expressions", "ORDER BY")
+    found = []
+    for item in clause.expressions:
+        only(scope, item, "this desc", "ORDER BY")  # NULLS FIRST sets an argument that is not on the list; NULLs come last
+        value = grouping.above(item.this, "in ORDER BY", True)
+        if isinstance(value, Literal):
+            value = _position(value, grouping, item)
+        found.append(Order(value, bool(item.args.get("desc"))))
+    return tuple(found)
+
+
+def _position(value: Literal, grouping: Grouping, item: exp.Expr) -> Expression:
+    number = value.value
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(grouping.outputs):
+        raise refuse(grouping.scope, item, "ORDER BY a constant needs a position of SELECT.", "order by an output's name.")
+    return grouping.outputs[number - 1].expression
+
+
+def _limit(tree: exp.Select, scope: Scope) -> int | None:
+    clause = tree.args.get("limit")
+    if clause is None:
+        return None
+    if isinstance(clause, exp.Limit):
+        only(scope, clause, "expression", "LIMIT")
+    return _rows(clause, "LIMIT", scope)
+
+
+def _offset(tree: exp.Select, scope: Scope) -> int:
+    """How many rows of the noisy result are left out at its beginning: free, like LIMIT."""
+    clause, limit = tree.args.get("offset"), tree.args.get("limit")
+    if clause is None:
+        return 0
+    only(scope, clause, "expression", "OFFSET")
+    first, second = (place(scope.text, each) for each in (clause, limit if limit is not None else clause))
+    if first and second and first < second:  # LIMIT 10, 5 means the other order in some databases
+        raise refuse(scope, clause, "Here it is not clear which number is the limit.", "write LIMIT 5 OFFSET 10.")
+    return _rows(clause, "OFFSET", scope)
+
+
+def _rows(clause: exp.Expr, word: str, scope: Scope) -> int:
+    number = clause.args.get("expression")
+    if not isinstance(number, exp.Literal) or number.args.get("is_string") or not str(number.this).isdigit():
+        raise refuse(scope, clause, f"{word} takes a whole number.", f"write {word} 10.")
+    return min(int(str(number.this)[:18]), 10**9)

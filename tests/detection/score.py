@@ -1,0 +1,80 @@
+"""How good the black box is: what it finds, what it says wrongly, how long it takes, how close it comes."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from detection.case import Case
+from dither.audit.blackbox.attack import attack
+from dither.audit.verdict import VIOLATES, Verdict
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case with the verdict of a full audit, and how many of the short ones said "violates"."""
+
+    case: Case
+    verdict: Verdict
+    flagged: int
+    repetitions: int
+
+    @property
+    def right(self) -> bool:
+        return (self.verdict.outcome == VIOLATES) == self.case.broken
+
+    @property
+    def tightness(self) -> float:
+        """Lower bound over truth; no number where the truth is infinite."""
+        return math.nan if math.isinf(self.case.truth) else self.verdict.epsilon / self.case.truth
+
+
+def flags(case: Case, repetitions: int, seconds: float, seed: int = 1000) -> int:
+    """How many of the audits, each with a stream of its own, say that the case violates its claim."""
+    found = (attack(case.target(seed + turn), seconds=seconds) for turn in range(repetitions))
+    return sum(verdict.outcome == VIOLATES for verdict in found)
+
+
+def score(case: Case, *, seconds: float = 3.0, seed: int = 1) -> Verdict:
+    return attack(case.target(seed), seconds=seconds)
+
+
+def table(rows: Iterable[Row]) -> str:
+    """The rows as a table for the documentation."""
+    lines = [
+        "| mechanism | source | claim | truth | verdict | lower bound | tightness | CPU s | flagged |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        case, verdict = row.case, row.verdict
+        claim = _number(float(case.epsilon)) + (f", δ {_number(float(case.delta))}" if case.delta else "")
+        close = "–" if math.isnan(row.tightness) else f"{row.tightness:.2f}"
+        cells = [case.name, case.source, claim, _number(case.truth), verdict.outcome, f"{verdict.epsilon:.3f}", close]
+        cells += [f"{verdict.seconds:.2f}", f"{row.flagged}/{row.repetitions}" if row.repetitions else "–"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Detection, false alarms, time and tightness in four lines."""
+    broken, right = [row for row in rows if row.case.broken], [row for row in rows if not row.case.broken]
+    found = sum(row.verdict.outcome == VIOLATES for row in broken)
+    alarms = sum(row.flagged for row in right) + sum(row.verdict.outcome == VIOLATES for row in right)
+    audits = sum(row.repetitions + 1 for row in right)
+    seconds = [row.verdict.seconds for row in rows]
+    lines = [
+        f"detected: {found} of {len(broken)} broken mechanisms",
+        f"false alarms: {alarms} in {audits} audits of {len(right)} correct mechanisms",
+        f"CPU seconds a verdict: median {statistics.median(seconds):.2f}, most {max(seconds):.2f}, all {sum(seconds):.0f}",
+    ]
+    for name, group in (("correct", right), ("broken, finite truth", broken)):
+        close = [row.tightness for row in group if not math.isnan(row.tightness)]
+        if close:
+            lines.append(f"tightness, {name}: median {statistics.median(close):.2f}, least {min(close):.2f}")
+    return "\n".join(lines)
+
+
+def _number(value: float) -> str:
+    return "∞" if math.isinf(value) else f"{value:.4g}"
