@@ -371,6 +371,7 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["sh", "-c", words], cwd=folder, env=clean, capture_output=True, text=True, check=False, timeout=60)
 
 
+@pytest.mark.slow
 def test_devices_and_pipes_are_written_to(hospital: Path) -> None:
     for file in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/null"):
         done = shell(f"dither ask '{COUNT}' -e 0.1 -f csv --out {file}", hospital)
@@ -389,6 +390,7 @@ def test_devices_and_pipes_are_written_to(hospital: Path) -> None:
     assert read[0].startswith("n,n_margin")
 
 
+@pytest.mark.slow
 def test_a_descriptor_of_the_data_is_no_device(hospital: Path) -> None:
     before = (hospital / "patients.parquet").read_bytes()
     for opened in ("3<>patients.parquet --out /dev/fd/3", ">>patients.parquet --out /dev/stdout"):

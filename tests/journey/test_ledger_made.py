@@ -76,6 +76,7 @@ def test_who_was_killed_while_making_one_lost_no_budget(hospital: Path) -> None:
         dt.open("catalog.toml", ledger="new.ledger", make=True)
 
 
+@pytest.mark.slow
 def test_eight_make_one(hospital: Path) -> None:
     words = command("init", "--ledger", "raced.ledger")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}

@@ -85,6 +85,7 @@ def _score_move(measure: Bins, p: Fraction, a: Any, b: Any) -> int:
     return max(abs(x - y) for x, y in zip(first, second, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 @pytest.mark.parametrize("aggregates", [MANY, SUMS], ids=["many", "sums"])
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**6)], ids=["pure", "delta"])

@@ -101,6 +101,7 @@ def resolved(question: str) -> Resolved:
     return resolve(parse(question, CATALOG), CATALOG, question)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
 @settings(max_examples=12)
 @given(tables=TABLES.map(unique_keys))
