@@ -284,6 +284,7 @@ def framed(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(row, max_size=12), st.lists(row, max_size=12), st.sampled_from(["", "region", "town"]), st.integers(1, 3))
 def test_one_person_moves_the_integers_by_at_most_what_is_priced(mine: Any, others: Any, key: str, bound: int) -> None:
