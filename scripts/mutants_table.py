@@ -114,8 +114,8 @@ PLANNING = (
         "a release that more outputs are read from gets a larger share of the price",
         "planning/releases/base.py",
         "                return place\n        self.releases.append(release)",
-        '                heavier = type("Heavier", (type(known),), {"weight": known.weight + 1})\n'
-        '                object.__setattr__(known, "__class__", heavier)\n'
+        '                heavier = type("Heavier", (type(other),), {"weight": other.weight + 1})\n'
+        '                object.__setattr__(other, "__class__", heavier)\n'
         "                return place\n        self.releases.append(release)",
         "tests/planning/test_split.py::test_a_release_weighs_the_same_however_many_outputs_are_read_from_it",
     ),
@@ -123,8 +123,8 @@ PLANNING = (
         "release-for-each-output",
         "what two outputs are read from is released, and paid for, twice",
         "planning/releases/base.py",
-        "if known.measure == release.measure and known.parameters == release.parameters:",
-        "if known is release:",
+        "if other.measure == release.measure and other.parameters == release.parameters:",
+        "if other is release:",
         "tests/planning/test_split.py::test_a_release_weighs_the_same_however_many_outputs_are_read_from_it",
     ),
     Mutant(
