@@ -179,8 +179,8 @@ PLANNING = (
         "order-not-undone",
         "a stored answer is read in the order of its text, not of the question",
         "planning/records.py",
-        "return _arranged(noisy, _inverse(self.keys), _inverse(self.releases))",
-        "return _arranged(noisy, _inverse(self.keys), self.releases)",
+        "return _arrange(noisy, _inverse(self.keys), _inverse(self.releases))",
+        "return _arrange(noisy, _inverse(self.keys), self.releases)",
         "tests/planning/test_identity.py::test_the_order_of_a_stored_answer_is_undone_when_it_is_read",
     ),
     Mutant(
