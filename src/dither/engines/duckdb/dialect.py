@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 import duckdb
 
 from dither.engines.sql.dialect import Dialect
-from dither.engines.sql.relations import PURPOSES, grouped
+from dither.engines.sql.relations import PURPOSES, group_by
 
 SHIFT, LAST = 58, 61  # a hash has its place among 62 by its first 6 bits; the last place also has those beyond
 
@@ -84,7 +84,7 @@ def weigh_bins(
     n = dialect.widen("r.n") if wide else "r.n"
     less = dialect.quotient(f"{n} * {most * scale}", "heavy.k", wide=wide)
     weight = f"CASE WHEN heavy.k IS NULL THEN {n} * {scale} ELSE {less} END"
-    heavy = grouped(heads, ["CAST(sum(n) AS BIGINT) AS k"], "r WHERE bin IS NOT NULL") + f" HAVING sum(n) > {most}"
+    heavy = group_by(heads, ["CAST(sum(n) AS BIGINT) AS k"], "r WHERE bin IS NOT NULL") + f" HAVING sum(n) > {most}"
     listed = [*(f"r.{key} AS {key}" for key in keys), "r.bin AS bin", f"{weight} AS weight"]
     return f", heavy AS ({heavy})", f"SELECT {', '.join(listed)} FROM r LEFT JOIN heavy ON {_same(heads)}"
 
