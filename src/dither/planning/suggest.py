@@ -255,7 +255,7 @@ def _from_grid(place: float) -> float:
 def _round_outward(low: float, high: float, whole: bool) -> tuple[int | float, int | float]:
     """Rounds both to two significant digits, away from each other; a bound within one step of zero is zero.
 
-    >>> _outward(-0.03, 108_765.0, True), _outward(17.2, 17.9, False)
+    >>> _round_outward(-0.03, 108_765.0, True), _round_outward(17.2, 17.9, False)
     ((0, 110000), (17.0, 18.0))
     """
     ends = []
