@@ -94,7 +94,7 @@ class Quote:
             return f"{text}\nasked now      it would be refused: {self.refusal}"
         if self.again is None:
             return text
-        counts = "; its price counts in the quota of whoever has not seen it" if self.counted else ""
+        counts = "; its price counts in the quota of an analyst who has not seen it" if self.counted else ""
         return f"{text}\nasked now      it is the answer of entry {self.again} again: charged nothing{counts}"
 
 
@@ -182,7 +182,7 @@ class Answer:
         notes = [self._charged(), *([left] if left else []), f"± at {percent(self.confidence)} confidence"]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
         if any("± ?" in text for row in self.cells() for text in row):
-            notes.append("± ?: too few to say, or without limit; the group may be empty")
+            notes.append("± ?: no margin can be stated (the group may be empty)")
         bounded = [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit else []
         if left_out := [*self.plan.clipped, *bounded]:
             notes.append(f"not included in ±: {', '.join(left_out)}")

@@ -31,7 +31,7 @@ from dither.standing import Standing
 
 Shown = TypeVar("Shown")
 ANYONE = "anyone"  # the analyst if none is named: all of them share one quota
-_REPLAYED = "nothing, it was given again; in the quota of who had not seen it, it counts"
+_REPLAYED = "nothing, it was given again; it counts in the quota of an analyst who had not seen it"
 _STAYS = "and it stays charged"
 _KEPT = "and the answer is kept: asking the same again shows it"
 
@@ -134,7 +134,7 @@ class Session:
         if who is None and declared.analysts is not None and ANYONE not in declared.analysts:
             # The fix offers no name: names are not verified, and using another analyst's would spend that quota.
             fix = Fix("name yourself as the curator declared you: {analyst}.", analyst="YOUR-NAME")
-            raise ArgumentError("It is not said who asks, and this catalog names who may.", fix=fix)
+            raise ArgumentError("No analyst is named, and this catalog lists who may ask.", fix=fix)
         return Request(
             question=question,
             plan=program.identity,

@@ -87,7 +87,7 @@ def ledger_for(catalog: object, where: Where | None, key: Where | None, make: bo
     for name, given in (("ledger", where), ("key", key), ("witness", witness)):
         if given is not None and (not isinstance(given, (str, PathLike)) or not str(given)):
             raise ArgumentError(
-                f"{name} is named by a path or an address, and this is a {type(given).__name__}.",
+                f"{name} must be a path or an address, and this is a {type(given).__name__}.",
                 fix=Fix("write {it}.", it=Argument(name, f"survey.{name}")),
             )
     if where == opening.MEMORY:

@@ -32,7 +32,7 @@ def check(work: Work) -> None:
             _check_grid(part)
 
 
-_HALF = "A text of the question has half a character (a lone surrogate) in it, which no table can hold."
+_HALF = "A text in the question contains half a character (a lone surrogate), which no table can hold."
 _WHOLE = "write whole characters."
 _HALVES = re.compile("[\ud800-\udfff]")
 

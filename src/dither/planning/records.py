@@ -292,7 +292,7 @@ def from_text(text: str) -> tuple[Noisy, ...]:
         )
     except (KeyError, TypeError, ValueError):
         raise DitherError(
-            "The stored answer is not one that this version of dither can read.",
+            "This version of dither cannot read the stored answer.",
             fix=Fix("ask with {fresh} for a new answer at its full price, or use the version that gave it.", fresh=True),
         ) from None
 

@@ -137,11 +137,11 @@ def questions(catalog: Catalog, column: str, by: str | None) -> tuple[str, str, 
     name, _, field = column.partition(".") if isinstance(column, str) else ("", "", "")
     if name not in catalog.tables or field not in catalog.tables[name].columns:
         named = column if isinstance(column, str) else f"A {type(column).__name__}"
-        raise DitherError(f"{named} is no column of this catalog.", fix=_column_fix(catalog, named, name, field))
+        raise DitherError(f"{named} is not a column of this catalog.", fix=_column_fix(catalog, named, name, field))
     if by is not None and (not isinstance(by, str) or by not in catalog.tables[name].columns):
         near = did_you_mean(by, catalog.tables[name].columns) if isinstance(by, str) else ""
         raise DitherError(
-            f"{by} is no column of {name} that could be grouped by.", fix=f"{near}name a declared column of {name}."
+            f"{by} is not a column of {name}, so it cannot be grouped by.", fix=f"{near}name a declared column of {name}."
         )
     start = fluent.table(catalog, name)
     values = start.agg(n=fluent.count(_quoted(field)))

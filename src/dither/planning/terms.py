@@ -71,7 +71,7 @@ def _refuse_unpredictable(plan: Plan, rows: int | None) -> None:
     for output in columns:
         if isinstance(output, Computed) and output.predicted(plan, rows or 1, Fraction(1, 2)) is None:
             raise DitherError(
-                f"The margin of {output.name} depends on the noisy numbers it is computed from, and cannot be foretold.",
+                f"The margin of {output.name} depends on the noisy numbers it is computed from, and cannot be predicted.",
                 fix=Fix(
                     "ask with {epsilon} instead of {margin}, or ask for the numbers themselves.",
                     epsilon=Blank(),

@@ -129,7 +129,7 @@ def _place(connection: DuckDBPyConnection, source: str) -> SqlSource:
     if lower.endswith(_DATABASE):
         return _database_table(connection, file, table)
     if mark:
-        raise _SourceError("only a DuckDB file has tables behind a #", 'write source = "file.duckdb#table".')
+        raise _SourceError("only a DuckDB file can have a table after #", 'write source = "file.duckdb#table".')
     if os.path.isdir(file):
         return _parquet(connection, _files(os.path.join(file, "**", "*.parquet"), "the folder has no .parquet file in it"))
     if lower.endswith(_PARQUET):
