@@ -108,9 +108,7 @@ def choose(releases: Sequence[Release], bounding: Bounding, price: Price, discov
 
 
 def _too_weak(pure: Choice, bounding: Bounding, delta: Fraction) -> bool:
-    """Whether Gaussian noise for one moving number needs more variance than geometric noise has.
-
-    One evaluation, which saves most questions the search for the Gaussian's scale."""
+    """Whether Gaussian noise for one moving number needs more variance than geometric noise has: saves a search."""
     smooth = [noise for noise in pure.noises if noise.of.smooth]
     shift = smooth[0].of.one_moves(bounding) if len(smooth) == 1 else None
     return shift is not None and not hides(smooth[0].loss.epsilon(), delta, shift, Fraction(smooth[0].variance))

@@ -65,7 +65,7 @@ def settled(stages: Stages, x: Sql) -> Sql:
     return build(f"(CASE WHEN {stages.dialect.is_nan(atom.text)} THEN NULL ELSE {atom.text} END)", x.kind, atom)
 
 
-def to_one_kind(stages: Stages, arguments: Sequence[Sql]) -> list[Sql]:
+def unify(stages: Stages, arguments: Sequence[Sql]) -> list[Sql]:
     """Casts arguments to their widest kind, with NULL for NaN, so that they can be compared."""
     kind = widest(arguments)
     return [settled(stages, stages.dialect.as_kind(x, kind)) for x in arguments]
@@ -84,7 +84,7 @@ def whole(stages: Stages, x: Sql, *, rounded: bool) -> Sql:
     return build(f"(CASE WHEN {inside} THEN {dialect.cast(value, 'real', 'int')} END)", "int", atom)
 
 
-def unsign_zero(stages: Stages, x: Sql) -> Sql:
+def fix_zero(stages: Stages, x: Sql) -> Sql:
     """Turns -0.0 into 0.0, so that equal values are one value."""
     return build(f"({x.text} + {stages.dialect.number('0')})", "real", x) if x.kind == "real" else x
 

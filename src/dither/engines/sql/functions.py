@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, build, nearest, settled, to_one_kind, whole
+from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, build, nearest, settled, unify, whole
 from dither.query.functions.casts import DATE_TEXT, REAL_TEXT, WHOLE_TEXT
 from dither.query.functions.text import MOST_CHARACTERS
 
@@ -203,7 +203,7 @@ def extreme(name: str) -> Printer:
     """Returns a printer for LEAST or GREATEST that gives NULL if an argument is NULL; the engines' own skip NULL."""
 
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
-        values = [stages.atom(x) for x in to_one_kind(stages, arguments)]
+        values = [stages.atom(x) for x in unify(stages, arguments)]
         missing = " OR ".join(f"{x.text} IS NULL" for x in values)
         listed = ", ".join(x.text for x in values)
         return build(f"(CASE WHEN {missing} THEN NULL ELSE {name}({listed}) END)", values[0].kind, *values)
@@ -212,7 +212,7 @@ def extreme(name: str) -> Printer:
 
 
 def _clamp(stages: Stages, arguments: list[Sql]) -> Sql:
-    x, low, high = (stages.atom(argument) for argument in to_one_kind(stages, arguments))
+    x, low, high = (stages.atom(argument) for argument in unify(stages, arguments))
     top = f"WHEN {x.text} > {high.text} THEN {high.text}"
     text = f"(CASE WHEN {x.text} IS NULL THEN NULL WHEN {x.text} < {low.text} THEN {low.text} {top} ELSE {x.text} END)"
     return build(text, x.kind, x, low, high)
@@ -226,7 +226,7 @@ def _bucket(stages: Stages, arguments: list[Sql]) -> Sql:
 
 def _compare(sign: str) -> Printer:
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
-        x, y = to_one_kind(stages, arguments)
+        x, y = unify(stages, arguments)
         return build(f"({x.text} {sign} {y.text})", "bool", x, y)
 
     return printer
@@ -238,7 +238,7 @@ def _is_null(stages: Stages, arguments: list[Sql]) -> Sql:
 
 
 def _in_list(stages: Stages, arguments: list[Sql]) -> Sql:
-    x, *choices = to_one_kind(stages, arguments)
+    x, *choices = unify(stages, arguments)
     listed = ", ".join(choice.text for choice in choices)
     return build(f"({x.text} IN ({listed}))", "bool", x, *choices)
 
@@ -258,19 +258,19 @@ def _not(stages: Stages, arguments: list[Sql]) -> Sql:
 
 def _case(stages: Stages, arguments: list[Sql]) -> Sql:
     whens = arguments[:-1:2]
-    thens = to_one_kind(stages, [*arguments[1:-1:2], arguments[-1]])
+    thens = unify(stages, [*arguments[1:-1:2], arguments[-1]])
     arms = " ".join(f"WHEN {when.text} THEN {then.text}" for when, then in zip(whens, thens[:-1], strict=True))
     return build(f"(CASE {arms} ELSE {thens[-1].text} END)", thens[0].kind, *whens, *thens)
 
 
 def _coalesce(stages: Stages, arguments: list[Sql]) -> Sql:
-    values = to_one_kind(stages, arguments)
+    values = unify(stages, arguments)
     return build("COALESCE(" + ", ".join(x.text for x in values) + ")", values[0].kind, *values)
 
 
 def _nullif(stages: Stages, arguments: list[Sql]) -> Sql:
     result = stages.atom(settled(stages, arguments[0]))
-    x, y = to_one_kind(stages, [result, arguments[1]])
+    x, y = unify(stages, [result, arguments[1]])
     return build(f"(CASE WHEN {x.text} = {y.text} THEN NULL ELSE {result.text} END)", result.kind, result, x, y)
 
 

@@ -17,19 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dither.catalog.values import Key
-from dither.engines.sql.dialect import (
-    Dialect,
-    Printer,
-    Sql,
-    Stages,
-    build,
-    lacks,
-    settled,
-    to_one_kind,
-    unsign_zero,
-    whole,
-    widest,
-)
+from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, build, fix_zero, lacks, settled, unify, whole, widest
 from dither.engines.sql.functions import printer_of
 from dither.query import nodes
 from dither.query.nodes import Aggregate, Column, Expression, PerUnit
@@ -108,7 +96,7 @@ def select(frame: Frame, names: Sequence[str], columns: Sequence[Sql], tail: str
 def per_unit(node: PerUnit, source: Printed, dialect: Dialect) -> Printed:
     """Prints one row for each value of the keys. NULL is a value like any other."""
     frame = Frame(source, dialect)
-    keys = [frame.atom(unsign_zero(frame, settled(frame, frame.print(key.expression)))) for key in node.keys]
+    keys = [frame.atom(fix_zero(frame, settled(frame, frame.print(key.expression)))) for key in node.keys]
     aggregates = [_aggregate(frame, aggregate) for aggregate in node.aggregates]
     columns = [*keys, *aggregates]
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
@@ -206,7 +194,7 @@ def _sides(left: Printed, right: Printed, equal: Equal, dialect: Dialect) -> tup
     for x, y in equal:
         # A helper column belongs to the side it comes from.
         a, b = frames[0].print(x), frames[1].print(y)
-        (a, _), (_, b) = to_one_kind(frames[0], [a, replace(b, nan=False)]), to_one_kind(frames[1], [replace(a, nan=False), b])
+        (a, _), (_, b) = unify(frames[0], [a, replace(b, nan=False)]), unify(frames[1], [replace(a, nan=False), b])
         pairs.append((_of("l", frames[0].atom(a)), _of("r", frames[1].atom(b))))
     return frames[0].source(), frames[1].source(), pairs
 

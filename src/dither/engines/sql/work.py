@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dither.engines.sql.dialect import NARROW, Dialect, Sql, build, nearest, settled, too_wide, unsign_zero
+from dither.engines.sql.dialect import NARROW, Dialect, Sql, build, fix_zero, nearest, settled, too_wide
 from dither.engines.sql.relations import Frame, Printed, Rows, Schema, bounded_groups, group_by, needs_choice, relation
 from dither.query.work import SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 
@@ -396,7 +396,7 @@ def _read_bins(keys: Keys, width: int, place: int) -> Callable[[Iterable[Row], F
 def _distinct(work: Work, source: Printed, place: int, measure: Distinct, dialect: Dialect) -> Statement:
     rows = Rows(work, source, dialect)
     x = settled(rows.frame, rows.frame.print(measure.expression))
-    name = rows.column(unsign_zero(rows.frame, x))
+    name = rows.column(fix_zero(rows.frame, x))
     inner = f"(SELECT {', '.join([*rows.heads, f'{name} AS v'])} FROM ({rows.select()}))"
     read = _read_distinct(dialect.read_keys(rows.kinds), len(work.keys), place)
     if not work.by_unit:

@@ -238,7 +238,7 @@ class Reading(ABC):
     @property
     def title(self) -> str:
         """The aggregate as people write it, and what it is approximated by, if it is."""
-        return show_aggregate(self.aggregate)
+        return title_of(self.aggregate)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -279,7 +279,7 @@ class Reading(ABC):
         return f"{self.sign} {rounded(thousand or 0.0)} in a group of 1000 rows (less in larger ones)"
 
 
-def show_aggregate(aggregate: Aggregate, form: str = "") -> str:
+def title_of(aggregate: Aggregate, form: str = "") -> str:
     """Shows an aggregate as people write it, in `form` (by default the function's name, as in "SUM({})")."""
     where = "" if aggregate.where is None else f" FILTER (WHERE {show_expression(aggregate.where)})"
     argument = "*" if aggregate.argument is None else show_expression(aggregate.argument)
@@ -490,6 +490,6 @@ def not_null(x: Expression) -> Expression:
     return Call("not", (Call("is_null", (x,)),))
 
 
-def sums_are_whole(q: Quantised, facts: Facts) -> bool:
+def is_whole(q: Quantised, facts: Facts) -> bool:
     """Whether sums on this grid are whole numbers."""
     return facts.whole and q.low.denominator == 1 and q.step.denominator == 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from dither.planning.releases.base import Collection, Kind, Linear, Reading, Release, Term, show_aggregate
+from dither.planning.releases.base import Collection, Kind, Linear, Reading, Release, Term, title_of
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
 from dither.query.work import Distinct
@@ -39,7 +39,7 @@ class Different(Linear):
 
     @property
     def title(self) -> str:
-        return show_aggregate(self.aggregate, "COUNT(DISTINCT {})")
+        return title_of(self.aggregate, "COUNT(DISTINCT {})")
 
 
 def read(aggregate: Aggregate, collection: Collection) -> Reading:

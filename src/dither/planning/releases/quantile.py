@@ -18,18 +18,7 @@ from numpy.typing import NDArray
 from dither.errors import QueryError
 from dither.exact.numbers import decimal, percent, rounded
 from dither.mechanisms import Exponential, Gaussian, Geometric
-from dither.planning.releases.base import (
-    Bounds,
-    Cells,
-    Collection,
-    Kind,
-    Noise,
-    Number,
-    Reading,
-    Release,
-    show_aggregate,
-    sums_are_whole,
-)
+from dither.planning.releases.base import Bounds, Cells, Collection, Kind, Noise, Number, Reading, Release, is_whole, title_of
 from dither.planning.sensitivity import BINS, NARROW, Bounding, coarse, fits
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
@@ -116,7 +105,7 @@ def read(aggregate: Aggregate, collection: Collection) -> Quantile:
     q = coarse(x, facts, aggregate, BINS)
     place = collection.add(Choice(x, q, held(p), collection.max_rows))
     collection.note_bounds(x)
-    return Quantile(aggregate, place, q, held(p), sums_are_whole(q, facts))
+    return Quantile(aggregate, place, q, held(p), is_whole(q, facts))
 
 
 def _share_of(aggregate: Aggregate) -> Fraction | None:
@@ -138,10 +127,10 @@ class Quantile(Reading):
         if self.aggregate.function == "quantile":
             p = self.aggregate.parameter or Fraction(1, 2)
             nearly = f", as the {percent(self.p)} quantile," if self.p != p else ""
-            return show_aggregate(self.aggregate, f"QUANTILE({{}}, {float(p):g})") + nearly
+            return title_of(self.aggregate, f"QUANTILE({{}}, {float(p):g})") + nearly
         if self.aggregate.function in ("min", "max"):
-            return f"{show_aggregate(self.aggregate)}, as the {percent(self.p)} quantile,"
-        return show_aggregate(self.aggregate)
+            return f"{title_of(self.aggregate)}, as the {percent(self.p)} quantile,"
+        return title_of(self.aggregate)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -33,9 +33,9 @@ from dither.planning.releases.base import (
     Release,
     Rounded,
     Term,
+    is_whole,
     noise_reach,
     not_null,
-    sums_are_whole,
 )
 from dither.query.nodes import Aggregate, Call, Expression, Literal
 from dither.query.show import show_expression
@@ -217,7 +217,7 @@ def read_sum(aggregate: Aggregate, collection: Collection) -> Reading:
     moved = sensitivity.moved(q, facts)
     counted = tuple(Term(place, cell, Fraction(1, q.steps)) for cell in (0, 1)) if moved else ()
     nonzero = tuple(term for term in terms if term.weight)
-    return Linear(aggregate, nonzero, whole=sums_are_whole(q, facts), each=moved, counted=counted)
+    return Linear(aggregate, nonzero, whole=is_whole(q, facts), each=moved, counted=counted)
 
 
 def _total(aggregate: Aggregate, x: Expression, q: Quantised, collection: Collection) -> Linear:
@@ -227,13 +227,13 @@ def _total(aggregate: Aggregate, x: Expression, q: Quantised, collection: Collec
     moved = sensitivity.moved(q, facts)
     if moved:  # a SUM alone has no count, so an error that grows with the rows cannot be in its margin
         collection.note(Rounded(x, q.step, moved))
-    return Linear(aggregate, (Term(place, 0, q.step),), whole=sums_are_whole(q, facts))
+    return Linear(aggregate, (Term(place, 0, q.step),), whole=is_whole(q, facts))
 
 
 def _over(aggregate: Aggregate, place: int, release: Joint, collection: Collection, part: Fraction) -> Linear:
     """Returns the reading over a public number of rows n: low n + step A, times `part` (1/n for the mean)."""
     rows, q, facts = collection.public_rows or 1, release.grid, collection.facts(release.x)
-    whole = sums_are_whole(q, facts) and part == 1 and aggregate.function == "sum"
+    whole = is_whole(q, facts) and part == 1 and aggregate.function == "sum"
     slack = sensitivity.moved(q, facts) * rows * part
     return Linear(aggregate, (Term(place, 0, q.step * part),), q.low * rows * part, whole, slack=slack)
 
