@@ -61,7 +61,7 @@ class Quote:
         return predicted(self.plan, self.assumed_rows, self.confidence)
 
     def as_data(self) -> dict[str, Any]:
-        """What `to_json` writes."""
+        """Returns the fields that `to_json` writes."""
         return {
             "columns": [field.name for field in self.schema],
             "kinds": [field.kind for field in self.schema],
@@ -243,7 +243,7 @@ class Answer:
         return {field.name: values for field, values in self._typed(margins)}
 
     def as_data(self) -> dict[str, Any]:
-        """What `to_json` writes."""
+        """Returns the fields that `to_json` writes."""
         epsilon, delta = (str(part) for part in pair(self.plan))
         columns = [[_json(value) for value in values] for _, values in self._typed(False)]
         return {

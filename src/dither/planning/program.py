@@ -72,7 +72,7 @@ class Program(Protocol):
 
     @property
     def unit(self) -> str:
-        """Who is protected, in words."""
+        """The protected unit, in words."""
 
     def release(self, run: Run, draw: Draw) -> Sequence[Noisy]:
         """Runs the `works` it needs and adds the noise. Draws through `draw` only."""

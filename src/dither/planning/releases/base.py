@@ -49,7 +49,7 @@ class Release(ABC):
     @property
     @abstractmethod
     def measure(self) -> Measure:
-        """What the engine adds up."""
+        """The measure that the engine adds up."""
 
     @property
     @abstractmethod
@@ -59,11 +59,11 @@ class Release(ABC):
     @property
     @abstractmethod
     def words(self) -> str:
-        """What the noise is on, for people."""
+        """The noisy quantity, in words for people."""
 
     @property
     def cells(self) -> int:
-        """How many integers there are in each group."""
+        """The number of integers in each group."""
         return 1
 
     @property
@@ -83,7 +83,7 @@ class Release(ABC):
 
     @property
     def parameters(self) -> Mapping[str, Fraction]:
-        """What identifies the release beside its measure, by the names in stored texts. Releases equal in both are one."""
+        """The parameters beside the measure, by their names in stored texts. Releases equal in both are one."""
         return {}
 
     @property
@@ -133,7 +133,7 @@ class Release(ABC):
 
     @property
     def about(self) -> str:
-        """What the mechanism works on, for people."""
+        """The mechanism's input, in words for people."""
         return self.words
 
     def _within_range(self, build: Callable[[], Geometric | Gaussian], is_wide: Callable[[], bool]) -> Noise:
