@@ -114,8 +114,8 @@ PLANNING = (
         "a release that more outputs are read from gets a larger share of the price",
         "planning/releases/base.py",
         "                return place\n        self.releases.append(release)",
-        '                heavier = type("Heavier", (type(known),), {"weight": known.weight + 1})\n'
-        '                object.__setattr__(known, "__class__", heavier)\n'
+        '                heavier = type("Heavier", (type(other),), {"weight": other.weight + 1})\n'
+        '                object.__setattr__(other, "__class__", heavier)\n'
         "                return place\n        self.releases.append(release)",
         "tests/planning/test_split.py::test_a_release_weighs_the_same_however_many_outputs_are_read_from_it",
     ),
@@ -123,8 +123,8 @@ PLANNING = (
         "release-for-each-output",
         "what two outputs are read from is released, and paid for, twice",
         "planning/releases/base.py",
-        "if known.measure == release.measure and known.parameters == release.parameters:",
-        "if known is release:",
+        "if other.measure == release.measure and other.parameters == release.parameters:",
+        "if other is release:",
         "tests/planning/test_split.py::test_a_release_weighs_the_same_however_many_outputs_are_read_from_it",
     ),
     Mutant(
@@ -179,8 +179,8 @@ PLANNING = (
         "order-not-undone",
         "a stored answer is read in the order of its text, not of the question",
         "planning/records.py",
-        "return _arranged(noisy, _inverse(self.keys), _inverse(self.releases))",
-        "return _arranged(noisy, _inverse(self.keys), self.releases)",
+        "return _arrange(noisy, _inverse(self.keys), _inverse(self.releases))",
+        "return _arrange(noisy, _inverse(self.keys), self.releases)",
         "tests/planning/test_identity.py::test_the_order_of_a_stored_answer_is_undone_when_it_is_read",
     ),
     Mutant(
@@ -391,8 +391,8 @@ SESSION = (
         "compute-before-reserve",
         "the engine runs before the price is reserved",
         "session.py",
-        "        found = self.ledger.reserve(attempt)\n",
-        "        early = compute()\n        compute = lambda: early\n        found = self.ledger.reserve(attempt)\n",
+        "        stored = self.ledger.reserve(attempt)\n",
+        "        early = compute()\n        compute = lambda: early\n        stored = self.ledger.reserve(attempt)\n",
         "tests/journey/test_curator.py::test_a_question_beyond_the_budget_never_reaches_the_engine",
     ),
     Mutant(
@@ -421,7 +421,7 @@ SESSION = (
         "files-not-looked-at-again",
         "files that changed while the price was reserved are read",
         "session.py",
-        "        self._unchanged()  # again, because paying takes time\n",
+        "        self._check_unchanged()  # again, because reserving takes time\n",
         "",
         "tests/journey/test_program.py::test_files_that_change_while_the_price_is_reserved_are_not_read",
     ),

@@ -1,11 +1,11 @@
-"""dither: answers about people's data, with a price on each and noise of exactly the stated law.
+"""dither answers SQL questions about people's data with differential privacy.
 
-`open` a catalog and `ask`. Mechanisms also stand alone: each has `release`, `loss`, `law` and `margin`. Losses add
-up; filters keep them within a budget; `verify` proves a mechanism's price on given pairs of answers.
+`open` a catalog and `ask`. Mechanisms also work alone: each has `release`, `loss`, `law` and `margin`. Losses add up; filters
+keep them within a budget; `verify` proves a mechanism's price on given pairs of answers.
 
-A public name is loaded when it is first used, so that noise does not wait for a database, nor a command line's help for both.
-The names stand here three times: as imports for type checkers and editors, as the table `_HOMES`, and in `__all__`;
-tests/journey/test_import.py keeps the three the same.
+A public name is loaded when it is first used, so that a mechanism does not load a database, and the command line's help loads
+neither. The names are listed three times: as imports for type checkers and editors, in the table `_HOMES`, and in `__all__`;
+tests/journey/test_import.py keeps the three equal.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ __all__ = [
 ]
 
 
-# Where each public name lives: read it as `from dither.curator import Curator, open` and so on.
+# The module of each public name, as in `from dither.curator import Curator, open`.
 _HOMES: dict[str, tuple[str, ...]] = {
     "dither.curator": ("Curator", "open"),
     "dither.errors": (
@@ -189,18 +189,18 @@ _LOADING = RLock()
 
 
 def _load(name: str) -> object:
-    """The public name, from its home; from then on it is an ordinary name of this package.
+    """Loads a public name from its module; afterwards it is an ordinary name of this package.
 
     One thread loads at a time: Python's own import lets a second thread into a package that the first is still loading, and
     then fails. A program whose threads also unpickle mechanisms, or import files of dither, imports dither.curator first.
-    No file that is loaded here uses `dither` itself (the import table sees to that), so the lock is never wanted in two orders.
+    No file that is loaded here uses `dither` itself (the import table forbids it), so the lock is never taken in two orders.
     """
     for home, names in _HOMES.items():
         if name in names:
             with _LOADING:
-                found: object = getattr(__import__(home, fromlist=[name]), name)
-            globals()[name] = found
-            return found
+                value: object = getattr(__import__(home, fromlist=[name]), name)
+            globals()[name] = value
+            return value
     near = f"Did you mean {name}_? " if f"{name}_" in __all__ else ""  # sum_, min_, max_: the bare words are Python's own
     raise AttributeError(
         f"dither has no public name {name!r}. {near}dir(dither) lists those it has; "

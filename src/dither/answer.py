@@ -1,7 +1,4 @@
-"""What a question would cost, before it is asked.
-
-The noisy table: values, margins, what it cost, and what the margins do not include.
-"""
+"""The results of a question: `Quote` (price and expected margins) and `Answer` (noisy values, margins, price, receipt)."""
 
 from __future__ import annotations
 
@@ -28,23 +25,23 @@ from dither.text import did_you_mean
 
 @dataclass(frozen=True, repr=False)
 class Quote:
-    """What a question would cost, and the margins to expect. Nothing was read and nothing charged."""
+    """The price of a question and the margins to expect. It reads no row and charges nothing."""
 
     plan: Plan
     confidence: Fraction
     assumed_rows: int | None
-    refusal: str = ""  # why the budget would not pay for it now
-    again: int | None = None  # the entry of the answer that asking would give again, for nothing
-    counted: bool = False  # though its price would count in the asker's quota: they have not seen it yet
+    refusal: str = ""  # why the budget would refuse it now
+    again: int | None = None  # the entry of the stored answer that asking would return for free
+    counted: bool = False  # the stored answer would count in the analyst's quota, who has not seen it yet
 
     @property
     def price(self) -> str:
-        """What would be charged, in words."""
+        """The price, as text."""
         return plan_price(self.plan)
 
     @property
     def epsilon(self) -> Fraction:
-        """What would be charged."""
+        """The epsilon that would be charged."""
         return pair(self.plan)[0]
 
     @property
@@ -53,18 +50,18 @@ class Quote:
 
     @property
     def schema(self) -> tuple[Field, ...]:
-        """Name and kind of each column that the answer would have."""
+        """The name and kind of each column of the answer."""
         return self.plan.schema
 
     def margins(self) -> dict[str, float | None]:
-        """For each noisy output its predicted margin: None where it depends on rows that nobody assumed, or is a rank.
+        """Returns the predicted margin of each noisy output; None if it depends on rows that were not assumed, or is a rank.
 
-        That of a variance or a standard deviation is a typical one: it depends on where between the bounds the values lie.
+        For a variance or a standard deviation it is a typical margin: the real one depends on the values.
         """
         return predicted(self.plan, self.assumed_rows, self.confidence)
 
     def as_data(self) -> dict[str, Any]:
-        """What `to_json` writes."""
+        """Returns the fields that `to_json` writes."""
         return {
             "columns": [field.name for field in self.schema],
             "kinds": [field.kind for field in self.schema],
@@ -81,8 +78,8 @@ class Quote:
         }
 
     def to_json(self) -> str:
-        """Columns, margins to expect, price, and what asking now would do: `refused` says why it would be refused, `entry`
-        is that of the answer which would be given again. Prices are exact rationals as text."""
+        """Returns JSON: columns, margins to expect, price, and what asking now would do. `refused`: why it would be refused;
+        `entry`: the entry of the stored answer that would be returned. Prices are exact rationals as text."""
         return json.dumps(self.as_data(), ensure_ascii=False, indent=2, allow_nan=False)
 
     def __repr__(self) -> str:
@@ -92,20 +89,20 @@ class Quote:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def __str__(self) -> str:
-        told = explain(self.plan, self.confidence, self.assumed_rows)
+        text = explain(self.plan, self.confidence, self.assumed_rows)
         if self.refusal:
-            return f"{told}\nasked now      it would be refused: {self.refusal}"
+            return f"{text}\nasked now      it would be refused: {self.refusal}"
         if self.again is None:
-            return told
-        counts = "; its price counts in the quota of whoever has not seen it" if self.counted else ""
-        return f"{told}\nasked now      it is the answer of entry {self.again} again: charged nothing{counts}"
+            return text
+        counts = "; its price counts in the quota of an analyst who has not seen it" if self.counted else ""
+        return f"{text}\nasked now      it is the answer of entry {self.again} again: charged nothing{counts}"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What was released. Everything in it is public; looking at it in any way costs nothing more.
+    """A noisy table with margins and a receipt. Everything in it is public: using it costs nothing more.
 
-    `receipt` is what an auditor can check; `replayed`: it is the answer of an earlier question, which was the same.
+    `receipt`: an auditor can check it; `replayed`: it is the stored answer of an earlier, equal question.
     """
 
     plan: Plan
@@ -114,7 +111,7 @@ class Answer:
     confidence: Fraction
     receipt: Receipt
     replayed: bool = False
-    left: Callable[[], str] = stored(default=str, compare=False)  # of the budget, when the question was paid
+    left: Callable[[], str] = stored(default=str, compare=False)  # what was left of the budget after the charge
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -131,7 +128,7 @@ class Answer:
         return iter(self.rows)
 
     def __getitem__(self, column: str) -> list[Value]:
-        """The values of one column, in the order of the rows."""
+        """Returns the values of one column, in the order of the rows."""
         if not isinstance(column, str) or column not in self.columns:
             near = did_you_mean(column, self.columns) if isinstance(column, str) else ""
             raise DitherError("The answer has no such column.", fix=f"{near}take one of: {', '.join(self.columns)}.")
@@ -139,53 +136,53 @@ class Answer:
         return [row[place] for row in self.rows]
 
     def margins(self, confidence: Number | None = None) -> dict[str, list[float | None]]:
-        """For each noisy column a margin per row: value ± margin holds the bounded truth with at least this confidence.
+        """Returns a margin per row for each noisy column: value ± margin holds the bounded truth with at least this confidence.
 
-        Numbers computed from several noisy ones have theirs by interval arithmetic. None where none can be stated: quantiles
-        (their margin is a rank, see `ranks`), and what is computed from quantiles or divided by what may be zero.
+        Numbers computed from several noisy ones have margins by interval arithmetic. None if no margin can be stated: for
+        quantiles (their margin is a rank, see `ranks`), numbers computed from quantiles, and divisors that may be zero.
         """
-        return margins(self.plan, self.noisy, self.table, self._sure(confidence))
+        return margins(self.plan, self.noisy, self.table, self._confidence(confidence))
 
     def ranks(self, confidence: Number | None = None) -> dict[str, float]:
-        """For each quantile column how many rows' worth its rank may be off."""
-        return ranks(self.plan, self._sure(confidence))
+        """Returns how many rows' worth the rank of each quantile column may be off."""
+        return ranks(self.plan, self._confidence(confidence))
 
-    def _sure(self, confidence: Number | None) -> Fraction:
+    def _confidence(self, confidence: Number | None) -> Fraction:
         if confidence is None:
             return self.confidence
         return between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
 
     @property
     def price(self) -> str:
-        """What the release was charged, in words."""
+        """The price of the release, as text."""
         return plan_price(self.plan)
 
     def explain(self) -> str:
-        """The plan behind the answer."""
+        """Shows the plan behind the answer."""
         return explain(self.plan, self.confidence)
 
     # --- for people ---------------------------------------------------------------------------------------------
 
     def cells(self) -> list[list[str]]:
-        """Every cell as text, with its margin."""
+        """Shows every cell, with its margin."""
         wide, ranked = self.margins(), self.ranks()
-        shown = []
+        cells = []
         for i, row in enumerate(self.rows):
             texts = []
             for name, value in zip(self.columns, row, strict=True):
                 margin = wide[name][i] if name in wide else None
-                unsaid = name in wide and name not in ranked and margin is None and _is_number(value)
-                texts.append(_unsure(value) if unsaid else _number(value, margin))
-            shown.append(texts)
-        return shown
+                unknown = name in wide and name not in ranked and margin is None and _is_number(value)
+                texts.append(_unsure(value) if unknown else _number(value, margin))
+            cells.append(texts)
+        return cells
 
     def footer(self) -> str:
-        """One line of price, what is left, and what is not included."""
+        """Shows in one line the price, what is left, and what the margins do not include."""
         left = self.left()
         notes = [self._charged(), *([left] if left else []), f"± at {percent(self.confidence)} confidence"]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
         if any("± ?" in text for row in self.cells() for text in row):
-            notes.append("± ?: too few to say, or without limit; the group may be empty")
+            notes.append("± ?: no margin can be stated (the group may be empty)")
         bounded = [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit else []
         if left_out := [*self.plan.clipped, *bounded]:
             notes.append(f"not included in ±: {', '.join(left_out)}")
@@ -200,7 +197,7 @@ class Answer:
         return str(self)
 
     def _quantile(self, column: str) -> str:
-        """Which quantile a column shows and how fine its grid is, where the question does not say so."""
+        """Shows which quantile a column has and the step of its grid, where the question does not say so."""
         notes = (reading.notes for output in outputs(self.plan) if output.name == column for reading in output.readings)
         return "".join(f"{note}, " for note in next(notes, ()))
 
@@ -224,7 +221,7 @@ class Answer:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(self.footer())}</p>"
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
-        """A picture with error bars, one panel for each noisy column: a matplotlib Figure, saved if a path is given."""
+        """Draws the noisy columns with error bars, one panel each. Returns a matplotlib Figure, and saves it to `path`."""
         from dither.plots import answer_picture  # matplotlib is an extra
 
         wide, ranked = self.margins(), self.ranks()
@@ -237,16 +234,16 @@ class Answer:
 
     @property
     def schema(self) -> tuple[Field, ...]:
-        """Name and kind of each column. They follow from the plan, so every answer to it has the same."""
+        """The name and kind of each column. They follow from the plan, so all its answers have the same."""
         return self.plan.schema
 
     def to_dict(self, *, margins: bool = False) -> dict[str, list[Value]]:
-        """Columns of plain Python values. With `margins` each noisy one is followed by its own, as `n_margin`; a name that is
-        taken gets underscores until it is not. The same columns are in a CSV or Parquet file of the command line."""
+        """Returns columns of plain Python values. With `margins`, the margins of a noisy column `n` follow as `n_margin`, with
+        underscores added if that name is taken. CSV and Parquet files of the command line have the same columns."""
         return {field.name: values for field, values in self._typed(margins)}
 
     def as_data(self) -> dict[str, Any]:
-        """What `to_json` writes."""
+        """Returns the fields that `to_json` writes."""
         epsilon, delta = (str(part) for part in pair(self.plan))
         columns = [[_json(value) for value in values] for _, values in self._typed(False)]
         return {
@@ -263,17 +260,17 @@ class Answer:
         }
 
     def to_json(self) -> str:
-        """Values, margins, price and receipt. Dates are ISO text, prices exact rationals as text."""
+        """Returns JSON: values, margins, price and receipt. Dates are ISO text, prices exact rationals as text."""
         return json.dumps(self.as_data(), ensure_ascii=False, indent=2, allow_nan=False)
 
     def to_pandas(self, *, margins: bool = False) -> Any:
-        """A pandas frame; `margins` as in `to_dict`, NaN where there is none."""
+        """Returns a pandas frame; `margins` as in `to_dict`, NaN where there is none."""
         pandas, columns = _library("pandas"), self._in_64_bits(margins)
-        text = pandas.Series(["text"]).dtype  # as this version of pandas has it
+        text = pandas.Series(["text"]).dtype  # depends on the version of pandas
         return pandas.DataFrame({field.name: pandas.Series(values, dtype=_pandas(field, text)) for field, values in columns})
 
     def to_polars(self, *, margins: bool = False) -> Any:
-        """A Polars frame; `margins` as in `to_dict`."""
+        """Returns a Polars frame; `margins` as in `to_dict`."""
         polars, columns = _library("polars"), self._in_64_bits(margins)
         kinds = {
             "int": polars.Int64,
@@ -286,7 +283,7 @@ class Answer:
         return polars.DataFrame([polars.Series(field.name, values, kinds[field.kind]) for field, values in columns])
 
     def to_arrow(self, *, margins: bool = False) -> Any:
-        """An Arrow table; `margins` as in `to_dict`."""
+        """Returns an Arrow table; `margins` as in `to_dict`."""
         arrow, columns = import_module("pyarrow"), self._in_64_bits(margins)
         kinds = {
             "int": arrow.int64(),
@@ -299,24 +296,24 @@ class Answer:
         return arrow.table({field.name: arrow.array(values, kinds[field.kind]) for field, values in columns})
 
     def _typed(self, margins: bool) -> list[tuple[Field, list[Any]]]:
-        """Each column with its values, which are of its kind: a real column has no int that merely came out whole."""
+        """Returns each column with its values in its kind: a real column has floats only."""
         wide = self.margins() if flag(margins, "margins") else {}
         taken = set(self.columns)
-        found: list[tuple[Field, list[Any]]] = []
+        columns: list[tuple[Field, list[Any]]] = []
         for field in self.schema:
             values = self[field.name]
-            found.append((field, [_double(value) for value in values] if field.kind == "real" else values))
+            columns.append((field, [_double(value) for value in values] if field.kind == "real" else values))
             if field.name in wide:
                 label = f"{field.name}_margin"
                 while label in taken:
                     label += "_"
                 taken.add(label)
-                found.append((Field(label, "real"), list(wide[field.name])))
-        return found
+                columns.append((Field(label, "real"), list(wide[field.name])))
+        return columns
 
     def _in_64_bits(self, margins: bool) -> list[tuple[Field, list[Any]]]:
-        """For libraries whose whole numbers end at 64 bits: a column that the plan allows larger ones is of floats."""
-        found = []
+        """Returns the columns for libraries with 64-bit integers: whole numbers that may be larger become floats."""
+        columns = []
         for field, values in self._typed(margins):
             if field.kind == "int" and not field.long and not all(value is None or -_END <= value < _END for value in values):
                 raise DitherError(
@@ -324,8 +321,10 @@ class Answer:
                     fix="take to_dict() or to_json(), which have whole numbers of any size.",
                     charged=_KEPT,
                 )
-            found.append((replace(field, kind="real"), [_double(value) for value in values]) if field.long else (field, values))
-        return found
+            columns.append(
+                (replace(field, kind="real"), [_double(value) for value in values]) if field.long else (field, values)
+            )
+        return columns
 
 
 _END = 1 << 63
@@ -337,7 +336,7 @@ def _double(value: Value) -> Value:
 
 
 def _pandas(field: Field, text: Any) -> Any:
-    """The dtype of a column. Only pandas' own kinds of int and bool have room for NULL."""
+    """Returns the dtype of a column. Only pandas' own int and bool types can hold NULL."""
     if field.kind == "int":
         return "Int64" if field.nullable else "int64"
     if field.kind == "bool":
@@ -346,7 +345,7 @@ def _pandas(field: Field, text: Any) -> Any:
 
 
 def _library(name: str) -> Any:
-    """A library that an extra of the same name brings."""
+    """Imports a library that the extra of the same name installs."""
     try:
         return import_module(name)
     except ImportError:
@@ -358,7 +357,7 @@ def _library(name: str) -> Any:
 
 
 def _json(value: Value) -> Any:
-    """JSON has no dates, no infinity and no NaN."""
+    """Encodes a value for JSON, which has no dates, no infinity and no NaN."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value.isoformat() if isinstance(value, (datetime.date, datetime.datetime)) else value
@@ -373,7 +372,7 @@ def _numeric(rows: tuple[tuple[Value, ...], ...], place: int) -> bool:
 
 
 def _number(value: Value, margin: float | None) -> str:
-    """A value with as many digits as its margin makes meaningful."""
+    """Shows a value with as many digits as its margin supports."""
     if value is None:
         return "NULL"
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -386,12 +385,12 @@ def _number(value: Value, margin: float | None) -> str:
 
 
 def _unsure(value: Value) -> str:
-    """A value that may mean nothing, with no more digits than it could bear."""
+    """Shows a value without a margin, with at most three digits."""
     return f"{value:.3g} ± ?" if isinstance(value, float) else f"{value} ± ?"
 
 
 def _digits(margin: float) -> int:
-    """Two significant digits of the margin."""
+    """Returns the decimals that show two significant digits of the margin."""
     if margin <= 0:
         return 4
     digits = 0

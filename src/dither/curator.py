@@ -1,16 +1,12 @@
-"""The steps of a question, each a named value: what the auditor wraps, and tests replace.
+"""Answers questions: the whole path from a question to a noisy table.
 
     read ─▶ plan ─▶ prepare ─▶ reserve ─▶ run ─▶ release ─▶ commit ─▶ table
 
-`Curator` is given them. Reserving and committing are the ledger's, and nobody else's.
+`Curator.ask` is that path; `Curator.release` is its second half, the same for everything that is charged. The steps before
+`reserve` read the question and the catalog only. The charge is on disk before the engine is called, and stays whatever happens
+then. The answer is on disk before it is shown.
 
-The whole path, end to end: a question in, a noisy table out, the charge in between.
-
-    read ─▶ plan ─▶ prepare ─▶ reserve ─▶ run ─▶ release ─▶ commit ─▶ table
-
-`Curator.ask` is that path; `Curator.release` is its second half, the same for everything that is charged. All before
-`reserve` looks at the question and the catalog only; the charge is on the disk before the engine is called, and stays
-whatever happens after that; the answer is on the disk before anyone sees it.
+`Steps` holds the steps as values, so that auditors can wrap them and tests replace them. Only the ledger reserves and commits.
 """
 
 from __future__ import annotations
@@ -48,15 +44,15 @@ from dither.workspace import acceptable, declaration, diagnosis_of, ledger_for, 
 
 
 def run(engine: Engine, work: Work) -> Sequence[Group]:
-    """The engine's exact integers, with a fresh secret. What it raises may quote the data: the session keeps that back."""
+    """Returns the engine's exact integers, with a fresh secret. Its errors may quote the data; the session hides them."""
     if not work.measures and not work.count_units:
-        return []  # everything asked is public
+        return []  # the whole answer is public
     return engine.run(work, entropy.bits(256).to_bytes(32, "big"))
 
 
 @dataclass(frozen=True)
 class Steps:
-    """The path from a question to its table. `draw` is where the noise of a release comes from."""
+    """The steps from a question to its table. `draw` draws the noise of a release."""
 
     read: Callable[[Question, Catalog], Resolved] = read
     plan: Callable[[Resolved, Catalog, Caps, Terms, str], Batch] = plan_answer
@@ -85,23 +81,23 @@ def open(
     make: bool = False,
     witness: str | PathLike[str] | None = None,
 ) -> Curator:  # the builtin's namesake, as dt.open
-    """A curator for a catalog file or a Catalog.
+    """Opens a catalog file or a Catalog.
 
-    `ledger`: a path or a postgresql:// address, or the one beside the catalog file. It must be there: a path that is wrong must
+    `ledger`: a path or a postgresql:// address; by default the one beside the catalog file. It must exist: a wrong path must
     not be a fresh budget. `make=True` makes a new one if there is none, as `dither init` does. ":memory:" forgets what was
-    spent when the process ends. `key` is the file that signs receipts, beside the ledger unless named; `analyst` is who asks.
-    `progress` is called with a share from 0 to 1 while a question takes longer than two seconds: for the curator's eyes only.
-    `witness` is a file in another place that keeps the ledger's heads, so that an older copy of the ledger is noticed
+    spent when the process ends. `key`: the file that signs receipts, by default beside the ledger. `analyst`: who asks.
+    `progress`: called with a share from 0 to 1 while a question takes longer than two seconds; for the curator only.
+    `witness`: a file in another place that stores the ledger's heads, so that an older copy of the ledger is detected
     (`dither witness` makes it).
     """
     declared, current = read_declared(catalog)
-    sources, book = open_sources(declared, progress), None
+    sources, opened_ledger = open_sources(declared, progress), None
     try:
-        book = ledger_for(catalog, ledger, key, make, witness)
+        opened_ledger = ledger_for(catalog, ledger, key, make, witness)
         return Curator(
             sources.catalog,
             sources.engine,
-            book,
+            opened_ledger,
             declared=declared,
             files=sources.unchanged,
             current=current,
@@ -111,8 +107,8 @@ def open(
         )
     except BaseException:
         sources.close()
-        if book is not None:
-            book.close()
+        if opened_ledger is not None:
+            opened_ledger.close()
         raise
 
 
@@ -133,13 +129,13 @@ class Curator:
         diagnosis: Diagnosis | None = None,
         steps: Steps = STEPS,
     ) -> None:
-        told = declaration(declared or catalog)
+        record = declaration(declared or catalog)
         self.catalog = catalog
         self.ledger = ledger
         self.engine = engine
         self.steps = steps
         self.session = Session(
-            ledger, told, acceptable(ledger, told), files=files, current=current, analyst=analyst, diagnosis=diagnosis
+            ledger, record, acceptable(ledger, record), files=files, current=current, analyst=analyst, diagnosis=diagnosis
         )
         self._closing = closing
         self._read_text = lru_cache(maxsize=_REMEMBERED)(lambda text: self.steps.read(text, self.catalog))
@@ -156,9 +152,9 @@ class Curator:
         analyst: str | None = None,
         fresh: bool = False,
     ) -> Answer:
-        """A noisy table, charged before any row is read. Name the price (epsilon) or the margin you want.
+        """Returns a noisy table, charged before any row is read. Pass the price (epsilon) or the margin you want.
 
-        The same question at the same price is answered the same again, and costs nothing; `fresh` pays for a new answer.
+        The same question at the same price returns the stored answer for free; `fresh` pays for a new one.
         """
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows)
         program, asked, within = self._planned(question, terms)
@@ -176,7 +172,7 @@ class Curator:
         assume_rows: int | None = None,
         analyst: str | None = None,
     ) -> Quote:
-        """The plan, its price, the margins to expect, and whether the budget pays for it. Free: reads no rows."""
+        """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows)
         program, asked, _ = self._planned(question, terms)
         preview = self.session.preview(self.session.request(program, asked, analyst))
@@ -192,7 +188,7 @@ class Curator:
         analyst: str | None = None,
         fresh: bool = False,
     ) -> Proposal:
-        """Bounds for "table.column" from the data, at a price like any question; `by` names a key to propose max_groups for."""
+        """Proposes bounds for "table.column" from the data, at a price. `by`: a key to propose max_groups for."""
         name, field, asked = proposals.questions(self.catalog, column, by)
         bounds, *counts = (self.steps.read(each, self.catalog) for each in asked)
         price = Terms.of(epsilon, delta).price(self.session.caps)
@@ -213,7 +209,7 @@ class Curator:
     ) -> Shown:
         """Prepares a program, charges for it, releases it, and returns what `show` makes of it: the path of every question.
 
-        `question` is what the ledger calls it; `within` is the text in which a refusal shows its place.
+        `question` is its name in the ledger; `within` is the text in which a refusal marks its place.
         """
         steps = self.steps
         try:
@@ -222,10 +218,10 @@ class Curator:
             raise error.located(within) from None
         request = self.session.request(program, question, analyst, fresh)
         compute = partial(steps.release, program, partial(steps.run, self.engine), steps.draw)  # exact integers; noise, once
-        return self.session.charged(program, request, compute, show)  # ledger: paid before `compute`, kept before `show`
+        return self.session.charged(program, request, compute, show)  # ledger: paid before `compute`, stored before `show`
 
     def table(self, name: str, alias: str | None = None) -> Asking:
-        """The beginning of a question in Python: table("people").where("age >= 18").agg(n=dt.count())."""
+        """Starts a question in Python: table("people").where("age >= 18").agg(n=dt.count())."""
         return fluent.table(self.catalog, name, alias)
 
     @property
@@ -234,27 +230,27 @@ class Curator:
         return Standing.of(self.ledger, self.session.caps)
 
     def quota(self, analyst: str | None = None) -> Standing:
-        """The same for one analyst, this session's unless named. In a catalog without quotas it is the budget."""
+        """Returns total, spent and left for one analyst (by default this session's); the budget if there are no quotas."""
         who = self.session.analyst if analyst is None else analyst
         budget = self.budget
         return quota(self.ledger, budget.caps, self.catalog.budget, ANYONE if who is None else who) or budget
 
     @property
     def closed(self) -> bool:
-        """Whether failures closed the catalog to new questions; `reopen` opens it again."""
+        """Whether a failure closed the catalog to new questions; `reopen` opens it again."""
         return bool(self.ledger.fuse().closed)
 
     @property
     def diagnosis(self) -> str:
-        """What the engine said when it failed: for the curator only, it may quote the data."""
+        """The engine's messages on failures, for the curator only: they may quote the data."""
         return self.session.diagnosis.read()
 
     def reopen(self) -> int:
-        """Let new questions in again after a failure, once its cause is gone. The entry that had closed the catalog, or 0."""
+        """Opens the catalog to new questions again after a failure. Returns the entry that had closed it, or 0."""
         return self.session.reopen()
 
     def close(self) -> None:
-        """Lets go of the data and the ledger. `with dt.open(…) as survey:` does it at the end."""
+        """Closes the data and the ledger. `with dt.open(…) as survey:` does it at the end."""
         with self.session.busy.closing:
             self.session.busy.check()
             self.ledger.close()
@@ -270,7 +266,7 @@ class Curator:
         return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
     def _planned(self, question: Question, terms: Terms) -> tuple[Batch, str, str]:
-        """The plan, the question as it was asked, and the text in which a refusal shows its place."""
+        """Returns the plan, the question as text, and the text in which a refusal marks its place."""
         if isinstance(question, str):
             query, asked, within = self._read_text(question), question, question
         else:

@@ -1,6 +1,6 @@
-"""The whole story on made-up data: a hospital answers questions from one budget until it ends, and its books are checked.
+"""Runs the demo on made-up data: a hospital answers questions until its budget ends, and its ledger is verified.
 
-The patients are invented here from a fixed generator. Every step is a command of the command line, run as it is printed.
+The patients come from a fixed generator. Every step is a command of the command line, run as it is printed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rich.text import Text
 
 import dither as dt
 
-Command = Callable[[Sequence[str]], int]  # runs one command line, says how it ended
+Command = Callable[[Sequence[str]], int]  # runs one command line, returns its exit code
 
 WARDS = ("births", "bones", "children", "hearts")
 PATIENTS = 20_000
@@ -58,12 +58,12 @@ EVERYBODY = "SELECT COUNT(*) AS n FROM patients"
 
 
 def run(console: Console, command: Command, folder: Path | None = None) -> None:
-    """Tell the story; with a folder, leave the hospital in it."""
+    """Runs the demo; with a folder, leaves the hospital in it."""
     place = folder or Path(tempfile.mkdtemp(prefix="dither-demo-"))
     try:
-        with chdir(place), redirect_stderr(sys.stdout), _nobody():
+        with chdir(place), redirect_stderr(sys.stdout), _clean_environment():
             hospital(Path())
-            _tell(console, command)
+            _run_steps(console, command)
     finally:
         if folder is None:
             shutil.rmtree(place, ignore_errors=True)
@@ -72,17 +72,17 @@ def run(console: Console, command: Command, folder: Path | None = None) -> None:
 
 
 @contextmanager
-def _nobody() -> Iterator[None]:
-    """Without what this shell is set to: a story must not reach a real ledger."""
-    held = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("DITHER_")}
+def _clean_environment() -> Iterator[None]:
+    """Hides the DITHER_ variables of this shell: the demo must not reach a real ledger."""
+    hidden = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("DITHER_")}
     try:
         yield
     finally:
-        os.environ.update(held)
+        os.environ.update(hidden)
 
 
 def hospital(folder: Path) -> None:
-    """Invented patients and their visits as Parquet files, and the catalog that declares them."""
+    """Writes invented patients and their visits as Parquet files, and the catalog that declares them."""
     dice = np.random.default_rng(2026)  # for inventing people, never for noise
     patients = {
         "patient": np.arange(PATIENTS),
@@ -97,7 +97,7 @@ def hospital(folder: Path) -> None:
     (folder / "catalog.toml").write_text(CATALOG, encoding="utf-8")
 
 
-def _tell(console: Console, command: Command) -> None:
+def _run_steps(console: Console, command: Command) -> None:
     def say(text: str) -> None:
         console.print(f"\n{text}", highlight=False)
 
@@ -113,7 +113,7 @@ def _tell(console: Console, command: Command) -> None:
     step("What would a question cost? A quote is free.", "quote", BY_WARD, "--epsilon", "0.4")
     step("Ask. The price is in the ledger before any row is read.", "ask", BY_WARD, "--epsilon", "0.4")
     step("The same again is the same answer, and free.", "ask", BY_WARD, "--epsilon", "0.4")
-    _copied("catalog.ledger", "old.ledger")
+    _copy("catalog.ledger", "old.ledger")
     step("Two tables, one person, and a receipt.", "ask", NIGHTS, "--epsilon", "0.3", "--receipt", "receipt.json")
     step("What has no bounds is not added up.", "ask", "SELECT SUM(income) FROM patients", "--epsilon", "0.1")
     step("The price for a margin you want, as data for a program.", "ask", EVERYBODY, "--margin", "40", "--format", "csv")
@@ -121,7 +121,7 @@ def _tell(console: Console, command: Command) -> None:
     step("More than that is refused, and nothing is charged.", "ask", EVERYBODY, "--epsilon", "0.5")
     step("Who asked what?", "history")
     step("Is all of it true? The chain, every sum and every signature are checked by code of their own.", "verify")
-    _meddle("catalog.ledger", "edited.ledger")
+    _tamper("catalog.ledger", "edited.ledger")
     step("Somebody makes a charge smaller in a copy of the ledger …", "verify", "--ledger", "edited.ledger")
     step(
         "… or puts an old copy back. The receipt knows better.", "verify", "--ledger", "old.ledger", "--receipt", "receipt.json"
@@ -129,24 +129,24 @@ def _tell(console: Console, command: Command) -> None:
     _proof(console)
 
 
-def _copied(ledger: str, copy: str) -> None:
-    """A plain copy, as somebody may keep one: a ledger is one file."""
+def _copy(ledger: str, copy: str) -> None:
+    """Copies a ledger, which is one file."""
     shutil.copy(ledger, copy)
 
 
-def _meddle(ledger: str, copy: str) -> None:
-    """What somebody with the file and a database tool could do."""
-    _copied(ledger, copy)
+def _tamper(ledger: str, copy: str) -> None:
+    """Makes a charge smaller in a copy of the ledger, as anyone with a database tool could."""
+    _copy(ledger, copy)
     with closing(sqlite3.connect(copy)) as database:
         database.executescript("DROP TRIGGER entries_stay; UPDATE entries SET body = replace(body, '\"2/5\"', '\"1/5\"');")
 
 
 def _proof(console: Console) -> None:
     noise = dt.Geometric(epsilon="1/5", sensitivity=1)
-    held = "holds at every output" if dt.verify(noise, [(128, 129), (128, 127)]).holds else "DOES NOT HOLD"
+    result = "holds at every output" if dt.verify(noise, [(128, 129), (128, 127)]).holds else "DOES NOT HOLD"
     console.print(
         f"\n[bold]Proved, not sampled.[/bold] One patient more or less makes no count at ε = 0.2 more than "
-        f"e^0.2 times as likely: {held}.\n",
+        f"e^0.2 times as likely: {result}.\n",
         highlight=False,
     )
 

@@ -1,7 +1,7 @@
-"""Why the engine failed: for the curator, in a file beside the ledger that nobody else can read.
+"""Notes why the engine failed, for the curator only, in a private file beside the ledger.
 
-An engine's own message may quote a value of the data, so it goes here and nowhere else: not into the ledger, not to whoever
-asked. `dither reopen` shows the file and removes it.
+An engine's own message may quote a value of the data. So it goes into this file only: not into the ledger, and not to the
+analyst. `dither reopen` shows the file and removes it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 
 from dither.errors import EngineError
 
-LARGEST = 1 << 16  # bytes; later failures are not written down
+LARGEST = 1 << 16  # bytes; later failures are not noted
 
 
 def notes_beside(file: Path) -> Path:
-    """Where failures are noted for the ledger, or the key, in this file."""
+    """Returns the path of the notes for a ledger file, or for the key of a ledger on a server."""
     return file.with_name(f"{file.name}.failure")
 
 
 class Diagnosis:
-    """The notes of one ledger; without a path they are kept in memory."""
+    """The notes of one ledger; in memory if there is no path."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -30,25 +30,25 @@ class Diagnosis:
 
     @classmethod
     def beside(cls, file: Path) -> Diagnosis:
-        """Notes beside a ledger's file, or beside the key of a ledger on a server."""
+        """Returns the notes beside a ledger file, or beside the key of a ledger on a server."""
         return cls(notes_beside(file))
 
     def add(self, question: str, error: Exception) -> None:
-        """Write down what failed. If that fails too, the question's own failure is what counts."""
-        said = error.diagnosis if isinstance(error, EngineError) and error.diagnosis else f"{type(error).__name__}: {error}"
-        note = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {question}\n{said}\n\n"
+        """Notes a failure. If the file cannot be written, the failure is not noted."""
+        message = error.diagnosis if isinstance(error, EngineError) and error.diagnosis else f"{type(error).__name__}: {error}"
+        note = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {question}\n{message}\n\n"
         if self._path is None:
             self._notes.append(note)
             return
         with suppress(OSError):
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             with open(file, "ab") as out:
-                os.fchmod(file, 0o600)  # whoever made it
+                os.fchmod(file, 0o600)  # also if the file existed
                 if os.fstat(file).st_size < LARGEST:
                     out.write(note.encode("utf-8", "backslashreplace"))
 
     def read(self) -> str:
-        """All notes, empty if there is none."""
+        """Returns all notes, "" if there are none."""
         if self._path is None:
             return "".join(self._notes)
         try:

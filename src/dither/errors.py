@@ -1,15 +1,15 @@
-"""One family of errors: what went wrong, where, how to fix it, what was charged.
+"""The errors of dither: each says what went wrong, where, how to fix it, and what was charged.
 
 An error is built from the question and the catalog, never from rows, so it may be shown to anyone. Its fix is data: words
-with places for arguments, so that Python spells `epsilon="0.1"`, a shell `--epsilon 0.1`, and a server a field of a request.
+with places for arguments. Python shows `epsilon="0.1"`, a shell `--epsilon 0.1`, and a server a field of a request.
 
     class            code       exit code
-    DitherError      usage      2    wrong usage that no class below names
+    DitherError      usage      2    any other wrong usage
     ArgumentError    argument   2    an argument breaks its rule
     PriceError       price      1    a loss has no such price
     QueryError       query      1    the question is not answered
     CatalogError     catalog    1    the catalog has problems
-    BudgetError      budget     3    the budget does not pay for it
+    BudgetError      budget     3    the budget does not allow the question
     LedgerError      ledger     4    the ledger cannot be used
     NoLedgerError    no_ledger  4    there is no ledger
     ClosedError      closed     4    a failure closed the catalog
@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True)
 class Blank:
-    """A value that is for the reader to choose; `word` stands for it where a shell needs one, as in --key FILE."""
+    """A value that the reader chooses; a shell shows `word` for it, as in --key FILE."""
 
     word: str = ""
 
@@ -44,14 +44,14 @@ class Argument:
 
 @dataclass(frozen=True)
 class Name:
-    """An argument's name alone: `epsilon` in Python, `--epsilon` in a shell."""
+    """The name of an argument: `epsilon` in Python, `--epsilon` in a shell."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Python:
-    """Python code. A shell shows it as it is, unless it has words of its own for it."""
+    """Python code. A shell shows `shell` instead, if given."""
 
     code: str
     shell: str | None = None
@@ -59,26 +59,26 @@ class Python:
 
 @dataclass(frozen=True)
 class Shell:
-    """What is typed in a shell: a command or an option. It is shown as it is."""
+    """A command or an option for a shell, shown unchanged everywhere."""
 
     code: str
 
 
 @dataclass(frozen=True)
 class Text:
-    """A name or a path in the words of a fix, which may hold braces."""
+    """A name or a path in a fix. It may contain braces."""
 
     text: str
 
 
 Part = Argument | Name | Python | Shell | Text
-Dialect = Callable[[Part], str]  # spells a part of a fix
+Dialect = Callable[[Part], str]  # shows a part of a fix
 
 
 class Fix(str):
-    """How to get past an error. As a str it is the text for Python; `spell` gives it in another dialect.
+    """How to fix an error. As a str it is the text for Python; `spell` shows it in another dialect.
 
-    `words` has a place in braces for each of `parts`; a plain value is an argument of the place's name.
+    `words` has a place in braces for each of `parts`. A plain value is an argument with the place's name.
 
     >>> fix = Fix("write {epsilon}, or {margin} for the smallest price.", epsilon="0.1", margin=50)
     >>> print(fix)
@@ -91,21 +91,21 @@ class Fix(str):
     parts: Mapping[str, Part]
 
     def __new__(cls, words: str, /, **parts: Part | Blank | str | int) -> Fix:
-        known = {place: _part(place, given) for place, given in parts.items()}
-        made = super().__new__(cls, _filled(words, known, python))
-        made.words, made.parts = words, known
-        return made
+        named = {place: _part(place, given) for place, given in parts.items()}
+        fix = super().__new__(cls, _filled(words, named, python))
+        fix.words, fix.parts = words, named
+        return fix
 
     @classmethod
     def of(cls, fix: str) -> Fix:
-        """A fix from plain text, which spells no argument and may hold braces."""
+        """Returns a fix from plain text without arguments. It may contain braces."""
         return fix if isinstance(fix, Fix) else cls(fix.replace("{", "{{").replace("}", "}}"))
 
     def spell(self, dialect: Dialect) -> str:
         return _filled(self.words, self.parts, dialect)
 
     def as_data(self) -> dict[str, Any]:
-        """Words and parts, for a program that spells them its own way."""
+        """Returns words and parts, for programs that show them in their own way."""
         return {"words": self.words, "parts": {place: _as_data(part) for place, part in self.parts.items()}}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -121,12 +121,12 @@ def _part(place: str, given: Part | Blank | str | int) -> Part:
 
 
 def _filled(words: str, parts: Mapping[str, Part], dialect: Dialect) -> str:
-    """The words with every part in its place. A place without a part is a KeyError: a fix is written by us."""
+    """Fills every part into its place. Raises KeyError for a place without a part."""
     return "".join(text + ("" if place is None else dialect(parts[place])) for text, place, _, _ in Formatter().parse(words))
 
 
 def python(part: Part) -> str:
-    """A part of a fix as Python writes it.
+    """Shows a part of a fix in Python.
 
     >>> python(Argument("analyst", "ada")), python(Argument("fresh", True)), python(Argument("epsilon", Blank()))
     ('analyst="ada"', 'fresh=True', 'epsilon=')
@@ -168,9 +168,9 @@ def _as_data(part: Part) -> dict[str, Any]:
 
 
 class DitherError(Exception):
-    """Anything a user of dither can cause. Catch this one to catch them all.
+    """The base class of all errors that a user of dither can cause.
 
-    `code` names the class for programs, and stays; `exit_code` is how the command line ends.
+    `code` names the class for programs, and never changes. `exit_code` is the exit code of the command line.
     """
 
     code: ClassVar[str] = "usage"
@@ -184,7 +184,7 @@ class DitherError(Exception):
         super().__init__(self.text_in(python))
 
     def text_in(self, dialect: Dialect) -> str:
-        """The whole error, with its fix in the words of a dialect."""
+        """Shows the whole error, with its fix in a dialect."""
         lines = [self.what]
         if self.where:
             lines += ["    " + line for line in self.where.splitlines()]
@@ -192,7 +192,7 @@ class DitherError(Exception):
         return "\n".join([*lines, f"{last}Charged: {self.charged}."])
 
     def as_data(self) -> dict[str, Any]:
-        """What `to_json` writes."""
+        """Returns the fields that `to_json` writes."""
         return {
             "code": self.code,
             "what": self.what,
@@ -202,12 +202,12 @@ class DitherError(Exception):
         }
 
     def to_json(self) -> str:
-        """The error for programs: what, where, fix and charge, and nothing that could quote the data."""
+        """Returns the error as JSON: what, where, fix and charge. It never quotes the data."""
         return json.dumps(self.as_data(), ensure_ascii=False, indent=2)
 
 
 def extra(name: str) -> str:
-    """How to get an optional part, for a fix: in a clone, and where the package is installed.
+    """Returns the fix for a missing extra: how to install it, in a clone and from the package.
 
     >>> extra("plots")
     "pip install -e '.[plots]' in the clone, or pip install 'dither[plots]'."
@@ -216,23 +216,23 @@ def extra(name: str) -> str:
 
 
 class DitherWarning(UserWarning):
-    """Something the curator should know, and that stops nothing."""
+    """A warning for the curator that does not stop anything."""
 
 
 class ArgumentError(DitherError, ValueError):
-    """An argument breaks its rule; the text names the argument, the rule and the value."""
+    """An argument breaks its rule. The text names the argument, the rule and the value."""
 
     code = "argument"
 
 
 class PriceError(DitherError):
-    """A loss was asked for a price it cannot state, such as a pure epsilon of Gaussian noise."""
+    """A loss has no such price, such as a pure epsilon for Gaussian noise."""
 
     code, exit_code = "price", 1
 
 
 class QueryError(DitherError):
-    """A question that is not answered. `span` is where in `text` the reason stands; a caret line shows it.
+    """A question is refused. `span` is the place of the reason in `text`; a caret line marks it.
 
     >>> print(QueryError("SUM(x) has no bounds.", text="SELECT SUM(x) FROM t", span=(11, 12), fix="declare bounds for t.x."))
     SUM(x) has no bounds.
@@ -249,11 +249,11 @@ class QueryError(DitherError):
         super().__init__(what, where=_caret(text, span), fix=fix)
 
     def as_data(self) -> dict[str, Any]:
-        """With the place in the question, from the first character to the one after the last."""
+        """Adds the span in the question: its first character, and the one after its last."""
         return super().as_data() | {"span": None if self.span is None else list(self.span)}
 
     def located(self, text: str) -> QueryError:
-        """The same error with the question's text, for code that knew only the span."""
+        """Returns the error with the question's text, for code that knows only the span."""
         return self if self.text or not text else QueryError(self.what, text=text, span=self.span, fix=self.fix)
 
 
@@ -262,7 +262,7 @@ def _caret(text: str, span: tuple[int, int] | None) -> str:
         return ""
     start = text.rfind("\n", 0, span[0]) + 1
     line = text[start:].split("\n", 1)[0]
-    # Long lines are cut around the caret, so that the two lines stay readable on a terminal.
+    # Long lines are cut around the caret, so that both lines fit on a terminal.
     left = max(0, span[0] - start - 60) if len(line) > 120 else 0
     shown = "".join(c if c.isprintable() else " " for c in line[left : left + 120])
     width = max(1, min(span[1] - start, left + 120, len(line)) - (span[0] - start))
@@ -270,9 +270,9 @@ def _caret(text: str, span: tuple[int, int] | None) -> str:
 
 
 class CatalogError(DitherError):
-    """What is wrong with a catalog, everything at once: (line or None, what, fix) for each problem.
+    """All problems of a catalog at once: (line or None, what, fix) for each.
 
-    The text depends on no row. `diagnosis` may: it is for the curator, and `dither check --data` prints it.
+    The text does not depend on rows. `diagnosis` may: it is for the curator, and `dither check --data` prints it.
 
     >>> print(CatalogError([(3, "epsilon must be above 0.", "write epsilon = 1."), (7, "unit is missing.", "")]))
     The catalog has 2 problems.
@@ -304,7 +304,7 @@ class CatalogError(DitherError):
         super().__init__(f"{name} has {len(self.problems)} problems.", where="\n".join(shown))
 
     def as_data(self) -> dict[str, Any]:
-        """With every problem. The diagnosis stays out: it may quote the data."""
+        """Adds every problem, but not the diagnosis, which may quote the data."""
         each = [{"line": line, "what": what, "fix": fix.as_data() if fix else None} for line, what, fix in self.problems]
         return super().as_data() | {"problems": each}
 
@@ -312,7 +312,7 @@ class CatalogError(DitherError):
 class EngineError(DitherError):
     """The engine failed. The text is constant: an engine's own message may quote a value of the data.
 
-    What was reserved for the question stays charged, because the data had been touched.
+    The price of the question stays charged, because the data was read.
 
     >>> print(EngineError("ε = 0.1"))
     The question could not be computed, and the catalog is closed to new questions until it is reopened.
@@ -322,7 +322,7 @@ class EngineError(DitherError):
     code, exit_code = "engine", 4
 
     def __init__(self, charged: str = "the price of the question", *, diagnosis: str = "") -> None:
-        self.diagnosis = diagnosis  # what the engine said, between the engine and the session: it may quote a value
+        self.diagnosis = diagnosis  # the engine's own message, for the session only: it may quote a value
         what = "The question could not be computed, and the catalog is closed to new questions until it is reopened."
         super().__init__(what, fix="ask the curator to look into it and run `dither reopen`.", charged=charged)
 
@@ -344,7 +344,7 @@ class BudgetError(DitherError):
 
 
 class LedgerError(DitherError):
-    """The ledger cannot do what was asked: it is missing, locked, full, not ours, or the catalog is another one now.
+    """The ledger cannot be used: it is missing, locked, full or someone else's, or the catalog has changed.
 
     >>> print(LedgerError("survey.ledger is locked by another process.", fix="ask again in a moment."))
     survey.ledger is locked by another process.
@@ -355,7 +355,7 @@ class LedgerError(DitherError):
 
 
 class ClosedError(LedgerError):
-    """Failures closed the catalog to new questions. The text is constant, whatever had failed.
+    """A failure closed the catalog to new questions. The text is the same for every failure.
 
     >>> print(ClosedError())
     This catalog is closed to new questions: an earlier one could not be computed.
@@ -372,9 +372,9 @@ class ClosedError(LedgerError):
 
 
 class Interrupted(KeyboardInterrupt):
-    """A question was stopped (Ctrl-C) after its price was paid. `charged` says what it cost.
+    """A question was interrupted (Ctrl-C) after its price was charged. `charged` says what was charged.
 
-    A KeyboardInterrupt of any other class does not know: nothing was charged, unless `dither history` shows a new entry.
+    After any other KeyboardInterrupt nothing was charged, unless `dither history` shows a new entry.
 
     >>> print(Interrupted("ε = 0.1, and it stays charged"))
     charged ε = 0.1, and it stays charged
@@ -386,13 +386,13 @@ class Interrupted(KeyboardInterrupt):
 
     @classmethod
     def at(cls, stopped: KeyboardInterrupt, charged: str) -> Interrupted:
-        """The same interruption with its charge. An engine's error that was being handled is not passed on with it."""
+        """Returns the interruption with its charge, and drops an engine's error that was being handled."""
         stopped.__context__ = stopped.__cause__ = None
         return cls(charged)
 
 
 class NoLedgerError(LedgerError):
-    """There is no ledger where one was looked for; one that is there and cannot be used is another matter.
+    """There is no ledger at this place. A ledger that exists but cannot be used raises LedgerError.
 
     >>> print(NoLedgerError("survey.ledger"))  # doctest: +ELLIPSIS
     There is no ledger survey.ledger.

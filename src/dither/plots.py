@@ -1,7 +1,7 @@
-"""Pictures, for people who would rather look. Needs matplotlib: the extra `plots`.
+"""Draws pictures of answers, guarantees and noise. Needs matplotlib: the extra `plots`.
 
-Everything drawn here describes; nothing drawn here decides. Floats are fine. The colours are told apart by colour-blind
-readers too (Okabe and Ito), and no two lines of a panel differ by colour alone.
+Pictures only describe, so floats are fine. The colours are safe for colour-blind readers (Okabe and Ito), and no two lines of
+a panel differ by colour alone.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from dither.mechanisms.laplace import Laplace
 
 _BLUE, _ORANGE, _GREEN, _PURPLE = _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 _GREY = "#555555"
-_LEAST, _MOST = Fraction(1, 1000), Fraction(20)  # outside, the curves of `guarantee_picture` are flat or spikes
+_LEAST, _MOST = Fraction(1, 1000), Fraction(20)  # beyond, the curves of `guarantee_picture` are flat or spikes
 _FEW = 60
 _ROWS = 60  # the most rows of an answer that are drawn
-_SMALL, _LETTERS = 7, 15  # the caption's size in points, and how many letters of a sentence fit into an inch
+_SMALL, _LETTERS = 7, 15  # the caption's size in points, and its letters per inch
 _KEPT = "nothing more: the answer is kept"
 
 Line = NDArray[np.float64]
@@ -49,7 +49,7 @@ def _save(figure: Any, path: str | PathLike[str], charged: str = "nothing") -> P
     target = Path(path)
     try:
         figure.savefig(target, dpi=120)
-    except (OSError, ValueError):  # a folder that is not there; an ending that is no kind of picture
+    except (OSError, ValueError):  # a missing folder, or an unknown kind of picture
         raise DitherError(
             f"The picture cannot be written as {target.name}.",
             fix="name a file that ends in .png in a folder that is there.",
@@ -66,7 +66,7 @@ def _dress(panel: Any, title: str, x: str, y: str) -> None:
 
 
 def _plain(value: float, _: int) -> str:
-    """A tick's label without powers of ten."""
+    """Shows a tick's label without powers of ten."""
     return f"{value:,.6g}"
 
 
@@ -74,7 +74,7 @@ def _plain(value: float, _: int) -> str:
 
 
 def guarantee_picture(epsilon: Number, path: str | Path) -> Path:
-    """What an epsilon means, in four panels: two shifted curves, e^ε beside 1 + ε, survivor functions, error against ε."""
+    """Draws what an epsilon means, in four panels: two shifted curves, e^ε and 1 + ε, survivor functions, error against ε."""
     exact = positive(epsilon, "epsilon")
     if not _LEAST <= exact <= _MOST:
         raise ArgumentError(
@@ -92,7 +92,7 @@ def guarantee_picture(epsilon: Number, path: str | Path) -> Path:
 
 
 def factor_words(eps: float) -> str:
-    """e^ε as `dither explain` says it: four digits, rounded up.
+    """Shows e^ε as `dither explain` does: four digits, rounded up.
 
     >>> factor_words(1.0), factor_words(0.5), factor_words(20.0)
     ('2.719', '1.649', '4.852e8')
@@ -101,18 +101,18 @@ def factor_words(eps: float) -> str:
 
 
 def _reach(eps: float) -> Line:
-    """The published counts that are worth looking at."""
+    """Returns the published counts that are drawn."""
     wide = int(np.ceil(max(4 / eps, 3)))
     return np.arange(-wide, wide + 2, dtype=np.float64)
 
 
 def _chance(x: Line, centre: float, eps: float) -> Line:
-    """Geometric noise of sensitivity 1, the law that a count of people has: see mechanisms/geometric.py."""
+    """Returns the probabilities of geometric noise of sensitivity 1, as for a count of people (mechanisms/geometric.py)."""
     return np.asarray(np.tanh(eps / 2) * np.exp(-eps * np.abs(x - centre)))
 
 
 def _dots(x: Line) -> dict[str, Any]:
-    """Counts are whole: where there are few enough of them to be told apart, each has its mark."""
+    """Returns the style of a marker for each count, if there are few of them."""
     return {"marker": "o", "ms": 4} if len(x) <= _FEW else {}
 
 
@@ -146,15 +146,15 @@ def _factors(panel: Any, eps: float) -> None:
     panel.legend(frameon=False, fontsize=9, loc="upper left")
 
 
-def _reached(x: Line, centre: float, eps: float) -> Line:
-    """The chance that the published count is x or more."""
+def _at_least(x: Line, centre: float, eps: float) -> Line:
+    """Returns the chance that the published count is x or more."""
     far = np.exp(-eps * np.where(x > centre, x - centre, centre - x + 1)) / (1 + np.exp(-eps))
     return np.asarray(np.where(x > centre, far, 1 - far))
 
 
 def _survivors(panel: Any, eps: float) -> None:
     x = _reach(eps)
-    without, taking = _reached(x, 0, eps), _reached(x, 1, eps)
+    without, taking = _at_least(x, 0, eps), _at_least(x, 1, eps)
     most = np.minimum(without * np.exp(eps), 1 - np.exp(-eps) * (1 - without))
     panel.fill_between(x, without, most, color=_BLUE, alpha=0.13, lw=0, label="hits that no test exceeds")
     panel.plot(x, without, color=_BLUE, lw=2, label="without you: a false alarm", **_dots(x))
@@ -167,10 +167,10 @@ def _survivors(panel: Any, eps: float) -> None:
     panel.legend(frameon=False, fontsize=9, loc="lower left")
 
 
-def _margins(x: Line, sure: float) -> Line:
-    """How far off a count is at most, this often: the least m with Pr[|noise| > m] = 2 a^(m + 1) / (1 + a) at most 1 - sure."""
+def _margins(x: Line, confidence: float) -> Line:
+    """Returns the margin of a count: the least m with Pr[|noise| > m] = 2 a^(m + 1) / (1 + a) at most 1 - confidence."""
     a = np.exp(-x)
-    return np.asarray(np.maximum(np.ceil(np.log((1 - sure) * (1 + a) / 2) / -x) - 1, 0))
+    return np.asarray(np.maximum(np.ceil(np.log((1 - confidence) * (1 + a) / 2) / -x) - 1, 0))
 
 
 def _errors(panel: Any, eps: float) -> None:
@@ -194,7 +194,7 @@ def _errors(panel: Any, eps: float) -> None:
 
 
 def noise_picture(mechanism: Laplace, answers: Sequence[int | Fraction], path: str | Path, draws: int = 2000) -> Path:
-    """One picture of a Laplace mechanism at some exact answers: density, distribution function, inverse, draws."""
+    """Draws a Laplace mechanism at some exact answers: density, distribution function, inverse, draws."""
     figure = _figure(10, 7)
     panels = figure.subplots(2, 2)
     density, rising, inverse, drawn = panels.flat
@@ -230,7 +230,7 @@ def _window(mechanism: Laplace, answers: Sequence[int | Fraction]) -> tuple[int,
 
 
 def answer_picture(labels: Sequence[str], panels: Sequence[Panel], note: str, path: str | PathLike[str] | None = None) -> Any:
-    """One panel for each noisy column, one row for each label; returns the figure, and saves it if a path is given."""
+    """Draws one panel for each noisy column and one row for each label. Returns the figure, and saves it to `path`."""
     drawn = [(name, values, margins) for name, values, margins in panels if any(map(_is_number, values))]
     if not drawn:
         raise DitherError("The answer has no noisy number to draw.", fix="print it instead.", charged=_KEPT)
@@ -255,7 +255,7 @@ def _panel(axis: Any, name: str, values: Sequence[Any], margins: Sequence[float 
         if not _is_number(value):
             axis.annotate("NULL", (0, place), color=_GREY, fontsize=8, va="center")
             continue
-        # A number without a margin is drawn hollow: it says nothing of how far it may be off.
+        # A number without a margin is drawn hollow.
         hollow = {} if margin is not None else {"markerfacecolor": "white"}
         axis.errorbar(float(value), place, xerr=margin, fmt="o", color=_BLUE, capsize=3, markersize=5, **hollow)
     axis.set_title(name, loc="left", fontsize=11, fontweight="bold")

@@ -1,4 +1,4 @@
-"""Where something was made: a fork copies what lies in memory, and two copies would spend, settle or answer twice."""
+"""Detects forks: a fork copies the memory, and two copies would spend, settle or answer twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dither.errors import DitherError
 
 @dataclass(frozen=True)
 class Origin:
-    """The process that something was made in.
+    """The process in which an object was made.
 
     >>> Origin().here
     True
@@ -20,10 +20,10 @@ class Origin:
 
     @property
     def here(self) -> bool:
-        """Whether this is still that process, and not a fork of it."""
+        """Whether this is that process, and not a fork of it."""
         return os.getpid() == self.process
 
     def check(self, what: str, fix: str, error: type[DitherError] = DitherError) -> None:
-        """Refuses to go on in a fork."""
+        """Refuses to continue in a fork."""
         if not self.here:
             raise error(what, fix=fix)

@@ -1,9 +1,9 @@
-"""Charging for a question: its price is on the disk before any row is read, its answer before anyone sees it.
+"""Charges for a question: its price is on disk before any row is read, its answer before it is shown.
 
     attempt ─▶ unchanged? ─▶ catalog in force ─▶ reserve ─▶ compute ─▶ commit ─▶ show
 
-`Session.charged` is that path, for every kind of question. Whatever stops it, the ledger's lock is free afterwards, the
-question is settled as far as it got, and whoever asked is told what was charged.
+`Session.charged` is that path, for every kind of question. If anything stops it, the ledger's lock is freed, the question is
+settled as far as it got, and the error says what was charged.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ from dither.privacy.filters import Caps, Sums
 from dither.standing import Standing
 
 Shown = TypeVar("Shown")
-ANYONE = "anyone"  # who asks where nobody says so: all of them share one quota
-AGAIN = "nothing, it was given again; in the quota of who had not seen it, it counts"
-STAYS = "and it stays charged"
-KEPT = "and the answer is kept: asking the same again shows it"
+ANYONE = "anyone"  # the analyst if none is named: all of them share one quota
+_REPLAYED = "nothing, it was given again; it counts in the quota of an analyst who had not seen it"
+_STAYS = "and it stays charged"
+_KEPT = "and the answer is kept: asking the same again shows it"
 
 
 @dataclass(frozen=True)
 class Paid:
-    """A noisy answer that is paid for: computed now, or given again from the ledger."""
+    """A noisy answer that is paid for: computed now, or a stored answer from the ledger."""
 
     noisy: Sequence[Noisy]
     receipt: Receipt
     stored: Kept | None
     request: Request
-    standing: tuple[Caps, Sums] | None  # of the budget, as the transaction that charged for it left it
-    counted: bool = False  # an answer that is given again, in a quota
+    standing: tuple[Caps, Sums] | None  # the budget after the transaction that charged for it
+    counted: bool = False  # a stored answer that counts in a quota
 
     @property
     def charged(self) -> str:
-        """What was charged for it now, in words."""
+        """Shows what was charged for it now."""
         if self.stored is None:
             return _words(self.request)
         return f"nothing, given again from entry {self.receipt.body['entry']['number']}"
 
     def left(self) -> str:
-        """What is left of the budget, in words. A replay counts in the quota of whoever sees the answer first."""
+        """Shows what is left of the budget. A stored answer counts in the quota of an analyst who has not seen it before."""
         if self.standing is None:
             return ""
         counts = f"; its price, {_words(self.request)}, counts in the quota of {self.request.analyst}" if self.counted else ""
@@ -67,27 +67,27 @@ class Busy:
 
     with busy.working():         one question
         busy.wait_for_closing()
-    with busy.closing:           whoever closes the session
+    with busy.closing:           closing the session
         busy.check()
 
-    A Ctrl-C can come between any two steps of a context manager written in Python, and then its exit is never run. Locks are
-    taken and released by the interpreter itself, in one step each: so a running question is a lock that is held, not a number.
+    A Ctrl-C can come between any two steps of a context manager written in Python, and then its exit never runs. The
+    interpreter takes and releases a lock in one step. So a running question is a held lock, not a counter.
     """
 
     def __init__(self) -> None:
         self.closing = threading.Lock()
-        self._questions: list[weakref.ref[threading.Lock]] = []  # without callbacks: a Ctrl-C in one would be lost
+        self._questions: list[weakref.ref[threading.Lock]] = []  # no callbacks: a Ctrl-C in one would be lost
 
     def working(self) -> threading.Lock:
-        """A lock to hold while a question runs."""
+        """Returns a lock to hold while a question runs."""
         question = threading.Lock()
         with self.closing:
             self._questions = [*(each for each in self._questions if each() is not None), weakref.ref(question)]
         return question
 
     def wait_for_closing(self) -> None:
-        """Waits until nobody is closing the session. Call it when the lock is held, before anything is charged: whoever
-        closes the session from now on finds the lock held."""
+        """Waits while the session is being closed. Call it with the question's lock held, before anything is charged: a later
+        close then finds the lock held."""
         with self.closing:
             pass
 
@@ -100,8 +100,8 @@ class Busy:
 class Session:
     """An open catalog and its ledger.
 
-    `files` and `current` tell whether the sources and the catalog file are those that were opened, if they can change;
-    `before` is the catalog that was in force then.
+    `files` and `current` return whether the sources and the catalog file are unchanged, if they can change; `before` is the
+    catalog that was in force on opening.
     """
 
     def __init__(
@@ -126,15 +126,15 @@ class Session:
         self.files = files
         self.current = current
         self._declared = False
-        self._unsettled: list[tuple[Reservation, str]] = []  # what the ledger could not be told when it broke off, and why
+        self._unsettled: list[tuple[Reservation, str]] = []  # stopped questions that could not be settled yet, and why
 
     def request(self, program: Program, question: str, analyst: str | None = None, fresh: bool = False) -> Request:
-        """What the ledger is told of a program. It sees the question, the catalog and the price: no rows."""
+        """Returns the ledger's request for a program: the question, the catalog and the price, no rows."""
         declared, who = self.declaration, self.analyst if analyst is None else analyst
         if who is None and declared.analysts is not None and ANYONE not in declared.analysts:
-            # No name is offered: names are not proved, and another's would spend another's quota.
+            # The fix offers no name: names are not verified, and using another analyst's would spend that quota.
             fix = Fix("name yourself as the curator declared you: {analyst}.", analyst="YOUR-NAME")
-            raise ArgumentError("It is not said who asks, and this catalog names who may.", fix=fix)
+            raise ArgumentError("No analyst is named, and this catalog lists who may ask.", fix=fix)
         return Request(
             question=question,
             plan=program.identity,
@@ -150,15 +150,15 @@ class Session:
         )
 
     def preview(self, request: Request) -> Preview:
-        """What charging for this would come to now. Writes nothing."""
+        """Returns what charging for this would do now. Writes nothing."""
         return self.ledger.preview(request, self.declaration, (self._before,))
 
     def charged(
         self, program: Program, request: Request, compute: Callable[[], Sequence[Noisy]], show: Callable[[Paid], Shown]
     ) -> Shown:
-        """Reserve, compute, commit, show; or show what was answered before.
+        """Reserves, computes, commits and shows; or shows the stored answer.
 
-        `show` makes of it what is returned. It is called in here so that whoever interrupts it is told that the answer is kept.
+        `show` makes the result. It is called in here, so that an interrupt during it can say that the answer is stored.
         """
         with self.busy.working():
             attempt = self.ledger.attempt(request)
@@ -167,37 +167,37 @@ class Session:
                 paid = self._paid(program, attempt, compute)
                 return show(paid)
             except BaseException as stopped:
-                told = self._settled(attempt, paid, stopped)
-            raise told
+                error = self._settle(attempt, paid, stopped)
+            raise error
 
     def reopen(self) -> int:
-        """Lets new questions in again. The entry that had closed the catalog, or 0."""
-        forgiven = self.ledger.reopen()
+        """Opens the catalog to new questions again. Returns the entry that had closed it, or 0."""
+        fuse = self.ledger.reopen()
         self.diagnosis.clear()
-        return forgiven.closed
+        return fuse.closed
 
     # --- the path -----------------------------------------------------------------------------------------------
 
     def _paid(self, program: Program, attempt: Reservation, compute: Callable[[], Sequence[Noisy]]) -> Paid:
         self.busy.wait_for_closing()
-        self._unchanged()
+        self._check_unchanged()
         self._declare()
         if self._unsettled:
             self._settle_rest()
-        found = self.ledger.reserve(attempt)
-        if isinstance(found, Kept):
-            counted = self.declaration.per_analyst is not None and found.charged
-            standing = (found.caps, found.total)
-            return Paid(program.read(found.payload), found.receipt, found, attempt.request, standing, counted)
-        self._unchanged()  # again, because paying takes time
+        stored = self.ledger.reserve(attempt)
+        if isinstance(stored, Kept):
+            counted = self.declaration.per_analyst is not None and stored.charged
+            standing = (stored.caps, stored.total)
+            return Paid(program.read(stored.payload), stored.receipt, stored, attempt.request, standing, counted)
+        self._check_unchanged()  # again, because reserving takes time
         attempt.touch()
         noisy = compute()
         receipt = self.ledger.commit(attempt, program.write(noisy))
         admitted = attempt.admitted
         return Paid(noisy, receipt, None, attempt.request, None if admitted is None else (admitted.caps, admitted.total))
 
-    def _unchanged(self) -> None:
-        """Two versions of the data must not pass for one snapshot, nor two declarations for one catalog."""
+    def _check_unchanged(self) -> None:
+        """Refuses changed files: two versions of the data must not share a snapshot, nor two declarations a catalog."""
         if self.current and not self.current():
             raise LedgerError(
                 "The catalog file was changed while this session was open.",
@@ -210,16 +210,16 @@ class Session:
             )
 
     def _declare(self) -> None:
-        """The first question puts the catalog in force, and with it the budget, for ever; opening and quoting do not."""
+        """Puts the catalog in force, and with it the budget, permanently. Only the first question does; quotes do not."""
         if not self._declared:
             self.ledger.register(self.declaration, expected=(self._before,))
             self._before = self.ledger.store.get("catalog")
-            self._declared = True  # no Event: a Ctrl-C inside one would leave it locked
+            self._declared = True  # not an Event: a Ctrl-C inside one would leave it locked
 
     # --- what stops it ------------------------------------------------------------------------------------------
 
     def _settle_rest(self) -> None:
-        """Tells the ledger what it could not be told before. An engine's failure closes the catalog even untold."""
+        """Settles stopped questions that could not be settled before. Refuses new ones after an engine's failure."""
         for left in list(self._unsettled):
             try:
                 self.ledger.give_up(*left)
@@ -236,32 +236,32 @@ class Session:
             self._unsettled.append((attempt, why))
             raise
 
-    def _settled(self, attempt: Reservation, paid: Paid | None, stopped: BaseException) -> BaseException:
-        """What to raise, with what was charged, after everything that was begun is ended."""
+    def _settle(self, attempt: Reservation, paid: Paid | None, stopped: BaseException) -> BaseException:
+        """Settles a stopped question, and returns the error to raise, which says what was charged."""
         if isinstance(stopped, Exception):
             return self._failure(attempt, paid, stopped)
-        traceback.clear_frames(stopped.__traceback__)  # ends what a half-left `with` still holds, a lock say
+        traceback.clear_frames(stopped.__traceback__)  # frees what an interrupted `with` still holds, such as a lock
         charged = self._charged(attempt, paid)
         return Interrupted(charged) if isinstance(stopped, KeyboardInterrupt) else stopped
 
     def _charged(self, attempt: Reservation, paid: Paid | None) -> str:
-        """What an interrupt leaves charged, in words."""
+        """Shows what stays charged after an interrupt."""
         if paid is not None and paid.stored is not None:
-            return AGAIN
+            return _REPLAYED
         price = _words(attempt.request)
         try:
             ending = self._give_up(attempt, INTERRUPT)
         except LedgerError:
             return f"{price}, unless `dither history` shows that it was given back"
-        return {Ending.UNCHARGED: "nothing", Ending.CHARGED: f"{price}, {STAYS}", Ending.ANSWERED: f"{price}, {KEPT}"}[ending]
+        return {Ending.UNCHARGED: "nothing", Ending.CHARGED: f"{price}, {_STAYS}", Ending.ANSWERED: f"{price}, {_KEPT}"}[ending]
 
     def _failure(self, attempt: Reservation, paid: Paid | None, error: Exception) -> Exception:
         if paid is not None or not attempt.charged:
             return error
         price = _words(attempt.request)
         if not attempt.touched:
-            return self._given_back(attempt, error)
-        if isinstance(error, LedgerError):  # the answer could not be kept, so it is not given
+            return self._give_back(attempt, error)
+        if isinstance(error, LedgerError):  # the answer could not be stored, so it is not shown
             with suppress(LedgerError):
                 self._give_up(attempt, LEDGER)
             return LedgerError(error.what, where=error.where, fix=error.fix, charged=price)
@@ -270,18 +270,18 @@ class Session:
             self._give_up(attempt, ENGINE)
         return EngineError(price)
 
-    def _given_back(self, attempt: Reservation, error: Exception) -> Exception:
-        """The error, after the price of a question that never reached the engine is given back; or why it was not."""
+    def _give_back(self, attempt: Reservation, error: Exception) -> Exception:
+        """Gives back the price of a question that never reached the engine. Returns the error to raise."""
         try:
             self._give_up(attempt, LEDGER)
-        except LedgerError as kept:
+        except LedgerError as refused:
             unsure = isinstance(error, LedgerError) and error.charged != "nothing"
-            return error if unsure else kept  # what either says of the charge is true
-        if isinstance(error, LedgerError) and error.charged != "nothing":  # it could not tell, and now it is known
+            return error if unsure else refused  # both state the charge truthfully
+        if isinstance(error, LedgerError) and error.charged != "nothing":  # the charge was unknown, and now it is nothing
             return LedgerError(error.what, where=error.where, fix=error.fix)
         return error
 
 
 def _words(request: Request) -> str:
-    """The price in words."""
+    """Shows the price of a request."""
     return str(Price(request.charge.epsilon, request.charge.delta))

@@ -1,7 +1,7 @@
-"""How the budget stands: what there is, what was spent and what is left, for everyone together or for one analyst.
+"""Shows how the budget stands: total, spent and left, for everyone together or for one analyst.
 
-A question is admitted while one of two ways of adding up holds: plain sums of epsilon and delta, or in catalogs with a delta
-the sum of rho. Each way is a `Line` of sums against their caps. A quota is a share of everything, held to the same rule.
+A question is admitted while one of two rules holds: plain sums of epsilon and delta, or in catalogs with a delta the sum of
+rho. Each rule is a `Line` of sums and their caps. A quota is a share of the budget, under the same rules.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _NONE, _ONE = Fraction(0), Fraction(1)
 
 @dataclass(frozen=True)
 class Part:
-    """One sum against its cap."""
+    """A sum and its cap."""
 
-    name: str  # as programs call it
-    sign: str  # as people do
+    name: str  # for programs
+    sign: str  # for people
     spent: Fraction
     total: Fraction
 
@@ -42,18 +42,18 @@ class Part:
 
     def words(self) -> str:
         spent, total = about(self.spent, up=True), about(self.total, up=False)
-        if self.spent > self.total:  # nothing is overdrawn: a question needs only one of the sums
+        if self.spent > self.total:  # not overdrawn: a question needs only one of the rules
             return f"{self.sign} = {spent}, above {total}: this sum admits no more, the other one may"
         return f"{self.sign} = {spent} of {total} spent, {about(self.left, up=False)} left"
 
     def as_data(self) -> dict[str, str]:
-        """Exact numbers as text."""
+        """Returns exact numbers as text."""
         return {"total": str(self.total), "spent": str(self.spent), "left": str(self.left)}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One way of adding up: sums that have to hold together."""
+    """The sums of one rule, which must all stay within their caps."""
 
     rule: str  # "sum" or "zcdp"
     parts: tuple[Part, ...]
@@ -65,21 +65,21 @@ class Line:
 
 @dataclass(frozen=True, repr=False)
 class Standing:
-    """What there is, for everyone together or for one analyst, and what was spent, by both ways of adding up."""
+    """The caps and the sums spent so far, for everyone together or for one analyst, by both rules."""
 
     caps: Caps
     sums: Sums
-    analyst: str = ""  # whose quota it is; everyone's without a name
+    analyst: str = ""  # of the quota; empty for everyone's budget
 
     @classmethod
     def of(cls, ledger: Ledger, caps: Caps) -> Standing:
-        """As the ledger has it; before the first question its caps are the catalog's."""
-        found = ledger.store.several("caps", "total")
-        return cls(state.caps(found["caps"]) if "caps" in found else caps, state.sums(found.get("total")))
+        """Reads the budget from the ledger; before the first question the caps are the catalog's."""
+        values = ledger.store.several("caps", "total")
+        return cls(state.caps(values["caps"]) if "caps" in values else caps, state.sums(values.get("total")))
 
     @property
     def rule(self) -> str | None:
-        """The way of adding up that admits more questions: "sum", "zcdp", or None."""
+        """The rule that admits more questions: "sum", "zcdp", or None."""
         return self.caps.rule(self.sums)
 
     @property
@@ -88,23 +88,23 @@ class Standing:
 
     @property
     def spent(self) -> Price:
-        """The plain sums. Where the sum of rho admits questions they may exceed the total."""
+        """The plain sums. They may exceed the total where the sum of rho admits questions."""
         return Price(_part(self.sums.epsilon), _part(self.sums.delta))
 
     @property
     def left(self) -> Price:
-        """What plain sums still leave: never below 0."""
+        """What is left by plain sums: never below 0."""
         spent = self.spent
         return Price(max(self.caps.epsilon - spent.epsilon, _NONE), max(self.caps.delta_sums - spent.delta, _NONE))
 
     @property
     def rho(self) -> tuple[Fraction, Fraction]:
-        """The sum of rho, and the most it may be (0 in pure catalogs)."""
+        """The sum of rho, and its cap (0 in pure catalogs)."""
         return _part(self.sums.rho), self.caps.rho_max
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """The plain sum, and beside it the sum of rho where the budget has one and every charge states it."""
+        """The plain sums, and the sum of rho if the budget has one and every charge states it."""
         epsilon = Part("epsilon", "ε", _part(self.sums.epsilon), self.caps.epsilon)
         if not self.caps.rho_max:
             return (Line("sum", (epsilon,)),)
@@ -117,24 +117,24 @@ class Standing:
 
     @property
     def share(self) -> Fraction:
-        """How much of the budget is used, by the way of adding up that has used less: from 0 to 1."""
+        """The share of the budget that is used, from 0 to 1, by the rule that has used less."""
         return min(*(max(part.share for part in line.parts) for line in self.lines), _ONE)
 
     @property
     def remaining(self) -> str:
-        """What is left, in few words."""
+        """Shows briefly what is left."""
         if self.rule != "zcdp":
             return f"left {_few(self.left)}"
         used, most = self.rho
         return f"left ρ = {about(most - used, up=False)} of {about(most, up=False)}"
 
     def as_data(self) -> dict[str, Any]:
-        """What `to_json` writes."""
+        """Returns the fields that `to_json` writes."""
         rules = {line.rule: {part.name: part.as_data() for part in line.parts} for line in self.lines}
         return {"rules": rules, "admits": self.rule}
 
     def to_json(self) -> str:
-        """Each sum with its cap, exact numbers as text, and the rule that admits more questions (null: none does)."""
+        """Returns JSON: each sum with its cap, exact numbers as text, and the rule that admits more questions (null: none)."""
         return json.dumps(self.as_data(), indent=2)
 
     def __repr__(self) -> str:
@@ -154,7 +154,7 @@ class Standing:
 
 
 def quota(ledger: Ledger, caps: Caps, declared: state.Terms | Budget, analyst: str) -> Standing | None:
-    """Of one analyst; None where there are no quotas. A name that may not ask is refused, as it would be for asking."""
+    """Returns the quota of one analyst; None if there are no quotas. Refuses a name that may not ask."""
     name = analyst_name(analyst)
     if declared.analysts is not None and name not in declared.analysts:
         raise ArgumentError(f"{name} is none of the catalog's analysts.", fix="name one whom the curator declared.")
@@ -168,12 +168,12 @@ def _part(sum_: int) -> Fraction:
 
 
 def _few(left: Price) -> str:
-    """What is left, spelt as beside the bars: rounded down, so that it does not promise too much."""
+    """Shows what is left, rounded down so that it does not promise too much."""
     epsilon = f"ε = {about(left.epsilon, up=False)}"
     return epsilon + (f", δ = {about(left.delta, up=False)}" if left.delta else "")
 
 
 def _rounded(value: Fraction) -> str:
-    """As it is if it is short, else six digits."""
+    """Shows a value exactly if that is short, else with six digits."""
     text = show(value)
     return text if len(text) <= 8 else f"{float(value):.6g}"

@@ -1,4 +1,4 @@
-"""Between a catalog and its ledger: which ledger it is, what it is told of the catalog, and how the budget stands."""
+"""Connects a catalog with its ledger: finds or makes the ledger, and declares the catalog to it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Where = str | PathLike[str]
 
 
 def beside(catalog: Where) -> Path:
-    """Where a catalog file's ledger is unless another one is named.
+    """Returns the default ledger of a catalog file.
 
     >>> beside("data/survey.toml").name
     'survey.ledger'
@@ -36,7 +36,7 @@ def beside(catalog: Where) -> Path:
 
 
 def named(where: Where) -> str:
-    """A ledger's name for messages: never a password.
+    """Returns a ledger's name for messages, without a password.
 
     >>> named("postgresql://ada:secret@host/db?password=secret#survey")
     'postgresql://host/db#survey'
@@ -46,20 +46,20 @@ def named(where: Where) -> str:
     _, _, rest = str(where).partition("://")
     server, end = re.match(r"([^/?#]*)(.*)", rest, re.DOTALL).groups()  # type: ignore[union-attr]
     if "@" in end and "@" not in server:
-        return "postgresql://…"  # a password with a / ? or # in it: nobody can tell where it ends
+        return "postgresql://…"  # a password that contains / ? or #: its end is unknown
     database, schema = re.match(r"([^?#]*)", end)[0], re.search(r"#\w+$", end)  # type: ignore[index]
     return "postgresql://" + server.rsplit("@", 1)[-1] + database + (schema[0] if schema else "")
 
 
 def make_ledger(where: Where, key: Where | None = None) -> bool:
-    """A new ledger, and True; or False where one is there already: what was spent there stays spent.
+    """Makes a new ledger. Returns False if there is one already: what was spent there stays spent.
 
-    A key without its ledger is the trace of a budget that was lost, and no place for a new one.
+    Refuses if there is a key without its ledger: it is the trace of a lost budget.
     """
     if _is_there(where):
         return False
     if lost := opening.lost(where, key):
-        if _is_there(where):  # somebody else has just made it
+        if _is_there(where):  # another process has just made it
             return False
         raise lost
     try:
@@ -67,14 +67,14 @@ def make_ledger(where: Where, key: Where | None = None) -> bool:
         return True
     except LedgerError as refusal:
         try:
-            opening.find(where).close()  # somebody else was faster
+            opening.find(where).close()  # another process was faster
             return False
         except LedgerError:
             raise refusal from None
 
 
 def _is_there(where: Where) -> bool:
-    """Whether there is a ledger. One with which something is wrong is refused."""
+    """Whether there is a ledger. Refuses a broken one."""
     try:
         opening.find(where).close()
         return True
@@ -83,11 +83,11 @@ def _is_there(where: Where) -> bool:
 
 
 def ledger_for(catalog: object, where: Where | None, key: Where | None, make: bool, witness: Where | None = None) -> Ledger:
-    """The ledger that was named, or the one beside the catalog file. It must be there, unless `make` asks for a new one."""
+    """Opens the named ledger, or the one beside the catalog file. It must exist, unless `make` is true."""
     for name, given in (("ledger", where), ("key", key), ("witness", witness)):
         if given is not None and (not isinstance(given, (str, PathLike)) or not str(given)):
             raise ArgumentError(
-                f"{name} is named by a path or an address, and this is a {type(given).__name__}.",
+                f"{name} must be a path or an address, and this is a {type(given).__name__}.",
                 fix=Fix("write {it}.", it=Argument(name, f"survey.{name}")),
             )
     if where == opening.MEMORY:
@@ -108,18 +108,18 @@ def ledger_for(catalog: object, where: Where | None, key: Where | None, make: bo
 
 
 def diagnosis_of(catalog: object, where: Where | None, key: Where | None) -> Diagnosis:
-    """Where failures of the engine are noted for the curator: beside the ledger, or beside the key of one on a server."""
+    """Returns the notes on engine failures: beside the ledger, or beside the key of a ledger on a server."""
     if where == opening.MEMORY:
         return Diagnosis()
     place = beside(str(catalog)) if where is None else where
     return Diagnosis.beside(opening.key_path(place, key) if opening.is_address(place) else Path(place))
 
 
-# --- what it is told of the catalog -----------------------------------------------------------------------------
+# --- what the ledger stores of the catalog ----------------------------------------------------------------------
 
 
 def declaration(catalog: Catalog) -> Declaration:
-    """What a budget depends on. Sources are left out: where the data lies is nobody's business."""
+    """Returns what a budget depends on. Leaves out the sources: the ledger must not reveal where the data is."""
     budget = catalog.budget
     return Declaration(
         catalog_hash=catalog_hash(catalog),
@@ -137,15 +137,15 @@ def declaration(catalog: Catalog) -> Declaration:
 
 
 def acceptable(ledger: Ledger, declared: Declaration) -> str | None:
-    """What is in force now. Refuses what could not follow it, and writes nothing: a draft may be opened, quoted and edited."""
-    found = ledger.store.several("caps", "history", "catalog")
-    if "caps" in found:
-        rules.unchanged(state.caps(found["caps"]), state.History.parse(found.get("history")), declared)
-    return found.get("catalog")
+    """Returns the catalog in force. Refuses a declaration that cannot follow it. Writes nothing, so a draft may be quoted."""
+    values = ledger.store.several("caps", "history", "catalog")
+    if "caps" in values:
+        rules.unchanged(state.caps(values["caps"]), state.History.parse(values.get("history")), declared)
+    return values.get("catalog")
 
 
 def held_to(catalog: Where, where: Where) -> str:
-    """What the ledger would refuse of a catalog file: a promise that was made. Empty if nothing, or if there is no ledger."""
+    """Returns why the ledger would refuse a catalog file; "" if it would not, or if there is no ledger."""
     try:
         with closing(opening.view(where)) as ledger:
             acceptable(ledger, declaration(read_declared(catalog)[0]))
@@ -157,20 +157,20 @@ def held_to(catalog: Where, where: Where) -> str:
 
 
 def _unit(catalog: Catalog, table: Table) -> str:
-    """Who is protected in a table, through all it refers to: a change anywhere on the way is a change of the unit."""
+    """Shows who is protected in a table, with all references: a change anywhere in them changes the unit."""
     if table.public:
         return "public"
     if table.unit is None:
         return "one row"
-    told = f"one value of {table.unit.column}"
+    words = f"one value of {table.unit.column}"
     if table.unit.references is None:
-        return told
+        return words
     parent, column = table.unit.references
-    return f"{told}, which is {parent}.{column} of {_unit(catalog, catalog.tables[parent])}"
+    return f"{words}, which is {parent}.{column} of {_unit(catalog, catalog.tables[parent])}"
 
 
 def read_declared(catalog: Catalog | Where) -> tuple[Catalog, Callable[[], bool] | None]:
-    """The catalog, and a way to see whether its file, if it has one, still declares the same; its comments may change."""
+    """Returns the catalog, and a function that tells whether its file still declares the same (None without a file)."""
     if isinstance(catalog, Catalog) or not isinstance(catalog, (str, PathLike)):
         return file.declared(catalog), None
     path = Path(catalog).absolute()
@@ -189,18 +189,18 @@ def read_declared(catalog: Catalog | Where) -> tuple[Catalog, Callable[[], bool]
 
 
 def draft(data: Sequence[str], unit: str) -> str:
-    """The text of a first catalog for these sources, from column names and types only; `unit` names a column, or is "row"."""
+    """Drafts a catalog for these sources, from column names and types only. `unit` names a column, or is "row"."""
     return drafting.draft(data, unit, read_schema)
 
 
 def check(catalog: Where) -> str:
-    """Every problem of a catalog file, with its line; empty if there is none. Reads schemas, never rows."""
-    found = checking.check(Path(catalog), read_schema)
-    return checking.report(found, str(catalog)) if found else ""
+    """Returns every problem of a catalog file, with its line; "" if there is none. Reads schemas, never rows."""
+    problems = checking.check(Path(catalog), read_schema)
+    return checking.report(problems, str(catalog)) if problems else ""
 
 
 def check_data(catalog: Where) -> str:
-    """What is wrong with the rows, and where, for the curator only; empty if nothing is."""
+    """Returns what is wrong with the rows, and where, for the curator only; "" if nothing is."""
     try:
         open_sources(read_declared(catalog)[0]).close()
     except CatalogError as error:

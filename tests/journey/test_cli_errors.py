@@ -91,7 +91,7 @@ def test_only_declared_analysts_may_ask(tmp_path: Path, monkeypatch: pytest.Monk
             stranger, nobody = run(command, COUNT, "-e", "0.1", "--analyst", "eve"), run(command, COUNT, "-e", "0.1")
             assert (stranger.exit_code, stranger.stdout, nobody.exit_code, nobody.stdout) == (2, "", 2, "")
             assert "eve is none of the catalog's analysts" in stranger.stderr
-            assert "not said who asks" in nobody.stderr
+            assert "No analyst is named" in nobody.stderr
         assert run("ask", COUNT, "-e", "0.1", "--analyst", "ana").exit_code == 0
         assert run("quote", COUNT, "-e", "0.1", "--analyst", "ana").exit_code == 0
 

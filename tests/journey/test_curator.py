@@ -228,7 +228,7 @@ def test_computed_numbers_say_how_sure_they_are(survey: Curator) -> None:
 def test_a_margin_for_a_computed_number_is_foretold_where_it_can_be(survey: Curator) -> None:
     careful = with_engine(survey, Broken(AssertionError()), epsilon=10)
     assert careful.quote("SELECT 100 * COUNT(*) AS n FROM people", margin=50).margins()["n"] <= 50  # type: ignore[operator]
-    with pytest.raises(DitherError, match="cannot be foretold"):
+    with pytest.raises(DitherError, match="cannot be predicted"):
         careful.quote("SELECT SUM(age) / COUNT(*) AS a FROM people", margin=50)
 
 
@@ -359,7 +359,7 @@ def test_suggestions_are_priced_and_near_the_data() -> None:
     assert "[tables.people.columns]\nwage = { between = [" in str(found)
     with pytest.raises(DitherError, match="Bounds are for numbers"):
         survey.suggest("people.town", epsilon=1)
-    with pytest.raises(DitherError, match="no column"):
+    with pytest.raises(DitherError, match="not a column"):
         survey.suggest("people.salary", epsilon=1)
     assert survey.budget.spent.epsilon == 4
 

@@ -103,9 +103,9 @@ def test_names_that_are_nearly_right() -> None:
         for wrong in ("age", "people.agee"):
             with pytest.raises(dt.DitherError, match=r"did you mean people\.age\?(.|\n)*Charged: nothing"):
                 curator.suggest(wrong, epsilon="0.1")
-        with pytest.raises(dt.DitherError, match=r"regoin is no column of people(.|\n)*did you mean region"):
+        with pytest.raises(dt.DitherError, match=r"regoin is not a column of people(.|\n)*did you mean region"):
             curator.suggest("people.age", epsilon="0.1", by="regoin")
-        with pytest.raises(dt.DitherError, match="7 is no column of people"):
+        with pytest.raises(dt.DitherError, match="7 is not a column of people"):
             curator.suggest("people.age", epsilon="0.1", by=7)  # type: ignore[arg-type]
         assert curator.budget.spent.epsilon == 0
 

@@ -1,11 +1,10 @@
-"""What can be wrong with a Work itself, whatever the rows are: found before anything is charged.
+"""Defines what an engine is: it opens the sources of a catalog and runs Works where the data lives, in exact whole numbers.
 
-Text that no engine can hold, and grids that doubles cannot tell apart, would otherwise fail while the data is read.
+A Backend is in the registry and reads one kind of source. It opens a catalog as an Opened: the catalog with the kind of every
+column, and the Engine that runs Works on it.
 
-What an engine is: it opens the sources of a catalog and runs Works where the data lives, in exact whole numbers.
-
-A Backend stands in the registry and reads one kind of source. Opening a catalog with it gives an Opened: the catalog with
-the kind of every column, and the Engine that answers for it.
+`check` refuses, before anything is charged, a Work that would fail on any rows: text that no engine can hold, and grids whose
+steps are equal as doubles.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from dither.query.work import Group, Quantised, Work
 
 
 def check(work: Work) -> None:
-    """Refuses what would fail on any data. Reads the Work only."""
+    """Refuses a Work that would fail on any data. Reads the Work only."""
     for part in _parts(work):
         if isinstance(part, Literal) and isinstance(part.value, str) and not storable(part.value):
             raise QueryError(_HALF, span=part.span, fix=_WHOLE)
@@ -33,7 +32,7 @@ def check(work: Work) -> None:
             _check_grid(part)
 
 
-_HALF = "A text of the question has half a character (a lone surrogate) in it, which no table can hold."
+_HALF = "A text in the question contains half a character (a lone surrogate), which no table can hold."
 _WHOLE = "write whole characters."
 _HALVES = re.compile("[\ud800-\udfff]")
 
@@ -48,7 +47,7 @@ def storable(text: str) -> bool:
 
 
 def _check_grid(grid: Quantised) -> None:
-    """The grid in doubles, as engines compute with it: its step is above 0 and the number of its steps is a number."""
+    """Refuses a grid that doubles cannot represent: its step must be above 0 and its number of steps finite."""
     try:
         low, high, step = float(grid.low), float(grid.low + grid.steps * grid.step), float(grid.step)
         if step > 0 and math.isfinite((high - low) / step):
@@ -62,7 +61,7 @@ def _check_grid(grid: Quantised) -> None:
 
 
 def _parts(work: Work) -> Iterator[Any]:
-    """Every node, constant and name of a Work once: a question built in Python may use one part many times."""
+    """Yields every node, constant and name of a Work once: a question built in Python may use one part many times."""
     seen: set[int] = set()
     waiting: list[Any] = [work]
     while waiting:
@@ -77,35 +76,35 @@ def _parts(work: Work) -> Iterator[Any]:
             waiting += [getattr(part, field.name) for field in dataclasses.fields(part)]
 
 
-Progress = Callable[[float], None]  # called with a share from 0 to 1; for the curator's eyes only
+Progress = Callable[[float], None]  # called with a share from 0 to 1; for the curator only
 
 
 class Engine(Protocol):
-    """Runs exact integer queries. Its answers for one Work and one secret are the same on every run and in any row order."""
+    """Runs exact integer queries. Its results for a Work and a secret are the same on every run and in any row order."""
 
     name: str
 
     def schema(self, table: str) -> Mapping[str, str]:
-        """The columns of a table of the catalog and their kinds (one of catalog.KINDS), from the schema only."""
+        """Returns the columns of a table of the catalog and their kinds (one of catalog.KINDS), from the schema only."""
         ...
 
     def prepare(self, work: Work) -> None:
-        """Everything that can fail whatever the rows are, so that it fails before anything is charged. Reads no row.
+        """Refuses a Work that this engine cannot run or that would fail on any rows, before anything is charged.
 
-        Raises QueryError or ArgumentError, also for a Work that this engine cannot run.
+        Reads no row. Raises QueryError or ArgumentError.
         """
         ...
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
-        """The groups, in no particular order. `secret` is fresh for every release; it keys the choice of groups and values.
+        """Returns the groups, in any order. `secret` is fresh for every release; it keys the choice of groups and values.
 
-        Raises EngineError, its text constant: what the engine itself says may quote a value of the data.
+        Raises EngineError with a constant text: the engine's own message may quote a value of the data.
         """
         ...
 
 
 def prepare(engine: Engine, works: Sequence[Work]) -> None:
-    """Everything that would fail on any rows fails here, before anything is charged."""
+    """Refuses Works that would fail on any rows, before anything is charged."""
     for work in works:
         engine.prepare(work)
 
@@ -120,15 +119,15 @@ class Opened(Protocol):
 
     @property
     def engine(self) -> Engine:
-        """What runs Works on its tables."""
+        """The engine that runs Works on its tables."""
         ...
 
     def unchanged(self) -> bool:
-        """Whether the data is what was opened. The curator changes `snapshot` when the data changes."""
+        """Whether the data is still as it was when opened. The curator changes `snapshot` when the data changes."""
         ...
 
     def close(self) -> None:
-        """Lets go of files, memory and connections."""
+        """Frees files, memory and connections."""
         ...
 
 
@@ -145,16 +144,16 @@ class Backend(Protocol):
         ...
 
     def schema(self, source: Any) -> Mapping[str, str]:
-        """Column names and kinds of a source, check.UNSUPPORTED where questions cannot use the type. Reads no row.
+        """Returns the column names and kinds of a source, check.UNSUPPORTED for types that questions cannot use. Reads no row.
 
         Raises CatalogError.
         """
         ...
 
     def open(self, catalog: Catalog, progress: Progress | None = None) -> Opened:
-        """Opens all sources, or says all that is wrong with them, in a CatalogError whose text depends on no row.
+        """Opens all sources, or raises a CatalogError that names every fault; its text does not depend on rows.
 
-        What an opened catalog promises: a question reaches declared columns only, every value is read in its declared kind or
-        as NULL, columns that identify are read exactly and declared keys are unique, and no stored value makes a Work fail.
+        An opened catalog promises: a question reaches declared columns only; every value is read in its declared kind or as
+        NULL; columns that identify are read exactly; declared keys are unique; no stored value makes a Work fail.
         """
         ...

@@ -1,13 +1,10 @@
-"""Relations as plain lists of rows: the specification of what each node means. Obvious before fast.
+"""The reference engine: slow, simple, pure Python. It is the specification; other engines must return its integers.
 
-A row is a dict from column name to value. Bags: duplicates count, order means nothing.
+Relations are bags of rows: duplicates count, and the order has no meaning. A row is a dict from column name to value.
 
-The reference engine: slow, obvious, pure Python. It is the specification; other engines must give its integers.
-
-Only groups that have a row are delivered, also where keys are known (filling in the empty ones is finishing, not
-counting); without keys the one group there is is always delivered.
-Engines need not agree on the keyed hash, so whoever compares two of them uses questions where no choice is
-needed, or hands both the same `choose`.
+Only groups that have a row are returned, even if keys are public (empty groups are added when the answer is finished). Without
+keys the single group is always returned. Engines need not agree on the keyed hash. To compare two engines, use questions that
+need no choice, or give both the same `choose`.
 """
 
 from __future__ import annotations
@@ -37,14 +34,14 @@ _equal = compared(operator.eq)
 
 @dataclass(frozen=True)
 class Bag:
-    """Rows and the names of their columns, which must be known even when there is no row."""
+    """Rows and the names of their columns (needed if there are no rows)."""
 
     columns: tuple[str, ...]
     rows: list[Row]
 
 
 def rows_of(relation: Relation, tables: Mapping[str, Bag]) -> Bag:
-    """All rows of a relation."""
+    """Returns all rows of a relation."""
     if isinstance(relation, Scan):
         return _scan(relation, tables[relation.table])
     if isinstance(relation, Filter):
@@ -77,7 +74,7 @@ def _evaluators(named: Sequence[Named]) -> dict[str, Callable[[Row], Cell]]:
 
 
 def _join(join: Join, left: Bag, right: Bag) -> Bag:
-    """Each row of the left with each of its partners; in a left join once with NULLs if it has none."""
+    """Pairs each left row with each of its partners; a left join pairs a row without partners with NULLs."""
     nothing = dict.fromkeys(right.columns)
     rows: list[Row] = []
     for row, partners in zip(left.rows, _partners(left, right, join.equal), strict=True):
@@ -88,28 +85,28 @@ def _join(join: Join, left: Bag, right: Bag) -> Bag:
 
 
 def _semi(semi: Semi, source: Bag, other: Bag) -> Bag:
-    found = zip(source.rows, _partners(source, other, semi.equal), strict=True)
+    matches = zip(source.rows, _partners(source, other, semi.equal), strict=True)
     if semi.listed is not None and semi.negated:
         x, y = map(evaluator, semi.listed)
-        return Bag(source.columns, [row for row, partners in found if _in_none(x(row), map(y, partners))])
-    return Bag(source.columns, [row for row, partners in found if bool(partners) != semi.negated])
+        return Bag(source.columns, [row for row, partners in matches if _in_none(x(row), map(y, partners))])
+    return Bag(source.columns, [row for row, partners in matches if bool(partners) != semi.negated])
 
 
 def _in_none(x: Cell, others: Iterable[Cell]) -> bool:
-    """x NOT IN (others), as SQL has it: true only if x is known to differ from each of them."""
+    """Whether x NOT IN (others) is true in SQL: x and all others are not NULL, and x differs from each."""
     return all(x is not None and y is not None and not _equal(x, y) for y in others)
 
 
 def _partners(left: Bag, right: Bag, equal: Pairs) -> list[list[Row]]:
-    """For each row of the left the rows of the right with which all pairs are equal. NULL equals nothing."""
-    ours = [evaluator(a) for a, _ in equal]
-    theirs = [evaluator(b) for _, b in equal]
-    sides = [([value(row) for value in theirs], row) for row in right.rows]
-    found = []
+    """Returns, for each left row, the right rows with which all pairs are equal. NULL equals nothing."""
+    left_values = [evaluator(a) for a, _ in equal]
+    right_values = [evaluator(b) for _, b in equal]
+    sides = [([value(row) for value in right_values], row) for row in right.rows]
+    partners = []
     for row in left.rows:
-        side = [value(row) for value in ours]
-        found.append([partner for other, partner in sides if all(map(_same, side, other))])
-    return found
+        side = [value(row) for value in left_values]
+        partners.append([partner for other, partner in sides if all(map(_same, side, other))])
+    return partners
 
 
 def _same(x: Cell, y: Cell) -> bool:
@@ -120,7 +117,7 @@ def _same(x: Cell, y: Cell) -> bool:
 
 
 def _per_unit(node: PerUnit, source: Bag) -> Bag:
-    """One row for each value of the keys (of which the unit is one); NULL is a value like any other here."""
+    """Returns one row for each value of the keys, the unit among them. NULL is a value like any other here."""
     keys = _evaluators(node.keys)
     groups: dict[tuple[Cell, ...], list[Row]] = {}
     for row in source.rows:
@@ -133,7 +130,7 @@ def _per_unit(node: PerUnit, source: Bag) -> Bag:
 
 
 def plain(value: Cell) -> Cell:
-    """Zero has one sign, so that equal values are one value."""
+    """Returns 0.0 for -0.0, so that equal values are one value."""
     return 0.0 if isinstance(value, float) and value == 0 else value
 
 
@@ -146,7 +143,7 @@ def _aggregate(aggregate: Aggregate, rows: list[Row]) -> Cell:
 
 
 def _sum(values: list[Any]) -> Cell:
-    """Added up as exact whole numbers, then the nearest double: no order can matter."""
+    """Returns the double nearest to the exact sum of whole numbers: it does not depend on the order."""
     whole = [number for number in map(as_key, values) if number is not None]
     return double(sum(whole)) if whole else None  # type: ignore[arg-type]
 
@@ -169,12 +166,12 @@ AGGREGATES: Mapping[str, Callable[[list[Any]], Cell]] = {
 
 
 GroupKey = tuple[Key, ...]
-# Which of the candidates one unit keeps: (secret, unit, candidates, how many at most) -> those kept.
+# Chooses the candidates that one unit keeps: (secret, unit, candidates, how many at most) -> candidates.
 Choose = Callable[[bytes, Cell, list[Any], int], list[Any]]
 
 
 def keyed_choice(secret: bytes, unit: Cell, candidates: list[Any], most: int) -> list[Any]:
-    """Those with the smallest keyed hash: depends on the unit's own candidates and the secret, on nothing else.
+    """Returns the candidates with the smallest keyed hash. Depends on the unit, its candidates and the secret only.
 
     >>> kept = keyed_choice(b"secret", 7, ["a", "b", "c"], 2)
     >>> kept == keyed_choice(b"secret", 7, ["c", "b", "a"], 2), len(kept)
@@ -183,8 +180,8 @@ def keyed_choice(secret: bytes, unit: Cell, candidates: list[Any], most: int) ->
     key = hashlib.blake2b(secret, digest_size=32).digest()
 
     def place(candidate: Any) -> tuple[bytes, bytes]:
-        written = repr((unit, candidate)).encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(written, key=key, digest_size=16).digest(), written
+        text = repr((unit, candidate)).encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(text, key=key, digest_size=16).digest(), text
 
     return sorted(candidates, key=place)[:most]
 
@@ -193,7 +190,7 @@ def keyed_choice(secret: bytes, unit: Cell, candidates: list[Any], most: int) ->
 class Reference:
     """Runs a Work on tables given as lists of dict rows.
 
-    `kinds`: for each table its columns and their kinds; where left out, the columns are those of the first row.
+    `kinds`: the columns of each table and their kinds; by default those of its first row.
     """
 
     tables: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -202,22 +199,22 @@ class Reference:
     name: str = "reference"
 
     def schema(self, table: str) -> Mapping[str, str]:
-        """Columns and kinds."""
+        """Returns columns and kinds."""
         if table in self.kinds:
             return self.kinds[table]
         first = next(iter(self.tables[table]), {})
         return {name: kind_of(value).replace("null", "text") for name, value in first.items()}
 
     def prepare(self, work: Work) -> None:
-        """Refuses what would fail on any rows."""
+        """Refuses a Work that would fail on any rows."""
         check(work)
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
-        """The groups and their integers, in the order of first appearance."""
+        """Returns the groups and their integers, in the order of first appearance."""
         bags = {name: Bag(tuple(self.schema(name)), list(rows)) for name, rows in self.tables.items()}
         members = _members(work, rows_of(work.source, bags).rows)
         if work.by_unit and work.max_groups is not None:
-            members = _bounded(members, work.max_groups, secret, self.choose)
+            members = _bound_groups(members, work.max_groups, secret, self.choose)
         measures = [_measure(measure, work.by_unit, secret, self.choose) for measure in work.measures]
         return [
             Group(key, len(units) if work.count_units else None, tuple(measure(units) for measure in measures))
@@ -231,7 +228,7 @@ Units = dict[Any, list[Row]]
 
 
 def _members(work: Work, rows: list[Row]) -> dict[GroupKey, Units]:
-    """Each group's rows by unit. Without units every row is its own."""
+    """Returns each group's rows by unit. Without units, each row is its own unit."""
     keys = [evaluator(key.expression) for key in work.keys]
     known = None if work.known is None else [frozenset(values) for values in work.known]
     members: dict[GroupKey, Units] = {} if work.keys else {(): {}}
@@ -248,24 +245,24 @@ def _is_known(key: GroupKey, known: list[frozenset[Key]] | None) -> bool:
     return known is None or all(part in values for part, values in zip(key, known, strict=True))
 
 
-def _bounded(members: dict[GroupKey, Units], most: int, secret: bytes, choose: Choose) -> dict[GroupKey, Units]:
-    """Each unit in at most so many groups."""
+def _bound_groups(members: dict[GroupKey, Units], most: int, secret: bytes, choose: Choose) -> dict[GroupKey, Units]:
+    """Keeps each unit in at most `most` groups."""
     groups_of: dict[Any, list[GroupKey]] = {}
     for key, units in members.items():
         for unit in units:
             groups_of.setdefault(unit, []).append(key)
-    kept: dict[GroupKey, Units] = {(): {}} if () in members else {}
+    bounded: dict[GroupKey, Units] = {(): {}} if () in members else {}
     for unit, keys in groups_of.items():
         for key in choose(secret, unit, keys, most):
-            kept.setdefault(key, {})[unit] = members[key][unit]
-    return kept
+            bounded.setdefault(key, {})[unit] = members[key][unit]
+    return bounded
 
 
 # --- measures ---------------------------------------------------------------------------------------------------
 
 
 def quantise(number: Quantised) -> Callable[[Row], int | None]:
-    """q = floor((min(max(x, low), high) - low) / step + 1/2), every step in doubles, and never outside 0..steps."""
+    """Returns q = floor((min(max(x, low), high) - low) / step + 1/2), computed in doubles and cut to 0..steps."""
     value = evaluator(number.expression)
     low, high = double(number.low), double(number.low + number.steps * number.step)
     step = double(number.step)
@@ -300,7 +297,8 @@ def _measure(measure: Measure, by_unit: bool, secret: bytes, choose: Choose) -> 
     return _distinct(measure, by_unit, secret, choose)
 
 
-def _counted(where: Expression | None) -> Callable[[list[Row]], list[Row]]:
+def _row_filter(where: Expression | None) -> Callable[[list[Row]], list[Row]]:
+    """Returns a function that keeps the rows for which `where` is true."""
     if where is None:
         return list
     holds = evaluator(where)
@@ -309,7 +307,7 @@ def _counted(where: Expression | None) -> Callable[[list[Row]], list[Row]]:
 
 def _sums(measure: Sums, by_unit: bool) -> Callable[[Units], tuple[int, ...]]:
     amounts = [_amount(cell) for cell in measure.cells]
-    counted = _counted(measure.where)
+    counted = _row_filter(measure.where)
 
     def compute(units: Units) -> tuple[int, ...]:
         totals = [0] * len(amounts)
@@ -327,26 +325,26 @@ def _distinct(measure: Distinct, by_unit: bool, secret: bytes, choose: Choose) -
     value = evaluator(measure.expression)
 
     def compute(units: Units) -> int:
-        kept: set[Cell] = set()
+        values: set[Cell] = set()
         for unit, rows in units.items():
-            own = {plain(found) for found in map(value, rows) if found is not None}
-            kept |= set(choose(secret, unit, list(own), measure.max_values)) if by_unit else own
-        return len(kept)
+            own = {plain(one) for one in map(value, rows) if one is not None}
+            values |= set(choose(secret, unit, list(own), measure.max_values)) if by_unit else own
+        return len(values)
 
     return compute
 
 
 def _bins(measure: Bins, by_unit: bool) -> Callable[[Units], dict[int, int]]:
-    q_of, counted = quantise(measure.argument), _counted(measure.where)
+    q_of, counted = quantise(measure.argument), _row_filter(measure.where)
 
     def compute(units: Units) -> dict[int, int]:
         weights: dict[int, int] = {}
         for rows in map(counted, units.values()):
-            found = [q for q in map(q_of, rows) if q is not None]
-            heavy = by_unit and len(found) > measure.max_rows
-            for q in set(found):
-                share = found.count(q) * SCALE
-                weights[q] = weights.get(q, 0) + (share * measure.max_rows // len(found) if heavy else share)
+            bins = [q for q in map(q_of, rows) if q is not None]
+            heavy = by_unit and len(bins) > measure.max_rows
+            for q in set(bins):
+                share = bins.count(q) * SCALE
+                weights[q] = weights.get(q, 0) + (share * measure.max_rows // len(bins) if heavy else share)
         return {q: weight for q, weight in sorted(weights.items()) if weight}
 
     return compute

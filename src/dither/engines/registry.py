@@ -1,4 +1,4 @@
-"""Which engine opens which source. The first backend that takes a source reads it; the last one takes all that is left."""
+"""Finds the engine that opens a source: the first backend that takes it. The last backend takes every source."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _backends: tuple[Backend, ...] = (DuckDBBackend(),)
 
 
 def register(backend: Backend) -> None:
-    """Asks this backend before all others, in this process."""
+    """Puts this backend before all others, in this process."""
     global _backends
     _backends = (backend, *_backends)
 
 
 @contextmanager
 def registered(backend: Backend) -> Iterator[None]:
-    """Asks this backend before all others, inside the block. What was opened there stays open."""
+    """Puts this backend before all others, inside the block. Catalogs opened there stay open."""
     global _backends
     register(backend)
     try:
@@ -32,20 +32,20 @@ def registered(backend: Backend) -> Iterator[None]:
 
 
 def backend_for(source: Any) -> Backend:
-    """What reads a source."""
+    """Returns the backend that reads a source."""
     return next(backend for backend in _backends if backend.takes(source))
 
 
 def read_schema(source: Any) -> Mapping[str, str]:
-    """Column names and kinds of a source; reads no row."""
+    """Returns the column names and kinds of a source. Reads no row."""
     return backend_for(source).schema(source)
 
 
 def open_sources(catalog: Catalog, progress: Progress | None = None) -> Opened:
     """Opens a catalog with the one engine that reads all of its sources."""
-    found = [(name, backend_for(table.source)) for name, table in catalog.tables.items()]
-    first, chosen = found[0] if found else ("", _backends[-1])
-    for name, backend in found:
+    backends = [(name, backend_for(table.source)) for name, table in catalog.tables.items()]
+    first, chosen = backends[0] if backends else ("", _backends[-1])
+    for name, backend in backends:
         if backend is not chosen:
             what = f"{first} is read by {chosen.name} and {name} by {backend.name}, and one question cannot ask both."
             raise CatalogError([(None, what, "keep all tables of a catalog in one place.")])

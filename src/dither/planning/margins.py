@@ -1,4 +1,4 @@
-"""How far weighted sums of noise reach, at a confidence: never less than the truth.
+"""Bounds how far weighted sums of noise reach at a confidence. Never understates it.
 
 Geometric noise of scale s is a rounded Laplace variable: with E1, E2 exponential of mean s, floor(E1) - floor(E2) has the
 two-sided geometric law, and it differs from the Laplace variable E1 - E2 by less than 1. So w_1 X_1 + ... + w_k X_k lies within
@@ -11,7 +11,8 @@ widens the sum, because symmetric unimodal variables get less peaked when one of
 Above six terms the moment bound 2 exp(-a t) / product of (1 - a^2 b_i^2) takes over, at its best a.
 Discrete Gaussian noise of variance v reaches at most one step further than the normal one (Canonne et al. 2020, Prop. 25).
 
-Floats are used here and only here: they describe, they neither draw nor charge. Results are rounded up.
+This is the only file of planning that computes in floats: they describe margins, and neither draw nor charge. Results are
+rounded up.
 """
 
 from __future__ import annotations
@@ -31,29 +32,29 @@ _UP = 1 + 1e-9  # covers the rounding of a few dozen float operations
 
 @lru_cache(maxsize=4096)
 def laplace(scales: tuple[float, ...], confidence: float) -> float:
-    """The smallest t with Pr[|sum of Laplace variables| > t] <= 1 - confidence, rounded up.
+    """Returns the smallest t with Pr[|sum of Laplace variables| > t] <= 1 - confidence, rounded up.
 
     >>> round(laplace((1.0,), 0.95), 3), round(laplace((1.0, 1.0), 0.95), 2), round(laplace((1.0, 1.0, 1.0), 0.95), 2)
     (2.996, 4.12, 4.97)
     """
-    found = sorted((b for b in scales if b > 0), reverse=True)
-    if not found:
+    positive = sorted((b for b in scales if b > 0), reverse=True)
+    if not positive:
         return 0.0
-    allowed, top = 1 - confidence, found[0]
-    if len(found) == 1:
+    allowed, top = 1 - confidence, positive[0]
+    if len(positive) == 1:
         return top * math.log(1 / allowed) * _UP
-    units = [b / top for b in found]
+    units = [b / top for b in positive]
     tail = _mixture(units) if len(units) <= 6 else _moments(units)
     return top * _smallest(tail, allowed) * _UP
 
 
 def normal(scales: tuple[float, ...], confidence: float) -> float:
-    """The same for normal variables."""
+    """Returns the same for normal variables."""
     return math.sqrt(sum(b * b for b in scales)) * NormalDist().inv_cdf((1 + confidence) / 2) * _UP
 
 
 def two(first: Floats, second: Floats, confidence: float, gaussian: bool) -> Floats:
-    """The radius of a sum of two variables, for many pairs of scales at once."""
+    """Returns the reach of a sum of two variables, for many pairs of scales at once."""
     if gaussian:
         wide: Floats = np.hypot(first, second) * (NormalDist().inv_cdf((1 + confidence) / 2) * _UP)
         return wide
@@ -65,7 +66,7 @@ def two(first: Floats, second: Floats, confidence: float, gaussian: bool) -> Flo
 
 @lru_cache(maxsize=64)
 def _pairs(confidence: float) -> Floats:
-    """The radius of L_1 + a L_2 for a = 0, 1/1024, ..., 1: it grows with a, so the next point above is safe."""
+    """Returns the reach of L_1 + a L_2 for a = 0, 1/1024, ..., 1. It grows with a, so the next point above is safe."""
     a = np.minimum(np.arange(_POINTS + 1) / _POINTS, 1 / 1.001)  # at 1 the larger scale is moved up by 0.1 %
     moved = np.where(np.arange(_POINTS + 1) / _POINTS > a, 1.001, 1.0)
     allowed = 1 - confidence
@@ -75,12 +76,12 @@ def _pairs(confidence: float) -> Floats:
             t = (low + high) / 2
             beyond = (np.exp(-t) - a * a * np.exp(-t / np.maximum(a, 1e-9))) / (1 - a * a) > allowed
             low, high = np.where(beyond, t, low), np.where(beyond, high, t)
-    found: Floats = high * moved * _UP
-    return found
+    reach: Floats = high * moved * _UP
+    return reach
 
 
 def _mixture(units: list[float]) -> Callable[[float], float]:
-    """The exact tail of the sum, after the scales were moved apart upwards."""
+    """Returns the exact tail of the sum, with equal scales moved apart upwards."""
     apart = 1.001 if len(units) <= 3 else 1.003
     scales: list[float] = []
     for b in sorted(units):
@@ -90,6 +91,7 @@ def _mixture(units: list[float]) -> Callable[[float], float]:
 
 
 def _moments(units: list[float]) -> Callable[[float], float]:
+    """Returns the moment bound on the tail of the sum."""
     points = [i / 64 for i in range(1, 64)]
     factors = [(a, 2 / math.prod(1 - (a * b) ** 2 for b in units)) for a in points]
     return lambda t: min(factor * math.exp(-a * t) for a, factor in factors)

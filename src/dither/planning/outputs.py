@@ -1,18 +1,14 @@
-"""The columns of an answer: keys, aggregates, and what is computed from them. Every loop over outputs goes through here.
+"""Adds the noise and finishes the answer: its columns, values and margins, and the plan in words.
 
-An output knows its margins once there are noisy numbers, the margin to expect before that, and its words.
+`release` draws the noise, once. Everything after it is post-processing: `table` reads the values and applies HAVING, ORDER BY,
+LIMIT and the outputs to noisy numbers. An `Output` is one column of the answer. It states the margin to expect before the
+release and the margin of each value after it. `explain` prints a plan for people.
 
 Margins of computed outputs, such as SUM(x) / COUNT(*) or 100 * AVG(x): each of the k aggregates in an expression lies in its
 interval with confidence 1 - (1 - c)/k, so all of them do at once with confidence c (union bound). The function registry's
 interval rules carry the intervals through the expression: whatever the true aggregates are within them, the true output lies
-in what comes out. No margin is stated (None) where that has no end, or where the true output may be NULL: a divisor that may be
-zero does both.
-
-From exact integers to the released table: noise once, in one place; everything after it is post-processing.
-
-`release` draws. `table` reads values, applies HAVING, ORDER BY, LIMIT and the outputs to noisy numbers, keys in order.
-
-A plan in words: what one person can change, which noise hides it, what each number's margin will be, what it costs.
+in what comes out. No margin is stated (None) where that interval is unbounded, or where the true output may be NULL: a divisor
+that may be zero does both.
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ from dither.catalog.values import Key
 from dither.exact.numbers import percent, rounded, show
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise, Reading
-from dither.planning.releases.keys import names, shown
+from dither.planning.releases.keys import key_names, keys_to_show
 from dither.query.functions.base import Facts
 from dither.query.functions.registry import columns, constant, evaluate_all, evaluator, known
 from dither.query.nodes import FUNCTIONS, Call, Column, Expression, Literal
@@ -46,31 +42,31 @@ class Output:
 
     @property
     def readings(self) -> tuple[Reading, ...]:
-        """The noisy numbers it is read from."""
+        """The readings of the aggregates it uses."""
         return ()
 
     def margins(
         self, plan: Plan, noisy: Noisy, values: Mapping[int, object], confidence: Fraction
     ) -> Mapping[int, float | None]:
-        """The margin of each value, by the place of its group in the release."""
+        """Returns the margin of each value, by the place of its group in the release."""
         return {}
 
     def predicted(self, plan: Plan, rows: int | None, confidence: Fraction) -> float | None:
-        """The margin to expect; None if it depends on what is not known yet."""
+        """Returns the margin to expect, or None if it depends on numbers that are not known yet."""
         return None
 
     def rank(self, plan: Plan, confidence: Fraction) -> float | None:
-        """For a quantile: how many rows' worth its rank may be off."""
+        """Returns how many rows the rank of a quantile may be off; None for other outputs."""
         return None
 
     def explain(self, plan: Plan, rows: int | None, confidence: Fraction) -> str:
-        """What it is, and its predicted margin."""
+        """Shows what it is, and its predicted margin."""
         return self.words
 
 
 @dataclass(frozen=True)
 class AsRead(Output):
-    """An aggregate as it stands."""
+    """A single aggregate, unchanged."""
 
     reading: Reading
 
@@ -109,24 +105,24 @@ class Computed(Output):
         self, plan: Plan, noisy: Noisy, values: Mapping[int, object], confidence: Fraction
     ) -> Mapping[int, float | None]:
         each = self._each(confidence)
-        bounds = {one.asked: one.bounds(plan.noises, noisy.cells, each) for one in self.used} if values else {}
-        found: dict[int, float | None] = {}
+        bounds = {one.aggregate: one.bounds(plan.noises, noisy.cells, each) for one in self.used} if values else {}
+        wide: dict[int, float | None] = {}
         for place, value in values.items():
             scope = {
                 one.name: _fact(one.function, float(low[place]), float(high[place])) for one, (low, high) in bounds.items()
             }
             scope |= {key.name: constant(noisy.keys[place][i]) for i, key in enumerate(plan.query.keys)}
-            found[place] = _around(value, known(self.expression, scope))
-        return found
+            wide[place] = _farthest(value, known(self.expression, scope))
+        return wide
 
     def predicted(self, plan: Plan, rows: int | None, confidence: Fraction) -> float | None:
-        """For a weighted sum of aggregates; None where it depends on the values themselves or on rows unknown."""
-        weighed = weights(self.expression)
+        """Returns the margin of a weighted sum of aggregates; None where it depends on noisy values or on unknown rows."""
+        by_name = weights(self.expression)
         readings = {one.name: one for one in self.used}
-        if weighed is None or set(weighed) - set(readings):
+        if by_name is None or set(by_name) - set(readings):
             return None
         each, total = self._each(confidence), 0.0
-        for name, weight in weighed.items():
+        for name, weight in by_name.items():
             part = readings[name].predicted(plan.noises, rows, each)
             if part is None:
                 return None
@@ -140,11 +136,12 @@ class Computed(Output):
         return f"{self.words}; its margin depends on them and comes with the answer"
 
     def _each(self, confidence: Fraction) -> Fraction:
+        """Returns the confidence of each interval, by the union bound."""
         return 1 - (1 - confidence) / len(self.used)
 
 
 def outputs(plan: Plan) -> tuple[Output, ...]:
-    """The columns of the plan's answer, in order."""
+    """Returns the columns of the plan's answer, in order."""
     keys = {key.name for key in plan.query.keys}
     readings = {reading.name: reading for reading in plan.readings}
     return tuple(_output(output.name, output.expression, keys, readings) for output in plan.query.outputs)
@@ -158,36 +155,36 @@ def _output(name: str, expression: Expression, keys: set[str], readings: Mapping
         return AsRead(name, reading.title, reading)
     named = columns(expression)
     used = tuple(readings[each] for each in sorted(named & set(readings)))
-    free = {one.name: _fact(one.asked.function, -math.inf, math.inf) for one in used}
+    free = {one.name: _fact(one.aggregate.function, -math.inf, math.inf) for one in used}
     if not used or (not named & keys and not known(expression, free).numeric):
         return Output(name, "computed from the noisy result")
     return Computed(name, "computed from the noisy numbers", expression, used)
 
 
 def margins(plan: Plan, noisy: Noisy, finished: Table, confidence: Fraction) -> dict[str, list[float | None]]:
-    """A margin for each output that is an aggregate or a number computed from aggregates; None where none can be stated."""
-    found = {}
+    """Returns the margins of each output that depends on aggregates; None where none can be stated."""
+    result = {}
     for column, output in enumerate(outputs(plan)):
         if output.readings:
             values = {place: row[column] for place, row in zip(finished.places, finished.rows, strict=True)}
             wide = output.margins(plan, noisy, values, confidence)
-            found[output.name] = [wide[place] for place in finished.places]
-    return found
+            result[output.name] = [wide[place] for place in finished.places]
+    return result
 
 
 def predicted(plan: Plan, rows: int | None, confidence: Fraction) -> dict[str, float | None]:
-    """The margin to expect of each output that will have one."""
+    """Returns the margin to expect of each output that will have one."""
     return {each.name: each.predicted(plan, rows, confidence) for each in outputs(plan) if each.readings}
 
 
 def ranks(plan: Plan, confidence: Fraction) -> dict[str, float]:
-    """For outputs that are quantiles: how many rows' worth the rank may be off."""
-    found = {each.name: each.rank(plan, confidence) for each in outputs(plan)}
-    return {name: rank for name, rank in found.items() if rank is not None}
+    """Returns how many rows the rank may be off, for outputs that are quantiles."""
+    by_name = {each.name: each.rank(plan, confidence) for each in outputs(plan)}
+    return {name: rank for name, rank in by_name.items() if rank is not None}
 
 
 def _fact(function: str, low: float, high: float) -> Facts:
-    """What is known of the true aggregate. Counts are whole and never below zero."""
+    """Returns the facts of an aggregate whose truth is in [low, high]. Counts are whole and never below zero."""
     if FUNCTIONS[function].counts:
         top = None if math.isinf(high) else Fraction(math.floor(high))
         return Facts("int", Fraction(max(0, math.ceil(low)) if math.isfinite(low) else 0), top, False, whole=True)
@@ -195,7 +192,8 @@ def _fact(function: str, low: float, high: float) -> Facts:
     return Facts("real", bottom, top, nullable=False)
 
 
-def _around(value: object, truth: Facts) -> float | None:
+def _farthest(value: object, truth: Facts) -> float | None:
+    """Returns the largest distance of the value from where the truth may be; None if that is unbounded."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
     if truth.low is None or truth.high is None or truth.nullable:
@@ -204,7 +202,7 @@ def _around(value: object, truth: Facts) -> float | None:
 
 
 def weights(expression: Expression) -> dict[str, Fraction] | None:
-    """The weight of each column, if the expression is a weighted sum of columns and constants: its margin can be foretold.
+    """Returns the weight of each column if the expression is a weighted sum of columns and constants, else None.
 
     >>> weights(Call("sub", (Call("mul", (Literal(100), Column("a"))), Column("b"))))
     {'a': Fraction(100, 1), 'b': Fraction(-1, 1)}
@@ -216,10 +214,10 @@ def weights(expression: Expression) -> dict[str, Fraction] | None:
     parts = [weights(argument) for argument in expression.arguments]
     if any(part is None for part in parts):
         return None
-    return _combined(expression, [part for part in parts if part is not None])
+    return _combine(expression, [part for part in parts if part is not None])
 
 
-def _combined(call: Call, parts: list[dict[str, Fraction]]) -> dict[str, Fraction] | None:
+def _combine(call: Call, parts: list[dict[str, Fraction]]) -> dict[str, Fraction] | None:
     if call.name in ("neg", "to_real"):
         factor = Fraction(-1 if call.name == "neg" else 1)
         return {name: factor * weight for name, weight in parts[0].items()}
@@ -247,7 +245,7 @@ Value = None | bool | int | float | str | datetime.date | datetime.datetime
 
 @dataclass(frozen=True)
 class Noisy:
-    """What was released: keys in order, and for each noise the noisy integers. Public from here on."""
+    """Released numbers: keys in order, and the noisy integers of each noise. Public from here on."""
 
     keys: tuple[tuple[Key, ...], ...]
     cells: tuple[NDArray[Any], ...] = field(compare=False)
@@ -255,23 +253,23 @@ class Noisy:
 
 @dataclass(frozen=True)
 class Table:
-    """The finished table: names, rows, and where each row's group stands in the release (for margins)."""
+    """The finished table. `places`: the place of each row's group in the release (for margins)."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
     places: tuple[int, ...]
 
 
-def choose_keys(plan: Plan, found: Mapping[tuple[Key, ...], Group]) -> list[tuple[Key, ...]]:
-    """The keys that are shown: the public ones, or those that the threshold lets through."""
+def choose_keys(plan: Plan, groups: Mapping[tuple[Key, ...], Group]) -> list[tuple[Key, ...]]:
+    """Returns the keys to show: the public ones, or those that pass the threshold."""
     if not plan.query.keys:
         return [()]
-    return shown(plan.work.known, plan.threshold, {key: group.units or 0 for key, group in found.items()})
+    return keys_to_show(plan.work.known, plan.threshold, {key: group.units or 0 for key, group in groups.items()})
 
 
 @dataclass(frozen=True)
 class Draw:
-    """The two places where a plan draws at random. An auditor is given them, and may hand in others."""
+    """The two places where a plan draws at random. An auditor may pass others."""
 
     keys: Callable[[Plan, Mapping[tuple[Key, ...], Group]], list[tuple[Key, ...]]] = choose_keys
     noise: Callable[[Noise, Sequence[Any]], NDArray[Any]] = Noise.release
@@ -281,18 +279,18 @@ DRAW = Draw()
 
 
 def release(plan: Plan, groups: Sequence[Group], draw: Draw = DRAW) -> Noisy:
-    """Adds the noise. Which groups there are is public, or decided by the threshold."""
-    found = {group.key: group for group in groups}
-    keys = draw.keys(plan, found)
+    """Adds the noise. The groups are public, or chosen by the threshold."""
+    by_key = {group.key: group for group in groups}
+    keys = draw.keys(plan, by_key)
     cells = []
     for place, noise in enumerate(plan.noises):
         empty = noise.of.nothing
-        cells.append(draw.noise(noise, [found[key].measures[place] if key in found else empty for key in keys]))
+        cells.append(draw.noise(noise, [by_key[key].measures[place] if key in by_key else empty for key in keys]))
     return Noisy(tuple(keys), tuple(cells))
 
 
 def table(plan: Plan, noisy: Noisy) -> Table:
-    """Values, then HAVING, ORDER BY, OFFSET and LIMIT on them, then the outputs."""
+    """Reads the values, applies HAVING, ORDER BY, OFFSET and LIMIT, and computes the outputs."""
     query = plan.query
     columns: dict[str, list[Value]] = {key.name: [values[i] for values in noisy.keys] for i, key in enumerate(query.keys)}
     for reading in plan.readings:
@@ -323,7 +321,7 @@ _WIDTH = 14
 
 
 def explain(plan: Plan, confidence: Fraction, rows: int | None = None) -> str:
-    """The plan as text. `rows`: how many rows a group is assumed to have, for the margins of means."""
+    """Shows the plan as text. `rows`: the assumed rows of a group, for the margins of means."""
     lines = [("price", f"{plan_price(plan)}{least(plan)}, charged before any row is read"), ("each person", _unit(plan))]
     lines.append(("groups", _groups(plan)))
     who = "person" if plan.work.by_unit else "row"
@@ -336,23 +334,23 @@ def explain(plan: Plan, confidence: Fraction, rows: int | None = None) -> str:
 
 
 def plan_price(plan: Plan) -> str:
-    """The loss that will be charged."""
+    """Shows the loss that will be charged."""
     epsilon, delta = pair(plan)
     return f"ε = {show(epsilon)}" + (f", δ = {show(delta)}" if delta else "")
 
 
 def least(plan: Plan) -> str:
-    """What to say where a margin was asked for and a smaller price would give it."""
+    """Returns the remark for a price that was raised to the catalog's least; empty for other plans."""
     return " (the least price of a question; less would give this margin)" if plan.rounded_up and pair(plan)[0] else ""
 
 
 def pair(plan: Plan) -> tuple[Fraction, Fraction]:
-    """(epsilon, delta) of the plan's loss, as stated."""
-    stated = getattr(plan.loss, "pair", None)
-    if stated is None:
+    """Returns (epsilon, delta) of the plan's loss."""
+    method = getattr(plan.loss, "pair", None)
+    if method is None:
         raise TypeError("a plan's loss is pure or (epsilon, delta)")
-    found: tuple[Fraction, Fraction] = stated()
-    return found
+    result: tuple[Fraction, Fraction] = method()
+    return result
 
 
 def _unit(plan: Plan) -> str:
@@ -366,9 +364,9 @@ def _groups(plan: Plan) -> str:
     if not plan.query.keys:
         return "one: no GROUP BY"
     if plan.threshold is None:
-        return f"{plan.bounding.groups} public values of {names(plan.query.keys)}, empty ones shown"
+        return f"{plan.bounding.groups} public values of {key_names(plan.query.keys)}, empty ones shown"
     rule = plan.threshold
     return (
-        f"found in the data: a value of {names(plan.query.keys)} is shown if enough people have it "
+        f"found in the data: a value of {key_names(plan.query.keys)} is shown if enough people have it "
         f"(at ε = {show(rule.epsilon)}, δ = {show(rule.delta)}; {rule.margin('0.95')} people are shown with 95 %)"
     )

@@ -1,12 +1,10 @@
-"""The columns of an answer: their names and kinds, known from the plan before any number is drawn.
+"""Makes the plan: the work for the engine, the noise of every number and the whole price, before any row is read.
 
-Kinds are those of the catalog: int, real, text, bool, date, timestamp. An aggregate is int if its truth is a whole number; a
-key that is a number is int, because only whole numbers are grouped by; an output computed from them follows the functions'
-own rules. So two answers of one plan have the same columns, whatever was drawn, also without a single row.
+A plan is frozen and canonical: the same question, catalog and price give the same plan. `outputs.explain` prints it.
 
-The plan: what the engine is asked for, the noise of every number, and the whole price, known before any row is read.
-
-Frozen and canonical: the same question, catalog and price give the same plan. `explain` prints it for people.
+`schema` has the columns of the answer. Kinds are those of the catalog: int, real, text, bool, date, timestamp. An aggregate is
+int if its truth is a whole number. A key that is a number is int, because only whole numbers can be grouped by. An output
+computed from them follows the rules of its functions. So all answers of one plan have the same columns, even without rows.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from dither.mechanisms import Threshold
 from dither.planning import releases
 from dither.planning.price import Price, choose
 from dither.planning.releases.base import Collection, Noise, Note, Reading, collect
-from dither.planning.releases.keys import names, public_keys
+from dither.planning.releases.keys import key_names, public_keys
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import ZCDP, Loss, total
 from dither.privacy.neighbours import BY_NAME, AddRemove, Replace
@@ -36,7 +34,7 @@ _LONG = 1 << 63
 
 @dataclass(frozen=True)
 class Field:
-    """One column. `noisy`: it has a margin or is computed from noise; `long`: its whole numbers may exceed 64 bits."""
+    """A column. `noisy`: it is read or computed from noisy numbers; `long`: its whole numbers may exceed 64 bits."""
 
     name: str
     kind: str
@@ -52,23 +50,23 @@ def schema(
     readings: Sequence[Reading],
     noises: Sequence[Noise],
 ) -> tuple[Field, ...]:
-    """The columns in order. `keys` are the facts of the query's keys, `known_keys` their values where those are public."""
-    shown = known_keys if known_keys is not None else [None] * len(keys)
-    scope = {key.name: _key(facts, values) for key, facts, values in zip(query.keys, keys, shown, strict=True)}
+    """Returns the columns in order. `keys` are the facts of the query's keys, `known_keys` their public values if any."""
+    domains = known_keys if known_keys is not None else [None] * len(keys)
+    scope = {key.name: _key(facts, values) for key, facts, values in zip(query.keys, keys, domains, strict=True)}
     scope |= {reading.name: _aggregate(reading) for reading in readings}
     long = {reading.name for reading in readings if reading.largest(noises, _ROWS) >= _LONG}
     noisy = {reading.name for reading in readings}
-    found = [(known(output.expression, scope), columns(output.expression)) for output in query.outputs]
-    return tuple(_field(output.name, *each, noisy, long) for output, each in zip(query.outputs, found, strict=True))
+    each = [(known(output.expression, scope), columns(output.expression)) for output in query.outputs]
+    return tuple(_field(output.name, *one, noisy, long) for output, one in zip(query.outputs, each, strict=True))
 
 
 def _field(name: str, facts: Facts, used: set[str] | frozenset[str], noisy: set[str], long: set[str]) -> Field:
-    kind = "text" if facts.kind == "null" else facts.kind  # SQL's own answer to the kind of a bare NULL
+    kind = "text" if facts.kind == "null" else facts.kind  # as in SQL, a bare NULL is text
     return Field(name, kind, bool(used & noisy), facts.nullable, kind == "int" and bool(used & long))
 
 
 def _key(facts: Facts, values: Sequence[Key] | None) -> Facts:
-    """NULL is a group of its own where it was declared, or where groups are found in the data."""
+    """Returns the facts of a key. It is nullable if NULL was declared, or if keys are discovered in a nullable column."""
     nullable = facts.nullable if values is None else None in values
     if facts.kind in ("int", "real"):
         return Facts("int", facts.low, facts.high, nullable, whole=True)
@@ -76,13 +74,13 @@ def _key(facts: Facts, values: Sequence[Key] | None) -> Facts:
 
 
 def _aggregate(reading: Reading) -> Facts:
-    """A noisy number is never NULL, and has no bounds."""
+    """Returns the facts of a noisy number: never NULL, without bounds."""
     return Facts("int" if reading.whole else "real", nullable=False, whole=reading.whole)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Work for the engine, a noise for each measure, a reading for each aggregate, and the price of all of it."""
+    """The work for the engine, a noise for each measure, a reading for each aggregate, and the total price."""
 
     query: Query
     work: Work
@@ -94,34 +92,34 @@ class Plan:
     loss: Loss
     unit: str
     notes: tuple[Note | str, ...]
-    # The price is the catalog's least, and less would give the margin asked for: the same question as at that price.
+    # The price was raised to the catalog's least: the same question as one asked at that price.
     rounded_up: bool = field(default=False, compare=False)
     schema: tuple[Field, ...] = field(default=(), compare=False)  # follows from the rest
 
     @property
     def clipped(self) -> tuple[str, ...]:
-        """What margins leave out, in words."""
+        """The notes on what margins leave out, as text."""
         return tuple(map(str, self.notes))
 
     def reading(self, name: str) -> Reading | None:
-        """How the aggregate of this name is read."""
+        """Returns the reading of the aggregate of this name."""
         return next((reading for reading in self.readings if reading.name == name), None)
 
     @property
     def zcdp(self) -> ZCDP:
-        """The price stated a second way, from the very objects that draw: rho-zCDP, but for the slack of shown keys."""
-        own = [noise.zcdp for noise in self.noises]  # each by its own rho: that of their sum would be larger
+        """The price stated a second way, read from the objects that draw: rho-zCDP, and the delta of discovered keys."""
+        own = [noise.zcdp for noise in self.noises]  # each noise by its own rho: the rho of their total would be larger
         return total([*own, self.threshold.zcdp()] if self.threshold else own).zcdp()
 
 
 def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
-    """From a legal question to a plan. Reads the catalog and the question, nothing else."""
+    """Plans a legal question. Reads the catalog and the question only."""
     query = question.query
     neighbours = BY_NAME[catalog.neighbours]
     operands = question.operands()
     known = public_keys(query.keys, operands.keys)
     if known is None:
-        _discovery(query, operands.keys, price)
+        _refuse_discovery(query, operands.keys, price)
     bounding = _bounding(question, known, neighbours)
     # A question has `rows` only where it is about all of them.
     public = question.rows.public if isinstance(neighbours, Replace) else None
@@ -143,7 +141,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
         choice.noises,
         readings,
         choice.threshold,
-        price if choice.uses_delta else Price(price.epsilon),  # a delta that buys nothing makes no other question of it
+        price if choice.uses_delta else Price(price.epsilon),  # an unused delta must not change the identity
         choice.loss,
         question.unit,
         (*collected.notes, *question.said),
@@ -151,7 +149,8 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
     )
 
 
-def _discovery(query: Query, known: Sequence[Facts], price: Price) -> None:
+def _refuse_discovery(query: Query, known: Sequence[Facts], price: Price) -> None:
+    """Refuses keys that are not public if the price has no delta."""
     if not price.delta:
         key = next(key for key, facts in zip(query.keys, known, strict=True) if facts.values is None)
         raise QueryError(
@@ -162,7 +161,7 @@ def _discovery(query: Query, known: Sequence[Facts], price: Price) -> None:
 
 
 def _bounding(question: Resolved, known: object, neighbours: AddRemove | Replace) -> Bounding:
-    """What each unit is held to, as declared."""
+    """Returns the limits of each unit, as declared. Refuses GROUP BY without max_groups."""
     groups = None
     if isinstance(known, tuple):
         groups = 1
@@ -173,7 +172,7 @@ def _bounding(question: Resolved, known: object, neighbours: AddRemove | Replace
     most = question.max_groups if question.query.keys else 1
     if most is None:
         raise QueryError(
-            f"GROUP BY {names(question.query.keys)} needs max_groups: one {question.unit} may be in any number of groups.",
+            f"GROUP BY {key_names(question.query.keys)} needs max_groups: one {question.unit} may be in any number of groups.",
             fix="declare max_groups for the table in the catalog, or leave GROUP BY out.",
         )
     return Bounding(question.max_rows, most if groups is None else min(most, groups), groups, neighbours)

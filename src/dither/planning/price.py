@@ -1,8 +1,8 @@
-"""How the price is divided among the noises of one plan.
+"""Chooses the noise of each release and the rule for keys, and divides the price among them.
 
-The objective, stated: the weighted sum over releases of their variance, in units of what one row can move them by. A weight is
-the same however many outputs a release serves, and the order of releases does not matter: so the same releases at the same
-price are the same question, whatever is computed from them. With w_i the weight of release i, that is
+The objective is the weighted sum over releases of their variance, in units of what one row can move them by. A weight does not
+depend on how many outputs read a release, nor on the order of releases. So the same releases at the same price are the same
+question, whatever is computed from them. With w_i the weight of release i, the best shares are
 
     sum of w_i / epsilon_i^2   under the sum of epsilon_i    smallest at   epsilon_i proportional to w_i^(1/3)
     sum of w_i / rho_i         under the sum of rho_i        smallest at   rho_i     proportional to w_i^(1/2)
@@ -10,17 +10,15 @@ price are the same question, whatever is computed from them. With w_i the weight
 A quantile's error is a rank; its weight is the square of its margin over a count's margin at the same price.
 Shares are exact rationals and add up to the price exactly.
 
-Which noise each measure gets, which keys are shown, and what all of it costs.
-
-Two ways are tried, and the one with the smaller objective (split.py) is taken:
+Two ways are tried, and the one with the smaller objective is taken:
 
     pure       geometric noise for sums and counts, each measure with its share of epsilon
-    gaussian   (epsilon, delta) questions only: discrete Gaussian noise. One release of which a unit moves one number is
-               calibrated on its own privacy curve; else all releases together are rho-zCDP with the largest rho whose
-               certified conversion stays within their share of (epsilon, delta)
+    gaussian   (epsilon, delta) questions only: discrete Gaussian noise. A single release of which a unit moves one number
+               is calibrated on its own privacy curve; otherwise all releases together are rho-zCDP with the largest rho
+               whose certified conversion stays within their share of (epsilon, delta)
 
-Quantiles are chosen by the exponential mechanism in both; discovered keys are shown by the optimal threshold, at the same
-weight as one output, with half of delta if Gaussian noise needs the other half, else with all of it.
+Both choose quantiles by the exponential mechanism, and discovered keys by the optimal threshold. The threshold has the weight
+of one output, and takes half of delta if Gaussian noise needs the other half, else all of it.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ _PARTS = 1000  # shares are whole thousandths of the price, which read well
 
 
 def shares(price: Fraction, weights: Sequence[float], *, squared: bool = False) -> tuple[Fraction, ...]:
-    """The price divided by w^(1/3), or by w^(1/2) if `squared` (a price in rho).
+    """Divides the price in proportion to w^(1/3), or to w^(1/2) if `squared` (a price in rho).
 
     >>> shares(Fraction(1, 10), [1, 1])
     (Fraction(1, 20), Fraction(1, 20))
@@ -53,17 +51,17 @@ def shares(price: Fraction, weights: Sequence[float], *, squared: bool = False) 
     power = 1 / 2 if squared else 1 / 3
     if len(set(weights)) == 1:
         return (price / len(weights),) * len(weights)
-    wanted = [max(weight, 1e-9) ** power for weight in weights]
-    whole = math.fsum(wanted)  # the same in any order
-    parts = [max(1, int(_PARTS * each / whole)) for each in wanted]
-    if wanted.count(max(wanted)) == 1:  # the rest, less than one part each
-        parts[wanted.index(max(wanted))] += max(0, _PARTS - sum(parts))
+    roots = [max(weight, 1e-9) ** power for weight in weights]
+    whole = math.fsum(roots)  # does not depend on the order
+    parts = [max(1, int(_PARTS * each / whole)) for each in roots]
+    if roots.count(max(roots)) == 1:  # gets what rounding down left over: less than one part for each release
+        parts[roots.index(max(roots))] += max(0, _PARTS - sum(parts))
     return tuple(price * Fraction(part, sum(parts)) for part in parts)
 
 
 @dataclass(frozen=True)
 class Price:
-    """What may be spent: epsilon, and delta where the catalog has one.
+    """The price of a plan: epsilon, and delta where the catalog has one.
 
     >>> print(Price(Fraction(1, 10)))
     ε = 0.1
@@ -78,7 +76,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Choice:
-    """The noises in the releases' order, the rule for keys if they are discovered, and the loss of everything together."""
+    """The noises in the order of the releases, the threshold for discovered keys, and the total loss."""
 
     noises: tuple[Noise, ...]
     threshold: Threshold | None
@@ -86,7 +84,7 @@ class Choice:
 
     @property
     def uses_delta(self) -> bool:
-        """Whether the loss has a delta; what is offered beyond that is not taken."""
+        """Whether the loss has a delta. If not, a delta in the price is left unspent."""
         return not isinstance(self.loss, Pure)
 
     @property
@@ -96,7 +94,7 @@ class Choice:
 
 
 def choose(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
-    """The better of the two ways."""
+    """Returns the choice with the smaller error: geometric or Gaussian noise."""
     pure = with_geometric(releases, bounding, price, discover)
     if not price.delta or not any(release.smooth for release in releases):
         return pure
@@ -104,22 +102,20 @@ def choose(releases: Sequence[Release], bounding: Bounding, price: Price, discov
         return pure
     try:
         smooth = with_gaussian(releases, bounding, price, discover)
-    except (ArgumentError, QueryError):  # no Gaussian within range at this (epsilon, delta): the other way stands
+    except (ArgumentError, QueryError):  # no Gaussian within range at this (epsilon, delta)
         return pure
     return min(pure, smooth, key=lambda way: way.error)
 
 
 def _too_weak(pure: Choice, bounding: Bounding, delta: Fraction) -> bool:
-    """Whether Gaussian noise for one moving number needs more variance than geometric noise has.
-
-    One evaluation instead of a search, and the answer to nearly all such questions."""
+    """Whether Gaussian noise for one moving number needs more variance than geometric noise has: saves a search."""
     smooth = [noise for noise in pure.noises if noise.of.smooth]
     shift = smooth[0].of.one_moves(bounding) if len(smooth) == 1 else None
     return shift is not None and not hides(smooth[0].loss.epsilon(), delta, shift, Fraction(smooth[0].variance))
 
 
 def with_geometric(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
-    """Geometric noise for sums and counts: shares of epsilon for the keys and each release."""
+    """Chooses geometric noise for sums and counts. The keys and each release get a share of epsilon."""
     if not releases and not discover:
         return Choice((), None, Pure(0))
     weights = [release.weight for release in releases]
@@ -133,27 +129,27 @@ def with_geometric(releases: Sequence[Release], bounding: Bounding, price: Price
 
 
 def with_gaussian(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
-    """Gaussian noise for sums and counts: shares of epsilon for the keys, each quantile, and all Gaussian noise together."""
+    """Chooses Gaussian noise for sums and counts. The keys, each quantile, and all Gaussian noise together get a share."""
     smooth = [release for release in releases if release.smooth]
     picks = [release for release in releases if not release.smooth]
     weights = [sum(release.weight for release in smooth), *(release.weight for release in picks)]
     parts = shares(price.epsilon, [*weights, 1.0] if discover else weights)
     delta = _smooth_delta(price, discover)
-    found = {id(noise.of): noise for noise in _smooth(smooth, parts[0], delta, bounding)}
-    found |= {id(d): d.pure(part, bounding) for d, part in zip(picks, parts[1:], strict=False)}
+    noises = {id(noise.of): noise for noise in _smooth(smooth, parts[0], delta, bounding)}
+    noises |= {id(d): d.pure(part, bounding) for d, part in zip(picks, parts[1:], strict=False)}
     threshold = _threshold(parts[-1], delta, bounding) if discover else None
     together = Approx(parts[0], delta)
-    losses: list[Loss] = [together, *(found[id(d)].loss for d in picks), *([threshold.loss()] if threshold else [])]
-    return Choice(tuple(found[id(d)] for d in releases), threshold, total(losses))
+    losses: list[Loss] = [together, *(noises[id(d)].loss for d in picks), *([threshold.loss()] if threshold else [])]
+    return Choice(tuple(noises[id(d)] for d in releases), threshold, total(losses))
 
 
 def _smooth_delta(price: Price, discover: bool) -> Fraction:
-    """Gaussian noise's share of delta: half where keys need the other half."""
+    """Returns the delta for Gaussian noise: half if discovered keys need the other half."""
     return price.delta / 2 if discover else price.delta
 
 
 def _smooth(releases: Sequence[Release], epsilon: Fraction, delta: Fraction, bounding: Bounding) -> list[Noise]:
-    """Gaussian noise for these releases, together (epsilon, delta)-DP."""
+    """Returns Gaussian noise for these releases, together (epsilon, delta)-DP."""
     if len(releases) == 1 and releases[0].one_moves(bounding) is not None:
         return [releases[0].on_own_curve(epsilon, delta, bounding)]
     slices = shares(largest_rho(epsilon, delta), [release.weight for release in releases], squared=True)

@@ -1,15 +1,12 @@
-"""What a plan costs, stated both ways, and which noise it is the price of: for ledgers and receipts.
-
-Everything here is read off the objects that draw: a price of its own, kept beside them, could come apart from the noise.
-
-What is charged as one: an answer, a proposal of bounds, later a workload or a training run.
+"""Defines a program: everything that is charged as one, such as an answer, a proposal of bounds or a workload.
 
     identity ─▶ charge ─▶ works prepared ─▶ charged ─▶ release
 
-A program states all of it before the first row is read: its identity, its whole price, the noise the price is for, and every
-Work that it may run. Its later steps may depend on what its earlier ones released, that is on noisy numbers. Then `charge`
-must hold for adaptive choice: add up steps (epsilons, deltas and rhos add under adaptive composition) and take the largest
-where one of several is chosen. What a program returns is stored, and is all that anyone sees of it.
+Before the first row is read, a program states its identity, its whole price, the noise the price is for, and every Work that it
+may run. The price is read from the objects that draw, so that it cannot differ from the noise. Later steps may depend on the
+noisy numbers of earlier ones. Then `charge` must hold for adaptive choice: add up the steps (epsilons, deltas and rhos add
+under adaptive composition) and take the largest where one of several is chosen. What a program returns is stored; nothing else
+of it is shown.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ from dither.query.work import Group, Work
 
 
 def charge(plans: Sequence[Plan]) -> Charge:
-    """The charge of plans that are run together. A question is one plan; a proposal of bounds has several."""
+    """Returns the charge of plans that run together. A question is one plan; a proposal of bounds has several."""
     losses, concentrated = [plan.loss for plan in plans], [plan.zcdp for plan in plans]
     stated = total(losses)
     if not isinstance(stated, (Pure, Approx)):
@@ -38,13 +35,13 @@ def charge(plans: Sequence[Plan]) -> Charge:
 
 
 def mechanisms(plans: Sequence[Plan]) -> tuple[dict[str, Any], ...]:
-    """One record for each noise that will be drawn: its name and its exact parameters, in plain values."""
-    found = []
+    """Returns a record for each noise that will be drawn: its name and exact parameters, in plain values."""
+    records = []
     for plan in plans:
         for noise in plan.noises:
-            found.append({**noise.record, "on": noise.of.words, "groups": noise.groups, "steps": noise.steps})
-        found += [{**plan.threshold.record(), "on": "keys", "groups": 1, "steps": 1}] if plan.threshold else []
-    return tuple(found)
+            records.append({**noise.record, "on": noise.of.words, "groups": noise.groups, "steps": noise.steps})
+        records += [{**plan.threshold.record(), "on": "keys", "groups": 1, "steps": 1}] if plan.threshold else []
+    return tuple(records)
 
 
 Run = Callable[[Work], Sequence[Group]]
@@ -55,11 +52,11 @@ class Program(Protocol):
 
     @property
     def identity(self) -> str:
-        """The same text for the same releases at the same price, and for no others: what a stored answer is found by."""
+        """The text that stored answers are looked up by: equal if and only if releases and price are equal."""
 
     @property
     def charge(self) -> Charge:
-        """The whole price, stated both ways: of the worst that `release` may choose to do."""
+        """The whole price of the most expensive path through `release`, as (epsilon, delta) and as zCDP."""
 
     @property
     def mechanisms(self) -> tuple[Mapping[str, Any], ...]:
@@ -67,32 +64,32 @@ class Program(Protocol):
 
     @property
     def works(self) -> tuple[Work, ...]:
-        """All that `release` may run. An engine prepares them before anything is charged."""
+        """The Works that `release` may run. An engine prepares them before anything is charged."""
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables it is about."""
+        """The tables it reads."""
 
     @property
     def unit(self) -> str:
-        """Who is protected, in words."""
+        """The protected unit, in words."""
 
     def release(self, run: Run, draw: Draw) -> Sequence[Noisy]:
-        """Runs what it needs of `works` and adds the noise, by `draw` alone."""
+        """Runs the `works` it needs and adds the noise. Draws through `draw` only."""
 
     def write(self, released: Sequence[Noisy]) -> str:
-        """The answer as it is stored under `identity`."""
+        """Encodes the answer that is stored under `identity`."""
 
     def read(self, stored: str) -> Sequence[Noisy]:
-        """A stored answer as this program would have released it."""
+        """Decodes a stored answer, in the order in which this program releases."""
 
 
 def release(program: Program, run: Run, draw: Draw = DRAW) -> tuple[Noisy, ...]:
-    """The program's noisy numbers. It is given nothing to run but what was prepared: the very objects."""
+    """Releases the program's noisy numbers. It can run the prepared Works only."""
     prepared = tuple(program.works)
 
     def run_prepared(work: Work) -> Sequence[Group]:
-        for each in prepared:  # no generator: a Ctrl-C while one is dropped half-way would be lost
+        for each in prepared:  # not a generator: a Ctrl-C is lost if it comes while one is being closed
             if each is work:
                 return run(work)
         raise RuntimeError("a program runs a Work that was not among its works")
@@ -102,25 +99,24 @@ def release(program: Program, run: Run, draw: Draw = DRAW) -> tuple[Noisy, ...]:
 
 @dataclass(frozen=True)
 class Batch:
-    """Plans that are run and charged together, none depending on another: one for an answer, several for a proposal."""
+    """Independent plans that run and are charged together: one for an answer, several for a proposal of bounds."""
 
     plans: tuple[Plan, ...]
     tables: tuple[str, ...]
     purpose: str = "answer"
-    rows: int | None = None  # that margins are predicted with
+    rows: int | None = None  # rows in a group, for predicted margins
     works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "works", tuple(plan.work for plan in self.plans))
 
     @cached_property
-    def same(self) -> Identity:
-        """What makes it the same question as another."""
+    def _identity(self) -> Identity:
         return identity(self.plans, self.purpose)
 
     @property
     def identity(self) -> str:
-        return self.same.text
+        return self._identity.text
 
     @cached_property
     def charge(self) -> Charge:
@@ -139,7 +135,7 @@ class Batch:
         return tuple(outputs.release(plan, run(plan.work), draw) for plan in self.plans)
 
     def write(self, released: Sequence[Noisy]) -> str:
-        return self.same.write(released)
+        return self._identity.write(released)
 
     def read(self, stored: str) -> tuple[Noisy, ...]:
-        return self.same.read(stored)
+        return self._identity.read(stored)

@@ -1,20 +1,16 @@
-"""What the ledger calls the same question: a text of what is released, and nothing else.
+"""Encodes the identity of a question and its stored answer as text.
 
-Equal texts get one answer, and pay once. In the text are what the engine computes, the noise of every release by the
-mechanism's own record, the rule for keys, and the price. Not in it is what is done with noisy numbers afterwards: HAVING, ORDER
-BY, LIMIT, names, arithmetic on aggregates, the order of SELECT and GROUP BY, a confidence.
+Identity. Questions with equal texts share one answer and pay once. The text holds what the engine computes, the noise of every
+release by its mechanism's record, the threshold for keys, and the price. It leaves out post-processing: HAVING, ORDER BY,
+LIMIT, names, arithmetic on aggregates, the order of SELECT and GROUP BY, the confidence.
 
-JSON with sorted keys. Every node is written by the tables below: the tag under "is", and its fields under names of their own.
-So a class may be renamed and a sentence reworded, and the text stays; a test holds it against a file. Numbers are written by
-their exact value: a whole number as itself, any other as {"is": "number", "value": "1/10"}. Whatever has no spelling here is
-refused: two different questions must never share a text.
+It is JSON with sorted keys. The tables below encode every node: its tag under "is", and its fields under names of their own. So
+renaming a class or rewording a sentence does not change the text (tests compare it with a file). Numbers are exact: a whole
+number as itself, any other as {"is": "number", "value": "1/10"}. A value without an encoding is refused: two different
+questions must never share a text. Releases and keys are sorted by their texts, and so are the numbers of a stored answer.
 
-Releases and keys stand in the order of their texts, and so do the numbers of a stored answer, whoever asks.
-
-Released numbers as text and back, exactly: what a ledger keeps so that the same question is answered the same again.
-
-Only what is public enters: the keys that were shown and the noisy whole numbers. Values of keys carry their kind, because
-TRUE, 1 and '1' are three keys; whole numbers of any size survive, and so does the width they were computed in.
+Stored answers. The text holds public values only: the keys shown and the noisy whole numbers. Keys carry their kind, because
+TRUE, 1 and '1' are three keys. Whole numbers of any size are kept, with the width they were computed in.
 """
 
 from __future__ import annotations
@@ -55,9 +51,9 @@ from dither.query.nodes import (
 from dither.query.normal import form
 from dither.query.work import UNIT, Bins, Cell, Distinct, Quantised, Sums
 
-FORMAT = 2  # a text is for ever: change what it says, and this number changes
+FORMAT = 2  # ledgers keep these texts: any change to them needs a new number
 
-# Every node that can stand in a question: its tag, and the name in the text of each field that counts.
+# Every node of a question: its tag, and the name in the text of each field that is part of the identity.
 NODES: dict[type, tuple[str, dict[str, str]]] = {
     Column: ("column", {"name": "name"}),
     Call: ("call", {"name": "function", "arguments": "arguments"}),
@@ -98,39 +94,39 @@ CONSTANTS: dict[type, str] = {
 
 @dataclass(frozen=True)
 class Order:
-    """Where the keys and the releases of a plan stand in its text: the places in the plan, in the order of the text."""
+    """The places of a plan's keys and releases, in the order of its text."""
 
     keys: tuple[int, ...]
     releases: tuple[int, ...]
 
     def stored(self, noisy: Noisy) -> Noisy:
-        """In the order of the text."""
-        return _arranged(noisy, self.keys, self.releases)
+        """Sorts into the order of the text."""
+        return _arrange(noisy, self.keys, self.releases)
 
     def planned(self, noisy: Noisy) -> Noisy:
-        """Back in the order of the plan."""
-        return _arranged(noisy, _inverse(self.keys), _inverse(self.releases))
+        """Sorts back into the order of the plan."""
+        return _arrange(noisy, _inverse(self.keys), _inverse(self.releases))
 
 
 @dataclass(frozen=True)
 class Identity:
-    """The text of plans that are run together, and how their answer is stored under it."""
+    """The text of plans that run together, and the order of their stored answer."""
 
     text: str
     orders: tuple[Order, ...]
 
     def write(self, released: Sequence[Noisy]) -> str:
-        """The stored answer: the same text whichever of the questions that share it was asked."""
+        """Encodes the stored answer: the same text for all questions that share the identity."""
         return to_text([order.stored(noisy) for order, noisy in zip(self.orders, released, strict=True)])
 
     def read(self, stored: str) -> tuple[Noisy, ...]:
-        """The answer for the question that was asked."""
+        """Decodes a stored answer into the order of these plans."""
         return tuple(order.planned(noisy) for order, noisy in zip(self.orders, from_text(stored), strict=True))
 
 
 @dataclass(frozen=True)
 class Forms:
-    """What a plan is about in normal form: its source, the unit's column there, and every expression over it."""
+    """A plan in normal form: its source, the unit's column there, and every expression over it."""
 
     source: Relation
     unit: str | None
@@ -138,14 +134,14 @@ class Forms:
 
     @classmethod
     def of(cls, plan: Plan) -> Forms:
-        asked = [*(key.expression for key in plan.work.keys), *_expressions(tuple(noise.of.measure for noise in plan.noises))]
-        found = form(plan.work.source)
-        unit = found.column(UNIT) if plan.work.by_unit else None
-        return cls(found.relation, unit, found.expressions(asked))
+        used = [*(key.expression for key in plan.work.keys), *_expressions(tuple(noise.of.measure for noise in plan.noises))]
+        normal = form(plan.work.source)
+        unit = normal.column(UNIT) if plan.work.by_unit else None
+        return cls(normal.relation, unit, normal.expressions(used))
 
 
 def _expressions(value: Any) -> Iterator[Expression]:
-    """Every whole expression in a measure."""
+    """Yields every whole expression in a measure."""
     if isinstance(value, (Column, Call, Literal)):
         yield value
     elif isinstance(value, tuple):
@@ -157,7 +153,7 @@ def _expressions(value: Any) -> Iterator[Expression]:
 
 
 def identity(plans: Sequence[Plan], purpose: str = "answer") -> Identity:
-    """What is released by plans that are run together, for a purpose: an answer, or a proposal of bounds."""
+    """Returns the identity of plans that run together, for a purpose: an answer, or a proposal of bounds."""
     parts, orders = [], []
     for plan in plans:
         forms = Forms.of(plan)
@@ -190,7 +186,7 @@ def _release(noise: Noise, forms: Forms) -> dict[str, Any]:
 
 
 def written(value: Any, forms: Forms | None = None) -> Any:
-    """A value in a way that JSON writes in one way only; expressions in the forms that are given.
+    """Encodes a value for JSON in exactly one way; expressions in normal form if `forms` are given.
 
     >>> written((1, Fraction(2), Fraction(1, 2), True, None, "1"))
     [1, 2, {'is': 'number', 'value': '1/2'}, True, None, '1']
@@ -212,9 +208,7 @@ def written(value: Any, forms: Forms | None = None) -> Any:
 
 
 def _constant(value: Any) -> dict[str, Any]:
-    kinds = [
-        kind for kind in type(value).__mro__ if kind in CONSTANTS
-    ]  # the nearest: TRUE is an int to Python, an enum's member too
+    kinds = [kind for kind in type(value).__mro__ if kind in CONSTANTS]  # the first is the nearest: a bool is also an int
     if not kinds or (isinstance(value, float) and not math.isfinite(value)):
         raise TypeError(f"a question holds a constant of type {type(value).__name__}, which has no spelling")
     plain = value.isoformat() if isinstance(value, datetime.date) else Fraction(value) if isinstance(value, float) else value
@@ -239,8 +233,8 @@ def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(order.index(place) for place in range(len(order)))
 
 
-def _arranged(noisy: Noisy, keys: tuple[int, ...], releases: tuple[int, ...]) -> Noisy:
-    """Keys and releases in another order, and the groups in the order of their keys."""
+def _arrange(noisy: Noisy, keys: tuple[int, ...], releases: tuple[int, ...]) -> Noisy:
+    """Returns keys and releases in another order, and the groups in the order of their keys."""
     moved = [tuple(key[i] for i in keys) for key in noisy.keys]
     groups = sorted(range(len(moved)), key=lambda group: key_order(moved[group]))
     return Noisy(tuple(moved[group] for group in groups), tuple(noisy.cells[i][groups] for i in releases))
@@ -251,18 +245,18 @@ _PLAIN_DIGITS = 4000  # Python writes and reads whole numbers up to 4300 digits
 
 
 def digits(value: int) -> str:
-    """A whole number of any size as text that int(text, 0) reads back."""
+    """Encodes a whole number of any size; int(text, 0) decodes it."""
     return str(value) if short(value) else hex(value)
 
 
 def short(value: int) -> bool:
-    """Whether Python writes and reads the number in decimal digits."""
+    """Whether Python can write and read the number in decimal digits."""
     return value.bit_length() < 3 * _PLAIN_DIGITS
 
 
 _WIDTHS = {"int64": np.dtype(np.int64), "any": np.dtype(object)}
 
-# How each kind of key is written and read. A timestamp is a date to Python, so it stands first.
+# How each kind of key is encoded and decoded. Timestamps come before dates, because a datetime is also a date.
 _KINDS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
     "bool": (bool, lambda value: "true" if value else "false", lambda text: {"true": True, "false": False}[text]),
     "int": (int, digits, lambda text: int(text, 0)),
@@ -274,7 +268,7 @@ _KINDS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
 
 
 def to_text(released: Sequence[Noisy]) -> str:
-    """The releases of one charge, in order.
+    """Encodes the releases of one charge, in order.
 
     >>> print(to_text([Noisy((("north",), (None,)), (np.array([[3], [-1]]),))]))
     {"format":1,"released":[{"cells":[{"shape":[2,1],"values":[3,-1],"width":"int64"}],"keys":[[["text","north"]],[null]]}]}
@@ -287,7 +281,7 @@ def to_text(released: Sequence[Noisy]) -> str:
 
 
 def from_text(text: str) -> tuple[Noisy, ...]:
-    """The releases again. A text of another format is refused, never guessed at."""
+    """Decodes the releases of one charge. Refuses a text of another format."""
     try:
         read = json.loads(text)
         if read["format"] != STORED_FORMAT:
@@ -298,7 +292,7 @@ def from_text(text: str) -> tuple[Noisy, ...]:
         )
     except (KeyError, TypeError, ValueError):
         raise DitherError(
-            "The stored answer is not one that this version of dither can read.",
+            "This version of dither cannot read the stored answer.",
             fix=Fix("ask with {fresh} for a new answer at its full price, or use the version that gave it.", fresh=True),
         ) from None
 
@@ -306,10 +300,10 @@ def from_text(text: str) -> tuple[Noisy, ...]:
 def _key(value: Key) -> list[str] | None:
     if value is None:
         return None
-    if isinstance(value, np.generic):  # whatever library an engine took it from
+    if isinstance(value, np.generic):  # an engine may return numpy scalars
         value = value.item()
-    for kind, (held, write, _) in _KINDS.items():
-        if isinstance(value, held):
+    for kind, (python_type, write, _) in _KINDS.items():
+        if isinstance(value, python_type):
             return [kind, write(value)]
     raise TypeError(f"a key of type {type(value).__name__} cannot be stored")
 
@@ -319,22 +313,20 @@ def _read_key(part: list[str] | None) -> Any:
 
 
 def _cells(cells: NDArray[Any]) -> dict[str, Any]:
-    widths = [
-        name for name, dtype in _WIDTHS.items() if cells.dtype == dtype
-    ]  # no generator: one that is dropped loses a Ctrl-C
+    widths = [name for name, dtype in _WIDTHS.items() if cells.dtype == dtype]  # not a generator: closing one can lose a Ctrl-C
     if not widths or cells.ndim != 2:
         raise TypeError(f"released numbers of type {cells.dtype} cannot be stored")
     return {"width": widths[0], "shape": list(cells.shape), "values": [_whole(value) for value in cells.ravel().tolist()]}
 
 
 def _whole(value: Any) -> int | str:
-    """Numbers beyond 2^53 as text: readers of JSON elsewhere take numbers for doubles."""
+    """Encodes numbers beyond 2^53 as text: other JSON readers turn numbers into doubles."""
     number = int(value)
     return number if abs(number) <= 1 << 53 else digits(number)
 
 
 def _read_cells(stored: dict[str, Any]) -> NDArray[Any]:
     values = [int(value, 0) if isinstance(value, str) else int(value) for value in stored["values"]]
-    found = np.empty(len(values), dtype=_WIDTHS[stored["width"]])
-    found[:] = values
-    return found.reshape(stored["shape"])
+    cells = np.empty(len(values), dtype=_WIDTHS[stored["width"]])
+    cells[:] = values
+    return cells.reshape(stored["shape"])

@@ -1,17 +1,17 @@
-"""The public grid a number is put on before it is added up. The choice depends on the catalog and the question alone.
+"""Bounds how far one unit can move a measure: by the public grid of its numbers and the bounding step, never by the data.
+
+Grids. Each number is put on a public grid before it is added up. The grid depends on the catalog and the question only.
 
     declared step         as declared, from the declared low end (whole numbers over a wide range: as without one)
     no step, added up     the smallest power of two (1 or more for whole numbers) that leaves at most 2^22 steps
     no step, squared      the same with 2^11 steps, and for quantiles with 2^12
 
-Why 2^22: sums over 2^40 rows stay within 2^62, where arrays of 64-bit integers and their noise live. Why 2^11: the same for
-squares. Wider declared grids are added up in the engine's 128 bits and get their noise one number at a time; a grid of more
-than 2^40 steps could leave 128 bits when squared or weighted, and is refused.
+Why 2^22: sums over 2^40 rows stay within 2^62, so 64-bit integers can hold them and their noise. Why 2^11: the same for
+squares. Wider declared grids are added up in the engine's 128 bits and get their noise one number at a time. A grid of more
+than 2^40 steps could exceed 128 bits when squared or weighted, and is refused.
 
-How far one unit can move a measure: read off the bounding step alone, never off the data or the expression.
-
-A unit has at most `max_groups` = L groups and `max_rows` = m rows' worth in each, and a row moves the cells of one measure
-by at most `row` in all. So under add-remove neighbours
+Bounding. A unit has at most `max_groups` = L groups and `max_rows` = m rows' worth in each, and a row moves the cells of one
+measure by at most `row` in all. So under add-remove neighbours
 
     sum of moves           L m row                  (geometric noise)
     sum of squared moves   L (m row)^2              (Gaussian noise: within a group the L2 norm is at most the L1 norm)
@@ -46,7 +46,7 @@ NARROW = 1 << 62
 
 
 def fits(row: int) -> bool:
-    """Whether 2^40 rows that count up to `row` each stay within 64 bits with room for noise.
+    """Whether 2^40 rows of up to `row` each stay within 64 bits, noise included.
 
     >>> fits(SUMS), fits(SQUARES**2), fits(SUMS + 1)
     (True, True, False)
@@ -54,65 +54,65 @@ def fits(row: int) -> bool:
     return row * ROWS <= NARROW
 
 
-def summed(argument: Expression, facts: Facts, asked: Aggregate) -> Quantised:
-    """For sums and means: the declared step if there is one."""
-    low, high = bounds(facts, asked)
+def summed(argument: Expression, facts: Facts, aggregate: Aggregate) -> Quantised:
+    """Returns the grid for sums and means: with the declared step if there is one."""
+    low, high = bounds(facts, aggregate)
     if facts.step is None or (facts.whole and facts.step == 1 and high - low > SUMS):
         return _power_of_two(argument, low, high, SUMS, facts.whole)
     steps = max(1, math.ceil((high - low) / facts.step))
     if steps > WIDEST:
         raise QueryError(
-            f"{title(asked)} has {steps} steps of {facts.step}, and at most 2^40 can be added up.",
-            span=asked.span,
+            f"{title(aggregate)} has {steps} steps of {facts.step}, and at most 2^40 can be added up.",
+            span=aggregate.span,
             fix="declare a coarser step, or narrower bounds.",
         )
     return Quantised(argument, low, facts.step, steps)
 
 
-def coarse(argument: Expression, facts: Facts, asked: Aggregate, most: int) -> Quantised:
-    """For squares and quantiles: the declared step if it has few enough steps."""
-    low, high = bounds(facts, asked)
+def coarse(argument: Expression, facts: Facts, aggregate: Aggregate, most: int) -> Quantised:
+    """Returns the grid for squares and quantiles: with the declared step if that makes at most `most` steps."""
+    low, high = bounds(facts, aggregate)
     if facts.step is not None and math.ceil((high - low) / facts.step) <= most:
         return Quantised(argument, low, facts.step, max(1, math.ceil((high - low) / facts.step)))
     return _power_of_two(argument, low, high, most, facts.whole)
 
 
 def moved(q: Quantised, facts: Facts) -> Fraction:
-    """How far the grid may move a value, where the grid is the planner's choice: half a step.
+    """Returns how far the grid may move a value: half a step if the planner chose the grid, else 0.
 
-    Rounding to a step that was declared is part of what is asked, as clipping to declared bounds is; plans say so.
+    Rounding to a declared step is part of the question, like clipping to declared bounds; plans say so.
     """
     return Fraction(0) if q.step == facts.step or (facts.whole and q.step == 1) else q.step / 2
 
 
-def bounds(facts: Facts, asked: Aggregate) -> tuple[Fraction, Fraction]:
-    """The public interval, or the error that asks for it."""
+def bounds(facts: Facts, aggregate: Aggregate) -> tuple[Fraction, Fraction]:
+    """Returns the public bounds of the argument. Refuses an argument without bounds, or with bounds that doubles cannot use."""
     if facts.low is None or facts.high is None:
         if not facts.numeric:
-            what = f"{title(asked)} needs a number, and its argument is {facts.kind}."
-            raise QueryError(what, span=asked.span, fix="cast it, or count it.")
+            what = f"{title(aggregate)} needs a number, and its argument is {facts.kind}."
+            raise QueryError(what, span=aggregate.span, fix="cast it, or count it.")
         raise QueryError(
-            f"{title(asked)} has no bounds, so one person could change it without limit.",
-            span=asked.span,
+            f"{title(aggregate)} has no bounds, so one person could change it without limit.",
+            span=aggregate.span,
             fix="declare bounds for the column in the catalog, or write CLAMP(x, low, high) inside, with your own limits.",
         )
     if max(abs(facts.low), abs(facts.high)) > LARGEST_BOUND or 0 < facts.high - facts.low < 1 / LARGEST_BOUND:
         raise QueryError(
-            f"{title(asked)} has bounds beyond 2^500, or less than 2^-500 apart: doubles cannot square or divide that.",
-            span=asked.span,
+            f"{title(aggregate)} has bounds beyond 2^500, or less than 2^-500 apart: doubles cannot square or divide that.",
+            span=aggregate.span,
             fix="write CLAMP(x, low, high) inside, with your own limits, or ask in other units.",
         )
     return facts.low, facts.high
 
 
-def title(asked: Aggregate) -> str:
-    """The function as people write it."""
-    return f"{asked.function.upper()}({asked.name})" if asked.function != "count" else "COUNT"
+def title(aggregate: Aggregate) -> str:
+    """Shows the aggregate in errors."""
+    return f"{aggregate.function.upper()}({aggregate.name})" if aggregate.function != "count" else "COUNT"
 
 
 def _power_of_two(argument: Expression, low: Fraction, high: Fraction, most: int, whole: bool) -> Quantised:
-    """Multiples of a power of two around [low, high]: exact in doubles, and 0 is on the grid."""
-    step = Fraction(1) if whole else _not_below((high - low) / most)
+    """Returns a grid of multiples of a power of two around [low, high]: exact in doubles, and 0 is on the grid."""
+    step = Fraction(1) if whole else _power_at_least((high - low) / most)
     while True:
         first, last = math.floor(low / step), math.ceil(high / step)
         if last - first <= most:
@@ -120,8 +120,8 @@ def _power_of_two(argument: Expression, low: Fraction, high: Fraction, most: int
         step *= 2
 
 
-def _not_below(value: Fraction) -> Fraction:
-    """The smallest power of two that is at least `value` (1 for a point interval)."""
+def _power_at_least(value: Fraction) -> Fraction:
+    """Returns the smallest power of two that is at least `value` (1 for a point interval)."""
     if value <= 0:
         return Fraction(1)
     exponent = value.numerator.bit_length() - value.denominator.bit_length()
@@ -136,7 +136,7 @@ Norm = L1 | L2 | PerCoordinate
 
 @dataclass(frozen=True)
 class Bounding:
-    """What the engine enforces on every unit. `groups`: how many groups there are, if that is public.
+    """The limits that the engine enforces on every unit. `groups`: the number of groups, if public.
 
     >>> Bounding(max_rows=20, max_groups=5, groups=None, neighbours=AddRemove()).l1(row=1, cells=1, signed=False)
     PerCoordinate(count=5, each=Fraction(20, 1))
@@ -148,7 +148,7 @@ class Bounding:
     neighbours: AddRemove | Replace
 
     def worth(self, rows: int) -> Bounding:
-        """The same for a measure to which a unit gives that many rows' worth: who counts people counts each of them once."""
+        """Returns the bounding of a measure to which a unit adds at most `rows` rows' worth (1 for people)."""
         return replace(self, max_rows=rows)
 
     @property
@@ -172,21 +172,21 @@ class Bounding:
         return self.max_groups * each * (changes**2 if signed else changes)
 
     def l1(self, row: int, cells: int, signed: bool) -> Norm:
-        """For geometric noise. Coordinates that move alike are said to, where that is the whole truth."""
-        if self._alike(cells, signed):
+        """Returns the norm for geometric noise: per coordinate where each coordinate moves by at most one unit's worth."""
+        if self._moves_alike(cells, signed):
             return PerCoordinate(self.touched, self.max_rows * row)
         return L1(self.total(row, cells, signed))
 
     def l2(self, row: int, cells: int, signed: bool) -> Norm:
-        """For Gaussian noise."""
-        if self._alike(cells, signed):
+        """Returns the norm for Gaussian noise."""
+        if self._moves_alike(cells, signed):
             return PerCoordinate(self.touched, self.max_rows * row)
         if cells == 1 and self.groups == 1:
             return PerCoordinate(1, self.neighbours.changes * self.max_rows * row)
         return _root(self.squares(row, cells, signed))
 
-    def _alike(self, cells: int, signed: bool) -> bool:
-        """Whether each coordinate that moves does so by at most one unit's worth: two signed units may move one by both."""
+    def _moves_alike(self, cells: int, signed: bool) -> bool:
+        """Whether each coordinate moves by at most one unit's worth. Two replaced signed units may both move one coordinate."""
         return cells == 1 and not (signed and self.neighbours.changes > 1)
 
     def __str__(self) -> str:
@@ -198,7 +198,7 @@ class Bounding:
 
 
 def _root(squares: int) -> L2:
-    """An L2 bound whose square, rounded down to whole steps, is exactly `squares`.
+    """Returns an L2 bound whose square, rounded down to whole steps, is exactly `squares`.
 
     >>> _root(2).squares(None), _root(10**30 + 1).squares(None) == 10**30 + 1
     (2, True)

@@ -1,6 +1,6 @@
-"""The smallest price that gives the margin asked for: a search over plans, which reads no rows.
+"""Checks the terms of a question (price or margin, delta, confidence, assumed rows) and plans it at its price.
 
-The terms of a question: the price or the margin, and what margins are stated with; and what a price means in a catalog.
+For a margin, `cheapest` finds the smallest price that gives it: a search over plans, which reads no rows.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ _SEARCH_DIGITS = 1000
 
 
 def cheapest(
-    build: Callable[[Fraction], Plan], least: Fraction, most: Fraction, margin: Fraction, sure: Fraction, rows: int | None
+    build: Callable[[Fraction], Plan], least: Fraction, most: Fraction, margin: Fraction, confidence: Fraction, rows: int | None
 ) -> Plan:
-    """The plan with the smallest epsilon (three digits) whose margins are all within `margin`; from `least` to `most`."""
-    _can_tell(build(most), rows)
+    """Returns the plan with the smallest epsilon (three digits, from `least` to `most`) whose margins are within `margin`."""
+    _refuse_unpredictable(build(most), rows)
     count = 0
     while _price(count) < most:
         count += _SEARCH_DIGITS * 9 // 10
     last = search(lambda i: _price(i) >= most, 0, count)
 
     def holds(index: int) -> bool:
-        return widest(build(min(_price(index), most)), sure, rows) <= margin
+        return widest_margin(build(min(_price(index), most)), confidence, rows) <= margin
 
     if not holds(last):
         raise DitherError(
             f"A margin of {show(margin)} needs more than ε = {show(most)}, which is all there is.",
             fix="ask for a wider margin, fewer outputs or a lower confidence.",
         )
-    found = min(_price(search(holds, 0, last)), most)
-    return build(found) if found >= least else replace(build(least), rounded_up=True)
+    epsilon = min(_price(search(holds, 0, last)), most)
+    return build(epsilon) if epsilon >= least else replace(build(least), rounded_up=True)
 
 
 def _price(index: int) -> Fraction:
-    """The index-th number with three significant digits, from 10^-6 upwards.
+    """Returns the index-th number with three significant digits, from 10^-6 upwards.
 
     >>> [str(_price(i)) for i in (0, 900)]
     ['1/1000000', '1/100000']
@@ -57,27 +57,28 @@ def _price(index: int) -> Fraction:
     return Fraction(100 + digits, 100) * Fraction(10) ** (_LOWEST + decade)
 
 
-def widest(plan: Plan, sure: Fraction, rows: int | None) -> float:
-    """The largest predicted margin of all outputs; for a quantile it is a rank, in rows."""
-    found = 0.0
+def widest_margin(plan: Plan, confidence: Fraction, rows: int | None) -> float:
+    """Returns the largest predicted margin of all outputs; for a quantile it is a rank, in rows."""
+    margin = 0.0
     for output in outputs(plan):
-        found = max(found, output.rank(plan, sure) or output.predicted(plan, rows, sure) or 0.0)
-    return found
+        margin = max(margin, output.rank(plan, confidence) or output.predicted(plan, rows, confidence) or 0.0)
+    return margin
 
 
-def _can_tell(plan: Plan, rows: int | None) -> None:
-    made = outputs(plan)
-    for output in made:
+def _refuse_unpredictable(plan: Plan, rows: int | None) -> None:
+    """Refuses a plan whose margins cannot be predicted."""
+    columns = outputs(plan)
+    for output in columns:
         if isinstance(output, Computed) and output.predicted(plan, rows or 1, Fraction(1, 2)) is None:
             raise DitherError(
-                f"The margin of {output.name} depends on the noisy numbers it is computed from, and cannot be foretold.",
+                f"The margin of {output.name} depends on the noisy numbers it is computed from, and cannot be predicted.",
                 fix=Fix(
                     "ask with {epsilon} instead of {margin}, or ask for the numbers themselves.",
                     epsilon=Blank(),
                     margin=Blank(),
                 ),
             )
-    readings = [reading for output in made for reading in output.readings]
+    readings = [reading for output in columns for reading in output.readings]
     if rows is None and any(reading.by_rows for reading in readings):
         raise DitherError(
             "The margin of a mean depends on how many rows it is taken over, and no row is read to find out.",
@@ -90,12 +91,12 @@ def _can_tell(plan: Plan, rows: int | None) -> None:
         )
 
 
-_DIGITS = 10**30  # a delta that nobody wrote is rounded down to this many parts
+_DIGITS = 10**30  # a default delta is rounded down to a multiple of 1 / this
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What an analyst may say beside the question, checked: the price or the margin, and what margins are stated with."""
+    """The terms of a question, checked: the price or the margin, the confidence of margins, and assumed rows."""
 
     epsilon: Fraction | None
     delta: Fraction | None
@@ -112,8 +113,8 @@ class Terms:
         confidence: Number = "0.95",
         assume_rows: int | None = None,
     ) -> Terms:
-        """The terms as they were given to `ask`, `quote` or `suggest`; what breaks its rule is refused, used or not."""
-        sure = between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
+        """Checks the arguments of `ask`, `quote` or `suggest`. Refuses a wrong one even if it is not used."""
+        level = between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
         if (epsilon is None) == (margin is None):
             raise ArgumentError(
                 "Name the price or the margin, one of the two.",
@@ -123,13 +124,13 @@ class Terms:
             None if epsilon is None else positive(epsilon, "epsilon"),
             None if delta is None else not_negative(delta, "delta"),
             None if margin is None else positive(margin, "margin"),
-            sure,
+            level,
             None if assume_rows is None else whole(assume_rows, "assume_rows", least=1),
         )
 
     def price(self, caps: Caps, epsilon: Fraction | None = None) -> Price:
-        """What the epsilon, or this one, means here. Without a delta: the share of the plain sum's delta that it is of all
-        epsilon."""
+        """Returns the price for `epsilon`, or for that of the terms. Without a delta, the question gets delta in proportion to
+        its epsilon."""
         spend = epsilon or self.epsilon
         if spend is None:
             raise TypeError("terms with a margin have a price for each epsilon that is tried")
@@ -141,12 +142,12 @@ class Terms:
         return Price(spend, between(self.delta, "delta", 0, 1, open_high=True))
 
     def rows(self, query: Resolved) -> int | None:
-        """How many rows a group is taken to have: what the analyst assumes, or what the catalog declares public."""
+        """Returns the rows assumed in a group: those of the terms, or those that the catalog declares public."""
         return self.assume_rows or query.rows.public or query.rows.at_least
 
 
 def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, text: str) -> Batch:
-    """Plans a question at its price, or at the smallest that has the margin wanted. A refusal shows its place in `text`."""
+    """Plans a question at its price, or at the smallest price that gives its margin. A refusal marks its place in `text`."""
     rows = terms.rows(query)
 
     def at(epsilon: Fraction) -> Plan:
@@ -154,10 +155,10 @@ def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, tex
 
     try:
         if terms.margin is None:
-            found = plan(query, catalog, terms.price(caps))
+            made = plan(query, catalog, terms.price(caps))
         else:
             budget = catalog.budget
-            found = cheapest(at, budget.least_epsilon, budget.epsilon, terms.margin, terms.confidence, rows)
+            made = cheapest(at, budget.least_epsilon, budget.epsilon, terms.margin, terms.confidence, rows)
     except QueryError as error:
         raise error.located(text) from None
-    return Batch((found,), query.tables, rows=rows)
+    return Batch((made,), query.tables, rows=rows)

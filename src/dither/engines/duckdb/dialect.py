@@ -1,17 +1,15 @@
-"""Which groups and values a unit keeps, in the forms that are fastest in DuckDB.
+"""Spells for DuckDB what the SQL printer leaves to an engine, in the forms that are fastest there.
 
-Everyone who is within the bound passes by an anti join; only units beyond it lose groups, by a keyed hash. For small L, `t`
-has the (L+1)-th smallest hash of each, and what is not below it goes: fewer than L groups stay where hashes are equal, never
-more. Else groups are ranked, ties broken by the key itself.
+DuckDB adds up in 128 bits (HUGEINT) unless a narrower sum is proved to be enough; it sorts NaN above all numbers; its LEAST and
+GREATEST skip NULL; `//` cuts towards zero; 0.1 is a decimal, 0.1e0 a double.
 
-Keeping the smallest hashes of every unit takes much time and memory, so a unit first has one bit for each of 62 places, set
-where the first bits of a hash say so. If it has as many bits as groups, all are apart, and the (L+1)-th bit is as good as the
-(L+1)-th hash: the same groups stay. Only where two groups of such a unit fell into one place its hashes are looked at.
+Groups that a unit keeps: units within the bound L pass by an anti join; only units beyond it lose groups, by a keyed hash. For
+small L, `t` has the (L+1)-th smallest hash of each unit, and groups whose hash is not below it are dropped. If hashes are
+equal, fewer than L groups stay, never more. For large L, groups are ranked, with ties broken by the key itself.
 
-DuckDB's spelling of what the SQL printer leaves to an engine, and the forms in which it is fastest.
-
-DuckDB adds up in 128 bits (HUGEINT) unless a narrower sum is proved to do; it sorts NaN above all numbers; its LEAST and
-GREATEST pass over NULL; `//` cuts towards zero; 0.1 is a decimal, 0.1e0 a double.
+Keeping the smallest hashes of every unit takes much time and memory. So each unit first gets 62 bits, and the first bits of a
+hash say which one it sets. If a unit has as many bits as groups, all its groups are apart, and the (L+1)-th bit selects the
+same groups as the (L+1)-th hash. The hashes themselves are compared only for units of which two groups set the same bit.
 """
 
 from __future__ import annotations
@@ -24,13 +22,13 @@ from collections.abc import Mapping, Sequence
 import duckdb
 
 from dither.engines.sql.dialect import Dialect
-from dither.engines.sql.relations import PURPOSES, grouped
+from dither.engines.sql.relations import PURPOSES, group_by
 
-SHIFT, LAST = 58, 61  # a hash has its place among 62 by its first 6 bits; the last place also has those beyond
+SHIFT, LAST = 58, 61  # the first 6 bits of a hash are its place among 62; larger values share the last place
 
 
 def by_smallest(dialect: Dialect, most: int, keys: Sequence[str], columns: Sequence[str], *, repeated: bool) -> str:
-    """CTEs up to r for a small bound."""
+    """Prints CTEs up to r for a small bound."""
     pairs, once = _pairs(keys, repeated)
     own = dialect.keyed_hash("groups", [f"b.{name}" for name in ("u", *keys)])
     listed = ", ".join(["u", *keys, *columns])
@@ -41,7 +39,7 @@ def by_smallest(dialect: Dialect, most: int, keys: Sequence[str], columns: Seque
 
 
 def by_rank(dialect: Dialect, most: int, keys: Sequence[str], columns: Sequence[str], *, repeated: bool) -> str:
-    """CTEs up to r for a large bound. `o` are the units with more groups than that."""
+    """Prints CTEs up to r for a large bound. `o` has the units with more groups than that."""
     pairs, once = _pairs(keys, repeated)
     order = ", ".join([dialect.keyed_hash("groups", ["u", *keys]), *keys])
     place = f"{'dense_rank' if repeated else 'row_number'}() OVER (PARTITION BY u ORDER BY {order})"
@@ -54,14 +52,14 @@ def by_rank(dialect: Dialect, most: int, keys: Sequence[str], columns: Sequence[
 
 
 def _pairs(keys: Sequence[str], repeated: bool) -> tuple[str, str]:
-    """What has every unit and group once, and the CTE that makes it."""
+    """Returns the name of a table with every unit and group once, and the CTE that makes it."""
     return ("p", f"p AS MATERIALIZED (SELECT DISTINCT u, {', '.join(keys)} FROM b), ") if repeated else ("b", "")
 
 
 def beyond(pairs: str, hashed: str, most: int) -> str:
-    """CTEs o and t: t has, for each unit over the bound, a number no hash of the groups it keeps reaches.
+    """Prints CTEs o and t: t has, for each unit over the bound, a number above all hashes of the groups it keeps.
 
-    Places and bits are BIGINT and at most 2^61, so that no arithmetic on them can fail, whatever m is.
+    Places and bits are BIGINT and at most 2^61, so that no arithmetic on them can overflow, whatever m is.
     """
     place = f"least({hashed} >> {SHIFT}, {LAST})"
     bits = f"bit_or(CAST(1 AS BIGINT) << CAST({place} AS BIGINT)) AS m"
@@ -80,17 +78,17 @@ def beyond(pairs: str, hashed: str, most: int) -> str:
 def weigh_bins(
     dialect: Dialect, heads: Sequence[str], keys: Sequence[str], most: int, scale: int, *, wide: bool
 ) -> tuple[str, str]:
-    """`heavy` are the units with more than m counted rows in a group: only their weights are scaled."""
+    """Prints the weights. `heavy` has the units with more than `most` counted rows in a group: only theirs are scaled."""
     n = dialect.widen("r.n") if wide else "r.n"
     less = dialect.quotient(f"{n} * {most * scale}", "heavy.k", wide=wide)
     weight = f"CASE WHEN heavy.k IS NULL THEN {n} * {scale} ELSE {less} END"
-    heavy = grouped(heads, ["CAST(sum(n) AS BIGINT) AS k"], "r WHERE bin IS NOT NULL") + f" HAVING sum(n) > {most}"
+    heavy = group_by(heads, ["CAST(sum(n) AS BIGINT) AS k"], "r WHERE bin IS NOT NULL") + f" HAVING sum(n) > {most}"
     listed = [*(f"r.{key} AS {key}" for key in keys), "r.bin AS bin", f"{weight} AS weight"]
     return f", heavy AS ({heavy})", f"SELECT {', '.join(listed)} FROM r LEFT JOIN heavy ON {_same(heads)}"
 
 
 def keep_values(dialect: Dialect, heads: Sequence[str], keys: Sequence[str], most: int) -> tuple[str, str]:
-    """`heavy` are the units with more than m values in a group: only their values are ranked."""
+    """Prints the values kept. `heavy` has the units with more than `most` values in a group: only theirs are ranked."""
     pair, dotted = ", ".join(heads), ", ".join(f"r.{name}" for name in heads)
     order = ", ".join([dialect.keyed_hash("values", [*heads, "v"]), "v"])
     listed = ", ".join([*(f"r.{key} AS {key}" for key in keys), "r.v AS v"])
@@ -110,7 +108,7 @@ _INF = "CAST('inf' AS DOUBLE)"
 
 
 class DuckDBDialect(Dialect):
-    """How DuckDB 2 spells a Work."""
+    """The SQL of DuckDB."""
 
     name = "DuckDB"
     types: Mapping[str, str] = {
@@ -125,7 +123,7 @@ class DuckDBDialect(Dialect):
     wide = "HUGEINT"
     widest = 1 << 126
     double_sums = True
-    few_values = 1 << 12  # so many values of a column are kept as a list of values
+    few_values = 1 << 12  # files store a column of so few values as a dictionary
     few_groups = 8  # the most groups for which the smallest hashes of a unit are kept in memory at once
     templates: Mapping[str, str] = {
         "trim": "trim({0}, ' ')",
@@ -147,12 +145,12 @@ class DuckDBDialect(Dialect):
     # --- constants ----------------------------------------------------------------------------------------------
 
     def string(self, value: str) -> str:
-        """A text. A zero character cannot stand in SQL text and is spelt chr(0)."""
+        """Prints a text constant. SQL text cannot hold a zero character, so it becomes chr(0)."""
         parts = [super(DuckDBDialect, self).string(part) for part in value.split("\0")]
         return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
 
     def double(self, number: float) -> str:
-        """With an exponent, because DuckDB reads 0.1 as a decimal.
+        """Prints a double with an exponent, because DuckDB reads 0.1 as a decimal.
 
         >>> DIALECT.double(0.1), DIALECT.double(-1e300), DIALECT.double(float("inf"))
         ('0.1e0', '(-1e+300)', "CAST('inf' AS DOUBLE)")
@@ -180,8 +178,8 @@ class DuckDBDialect(Dialect):
         return f"{x} // {y}"
 
     def narrow_sum(self, value: str, where: str = "") -> str:
-        """DuckDB adds up in 128 bits. Where 64 will do it has a narrower sum, for what the statistics of a file prove; here the
-        bounds prove it. For millions of units that saves a tenth of the time and of the memory."""
+        """Prints a sum in 64 bits. DuckDB adds up in 128 bits, and has a narrower sum for where a file's statistics prove that
+        it fits; here the bounds prove it. For millions of units that saves a tenth of the time and of the memory."""
         if has_narrow_sum():
             return self.aggregate("sum_no_overflow", f"CAST({value} AS BIGINT)", where)
         return self.aggregate("sum", value, where)
@@ -190,8 +188,8 @@ class DuckDBDialect(Dialect):
         return self.aggregate("sum", value, where)
 
     def clip_few(self, x: str, low: int, high: int) -> str:
-        """Files keep a column of few values as numbers into a list of those, and functions are then computed on the list alone;
-        CASE is not. LEAST and GREATEST pass over NULL, so that NULL becomes the lower bound: q is 0."""
+        """Clips with functions, not CASE: DuckDB computes functions once per value in a file's dictionary, but CASE on every
+        row. LEAST and GREATEST skip NULL, so NULL becomes the lower bound and q is 0."""
         return f"least(greatest({x}, {low}), {high})"
 
     # --- texts --------------------------------------------------------------------------------------------------
@@ -203,7 +201,7 @@ class DuckDBDialect(Dialect):
         return f"TRY_CAST({x} AS {self.type(kind)})"
 
     def number_texts(self, x: str, values: Sequence[object]) -> str | None:
-        """Public texts are numbered while they are read: grouping by small numbers saves a third of the time."""
+        """Numbers public texts while they are read: grouping by small numbers saves a third of the time."""
         if not all(isinstance(value, str) and "\0" not in value for value in values):
             return None
         return f"TRY_CAST({x} AS ENUM({', '.join(self.literal(value).text for value in values)}))"
@@ -211,8 +209,8 @@ class DuckDBDialect(Dialect):
     # --- shapes -------------------------------------------------------------------------------------------------
 
     def test_late(self, test: str, count: str) -> str:
-        """A count is never negative, but DuckDB does not know that, so it cannot look up every single row's key instead of each
-        group's: that alone would double the time."""
+        """Adds a condition on the count, so that DuckDB cannot test every row's key instead of each group's, which would double
+        the time. A count is never negative, but DuckDB does not know that."""
         return f"({test} OR {count} < 0)"
 
     def cte(self, name: str, text: str, *, again: bool = True) -> str:
@@ -226,8 +224,8 @@ class DuckDBDialect(Dialect):
         return f"SELECT {listed} FROM {one} AS l WHERE {x} NOT IN (SELECT {y} FROM {two} AS r WHERE {equal})"
 
     def keyed_hash(self, purpose: str, columns: Sequence[str]) -> str:
-        """`secret_numbers` has what stands for the secret. The outer hash mixes the inner one, whose last step is only an
-        exclusive or."""
+        """Prints two nested hashes; `secret_numbers` has their parameters. The outer hash mixes the inner one, whose last step
+        is only an exclusive or."""
         one, two = (f"CAST(${name} AS UBIGINT)" for name in _names(purpose))
         return f"hash(hash({one}, {', '.join(columns)}), {two})"
 
@@ -247,12 +245,12 @@ identifier, literal = DIALECT.identifier, DIALECT.literal  # for the statements 
 
 
 def secret_numbers(secret: bytes) -> dict[str, int]:
-    """What stands for the secret in statements, by name: 64 bits that nobody can tell, before and after the columns."""
-    found: dict[str, int] = {}
+    """Returns the parameters of statements that hold the secret: 64 secret bits each, before and after the columns."""
+    numbers: dict[str, int] = {}
     for purpose in PURPOSES:
         digest = hashlib.blake2b(purpose.encode(), key=hashlib.blake2b(secret).digest(), digest_size=16).digest()
-        found |= {name: int.from_bytes(digest[i : i + 8], "big") for i, name in zip((0, 8), _names(purpose), strict=True)}
-    return found
+        numbers |= {name: int.from_bytes(digest[i : i + 8], "big") for i, name in zip((0, 8), _names(purpose), strict=True)}
+    return numbers
 
 
 def _names(purpose: str) -> tuple[str, str]:
@@ -261,7 +259,7 @@ def _names(purpose: str) -> tuple[str, str]:
 
 @functools.cache
 def has_narrow_sum() -> bool:
-    """Whether this DuckDB lets us use its 64-bit sum: it is there, but not documented, so it may go."""
+    """Whether this DuckDB has its 64-bit sum. It is not documented, so a version may lack it."""
     try:
         with duckdb.connect() as connection:
             numbers = "SELECT sum_no_overflow(CAST(x AS BIGINT)) FROM (VALUES (4611686018427387903), (-7), (NULL)) AS t(x)"

@@ -1,21 +1,17 @@
-"""Into how many parts DuckDB cuts the hash table of a grouping: many where memory is ample, few where it is not.
+"""The default engine: runs a Work on DuckDB, in this process.
 
-It goes by the number of threads it knows of. On few processors the parts of a table of all persons outgrow the caches, and a
-row costs the more the more rows there are: so it is told of at least PARTS threads. Those that are stated as external are never
-started; nothing but the parts changes. But it also shares out memory among the threads it knows of, and begins to move parts
-to disk while most of the memory is free, which is many times slower than grouping in few parts. So with many parts the disk is
-forbidden, and a question that does not fit is asked again in few, where whatever does not fit goes to disk.
+sources.py opens the connection. It only ever gets SELECT statements printed from nodes. If one fails, the caller sees a
+constant text: DuckDB's own message may quote a value of the data.
 
-Ctrl-C while DuckDB runs.
+Parts. DuckDB cuts the hash table of a grouping into parts by its number of threads. On few processors, the parts of a table of
+all persons exceed the caches, and each row costs more as rows are added. So DuckDB is given at least PARTS threads; the extra
+ones are declared external, which never start, so that only the parts change. But DuckDB also divides memory among its threads,
+and starts to move parts to disk while most of the memory is free, which is many times slower than grouping in few parts. So
+with many parts the disk is forbidden. A question that does not fit is run again in few parts, with the disk.
 
-DuckDB looks for signals while it runs a query in the main thread. If the handler of one raises (Python's own does on Ctrl-C),
-DuckDB stops and drops that exception for a RuntimeError. Other threads never see a signal, and `interrupt()` from one of them
-is an InterruptException, so the two are told apart by class and text.
-
-The default engine: DuckDB, in this process. Exact whole numbers out of Parquet files, frames and DuckDB tables.
-
-The connection is opened elsewhere (sources.py) and only ever handed SELECT statements printed from nodes. If one
-fails, for whatever reason, the caller sees one constant text: DuckDB's own message may quote a value of the data.
+Ctrl-C. DuckDB checks for signals while it runs a query in the main thread. If a signal handler raises (as Python's does on
+Ctrl-C), DuckDB stops and replaces that exception by a RuntimeError. Other threads never see a signal, and `interrupt()` from
+one of them is an InterruptException. So class and text tell the two apart.
 """
 
 from __future__ import annotations
@@ -36,26 +32,28 @@ from dither.errors import ArgumentError, DitherError, EngineError
 from dither.query.work import Group, Work
 
 PARTS = 8
-SETTINGS = ("threads", "external_threads", "max_temp_directory_size")  # what may still change when all others are locked
-_STATED = "SELECT current_setting('threads'), current_setting('external_threads'), current_setting('max_temp_directory_size')"
+SETTINGS = ("threads", "external_threads", "max_temp_directory_size")  # may still change when all others are locked
+_SETTINGS_QUERY = (
+    "SELECT current_setting('threads'), current_setting('external_threads'), current_setting('max_temp_directory_size')"
+)
 
 
 def spread(connection: DuckDBPyConnection) -> None:
-    """Many parts, and nothing on disk."""
+    """Sets many parts, and no disk."""
     workers = _workers(connection)
-    stated = max(workers, PARTS)
-    connection.execute(f"SET threads = {stated}")
-    connection.execute(f"SET external_threads = {stated - workers + 1}")  # one of them is who asks
+    threads = max(workers, PARTS)
+    connection.execute(f"SET threads = {threads}")
+    connection.execute(f"SET external_threads = {threads - workers + 1}")  # one of them is the calling thread
     connection.execute("SET max_temp_directory_size = '0KB'")
 
 
 def is_spread(connection: DuckDBPyConnection) -> bool:
-    return bool(_stated(connection)[2] == "0 bytes")
+    return bool(_settings(connection)[2] == "0 bytes")
 
 
 @contextmanager
 def gathered(connection: DuckDBPyConnection) -> Iterator[None]:
-    """Few parts, and a disk for what does not fit, inside the block."""
+    """Sets few parts, and the disk for what does not fit, inside the block."""
     workers = _workers(connection)
     connection.execute("SET external_threads = 1")
     connection.execute(f"SET threads = {workers}")
@@ -67,32 +65,32 @@ def gathered(connection: DuckDBPyConnection) -> Iterator[None]:
 
 
 def _workers(connection: DuckDBPyConnection) -> int:
-    stated, external, _ = _stated(connection)
-    return stated - external + 1
+    threads, external, _ = _settings(connection)
+    return threads - external + 1
 
 
-def _stated(connection: DuckDBPyConnection) -> tuple[int, int, str]:
-    ((stated, external, disk),) = connection.execute(_STATED).fetchall()
-    return int(stated), int(external), str(disk)
+def _settings(connection: DuckDBPyConnection) -> tuple[int, int, str]:
+    ((threads, external, disk),) = connection.execute(_SETTINGS_QUERY).fetchall()
+    return int(threads), int(external), str(disk)
 
 
 _T = TypeVar("_T")
-_TEXT = "Query interrupted"
+_INTERRUPTED = "Query interrupted"
 
 
 def interruptible(call: Callable[[], _T]) -> _T:
-    """Calls what calls DuckDB. Ctrl-C is a KeyboardInterrupt, raised where no error of DuckDB's is attached to it."""
+    """Calls a function that uses DuckDB. Raises KeyboardInterrupt on Ctrl-C, without DuckDB's error as its context."""
     try:
         return call()
     except RuntimeError as error:
-        if type(error) is not RuntimeError or str(error) != _TEXT:
+        if type(error) is not RuntimeError or str(error) != _INTERRUPTED:
             raise
     raise KeyboardInterrupt
 
 
-PATIENCE = 2.0  # seconds before progress is reported at all
-_BEAT = 0.25
-_REMEMBERED = 64  # statements
+PATIENCE = 2.0  # seconds before the first progress report
+_REPORT_EVERY = 0.25
+_REMEMBERED = 64  # parsed statements
 
 _KINDS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "int"),
@@ -105,15 +103,15 @@ _KINDS = {
 
 
 def frame_name(table: str) -> str:
-    """Under which name a connection knows the frame behind a table. No table can have this name: it has a space."""
+    """Returns the connection's name for the frame behind a table. No table has this name, because of its space."""
     return f"frame {table}"
 
 
 class DuckDB:
     """Runs a Work on the tables and views of one DuckDB connection.
 
-    `kinds`: for each table its columns and their kinds, if the catalog knows them; else they are read from the schema.
-    `dialect`: another spelling of the same meaning, for tests.
+    `kinds`: the columns of each table and their kinds, if the catalog has them; else they are read from the schema.
+    `dialect`: another dialect, for tests.
     """
 
     name = "duckdb"
@@ -135,7 +133,7 @@ class DuckDB:
         self._parsed: dict[str, Any] = {}
 
     def schema(self, table: str) -> Mapping[str, str]:
-        """The columns and their kinds, from the schema only. Columns of other types cannot be used and are left out."""
+        """Returns the columns and their kinds, from the schema only. Leaves out columns of other types."""
         if table not in self._kinds:
             described = _guarded(lambda: self._connection.execute(f"DESCRIBE {identifier(table)}").fetchall())
             pairs = [(str(row[0]), str(row[1])) for row in described]
@@ -143,7 +141,7 @@ class DuckDB:
         return self._kinds[table]
 
     def prepare(self, work: Work) -> None:
-        """Refuses what would fail on any rows: prints the statements as `run` does and has DuckDB parse them, no more."""
+        """Refuses a Work that would fail on any rows. Prints the statements as `run` does and has DuckDB parse them only."""
         self._same_process()
         check(work)
         readable = False
@@ -163,18 +161,18 @@ class DuckDB:
         self._prepared = work, planned
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
-        """The groups and their integers. One Work at a time; others wait."""
+        """Returns the groups and their integers. Runs one Work at a time; others wait."""
         self._same_process()
         prepared, self._prepared = self._prepared, None
-        given = secret_numbers(secret)
+        numbers = secret_numbers(secret)
         planned = prepared[1] if prepared and prepared[0] is work else self._statements(work)
         try:
-            return self._groups(work, planned, given)
+            return self._groups(work, planned, numbers)
         except OutgrownError:
-            return self._groups(work, self._statements(work, wide=True), given)
+            return self._groups(work, self._statements(work, wide=True), numbers)
 
     def _same_process(self) -> None:
-        """DuckDB's threads do not follow into a fork: a query there would wait for them for ever, its price paid."""
+        """Refuses to run in a fork. DuckDB's threads are not there, and a query would wait for them forever, its price paid."""
         if os.getpid() != self._process:
             raise DitherError(
                 "This catalog was opened in another process, and a fork cannot read its data.",
@@ -185,25 +183,25 @@ class DuckDB:
         return statements(work, lambda table: list(self.schema(table).items()), self._dialect, wide=wide)
 
     def _parse(self, statement: Statement) -> Any:
-        """What was prepared, or asked before at whatever price, is not parsed again."""
+        """Parses a statement, or returns it if it was parsed before."""
         if statement.text not in self._parsed:
-            (found,) = self._connection.extract_statements(statement.text)
+            (parsed,) = self._connection.extract_statements(statement.text)
             if len(self._parsed) >= _REMEMBERED:
                 del self._parsed[next(iter(self._parsed))]
-            self._parsed[statement.text] = found
+            self._parsed[statement.text] = parsed
         return self._parsed[statement.text]
 
-    def _groups(self, work: Work, planned: list[Statement], given: dict[str, int]) -> list[Group]:
-        found: Found = {}
+    def _groups(self, work: Work, planned: list[Statement], numbers: dict[str, int]) -> list[Group]:
+        results: Found = {}
         with self._busy, self._watched():
             for statement in planned:
-                statement.read(self._fetch(statement, given), found)
-        return groups(work, found)
+                statement.read(self._fetch(statement, numbers), results)
+        return groups(work, results)
 
-    def _fetch(self, statement: Statement, given: dict[str, int]) -> list[Row]:
-        def fetched() -> list[Row]:
+    def _fetch(self, statement: Statement, numbers: dict[str, int]) -> list[Row]:
+        def fetch() -> list[Row]:
             query = self._parse(statement)
-            values = {name: given[name] for name in query.named_parameters}
+            values = {name: numbers[name] for name in query.named_parameters}
             try:
                 return self._connection.execute(query, values).fetchall()
             except duckdb.OutOfMemoryException:
@@ -212,18 +210,18 @@ class DuckDB:
             with gathered(self._connection):
                 return self._connection.execute(query, values).fetchall()
 
-        return _guarded(fetched)
+        return _guarded(fetch)
 
     def explain(self, work: Work) -> list[str]:
-        """The SQL that `run` hands to DuckDB: for the curator and for tests. The secret is given beside it."""
+        """Returns the SQL that `run` sends to DuckDB, for the curator and for tests. The secret is a parameter."""
         return [statement.text for statement in self._statements(work)]
 
     def exchange(self, table: str, frame: Any) -> None:
-        """Puts another Arrow table of the same columns in the place of the frame that a table was opened from: for auditors."""
+        """Replaces the frame behind a table by another Arrow table of the same columns, for auditors."""
         self._connection.register(frame_name(table), frame)
 
     def interrupt(self) -> None:
-        """Ends the running query, from another thread. Its `run` then fails like any other; only Ctrl-C is an interruption."""
+        """Stops the running query, from another thread. Its `run` then raises EngineError; only Ctrl-C interrupts."""
         self._connection.interrupt()
 
     @contextmanager
@@ -244,14 +242,14 @@ class DuckDB:
     def _watch(self, progress: Progress, done: threading.Event) -> None:
         if done.wait(PATIENCE):
             return
-        while not done.wait(_BEAT):
+        while not done.wait(_REPORT_EVERY):
             share = self._connection.query_progress()
             progress(min(max(share / 100, 0.0), 1.0))
 
 
 def _guarded(query: Callable[[], list[Row]]) -> list[Row]:
-    """The rows, or one constant error. It is raised outside the handler, so not even its context has DuckDB's message, which
-    goes to the curator alone."""
+    """Returns the rows, or raises one constant error. It is raised outside the handler, so that its context does not hold
+    DuckDB's message either, which is for the curator only."""
     try:
         return interruptible(query)
     except (duckdb.Error, RuntimeError, ValueError, OverflowError, MemoryError, OSError) as error:

@@ -1,21 +1,14 @@
-"""The lines of a CSV file, one by one: its header, and whether every line is a row.
+"""Reads files: Parquet, CSV, and tables of a DuckDB file. Schemas come from footers and header lines only.
 
-A CSV has no rows, only characters: a quote that one person's cell leaves open takes all lines up to the next quote with it. A
-reader that makes something of every file would let one person's cell decide about others. So a file is looked through from
-end to end, by the strict reader of Python's library, before its rows count as rows; DuckDB, which is faster and lets some of
-it pass, must then have found as many.
+CSV. Every column is read as text (nothing is guessed from rows), once, on opening, so that no line can make a question fail. An
+empty field is NULL. A file with a line that is not a row is refused: in a CSV, an open quote in one person's cell swallows all
+lines up to the next quote, so a tolerant reader would let one person's cell change the rows of others. So Python's strict
+reader checks the file from end to end first. DuckDB's reader is faster and more tolerant; it must find as many rows.
 
-Files as DuckDB reads them: Parquet, CSV, and tables of a DuckDB file. Schemas come from footers and header lines only.
-
-CSV is read as text throughout (nothing is guessed from rows) and once, on opening, so that no line can make a question
-fail; an empty field is NULL; a file with a line that is no row is refused.
-
-Reads Parquet files that DuckDB's own reader refuses, through pyarrow, into a table of the DuckDB connection.
-
-DuckDB converts Parquet values while it reads, and raises where one does not fit: a timestamp in milliseconds beyond its
-range, bytes that are not UTF-8. pyarrow hands the stored values over as they are, arrow_values.py makes NULL of those
-that do not fit, and the rows are copied once, on opening. The copy takes memory (declared columns only; DuckDB moves it to
-the disk beyond its memory limit), while files that DuckDB reads are never copied.
+Parquet. DuckDB converts values while it reads, and raises where one does not fit: a timestamp in milliseconds beyond its range,
+bytes that are not UTF-8. Such files are read through pyarrow, which returns the stored values unchanged; frames.py turns those
+that do not fit into NULL, and the rows are copied into a table of the connection, once, on opening. The copy takes memory
+(declared columns only; DuckDB moves it to disk beyond its memory limit). Files that DuckDB can read are never copied.
 """
 
 from __future__ import annotations
@@ -44,7 +37,7 @@ SEPARATORS = ",;\t|"
 
 
 class LineError(Exception):
-    """A line that is no row: its file and its number, for the curator only. The number says how many rows stand before it."""
+    """A line that is not a row. Its file and number are for the curator only: the number depends on the rows before it."""
 
     def __init__(self, file: str, number: int) -> None:
         super().__init__(file, number)
@@ -52,7 +45,7 @@ class LineError(Exception):
 
 
 def header(file: str) -> tuple[str, tuple[str, ...]]:
-    """The separator and the names in the first line; nothing behind that line is decoded."""
+    """Returns the separator and the names in the first line. Decodes that line only."""
     with _opened(file) as stream:
         first = next(iter(stream), b"").decode("utf-8-sig").rstrip("\r\n")
     separator = max(SEPARATORS, key=first.count)
@@ -60,8 +53,8 @@ def header(file: str) -> tuple[str, tuple[str, ...]]:
 
 
 def rows(files: Sequence[str], separator: str, width: int) -> int:
-    """How many rows there are, or the first line that is none. Empty lines do not count, unless there is one column only; a
-    comma too many at the end of a line does no harm."""
+    """Returns the number of rows, or raises LineError at the first line that is not a row. Empty lines do not count, unless
+    there is only one column. One extra comma at the end of a line is allowed."""
     return sum(_rows(file, separator, width) for file in files)
 
 
@@ -69,13 +62,13 @@ def _rows(file: str, separator: str, width: int) -> int:
     count = seen = 0
     with _opened(file) as stream:
         texts = (line.decode("utf-8" if seen else "utf-8-sig") for line in stream)
-        lines = csv.reader(texts, delimiter=separator, strict=True, skipinitialspace=True)  # as DuckDB takes quotes
+        lines = csv.reader(texts, delimiter=separator, strict=True, skipinitialspace=True)  # quotes as in DuckDB
         try:
             for cells in lines:
-                found = len(cells)
-                if found == width or (found == width + 1 and not cells[-1]) or (not found and width == 1):
+                cell_count = len(cells)
+                if cell_count == width or (cell_count == width + 1 and not cells[-1]) or (not cell_count and width == 1):
                     count += 1
-                elif found:
+                elif cell_count:
                     raise LineError(file, seen + 1)
                 seen = lines.line_num
         except (csv.Error, UnicodeDecodeError, OSError, EOFError):
@@ -100,35 +93,35 @@ _KINDS = (
 
 
 @dataclass(frozen=True)
-class Placed:
-    """A source as a FROM clause can name it: its SQL, DuckDB's type and our kind of each column, the files behind it."""
+class SqlSource:
+    """A source for a FROM clause: its SQL, DuckDB's type and dither's kind of each column, and its files."""
 
     sql: str
     types: dict[str, str]
     kinds: dict[str, str]
     files: tuple[str, ...] = ()
-    rows: Callable[[], int] | None = None  # counts them the slow way. Such a source is read once, on opening
-    parquet: bool = False  # pyarrow can read it where DuckDB cannot
-    collated: bool = False  # its text may have rules of its own for which texts are equal
+    rows: Callable[[], int] | None = None  # counts rows with the strict reader; such a source is copied on opening
+    parquet: bool = False  # pyarrow can read it if DuckDB cannot
+    collated: bool = False  # its columns may have collations of their own
 
 
 class _SourceError(Exception):
-    """Why a source cannot be used; `place_file` adds which one it is."""
+    """Why a source cannot be used; `place_file` adds its path."""
 
     def __init__(self, what: str, fix: str) -> None:
         super().__init__(what)
         self.what, self.fix = what, fix
 
 
-def place_file(connection: DuckDBPyConnection, source: str) -> Placed:
-    """Where the rows of a path are to be found, or a refusal that names the path. Reads no row."""
+def place_file(connection: DuckDBPyConnection, source: str) -> SqlSource:
+    """Returns the source for a path, or refuses it by name. Reads no row."""
     try:
         return _place(connection, source)
     except _SourceError as refused:
         raise CatalogError([(None, f"{source} cannot be used: {refused.what}.", refused.fix)]) from None
 
 
-def _place(connection: DuckDBPyConnection, source: str) -> Placed:
+def _place(connection: DuckDBPyConnection, source: str) -> SqlSource:
     file, mark, table = source.partition("#")
     lower = file.lower()
     if "://" in source:
@@ -136,7 +129,7 @@ def _place(connection: DuckDBPyConnection, source: str) -> Placed:
     if lower.endswith(_DATABASE):
         return _database_table(connection, file, table)
     if mark:
-        raise _SourceError("only a DuckDB file has tables behind a #", 'write source = "file.duckdb#table".')
+        raise _SourceError("only a DuckDB file can have a table after #", 'write source = "file.duckdb#table".')
     if os.path.isdir(file):
         return _parquet(connection, _files(os.path.join(file, "**", "*.parquet"), "the folder has no .parquet file in it"))
     if lower.endswith(_PARQUET):
@@ -144,13 +137,13 @@ def _place(connection: DuckDBPyConnection, source: str) -> Placed:
     if lower.endswith(CSV):
         return _csv(_files(file))
     if not os.path.splitext(file)[1]:
-        _files(file)  # a name without an ending is more likely a file that is not there
+        _files(file)  # a name without an ending is more likely a missing file
     known = ", ".join((*_PARQUET, *CSV, *(f"{ending}#table" for ending in _DATABASE)))
     raise _SourceError("the kind of file is not known by its ending", f"name a file that ends in one of {known}.")
 
 
 def duckdb_kind(type_text: str) -> str:
-    """The kind of a DuckDB type.
+    """Returns the kind of a DuckDB type.
 
     >>> duckdb_kind("UBIGINT"), duckdb_kind("DECIMAL(18,3)"), duckdb_kind("INTEGER[]")
     ('int', 'real', 'unsupported')
@@ -159,50 +152,50 @@ def duckdb_kind(type_text: str) -> str:
 
 
 def types_of(connection: DuckDBPyConnection, sql: str) -> dict[str, str]:
-    """Column names and DuckDB types of a FROM clause."""
+    """Returns the column names and DuckDB types of a FROM clause."""
     rows = connection.execute(f"DESCRIBE SELECT * FROM {sql}").fetchall()
     return {str(row[0]): str(row[1]) for row in rows}
 
 
 def _files(pattern: str, none: str = "") -> list[str]:
-    found = [pattern] if os.path.isfile(pattern) else sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
-    if not found:
+    paths = [pattern] if os.path.isfile(pattern) else sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
+    if not paths:
         missing = none or ("no file matches" if glob.has_magic(pattern) else "there is no such file")
         raise _SourceError(
             missing, "look at the path: in a catalog it is relative to the catalog file, elsewhere to your folder."
         )
-    if not all(os.access(path, os.R_OK) for path in found):
+    if not all(os.access(path, os.R_OK) for path in paths):
         raise _SourceError("it may not be read", "look at the permissions of the file.")
-    if any(character in path for path in found for character in "*?["):
+    if any(character in path for path in paths for character in "*?["):
         raise _SourceError("a file's name has one of * ? [ in it", "rename the file.")
-    return [os.path.abspath(path) for path in found]
+    return [os.path.abspath(path) for path in paths]
 
 
-def _parquet(connection: DuckDBPyConnection, files: list[str]) -> Placed:
-    # The first file's schema is the table's. Others must agree, or rows would be cast, dropped or fail at question time.
+def _parquet(connection: DuckDBPyConnection, files: list[str]) -> SqlSource:
+    # All files must have the first file's schema, or rows would be cast, dropped or fail at question time.
     first: dict[str, str] | None = None
     for file in files:
-        types = _described(connection, _read_parquet([file]))
+        types = _describe(connection, _read_parquet([file]))
         if first is not None and types != first:
             raise _SourceError("its files differ in columns or types", "write them with one schema.")
         first = types
     sql = _read_parquet(files)
-    return replace(_placed(sql, _described(connection, sql), files), parquet=True)
+    return replace(_sql_source(sql, _describe(connection, sql), files), parquet=True)
 
 
 def _read_parquet(files: list[str]) -> str:
-    # Columns of the path (region=north/) are text like those of a CSV: the declared kind decides.
+    # Columns of the path (region=north/) are text, as in a CSV; the declared kind decides.
     return f"read_parquet({_list(files)}, hive_types_autocast = false)"
 
 
-def _described(connection: DuckDBPyConnection, sql: str) -> dict[str, str]:
+def _describe(connection: DuckDBPyConnection, sql: str) -> dict[str, str]:
     try:
         return types_of(connection, sql)
     except DuckDBError:
         raise _SourceError("the file cannot be read as Parquet", "look whether it is complete and readable.") from None
 
 
-def _csv(files: list[str]) -> Placed:
+def _csv(files: list[str]) -> SqlSource:
     headers = {_header(file) for file in files}
     if len(headers) > 1:
         raise _SourceError("its files differ in their header line", "write them with one header.")
@@ -212,7 +205,7 @@ def _csv(files: list[str]) -> Placed:
     columns = ", ".join(f"{literal(name).text}: 'VARCHAR'" for name in names)
     options = f"delim = {literal(separator).text}, columns = {{{columns}}}"
     fixed = """auto_detect = false, header = true, quote = '"', escape = '"', nullstr = '', strict_mode = true"""
-    placed = _placed(f"read_csv({_list(files)}, {options}, {fixed})", dict.fromkeys(names, "VARCHAR"), files)
+    placed = _sql_source(f"read_csv({_list(files)}, {options}, {fixed})", dict.fromkeys(names, "VARCHAR"), files)
     return replace(placed, rows=lambda: rows(files, separator, len(names)))
 
 
@@ -228,49 +221,49 @@ def _header(file: str) -> tuple[str, tuple[str, ...]]:
     return separator, names
 
 
-def _database_table(connection: DuckDBPyConnection, file: str, table: str) -> Placed:
+def _database_table(connection: DuckDBPyConnection, file: str, table: str) -> SqlSource:
     if not table:
         raise _SourceError("the table in the DuckDB file is not named", f'write source = "{os.path.basename(file)}#table".')
     path = _files(file)[0]
     schema, name = table.split(".", 1) if "." in table else ("main", table)
     try:
-        attached = _attached(connection, path)
+        attached = _attach(connection, path)
         sql = f"{identifier(attached)}.{identifier(schema)}.{identifier(name)}"
-        found = connection.execute(
+        exists = connection.execute(
             "SELECT 1 FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? AND table_name = ?",
             [attached, schema, name],
         ).fetchall()
-        types = types_of(connection, sql) if found else {}
+        types = types_of(connection, sql) if exists else {}
     except DuckDBError:
         raise _SourceError(
             "the DuckDB file cannot be opened", "look whether another program has it open for writing."
         ) from None
-    if not found:
+    if not exists:
         raise _SourceError("the DuckDB file has no such table", "name a table (views are not read), as in file.duckdb#people.")
-    return replace(_placed(sql, types, [path]), collated=True)
+    return replace(_sql_source(sql, types, [path]), collated=True)
 
 
-def _attached(connection: DuckDBPyConnection, path: str) -> str:
-    """The name under which a file is attached; each file once."""
+def _attach(connection: DuckDBPyConnection, path: str) -> str:
+    """Attaches a file if it is not attached yet, and returns its name."""
     rows = connection.execute("SELECT database_name, path FROM duckdb_databases()").fetchall()
-    for name, held in rows:
-        if held == path:
+    for name, attached_path in rows:
+        if attached_path == path:
             return str(name)
     name = f"file {len(rows)}"
     connection.execute(f"ATTACH {literal(path).text} AS {identifier(name)} (READ_ONLY, TYPE duckdb)")
     return name
 
 
-def _placed(sql: str, types: dict[str, str], files: list[str]) -> Placed:
-    return Placed(sql, types, {name: duckdb_kind(text) for name, text in types.items()}, tuple(files))
+def _sql_source(sql: str, types: dict[str, str], files: list[str]) -> SqlSource:
+    return SqlSource(sql, types, {name: duckdb_kind(text) for name, text in types.items()}, tuple(files))
 
 
 def _list(files: list[str]) -> str:
     return "[" + ", ".join(literal(file).text for file in files) + "]"
 
 
-_BATCH = "batch of rows"  # no table can have this name: it has spaces
-_ROWS = 65_536  # in one batch: what is converted at a time
+_BATCH = "batch of rows"  # no table has this name, because of its spaces
+_ROWS = 65_536  # in one batch
 _ZONED = "TIMESTAMP WITH TIME ZONE"
 
 
@@ -279,9 +272,9 @@ class UnreadableError(Exception):
 
 
 def copy_parquet(connection: DuckDBPyConnection, name: str, files: Iterable[str], types: Mapping[str, str]) -> dict[str, str]:
-    """Makes the table `name` of the named columns. Returns their types: as DuckDB states them, zoned timestamps in UTC."""
+    """Copies the columns into the table `name`. Returns their types: as in DuckDB, with zoned timestamps in UTC."""
     if not types:
-        raise UnreadableError  # nothing of the files was converted, so nothing else is to be had from them
+        raise UnreadableError  # no column was converted, so pyarrow cannot help
     stored = {column: "TIMESTAMP" if text == _ZONED else text for column, text in types.items()}
     listed = ", ".join(f"{identifier(column)} {text}" for column, text in stored.items())
     connection.execute(f"CREATE TABLE {identifier(name)} ({listed})")
@@ -310,19 +303,19 @@ def _copy_file(connection: DuckDBPyConnection, name: str, file: str, types: Mapp
 
 
 def _path_values(connection: DuckDBPyConnection, file: str, columns: list[str]) -> dict[str, str]:
-    """Columns of a file's path (region=north/) as constants. DuckDB says what they are; no value of the file is read for it."""
+    """Returns the columns of a file's path (region=north/) as constants. DuckDB finds them without reading a value."""
     if not columns:
         return {}
     listed = ", ".join(identifier(column) for column in columns)
     source = f"read_parquet([{literal(file).text}], hive_types_autocast = false)"
-    found = connection.execute(f"SELECT {listed} FROM {source} LIMIT 1").fetchall()
+    rows = connection.execute(f"SELECT {listed} FROM {source} LIMIT 1").fetchall()
     return {
-        column: literal(value).text for column, value in zip(columns, found[0] if found else [None] * len(columns), strict=True)
+        column: literal(value).text for column, value in zip(columns, rows[0] if rows else [None] * len(columns), strict=True)
     }
 
 
 def _batch(table: pa.Table, types: Mapping[str, str]) -> pa.Table:
-    """The rows as DuckDB reads them without an error."""
+    """Returns the rows in a form that DuckDB reads without an error."""
     columns = {name: _as_stored(table.column(name), types[name]) for name in table.column_names}
     if any(arrow_kind(column.type) == UNSUPPORTED for column in columns.values()):
         raise UnreadableError
@@ -330,7 +323,7 @@ def _batch(table: pa.Table, types: Mapping[str, str]) -> pa.Table:
 
 
 def _as_stored(column: pa.ChunkedArray, stored: str) -> pa.ChunkedArray:
-    """The column in the type that the file itself has: pyarrow may give it one of its own, or one that its writer had noted."""
+    """Returns the column in the file's own type: pyarrow may use an extension type, or one that the writer noted."""
     if isinstance(column.type, pa.BaseExtensionType):
         kind = column.type.storage_type
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind)
@@ -338,7 +331,7 @@ def _as_stored(column: pa.ChunkedArray, stored: str) -> pa.ChunkedArray:
         return column.cast(pa.int64())
     if stored == "UUID" and pa.types.is_fixed_size_binary(column.type):
         return pa.chunked_array([pa.array(map(_uuid, column.to_pylist()), pa.string())])
-    if stored == "VARCHAR" and pa.types.is_binary(column.type):  # an ENUM of Parquet
+    if stored == "VARCHAR" and pa.types.is_binary(column.type):  # a Parquet ENUM
         return pa.chunked_array([chunk.cast(pa.string(), safe=False) for chunk in column.chunks], pa.string())
     return column
 

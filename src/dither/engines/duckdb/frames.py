@@ -1,8 +1,11 @@
-"""Makes Arrow columns that DuckDB reads without an error, whatever is stored in them. A value that does not fit is NULL.
+"""Reads frames in memory (pandas, Polars eager or lazy, Arrow) as Arrow tables that DuckDB reads without a copy or an error.
 
-DuckDB converts Arrow values while it scans, before any expression of a question can guard them. Some of those conversions
-raise (zoned timestamps out of range), some return whatever was in memory before (decimals beyond their precision). So what
-DuckDB would convert is converted or checked here:
+A pandas column of Python objects becomes text, value by value, as in a CSV; its declared kind decides what it means. NaN in
+pandas means NULL. A lazy frame is computed once, on opening, so that every question sees the same data.
+
+DuckDB converts Arrow values while it scans, before any expression of a question can guard them. Some conversions raise (zoned
+timestamps out of range), others return arbitrary memory (decimals beyond their precision). So these values are converted or
+checked here, and those that do not fit become NULL:
 
     zoned timestamps        the same instant in UTC, without a zone; the unit stays, so that different instants stay different
     dates in milliseconds   days; NULL unless it is a whole day that a date holds
@@ -10,12 +13,6 @@ DuckDB would convert is converted or checked here:
     text                    NULL where it is not UTF-8
     dictionaries, nulls     plain columns
     half floats             floats
-
-Frames in memory (pandas, Polars eager or lazy, Arrow) as Arrow tables that DuckDB reads without a copy.
-
-A pandas column of Python objects becomes text, value by value, as a CSV column is: its declared kind decides what it
-means. NaN in pandas means NULL. A lazy frame is computed once, on opening, so that every question sees the same data.
-Values that DuckDB cannot read are NULL (arrow_values.py).
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ _MOST_DAYS = 2**31 - 2  # the next one is DuckDB's infinity
 
 
 def arrow_kind(kind: pa.DataType) -> str:
-    """The kind of an Arrow type."""
+    """Returns the kind of an Arrow type."""
     types = pa.types
     if types.is_dictionary(kind):
         return arrow_kind(kind.value_type)
@@ -54,7 +51,7 @@ def arrow_kind(kind: pa.DataType) -> str:
 
 
 def readable(table: pa.Table) -> pa.Table:
-    """The columns that questions can use, in types and with values that DuckDB reads. A torn buffer raises ArrowException."""
+    """Returns the usable columns, in types and with values that DuckDB can read. A broken buffer raises ArrowException."""
     columns = {field.name: field.type for field in table.schema if arrow_kind(field.type) != UNSUPPORTED}
     return pa.table({name: _column(table.column(name), kind) for name, kind in columns.items()})
 
@@ -68,7 +65,7 @@ def _column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 def _array(array: pa.Array) -> pa.Array:
     kind, types = array.type, pa.types
     if types.is_dictionary(kind):
-        return _decoded(array.indices, _array(array.dictionary))
+        return _decode(array.indices, _array(array.dictionary))
     if types.is_null(kind):
         return array.cast(pa.string())
     if types.is_float16(kind):
@@ -83,15 +80,15 @@ def _array(array: pa.Array) -> pa.Array:
     return _text(array) if _is_text(kind) else array
 
 
-def _decoded(indices: pa.Array, entries: pa.Array) -> pa.Array:
-    """A plain column. Raises ArrowException where an index has no entry."""
+def _decode(indices: pa.Array, entries: pa.Array) -> pa.Array:
+    """Decodes a dictionary into a plain column. Raises ArrowException if an index has no entry."""
     if pa.types.is_string_view(entries.type):
-        entries = entries.cast(pa.large_string())  # Arrow has no look-up in views
+        entries = entries.cast(pa.large_string())  # Arrow cannot index into views
     return pa.DictionaryArray.from_arrays(indices, entries).dictionary_decode()
 
 
 def _text(array: pa.Array) -> pa.Array:
-    """Text, NULL where its bytes are not UTF-8. Arrow has no function that says where, and for views none that chooses."""
+    """Returns the text, with NULL for bytes that are not UTF-8. Arrow has no function that finds them."""
     wrong = list(_invalid(array, 0))
     if not wrong:
         return array
@@ -102,7 +99,7 @@ def _text(array: pa.Array) -> pa.Array:
 
 
 def _invalid(array: pa.Array, start: int) -> Iterator[int]:
-    """Where an array has values that do not validate, by halves: there are few, or the column is no text at all."""
+    """Yields the places of values that are not valid, found by halving: usually there are few."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
@@ -116,7 +113,7 @@ def _invalid(array: pa.Array, start: int) -> Iterator[int]:
 
 def _days(array: pa.Array) -> pa.Array:
     stored = array.view(pa.int64())
-    days = pc.divide(stored, _DAY)  # towards zero, so the product is the value only where nothing is left over
+    days = pc.divide(stored, _DAY)  # cut towards zero: times _DAY it is the value only for whole days
     within = pc.and_(pc.less_equal(days, _MOST_DAYS), pc.greater_equal(days, -_MOST_DAYS))
     days = _only(days, within)
     whole = pc.equal(pc.multiply(days, _DAY), stored)
@@ -128,7 +125,7 @@ def _only(array: pa.Array, fits: Any) -> pa.Array:
 
 
 def _decimal(digits: int, kind: pa.DataType) -> pa.Scalar:
-    """A decimal by its digits without the point, as Arrow stores it."""
+    """Returns a decimal from its digits without the point, as Arrow stores it."""
     stored = digits.to_bytes(16, sys.byteorder, signed=True)
     return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(stored)])[0]
 
@@ -143,10 +140,10 @@ def is_frame(source: Any) -> bool:
 
 
 def frame_schema(source: Any) -> pa.Schema:
-    """Names and Arrow types, from the frame's schema only."""
-    found = _frame_schema(source)
-    _check_names(found)
-    return found
+    """Returns names and Arrow types, from the frame's schema only."""
+    schema = _frame_schema(source)
+    _check_names(schema)
+    return schema
 
 
 def _frame_schema(source: Any) -> pa.Schema:
@@ -161,10 +158,10 @@ def _frame_schema(source: Any) -> pa.Schema:
 
 
 def frame_table(source: Any) -> pa.Table:
-    """The rows as an Arrow table."""
-    found = _frame_table(source)
-    _check_names(found.schema)
-    return found
+    """Returns the rows as an Arrow table."""
+    table = _frame_table(source)
+    _check_names(table.schema)
+    return table
 
 
 def _check_names(schema: pa.Schema) -> None:
@@ -185,13 +182,13 @@ def _frame_table(source: Any) -> pa.Table:
         return _arrow(source)
     try:
         computed = source.collect()
-    except Exception:  # any of Polars' own errors, whose text may quote a value
+    except Exception:  # Polars' own error; its text may quote a value
         raise _unreadable() from None
     return _arrow(computed)
 
 
 def frame_columns(source: Any) -> tuple[pa.Table, dict[str, str]]:
-    """The columns that questions can use, as DuckDB reads them without an error, and the kinds of all columns."""
+    """Returns the usable columns in a form that DuckDB can read, and the kinds of all columns."""
     table = frame_table(source)
     kinds = {field.name: arrow_kind(field.type) for field in table.schema}
     try:
@@ -237,11 +234,11 @@ def _pandas_column(column: Any) -> Any:
 
 def _texts(column: Any) -> pa.Array:
     missing = column.isna()
-    return pa.array([None if gone else _written(value) for value, gone in zip(column, missing, strict=True)], pa.string())
+    return pa.array([None if gone else _as_text(value) for value, gone in zip(column, missing, strict=True)], pa.string())
 
 
-def _written(value: Any) -> str | None:
-    """The value as text; None if it has none: half a character, or a number of more digits than Python writes."""
+def _as_text(value: Any) -> str | None:
+    """Returns the value as text; None if it has no text: a lone surrogate, or a number of too many digits for Python."""
     try:
         text = str(value)
         text.encode()
@@ -255,7 +252,7 @@ def _unreadable() -> CatalogError:
 
 
 def _of(source: Any, package: str, name: str) -> bool:
-    """By name, so that a library nobody uses is not imported."""
+    """Whether the source is of this class. Compares names, so that the library is not imported."""
     return any(kind.__name__ == name and kind.__module__.split(".")[0] == package for kind in type(source).__mro__)
 
 

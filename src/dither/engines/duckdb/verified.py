@@ -1,10 +1,10 @@
-"""Remembers which statements were seen to hold of which files, so that unchanged files are not read again on opening.
+"""Remembers which checks held for which files, so that unchanged files are not read again on opening.
 
-One empty file per statement in the user's cache folder. Its name is a digest of the statement (which has the view's text in
-it), of each file's path, device, inode, size and times, and of the versions of dither and DuckDB: for another file, another
-version of it or another declaration there is no such name. No value of the data is in it.
+The user's cache folder has one empty file per check. Its name is a digest of the statement (which includes the view's text), of
+each file's path, device, inode, size and times, and of the versions of dither and DuckDB. So another file, another version of
+it or another declaration has another name. No value of the data is in it.
 
-Whatever is wrong with the cache folder, the files are read again, no more.
+If the cache folder cannot be used, the files are read again.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from pathlib import Path
 
 import duckdb
 
-MOST = 1000  # statements; the oldest go first
-_SETTLED = 2.0  # seconds. A file changed within them may be changed again without another time being written
+MOST = 1000  # statements; the oldest are removed first
+_SETTLED = 2.0  # seconds: a file changed more recently may change again without a new modification time
 Stats = tuple[tuple[str, int, int, int, int, int], ...]
 
 
 class Verified:
-    """What was verified. `folder` is for tests; by default `dither/verified` in the user's cache folder."""
+    """The checks that held. `folder`: by default `dither/verified` in the user's cache folder; tests pass another."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = _private(folder or _default())
 
     def holds(self, statement: str, files: Sequence[str]) -> bool:
-        """Whether the statement was seen to hold of these files as they are now."""
+        """Whether the statement held for these files as they are now."""
         stats = _stats(files)
         if self._folder is None or not stats:
             return False
-        found = self._folder / _digest(statement, stats)
+        entry = self._folder / _digest(statement, stats)
         with suppress(OSError):
-            os.utime(found, follow_symlinks=False)  # used: among the last to go
+            os.utime(entry, follow_symlinks=False)  # used now, so among the last to be removed
             return True
         return False
 
     def remember(self, statement: str, files: Sequence[str], before: Stats) -> None:
-        """Remembers that the statement holds, if the files still are what they were `before` they were read."""
+        """Remembers that the statement holds, if the files did not change since `before`."""
         if self._folder is None or not before or before != _stats(files) or _recent(before):
             return
         with suppress(OSError):
@@ -56,29 +56,29 @@ class Verified:
         if self._folder is None:
             return
         with os.scandir(self._folder) as entries:
-            held = [entry.path for entry in entries]
-        if len(held) > MOST:
-            for path in sorted(held, key=_changed)[: len(held) - MOST // 2]:
+            paths = [entry.path for entry in entries]
+        if len(paths) > MOST:
+            for path in sorted(paths, key=_changed)[: len(paths) - MOST // 2]:
                 with suppress(OSError):
                     os.unlink(path)
 
 
 def file_stats(files: Sequence[str]) -> Stats:
-    """What tells one version of files from another; empty if there are none or one cannot be looked at."""
+    """Returns what distinguishes versions of the files; empty if there are none or one cannot be read."""
     return _stats(files)
 
 
 def _stats(files: Sequence[str]) -> Stats:
-    found = []
+    stats = []
     try:
         for file in files:
-            logs = [f"{file}.wal"] if os.path.exists(f"{file}.wal") else []  # what DuckDB has not yet put into its file
+            logs = [f"{file}.wal"] if os.path.exists(f"{file}.wal") else []  # changes that DuckDB has not yet merged
             for path in (file, *logs):
                 s = os.stat(path)
-                found.append((os.path.abspath(path), s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns))
+                stats.append((os.path.abspath(path), s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns))
     except OSError:
         return ()
-    return tuple(found)
+    return tuple(stats)
 
 
 def _recent(stats: Stats) -> bool:
@@ -109,17 +109,17 @@ def _default() -> Path | None:
 
 
 def _private(folder: Path | None) -> Path | None:
-    """The folder if only this user can write into it, made if it is not there; else None, and nothing is remembered."""
+    """Returns the folder if only this user can use it, and makes it if it is missing; else None: nothing is remembered."""
     if folder is None:
         return None
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = os.lstat(folder)
+        status = os.lstat(folder)
     except OSError:
         return None
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         return None
-    if hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o077):
+    if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o077):
         return None
     return folder
 

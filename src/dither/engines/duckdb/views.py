@@ -1,12 +1,11 @@
-"""The text of a table's view: the declared columns in their kinds, and the statements that read all of it once.
+"""Prints the view of a table: the declared columns in their kinds, and the statements that read all of it once.
 
-A decimal in a column of kind int is rounded, except where the column says who or which row it is: two people must never
-become one, so there only what is a whole number as it stands is read. What does not cast at all is NULL.
+A decimal in a column of kind int is rounded, except in identifying columns (the unit, a key). Rounding could make one person of
+two, so there only whole numbers are read. A value that cannot be cast is NULL.
 
-A text cell of more than `longest` characters is NULL, so that no cell makes a question take long; where the column says who
-or which row it is, its row is left out. It is never cut, which could make one person of two. A decimal of more digits than
-its type says is NULL, too. Most tables have neither. There the guards would only cost time, so a view goes without them once
-its files were read and nothing was found.
+A text cell of more than `longest` characters is NULL, so that no cell makes a question slow. In an identifying column its row
+is left out; it is never cut, which could make one person of two. A decimal of more digits than its type allows is NULL, too.
+Most tables have neither. There the guards would only cost time, so a view has none after its files were read and needed none.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from collections.abc import Iterator
 
 from dither.catalog.values import Catalog, ColumnFacts, Table
 from dither.engines.duckdb.dialect import DIALECT, identifier
-from dither.engines.duckdb.files import Placed
+from dither.engines.duckdb.files import SqlSource
 
-NOTHING = "no column"  # a view needs one, even where only the number of rows matters
-_FIT = "all values fit"  # no column of a table that SQL can name alike: names with spaces are the data's own, and quoted
+NOTHING = "no column"  # a view needs a column, even if only the number of rows matters
+_FIT = "all values fit"
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _SMALL = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
 _ALWAYS_FITS = {(stored, kind) for stored in _SMALL for kind in ("int", "real")} | {("BIGINT", "real"), ("FLOAT", "real")}
@@ -34,22 +33,23 @@ _SOMETHING = {
 
 
 def identifying(catalog: Catalog, name: str) -> frozenset[str]:
-    """The columns of a table that say whose row it is, or which row."""
+    """Returns the columns of a table that identify a unit or a row."""
     table = catalog.tables[name]
     referenced = [other.unit.references for other in catalog.tables.values() if other.unit and other.unit.references]
     named = [table.unit and table.unit.column, table.key, *(column for parent, column in referenced if parent == name)]
     return frozenset(column for column in named if column)
 
 
-def view(table: Table, source: Placed, exact: frozenset[str], *, guarded: bool) -> str:
-    """The rows of a table as questions see them. `guarded`: without what does not fit and DuckDB would let pass."""
+def view(table: Table, source: SqlSource, exact: frozenset[str], *, guarded: bool) -> str:
+    """Prints the rows of a table as questions see them. `guarded`: without values that do not fit but DuckDB lets pass."""
     columns, conditions = _columns(table, source, exact, guarded)
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return f"SELECT {columns} FROM {source.sql}{where}"
 
 
-def whole(table: Table, source: Placed, exact: frozenset[str], *, guarded: bool) -> str:
-    """Reads every value of a view; says whether it needs guards. A hash needs the value, so nothing of it can be skipped."""
+def whole(table: Table, source: SqlSource, exact: frozenset[str], *, guarded: bool) -> str:
+    """Prints a query that reads every value of a view and returns whether it needs guards. It hashes the values, so that
+    DuckDB cannot skip any."""
     columns, conditions = _columns(table, source, exact, guarded)
     fits = " AND ".join(_fits(table, source)) if not guarded else ""
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -59,13 +59,13 @@ def whole(table: Table, source: Placed, exact: frozenset[str], *, guarded: bool)
 
 
 def filtered(table: Table, text: str) -> Iterator[str]:
-    """Reads each column as a filter does, which looks at the statistics of a file, too."""
+    """Prints queries that read each column through a filter, which also uses a file's statistics."""
     for name, facts in table.columns.items():
         yield f"SELECT count(*) FROM ({text}) WHERE {identifier(name)} = {_SOMETHING[facts.kind or 'text']}"
 
 
-def _columns(table: Table, source: Placed, exact: frozenset[str], guarded: bool) -> tuple[str, list[str]]:
-    """What is selected, and the conditions under which a row is there at all."""
+def _columns(table: Table, source: SqlSource, exact: frozenset[str], guarded: bool) -> tuple[str, list[str]]:
+    """Returns the selected columns, and the conditions that a row must meet."""
     listed, conditions = [], []
     for name, facts in table.columns.items():
         column, stored = _stored(name, source), source.types[name]
@@ -81,8 +81,8 @@ def _columns(table: Table, source: Placed, exact: frozenset[str], guarded: bool)
     return ", ".join(listed) or f"CAST(NULL AS BIGINT) AS {identifier(NOTHING)}", conditions
 
 
-def _fits(table: Table, source: Placed) -> Iterator[str]:
-    """Conditions that hold of a row, or are NULL, where guards would change nothing."""
+def _fits(table: Table, source: SqlSource) -> Iterator[str]:
+    """Yields conditions that are all true of a row if guards would not change it."""
     for name, facts in table.columns.items():
         column, stored = _stored(name, source), source.types[name]
         if within := _within(column, stored):
@@ -92,7 +92,7 @@ def _fits(table: Table, source: Placed) -> Iterator[str]:
 
 
 def _within(column: str, stored: str) -> str:
-    """Whether a decimal has no more digits than its type says. Files may hold more, which readers read differently."""
+    """Prints the test that a decimal has no more digits than its type allows. Files may hold more; readers then differ."""
     parts = _DECIMAL.fullmatch(stored)
     if parts is None:
         return ""
@@ -102,27 +102,27 @@ def _within(column: str, stored: str) -> str:
 
 
 def _short(text: str, facts: ColumnFacts) -> str:
-    """At most `longest` characters. A character has at most four bytes, so nearly all cells are settled by their bytes."""
+    """Prints the test for at most `longest` characters. The number of bytes decides for nearly all cells."""
     most = facts.longest
     return f"(strlen({text}) <= {most} OR (strlen({text}) <= {4 * most} AND length({text}) <= {most}))"
 
 
-def _stored(name: str, source: Placed) -> str:
-    """A column, its texts equal only where they are the same. A table may have been made so that 'a' = 'A' in one column: then
-    groups and joins would go by rules that differ from column to column, and one row could be two, or take another's group."""
+def _stored(name: str, source: SqlSource) -> str:
+    """Prints a column with binary collation. A table may declare that 'a' = 'A' in one column. Then groups and joins would
+    follow rules that differ between columns, and one row could become two, or take another row's group."""
     return f"{identifier(name)} COLLATE C" if source.collated and source.types[name] == "VARCHAR" else identifier(name)
 
 
 def _read_as(column: str, stored: str, kind: str) -> str:
-    """A stored column in its declared kind. TRY_CAST makes NULL of what does not fit; a cast that always fits is cheaper."""
-    wanted = DIALECT.types[kind]
-    if stored == wanted:
+    """Prints a stored column in its declared kind. TRY_CAST gives NULL for values that do not fit; CAST is cheaper."""
+    type = DIALECT.types[kind]
+    if stored == type:
         return column
-    return f"CAST({column} AS {wanted})" if (stored, kind) in _ALWAYS_FITS else f"TRY_CAST({column} AS {wanted})"
+    return f"CAST({column} AS {type})" if (stored, kind) in _ALWAYS_FITS else f"TRY_CAST({column} AS {type})"
 
 
 def _read_exactly(column: str, stored: str, kind: str) -> str:
-    """The same where different stored values must stay different: NULL unless the value says what was stored, no less."""
+    """Prints the same for columns whose different stored values must stay different: NULL unless the cast loses nothing."""
     read = _read_as(column, stored, kind)
     if read == column or (stored, kind) in _ALWAYS_FITS:
         return read

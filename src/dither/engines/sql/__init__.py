@@ -1,4 +1,9 @@
 """Prints a Work as SELECT statements for any SQL engine, and reads their rows back as groups.
 
-`work.statements` is the printer; a `Dialect` says what the engine spells differently. Imports no engine and no driver.
+    dialect    printed expressions, and what engines spell differently
+    functions  every function of the registry in SQL
+    relations  relations as SELECT statements, and the bounding of units
+    work       a whole Work as statements, and their rows as groups
+
+Imports no engine and no driver.
 """

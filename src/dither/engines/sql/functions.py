@@ -1,17 +1,16 @@
-"""Casts, and the functions of text and dates: those that no two engines spell alike are templates of the dialect.
+"""Prints every function of the registry in SQL: a table from name to a printer over printed arguments.
 
-Every function of the registry in SQL: a table from name to a printer over printed arguments. A dialect may replace some.
-
-The meaning is that of query/functions*.py, bit by bit. No row can make any of it raise: arithmetic is in doubles, divisors
-pass NULLIF, logarithms and roots are guarded, text is read only where a fixed pattern fits. TRY() is never used: it takes
-a hundred times longer on rows that fail, so its running time would tell about them.
+Functions of text and dates that engines spell differently are templates of the dialect, which may also replace printers. The
+results are those of query/functions, bit by bit. No row can make a function raise: arithmetic is in doubles, divisors pass
+NULLIF, logarithms and roots are guarded, and text is read only where a fixed pattern matches. TRY() is never used: it takes a
+hundred times longer on rows that fail, so its running time would reveal them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, alike, made, nearest, settled, whole
+from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, build, nearest, settled, unify, whole
 from dither.query.functions.casts import DATE_TEXT, REAL_TEXT, WHOLE_TEXT
 from dither.query.functions.text import MOST_CHARACTERS
 
@@ -19,9 +18,9 @@ from dither.query.functions.text import MOST_CHARACTERS
 
 
 def _read(stages: Stages, x: Sql, pattern: str, kind: str) -> Sql:
-    """Text of a fixed form, read; anything else is NULL. The pattern is ours, so it needs no check."""
+    """Reads text that matches the pattern; other text is NULL."""
     fits, read = stages.dialect.fits(x.text, pattern), stages.dialect.read(x.text, kind)
-    return made(f"(CASE WHEN {fits} THEN {read} END)", kind, x)
+    return build(f"(CASE WHEN {fits} THEN {read} END)", kind, x)
 
 
 def _to_int(stages: Stages, arguments: list[Sql]) -> Sql:
@@ -46,44 +45,44 @@ def _to_date(stages: Stages, arguments: list[Sql]) -> Sql:
     x = arguments[0]
     if x.kind != "text":
         return stages.dialect.as_kind(x, "date")
-    held = stages.atom(x)
-    read, first = _read(stages, held, DATE_TEXT, "date"), stages.dialect.string("0001")  # the calendar has no year 0
-    return made(f"(CASE WHEN {held.text} >= {first} THEN {read.text} END)", "date", read)
+    text = stages.atom(x)
+    read, first = _read(stages, text, DATE_TEXT, "date"), stages.dialect.string("0001")  # the calendar has no year 0
+    return build(f"(CASE WHEN {text.text} >= {first} THEN {read.text} END)", "date", read)
 
 
 def _to_bool(stages: Stages, arguments: list[Sql]) -> Sql:
     x = settled(stages, arguments[0])
     if x.kind == "text":
         text = stages.dialect.letters(x.text, upper=False)
-        return made(f"(CASE {text} WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE END)", "bool", x)
-    return x if x.kind == "bool" else made(f"({x.text} <> 0)", "bool", x)
+        return build(f"(CASE {text} WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE END)", "bool", x)
+    return x if x.kind == "bool" else build(f"({x.text} <> 0)", "bool", x)
 
 
 # --- text and dates ---------------------------------------------------------------------------------------------
 
 
 def _letters(*, upper: bool) -> Printer:
-    return lambda stages, arguments: made(stages.dialect.letters(arguments[0].text, upper=upper), "text", arguments[0])
+    return lambda stages, arguments: build(stages.dialect.letters(arguments[0].text, upper=upper), "text", arguments[0])
 
 
 def _template(name: str, kind: str) -> Printer:
-    """A function that is spelled as the dialect's template has it."""
+    """Returns a printer that fills in the dialect's template."""
 
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
-        return made(stages.dialect.templates[name].format(*(x.text for x in arguments)), kind, *arguments)
+        return build(stages.dialect.templates[name].format(*(x.text for x in arguments)), kind, *arguments)
 
     return printer
 
 
 def _concat(stages: Stages, arguments: list[Sql]) -> Sql:
-    """Pair by pair: the lengths are added up before anything is put together, so no long text ever exists."""
+    """Concatenates pair by pair, and checks the length before each step: no text above the limit ever exists."""
     first, *others = (stages.atom(stages.dialect.as_kind(x, "text")) for x in arguments)
-    held = made(f"(CASE WHEN length({first.text}) <= {MOST_CHARACTERS} THEN {first.text} END)", "text", first)
+    joined = build(f"(CASE WHEN length({first.text}) <= {MOST_CHARACTERS} THEN {first.text} END)", "text", first)
     for place, other in enumerate(others):
-        left = stages.atom(held) if place else first
+        left = stages.atom(joined) if place else first
         fits = f"length({left.text}) + length({other.text}) <= {MOST_CHARACTERS}"
-        held = made(f"(CASE WHEN {fits} THEN {left.text} || {other.text} END)", "text", left, other)
-    return held
+        joined = build(f"(CASE WHEN {fits} THEN {left.text} || {other.text} END)", "text", left, other)
+    return joined
 
 
 def _days_between(stages: Stages, arguments: list[Sql]) -> Sql:
@@ -120,9 +119,9 @@ def _doubles(stages: Stages, arguments: Sequence[Sql]) -> list[Sql]:
 def _over(stages: Stages, x: Sql, y: Sql) -> Sql:
     if y.constant is not None and not isinstance(y.constant, str):
         zero = nearest(y.constant) == 0
-        return stages.dialect.literal(None) if zero else made(f"({x.text} / {y.text})", "real", x, y, nan=True)
-    held = stages.atom(y)
-    return made(f"({x.text} / NULLIF({held.text}, {stages.dialect.number('0')}))", "real", x, held, nan=True)
+        return stages.dialect.literal(None) if zero else build(f"({x.text} / {y.text})", "real", x, y, nan=True)
+    divisor = stages.atom(y)
+    return build(f"({x.text} / NULLIF({divisor.text}, {stages.dialect.number('0')}))", "real", x, divisor, nan=True)
 
 
 # --- one printer each -------------------------------------------------------------------------------------------
@@ -131,33 +130,33 @@ def _over(stages: Stages, x: Sql, y: Sql) -> Sql:
 def _infix(sign: str) -> Printer:
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
         x, y = _doubles(stages, arguments)
-        return made(f"({x.text} {sign} {y.text})", "real", x, y, nan=True)
+        return build(f"({x.text} {sign} {y.text})", "real", x, y, nan=True)
 
     return printer
 
 
 def plain(name: str) -> Printer:
-    """A function of doubles that passes on NULL, infinities and what is not a number."""
+    """Returns a printer for a function of doubles that passes on NULL, infinities and NaN."""
 
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
         x = stages.dialect.as_double(arguments[0])
-        return made(f"{name}({x.text})", "real", x, nan=x.nan)
+        return build(f"{name}({x.text})", "real", x, nan=x.nan)
 
     return printer
 
 
 def _floor(stages: Stages, arguments: list[Sql]) -> Sql:
     x = _once(stages, stages.dialect.as_double(arguments[0]))
-    return made(stages.dialect.floor(x.text), "real", x, nan=x.nan)
+    return build(stages.dialect.floor(x.text), "real", x, nan=x.nan)
 
 
 def _round(stages: Stages, arguments: list[Sql]) -> Sql:
     x = _once(stages, stages.dialect.as_double(arguments[0]))
-    return made(stages.dialect.round(x.text), "real", x, nan=x.nan)
+    return build(stages.dialect.round(x.text), "real", x, nan=x.nan)
 
 
 def _once(stages: Stages, x: Sql) -> Sql:
-    """What a dialect may write more than once gets a name, so that the text does not grow with the depth of a question."""
+    """Names an argument that the dialect writes more than once, so that the text does not grow with the question's depth."""
     return stages.atom(x) if stages.dialect.repeats else x
 
 
@@ -170,16 +169,16 @@ def _mod(stages: Stages, arguments: list[Sql]) -> Sql:
     ratio = _once(stages, _over(stages, x, y))
     if ratio.kind == "null":
         return stages.dialect.as_kind(ratio, "real")
-    return made(f"({x.text} - {y.text} * {stages.dialect.trunc(ratio.text)})", "real", x, y, ratio, nan=True)
+    return build(f"({x.text} - {y.text} * {stages.dialect.trunc(ratio.text)})", "real", x, y, ratio, nan=True)
 
 
 def _guarded(name: str, domain: str) -> Printer:
-    """What is not a number passes the guard (it is above everything) and stays what it is."""
+    """Returns a printer that gives NULL outside the domain. NaN is above all numbers, so it passes and stays NaN."""
 
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
         x = stages.atom(stages.dialect.as_double(arguments[0]))
         inside = f"{x.text} {domain} {stages.dialect.number('0')}"
-        return made(f"(CASE WHEN {inside} THEN {name}({x.text}) END)", "real", x, nan=x.nan)
+        return build(f"(CASE WHEN {inside} THEN {name}({x.text}) END)", "real", x, nan=x.nan)
 
     return printer
 
@@ -190,89 +189,89 @@ def _power(stages: Stages, arguments: list[Sql]) -> Sql:
     fraction = f"({x.text} < {zero} AND {dialect.is_finite(y.text)} AND {y.text} <> {dialect.trunc(y.text)})"
     undefined = f"({x.text} = {zero} AND {y.text} < {zero}) OR {fraction}"
     text = f"(CASE WHEN {x.text} IS NULL OR {y.text} IS NULL OR {undefined} THEN NULL ELSE power({x.text}, {y.text}) END)"
-    return made(text, "real", x, y, nan=True)
+    return build(text, "real", x, y, nan=True)
 
 
 def _sign(stages: Stages, arguments: list[Sql]) -> Sql:
     x = stages.atom(settled(stages, arguments[0]))
     above, below, zero = (stages.dialect.number(digits) for digits in ("1", "-1", "0"))
     arms = f"WHEN {x.text} > 0 THEN {above} WHEN {x.text} < 0 THEN {below} WHEN {x.text} = 0 THEN {zero}"
-    return made(f"(CASE {arms} END)", "real", x)
+    return build(f"(CASE {arms} END)", "real", x)
 
 
 def extreme(name: str) -> Printer:
-    """The engines' own skip NULL."""
+    """Returns a printer for LEAST or GREATEST that gives NULL if an argument is NULL; the engines' own skip NULL."""
 
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
-        held = [stages.atom(x) for x in alike(stages, arguments)]
-        missing = " OR ".join(f"{x.text} IS NULL" for x in held)
-        listed = ", ".join(x.text for x in held)
-        return made(f"(CASE WHEN {missing} THEN NULL ELSE {name}({listed}) END)", held[0].kind, *held)
+        values = [stages.atom(x) for x in unify(stages, arguments)]
+        missing = " OR ".join(f"{x.text} IS NULL" for x in values)
+        listed = ", ".join(x.text for x in values)
+        return build(f"(CASE WHEN {missing} THEN NULL ELSE {name}({listed}) END)", values[0].kind, *values)
 
     return printer
 
 
 def _clamp(stages: Stages, arguments: list[Sql]) -> Sql:
-    x, low, high = (stages.atom(argument) for argument in alike(stages, arguments))
+    x, low, high = (stages.atom(argument) for argument in unify(stages, arguments))
     top = f"WHEN {x.text} > {high.text} THEN {high.text}"
     text = f"(CASE WHEN {x.text} IS NULL THEN NULL WHEN {x.text} < {low.text} THEN {low.text} {top} ELSE {x.text} END)"
-    return made(text, x.kind, x, low, high)
+    return build(text, x.kind, x, low, high)
 
 
 def _bucket(stages: Stages, arguments: list[Sql]) -> Sql:
     x, width = _doubles(stages, arguments)
     x = _once(stages, x)
-    return made(f"({stages.dialect.floor(f'{x.text} / {width.text}')} * {width.text})", "real", x, width, nan=True)
+    return build(f"({stages.dialect.floor(f'{x.text} / {width.text}')} * {width.text})", "real", x, width, nan=True)
 
 
 def _compare(sign: str) -> Printer:
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
-        x, y = alike(stages, arguments)
-        return made(f"({x.text} {sign} {y.text})", "bool", x, y)
+        x, y = unify(stages, arguments)
+        return build(f"({x.text} {sign} {y.text})", "bool", x, y)
 
     return printer
 
 
 def _is_null(stages: Stages, arguments: list[Sql]) -> Sql:
     x = settled(stages, arguments[0])
-    return made(f"({x.text} IS NULL)", "bool", x)
+    return build(f"({x.text} IS NULL)", "bool", x)
 
 
 def _in_list(stages: Stages, arguments: list[Sql]) -> Sql:
-    x, *choices = alike(stages, arguments)
+    x, *choices = unify(stages, arguments)
     listed = ", ".join(choice.text for choice in choices)
-    return made(f"({x.text} IN ({listed}))", "bool", x, *choices)
+    return build(f"({x.text} IN ({listed}))", "bool", x, *choices)
 
 
 def _joined(sign: str) -> Printer:
     def printer(stages: Stages, arguments: list[Sql]) -> Sql:
-        held = [stages.dialect.as_kind(x, "bool") for x in arguments]
-        return made("(" + f" {sign} ".join(x.text for x in held) + ")", "bool", *held)
+        conditions = [stages.dialect.as_kind(x, "bool") for x in arguments]
+        return build("(" + f" {sign} ".join(x.text for x in conditions) + ")", "bool", *conditions)
 
     return printer
 
 
 def _not(stages: Stages, arguments: list[Sql]) -> Sql:
     x = stages.dialect.as_kind(arguments[0], "bool")
-    return made(f"(NOT {x.text})", "bool", x)
+    return build(f"(NOT {x.text})", "bool", x)
 
 
 def _case(stages: Stages, arguments: list[Sql]) -> Sql:
     whens = arguments[:-1:2]
-    thens = alike(stages, [*arguments[1:-1:2], arguments[-1]])
+    thens = unify(stages, [*arguments[1:-1:2], arguments[-1]])
     arms = " ".join(f"WHEN {when.text} THEN {then.text}" for when, then in zip(whens, thens[:-1], strict=True))
-    return made(f"(CASE {arms} ELSE {thens[-1].text} END)", thens[0].kind, *whens, *thens)
+    return build(f"(CASE {arms} ELSE {thens[-1].text} END)", thens[0].kind, *whens, *thens)
 
 
 def _coalesce(stages: Stages, arguments: list[Sql]) -> Sql:
-    held = alike(stages, arguments)
-    return made("COALESCE(" + ", ".join(x.text for x in held) + ")", held[0].kind, *held)
+    values = unify(stages, arguments)
+    return build("COALESCE(" + ", ".join(x.text for x in values) + ")", values[0].kind, *values)
 
 
 def _nullif(stages: Stages, arguments: list[Sql]) -> Sql:
     result = stages.atom(settled(stages, arguments[0]))
-    x, y = alike(stages, [result, arguments[1]])
-    return made(f"(CASE WHEN {x.text} = {y.text} THEN NULL ELSE {result.text} END)", result.kind, result, x, y)
+    x, y = unify(stages, [result, arguments[1]])
+    return build(f"(CASE WHEN {x.text} = {y.text} THEN NULL ELSE {result.text} END)", result.kind, result, x, y)
 
 
 PRINTERS: dict[str, Printer] = {
@@ -314,7 +313,7 @@ PRINTERS: dict[str, Printer] = {
 
 
 def printer_of(dialect: Dialect, name: str) -> Printer | None:
-    """The dialect's own printer or ours; None for a function that the engine cannot compute."""
+    """Returns the dialect's printer or the default one; None for a function that the engine cannot compute."""
     if name in dialect.printers:
         return dialect.printers[name]
     if name in dialect.missing or (name in TEMPLATED and name not in dialect.templates):

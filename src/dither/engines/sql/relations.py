@@ -1,18 +1,13 @@
-"""One relation being printed: its columns, and the helper columns that expressions over it need.
+"""Prints relations as SELECT statements, and the bounding that every statement shares.
 
-Inside, every column is called c0, c1, ... in order, whatever its name in the question: some engines take "Age" and "age" for
-one name, we do not. An argument that a printer needs twice becomes a helper column of an earlier stage, so the text grows
-with the question and not with two to the power of its depth.
+Columns are called c0, c1, ... in order, whatever their names in the question: some engines take "Age" and "age" for one name,
+dither does not. An argument that a printer needs twice becomes a helper column of an earlier stage. So the text grows with the
+question, and not with two to the power of its depth.
 
-Aggregation inside one unit, exact and free of any order: doubles are never added up, only whole numbers are.
+Aggregation inside one unit is exact and does not depend on the order: only whole numbers are added up, never doubles.
 
-Relations printed as SELECT statements.
-
-The rows a statement starts from, and the bounding every statement shares: which groups a unit keeps.
-
-Rows are brought together per unit and group first (b), so whatever comes later works on few rows. `r` has the rows of b in
-the groups that their unit keeps. How they are chosen is the dialect's (`keep_groups`); it follows from the Work alone and never
-from the data.
+Bounding: rows are grouped per unit and group first (b), so that later steps read few rows. `r` has the rows of b in the groups
+that their unit keeps. The dialect chooses how (`keep_groups`); that depends on the Work only, never on the data.
 """
 
 from __future__ import annotations
@@ -22,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dither.catalog.values import Key
-from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, alike, lacks, made, one_zero, settled, whole, widest
+from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, build, fix_zero, lacks, settled, unify, whole, widest
 from dither.engines.sql.functions import printer_of
 from dither.query import nodes
 from dither.query.nodes import Aggregate, Column, Expression, PerUnit
@@ -31,15 +26,15 @@ from dither.query.work import UNIT, Work
 
 @dataclass(frozen=True)
 class Printed:
-    """A SELECT whose columns are c0, c1, ...; `names` and `columns` tell what they are."""
+    """A SELECT whose columns are c0, c1, ...; `names` and `columns` describe them in order."""
 
     text: str
     names: tuple[str, ...]
     columns: tuple[Sql, ...]
 
 
-def named(text: str, names: Sequence[str], columns: Sequence[Sql]) -> Printed:
-    """The columns under their plain names, as those see them who select from this relation."""
+def with_plain_names(text: str, names: Sequence[str], columns: Sequence[Sql]) -> Printed:
+    """Returns the relation with its columns as c0, c1, ..., the way an outer SELECT sees them."""
     plain = (replace(column, text=f"c{i}", atom=True, level=0, constant=None) for i, column in enumerate(columns))
     return Printed(text, tuple(names), tuple(plain))
 
@@ -52,7 +47,7 @@ class Frame:
         self._relation = relation
         self._column = dict(zip(relation.names, relation.columns, strict=True))
         self._helpers: dict[str, Sql] = {}
-        self._printed: dict[int, tuple[nodes.Expression, Sql]] = {}  # holds the node, so that its id stays its own
+        self._printed: dict[int, tuple[nodes.Expression, Sql]] = {}  # holds the node, so that its id is not reused
         self._stages: list[list[str]] = []
 
     def print(self, expression: nodes.Expression) -> Sql:
@@ -67,13 +62,13 @@ class Frame:
         return self._printed[id(expression)][1]
 
     def _printer(self, call: nodes.Call) -> Printer:
-        found = printer_of(self.dialect, call.name)
-        if found is None:
+        printer = printer_of(self.dialect, call.name)
+        if printer is None:
             raise lacks(self.dialect, call.name, call.span)
-        return found
+        return printer
 
     def atom(self, x: Sql) -> Sql:
-        """The value under a name: itself if it has one, else a helper column."""
+        """Returns the value as a column or constant; adds a helper column if it is neither."""
         if x.atom:
             return x
         if x.text not in self._helpers:
@@ -85,7 +80,7 @@ class Frame:
         return self._helpers[x.text]
 
     def source(self) -> str:
-        """What to select from: the relation with all helper columns."""
+        """Returns the FROM clause: the relation with all helper columns."""
         text = self._relation.text
         for stage in self._stages:
             text = f"SELECT *, {', '.join(stage)} FROM ({text}){self.dialect.fence}"
@@ -93,22 +88,22 @@ class Frame:
 
 
 def select(frame: Frame, names: Sequence[str], columns: Sequence[Sql], tail: str = "") -> Printed:
-    """SELECT columns FROM the frame's relation."""
+    """Prints SELECT columns FROM the frame's relation."""
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
-    return named(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
+    return with_plain_names(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
 
 
 def per_unit(node: PerUnit, source: Printed, dialect: Dialect) -> Printed:
-    """One row for each value of the keys, NULL being a value like any other."""
+    """Prints one row for each value of the keys. NULL is a value like any other."""
     frame = Frame(source, dialect)
-    keys = [frame.atom(one_zero(frame, settled(frame, frame.print(key.expression)))) for key in node.keys]
+    keys = [frame.atom(fix_zero(frame, settled(frame, frame.print(key.expression)))) for key in node.keys]
     aggregates = [_aggregate(frame, aggregate) for aggregate in node.aggregates]
     columns = [*keys, *aggregates]
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
-    # By their places: a key that is a constant, such as 7, would itself be read as a place.
+    # By position: a key that is a constant, such as 7, would be read as a position.
     tail = f" GROUP BY {', '.join(str(place) for place, _ in enumerate(keys, 1))}" if keys else " HAVING count(*) > 0"
     names = [*(key.name for key in node.keys), *(aggregate.name for aggregate in node.aggregates)]
-    return named(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
+    return with_plain_names(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
 
 
 def _aggregate(frame: Frame, aggregate: Aggregate) -> Sql:
@@ -121,11 +116,12 @@ def _aggregate(frame: Frame, aggregate: Aggregate) -> Sql:
 
 
 def _plain(name: str, kind: str | None = None) -> Callable[[Stages, Sql], Sql]:
-    return lambda stages, x: made(f"{stages.dialect.aggregates.get(name, name)}({x.text})", kind or x.kind, x)
+    return lambda stages, x: build(f"{stages.dialect.aggregates.get(name, name)}({x.text})", kind or x.kind, x)
 
 
-def _added(stages: Stages, x: Sql) -> tuple[Sql, str]:
-    """Whole numbers and their exact sum as the nearest double. Engines round twice from wide integers, but once from text."""
+def _exact_sum(stages: Stages, x: Sql) -> tuple[Sql, str]:
+    """Returns the whole numbers, and their exact sum as the nearest double (through text: from wide integers engines round
+    twice)."""
     dialect, number = stages.dialect, x if x.kind == "int" else stages.atom(whole(stages, x, rounded=False))
     total = dialect.wide_sum(number.text)
     small = f"{total} BETWEEN {-(2**52)} AND {2**52}"
@@ -134,18 +130,18 @@ def _added(stages: Stages, x: Sql) -> tuple[Sql, str]:
 
 
 def _sum(stages: Stages, x: Sql) -> Sql:
-    number, total = _added(stages, x)
-    return made(total, "real", number)
+    number, total = _exact_sum(stages, x)
+    return build(total, "real", number)
 
 
 def _average(stages: Stages, x: Sql) -> Sql:
-    number, total = _added(stages, x)
-    return made(f"({total} / NULLIF(count({number.text}), 0))", "real", number)
+    number, total = _exact_sum(stages, x)
+    return build(f"({total} / NULLIF(count({number.text}), 0))", "real", number)
 
 
 AGGREGATES: dict[str, Callable[[Stages, Sql], Sql]] = {
     "count": _plain("count", "int"),
-    "count_distinct": lambda stages, x: made(f"count(DISTINCT {x.text})", "int", x),
+    "count_distinct": lambda stages, x: build(f"count(DISTINCT {x.text})", "int", x),
     "sum": _sum,
     "avg": _average,
     "min": _plain("min"),
@@ -159,7 +155,7 @@ Schema = Callable[[str], Sequence[tuple[str, str]]]  # table -> its (column, kin
 
 
 def relation(node: nodes.Relation, schema: Schema, dialect: Dialect) -> Printed:
-    """The relation as a SELECT."""
+    """Prints the relation as a SELECT."""
     if isinstance(node, nodes.Scan):
         return _scan(node, schema, dialect)
     if isinstance(node, nodes.Filter):
@@ -182,33 +178,33 @@ def relation(node: nodes.Relation, schema: Schema, dialect: Dialect) -> Printed:
 
 def _scan(node: nodes.Scan, schema: Schema, dialect: Dialect) -> Printed:
     pairs = schema(node.table)
-    columns = [made(dialect.scan(column, kind), kind, nan=kind == "real") for column, kind in pairs]
+    columns = [build(dialect.scan(column, kind), kind, nan=kind == "real") for column, kind in pairs]
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
     names = [f"{node.alias}.{column}" for column, _ in pairs]
-    return named(f"SELECT {listed} FROM {dialect.table(node.table)}", names, columns)
+    return with_plain_names(f"SELECT {listed} FROM {dialect.table(node.table)}", names, columns)
 
 
 Equal = tuple[tuple[nodes.Expression, nodes.Expression], ...]
 
 
 def _sides(left: Printed, right: Printed, equal: Equal, dialect: Dialect) -> tuple[str, str, list[tuple[str, str]]]:
-    """Both relations, each with its side of the pairs ready as columns, and the pairs as columns of l and r."""
+    """Returns both relations with the sides of the pairs as columns, and the pairs as columns of l and r."""
     frames = Frame(left, dialect), Frame(right, dialect)
     pairs = []
     for x, y in equal:
-        # Helper columns that settle a kind belong to the side they come from.
+        # A helper column belongs to the side it comes from.
         a, b = frames[0].print(x), frames[1].print(y)
-        (a, _), (_, b) = alike(frames[0], [a, replace(b, nan=False)]), alike(frames[1], [replace(a, nan=False), b])
+        (a, _), (_, b) = unify(frames[0], [a, replace(b, nan=False)]), unify(frames[1], [replace(a, nan=False), b])
         pairs.append((_of("l", frames[0].atom(a)), _of("r", frames[1].atom(b))))
     return frames[0].source(), frames[1].source(), pairs
 
 
 def _of(side: str, x: Sql) -> str:
-    """A column of a side, by the names that frames give; a constant is of no side."""
+    """Prefixes a column with its side; a constant gets no prefix."""
     return f"{side}.{x.text}" if x.text[0] in "ch" and x.text[1:].isdecimal() else x.text
 
 
-def _all(pairs: list[tuple[str, str]]) -> str:
+def _and(pairs: list[tuple[str, str]]) -> str:
     return " AND ".join(f"{x} = {y}" for x, y in pairs) or "TRUE"
 
 
@@ -218,7 +214,9 @@ def _join(node: nodes.Join, schema: Schema, dialect: Dialect) -> Printed:
     columns = [replace(c, text=f"l.{c.text}") for c in left.columns] + [replace(c, text=f"r.{c.text}") for c in right.columns]
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
     kind = "LEFT JOIN" if node.kind == "left" else "JOIN"
-    return named(f"SELECT {listed} FROM {one} AS l {kind} {two} AS r ON {_all(pairs)}", left.names + right.names, columns)
+    return with_plain_names(
+        f"SELECT {listed} FROM {one} AS l {kind} {two} AS r ON {_and(pairs)}", left.names + right.names, columns
+    )
 
 
 def _semi(node: nodes.Semi, schema: Schema, dialect: Dialect) -> Printed:
@@ -227,28 +225,28 @@ def _semi(node: nodes.Semi, schema: Schema, dialect: Dialect) -> Printed:
     one, two, equal = _sides(left, relation(node.other, schema, dialect), pairs, dialect)
     listed = ", ".join(f"l.{column.text} AS c{i}" for i, column in enumerate(left.columns))
     if node.listed is not None:
-        text = dialect.not_in(listed, one, two, equal[0], _all(equal[1:]))
+        text = dialect.not_in(listed, one, two, equal[0], _and(equal[1:]))
     else:
-        text = dialect.semi(listed, one, two, _all(equal), negated=node.negated)
-    return named(text, left.names, left.columns)
+        text = dialect.semi(listed, one, two, _and(equal), negated=node.negated)
+    return with_plain_names(text, left.names, left.columns)
 
 
 def _union(parts: list[Printed], dialect: Dialect) -> Printed:
-    """All rows of all parts; columns go together by name, in the widest of their kinds."""
+    """Prints all rows of all parts. Columns are matched by name and cast to the widest of their kinds."""
     names = parts[0].names
     frames = [Frame(part, dialect) for part in parts]
-    found = [[frame.print(nodes.Column(name)) for frame in frames] for name in names]
-    cast = [[dialect.as_kind(x, widest(column)) for x in column] for column in found]
+    matched = [[frame.print(nodes.Column(name)) for frame in frames] for name in names]
+    cast = [[dialect.as_kind(x, widest(column)) for x in column] for column in matched]
     texts = [select(frame, names, [column[i] for column in cast]).text for i, frame in enumerate(frames)]
     columns = [replace(column[0], nan=any(x.nan for x in column)) for column in cast]
-    return named(" UNION ALL ".join(texts), names, columns)
+    return with_plain_names(" UNION ALL ".join(texts), names, columns)
 
 
-PURPOSES = ("groups", "values")  # what the secret decides: which groups of a unit stay, and which of its values
+PURPOSES = ("groups", "values")  # the choices that the secret keys: a unit's groups, and its values
 
 
 class Rows:
-    """SELECT unit AS u, keys AS k0, k1, ..., further columns AS x0, x1, ... FROM the source."""
+    """Prints SELECT unit AS u, keys AS k0, k1, ..., further columns AS x0, x1, ... FROM the source."""
 
     def __init__(self, work: Work, source: Printed, dialect: Dialect) -> None:
         self._frame = Frame(source, dialect)
@@ -285,7 +283,7 @@ class Rows:
         return " OR ".join(tests) or "FALSE"
 
     def only_known(self, text: str, count: str) -> str:
-        """The rows whose key is public. This drops whole groups, so it may come after rows were brought together.
+        """Keeps the rows whose key is public. This drops whole groups, so it may come after grouping.
 
         `count` is a column that counts rows: see `test_late`.
         """
@@ -299,11 +297,11 @@ class Rows:
         return self._frame
 
     def column(self, x: Sql) -> str:
-        """The name of the column that holds x; the same expression is computed once."""
+        """Returns the name of the column that holds x. Equal expressions share a column."""
         return self._further.setdefault(x.text, f"x{len(self._further)}")
 
     def condition(self, where: Expression | None) -> str:
-        """The name of a column that is true for the counted rows, "" if all are."""
+        """Returns the name of a column that is true for the counted rows, "" if all rows count."""
         return "" if where is None else self.column(self._frame.print(where))
 
     def select(self) -> str:
@@ -312,21 +310,21 @@ class Rows:
         return f"SELECT * FROM ({text}) WHERE u IS NOT NULL" if self._work.by_unit else text
 
 
-def grouped(heads: Sequence[str], columns: Sequence[str], source: str) -> str:
-    """SELECT heads, columns FROM source GROUP BY heads. Without heads: one row, or none if the source has none."""
+def group_by(heads: Sequence[str], columns: Sequence[str], source: str) -> str:
+    """Prints SELECT heads, columns FROM source GROUP BY heads. Without heads: one row, or none if the source is empty."""
     tail = f" GROUP BY {', '.join(heads)}" if heads else " HAVING count(*) > 0"
     return f"SELECT {', '.join([*heads, *columns])} FROM {source}{tail}"
 
 
 def needs_choice(work: Work) -> bool:
-    """Whether a unit could be in more groups than it may: not if there are no more public groups than that."""
+    """Whether a unit could be in more than `max_groups` groups: not if there are no more public groups."""
     if not work.by_unit or work.max_groups is None or not work.keys:
         return False
     return work.known is None or math.prod(len(set(values)) for values in work.known) > work.max_groups
 
 
 def bounded_groups(work: Work, keys: Sequence[str], columns: Sequence[str], dialect: Dialect, *, repeated: bool) -> str:
-    """CTEs up to r, which has the rows of b whose group its unit keeps. `repeated`: b has several rows per unit and group."""
+    """Prints CTEs up to r, the rows of b in the groups that their unit keeps. `repeated`: a unit and group may repeat in b."""
     if not needs_choice(work) or work.max_groups is None:
         return "r AS (SELECT * FROM b)"
     return dialect.keep_groups(work.max_groups, keys, columns, repeated=repeated)

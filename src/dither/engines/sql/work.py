@@ -1,13 +1,11 @@
-"""From values to whole numbers: quantising inside the engine, and the few sums from which every cell follows.
+"""Prints a Work as SELECT statements, and reads their rows back as groups.
 
-All cells of one argument are combinations of four numbers: how many rows were counted, how many of them have a value, the
-sum of q and the sum of q^2. Only those are summed over rows; "R - q" is never added up row by row. Every intermediate
-integer is wide enough for 2^40 rows, which is proved from the Work before anything runs.
+All sums share one statement; each histogram and each count of distinct values has its own. The statements agree on the groups
+that a unit keeps, because that depends on the unit's rows and the secret only. The secret is not in the text.
 
-A Work printed as SELECT statements, and their rows read back as groups.
-
-All sums take one statement, every histogram and every count of distinct values one of its own; they agree on which groups
-a unit keeps, because that depends on the unit's rows and the secret only. The secret is no part of the text.
+Values become whole numbers q inside the engine. All cells of one argument are combinations of four numbers: the counted rows,
+those of them with a value, the sum of q and the sum of q^2. Only these are summed over rows; "R - q" is never added up row by
+row. Every intermediate integer is wide enough for 2^40 rows, which is proved from the Work before anything runs.
 """
 
 from __future__ import annotations
@@ -18,42 +16,42 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dither.engines.sql.dialect import NARROW, Dialect, Sql, made, nearest, one_zero, settled, too_wide
-from dither.engines.sql.relations import Frame, Printed, Rows, Schema, bounded_groups, grouped, needs_choice, relation
+from dither.engines.sql.dialect import NARROW, Dialect, Sql, build, fix_zero, nearest, settled, too_wide
+from dither.engines.sql.relations import Frame, Printed, Rows, Schema, bounded_groups, group_by, needs_choice, relation
 from dither.query.work import SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 
-ROWS = 1 << 40  # what every width is proved for
+ROWS = 1 << 40  # every width is proved for so many rows
 EXACT = 1 << 53  # below this, sums of whole numbers in doubles are exact
 
 
 def quantise(frame: Frame, argument: Quantised) -> Sql:
-    """q as an integer from 0 to `steps`, NULL where the expression is NULL or not a number."""
+    """Prints q as an integer from 0 to `steps`, NULL where the expression is NULL or NaN."""
     x = frame.print(argument.expression)
     if _counts(x, argument):
         low, high = int(argument.low), int(_high(argument))
-        held = frame.atom(x)
-        clipped = made(frame.dialect.clip(held.text, str(low), str(high), f"{held.text} > {high}"), "int", held)
+        atom = frame.atom(x)
+        clipped = build(frame.dialect.clip(atom.text, str(low), str(high), f"{atom.text} > {high}"), "int", atom)
         return _from_zero(frame.dialect, clipped, low)
     real = _real(frame, frame.dialect.as_double(x), argument)
     kind = frame.dialect.integer_type(argument.steps)
-    return _cut(frame, made(f"CAST({real.text} AS {kind})", "int", real), argument, str(argument.steps))
+    return _cut(frame, build(f"CAST({real.text} AS {kind})", "int", real), argument, str(argument.steps))
 
 
 @dataclass(frozen=True)
 class Summand:
-    """One argument as it is added up: `value` is NULL where there is none, `number` is q (or 0, or NULL) there."""
+    """An argument as it is added up: `number` is q, and `value` is NULL where there is no value (`number`: 0 or NULL)."""
 
     value: Sql
     number: Sql
 
 
 def summand(frame: Frame, argument: Quantised, *, real: bool) -> Summand:
-    """q for a sum. `real`: as a double, which is added up in half the time; the sums are looked at afterwards."""
+    """Prints q for a sum. `real`: as a double, which takes half the time; the sums are checked afterwards (`outgrown`)."""
     x, dialect = frame.print(argument.expression), frame.dialect
     if _counts(x, argument) and argument.steps <= dialect.few_values:
-        held, low = frame.atom(x), int(argument.low)
-        clipped = made(dialect.clip_few(held.text, low, int(_high(argument))), "int", held)
-        return Summand(held, _from_zero(dialect, dialect.as_double(clipped) if real else clipped, low))
+        atom, low = frame.atom(x), int(argument.low)
+        clipped = build(dialect.clip_few(atom.text, low, int(_high(argument))), "int", atom)
+        return Summand(atom, _from_zero(dialect, dialect.as_double(clipped) if real else clipped, low))
     if real and not _counts(x, argument):
         q = _cut(frame, _real(frame, dialect.as_double(x), argument), argument, dialect.double(argument.steps))
     else:
@@ -66,7 +64,7 @@ def _high(argument: Quantised) -> Fraction:
 
 
 def _counts(x: Sql, argument: Quantised) -> bool:
-    """Whether x is stored as an integer and every integer within the bounds is a step, and all of them are exact doubles."""
+    """Whether x is a stored integer, the steps are all integers within the bounds, and all of them are exact doubles."""
     small = max(abs(argument.low), abs(_high(argument))) < 2**51
     return x.kind == "int" and x.constant is None and argument.step == 1 and argument.low.denominator == 1 and small
 
@@ -75,34 +73,35 @@ def _from_zero(dialect: Dialect, x: Sql, low: int) -> Sql:
     if not low:
         return x
     text = dialect.double(low) if x.kind == "real" else f"({low})"
-    return made(f"({x.text if x.kind == 'real' else dialect.cast(x.text, 'int', 'int')} - {text})", x.kind, x)
+    return build(f"({x.text if x.kind == 'real' else dialect.cast(x.text, 'int', 'int')} - {text})", x.kind, x)
 
 
 def _real(frame: Frame, number: Sql, argument: Quantised) -> Sql:
-    """q as a double that is a whole number."""
+    """Prints q as a double that is a whole number."""
     x, dialect = frame.atom(number), frame.dialect
     low, top, step = nearest(argument.low), nearest(_high(argument)), nearest(argument.step)
-    # What is not a number is above the infinity, so it falls through all arms and becomes NULL.
+    # NaN is above infinity, so no arm takes it and it becomes NULL.
     text = dialect.clip(x.text, dialect.double(low), dialect.double(top), f"{x.text} <= {dialect.double(math.inf)}")
     if low:
         text = f"({text} - {dialect.double(low)})"
     if step != 1:
         text = dialect.divide(text, dialect.double(step))
-    return made(dialect.floor(f"{text} + {dialect.number('0.5')}"), "real", x)
+    return build(dialect.floor(f"{text} + {dialect.number('0.5')}"), "real", x)
 
 
 def _cut(frame: Frame, q: Sql, argument: Quantised, most: str) -> Sql:
-    """At most `steps`. Each operation before this keeps order, so no row goes beyond what the upper bound gives."""
+    """Cuts q to at most `steps`, unless rounding cannot exceed it: the operations before are monotone, so the upper bound gives
+    the largest q."""
     low, top, step = nearest(argument.low), nearest(_high(argument)), nearest(argument.step)
     if math.floor((top - low) / step + 0.5) <= argument.steps:
         return q
-    held = frame.atom(q)
-    return made(f"(CASE WHEN {held.text} > {most} THEN {most} ELSE {held.text} END)", q.kind, held)
+    atom = frame.atom(q)
+    return build(f"(CASE WHEN {atom.text} > {most} THEN {most} ELSE {atom.text} END)", q.kind, atom)
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Names of the columns that hold one argument's four numbers. None: not asked for."""
+    """The columns that hold an argument's four numbers; None if no cell needs it."""
 
     rows: str
     values: str | None = None
@@ -110,24 +109,24 @@ class Moments:
     square: str | None = None
 
 
-def moments(cells: tuple[Cell, ...]) -> tuple[bool, bool]:
+def needed_moments(cells: tuple[Cell, ...]) -> tuple[bool, bool]:
     """Whether the sum of q, and of q^2, is needed for one of these cells."""
     return any(cell.linear for cell in cells), any(cell.square for cell in cells)
 
 
-def narrow(bound: int) -> bool:
+def is_narrow(bound: int) -> bool:
     return bound < NARROW
 
 
 def reach(cell: Cell) -> int:
-    """The most one row can contribute to the cell."""
+    """Returns the most that one row can add to the cell."""
     steps = cell.argument.steps if cell.argument else 0
     value = abs(cell.constant) + abs(cell.linear) * steps + abs(cell.square) * steps**2
     return max(value, abs(cell.null), 1)
 
 
-def combined(cell: Cell, found: Moments, dialect: Dialect, *, wide: bool) -> str:
-    """The cell's sum over the rows of one unit and group, from the four numbers."""
+def cell_sum(cell: Cell, found: Moments, dialect: Dialect, *, wide: bool) -> str:
+    """Prints the cell's sum over the rows of one unit and group, from the four numbers."""
 
     def column(name: str | None) -> str:
         return dialect.widen(str(name)) if wide else str(name)
@@ -148,13 +147,13 @@ def _times(factor: int, text: str) -> str:
 
 
 def bounded_share(cell: Cell, found: Moments, max_rows: int, dialect: Dialect) -> str:
-    """A unit's bounded share of the cell: S if k <= m, else S * m / k cut towards zero.
+    """Prints a unit's bounded share of the cell: S if k <= m, else S * m / k cut towards zero.
 
-    However many rows there are, it is at most m times what one row reaches, so it is held in a type that is just wide enough.
+    It is at most m times what one row can add, however many rows there are. Its type is just wide enough for that.
     """
-    wide = not narrow(reach(cell) * ROWS * max_rows)
-    share = combined(cell, found, dialect, wide=wide)
-    # Every row of a cell without an argument counts alike, so nothing needs to be divided.
+    wide = not is_narrow(reach(cell) * ROWS * max_rows)
+    share = cell_sum(cell, found, dialect, wide=wide)
+    # Each row adds the same to a cell without an argument, so no division is needed.
     less = f"({cell.constant * max_rows})"
     if cell.argument is not None:
         less = dialect.quotient(f"({share}) * {max_rows}", found.rows, wide=wide)
@@ -163,14 +162,14 @@ def bounded_share(cell: Cell, found: Moments, max_rows: int, dialect: Dialect) -
 
 
 def from_moments(cell: Cell, rows: int, values: int, linear: int, square: int) -> int:
-    """The same in Python, for tables whose rows are their own units."""
+    """Computes the cell's sum in Python, for tables whose rows are their own units."""
     if cell.argument is None:
         return cell.constant * rows
     return cell.constant * values + cell.linear * linear + cell.square * square + cell.null * (rows - values)
 
 
 def prove_widths(work: Work, dialect: Dialect) -> None:
-    """Refuses a Work whose integers could outgrow the engine's with 2^40 rows. Depends on the question and the catalog only."""
+    """Refuses a Work whose integers could overflow the engine's with 2^40 rows. Depends on question and catalog only."""
     for measure in work.measures:
         if isinstance(measure, Sums):
             per_row = max((reach(cell) for cell in measure.cells), default=1)
@@ -183,37 +182,37 @@ def prove_widths(work: Work, dialect: Dialect) -> None:
 
 
 def as_real(dialect: Dialect, argument: Quantised, *, square: bool) -> bool:
-    """Whether to add up in doubles: exact for 2^33 rows of a group. Beyond, `outgrown` sees it and integers are used."""
+    """Whether to add up in doubles: exact for 2^33 rows of a group. Beyond that, `outgrown` is true and integers are used."""
     return dialect.double_sums and argument.steps ** (2 if square else 1) <= 1 << 20
 
 
 def outgrown(total: object) -> bool:
-    """Whether a sum in doubles may be inexact. All of its terms are whole and none is negative, so every sum on the way was
-    exact if the last one is below 2^53: once at 2^53 it never comes down again.
+    """Whether a sum in doubles may be inexact. Its terms are whole and not negative, so partial sums never fall: if the last is
+    below 2^53, all were exact.
     """
     return isinstance(total, float) and total >= EXACT
 
 
 def total(dialect: Dialect, q: Sql, name: str, steps: int, power: int, where: str) -> str:
-    """The sum of q or of q^2 over rows: in doubles, or in the narrowest integer that 2^40 rows cannot outgrow."""
+    """Prints the sum of q or of q^2 over rows: in doubles, or in the narrowest integer that 2^40 rows cannot overflow."""
     if q.kind == "real":
         value = name if power == 1 else f"{name} * {name}"
         return f"COALESCE({dialect.aggregate('sum', value, where)}, {dialect.number('0')})"
     value = name if power == 1 else f"CAST({name} AS {dialect.integer_type(steps**2)}) * {name}"
-    if not narrow(steps**power * ROWS):
+    if not is_narrow(steps**power * ROWS):
         return f"COALESCE({dialect.wide_sum(value, where)}, 0)"
     return f"CAST(COALESCE({dialect.narrow_sum(value, where)}, 0) AS {dialect.type('int')})"
 
 
 Row = tuple[Any, ...]
 Found = dict[tuple[Any, ...], dict[int, Any]]  # key -> position of the measure -> its value
-Keys = Callable[[Row], tuple[Any, ...]]  # what a driver hands over as a key -> the key
-UNITS = -1  # where the number of units stands
+Keys = Callable[[Row], tuple[Any, ...]]  # turns a driver's values into a key
+UNITS = -1  # the position of the number of units
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A SELECT, and what its rows mean."""
+    """A SELECT, and the function that reads its rows."""
 
     text: str
     read: Callable[[Iterable[Row], Found], None]
@@ -224,23 +223,23 @@ class OutgrownError(Exception):
 
 
 def statements(work: Work, schema: Schema, dialect: Dialect, *, wide: bool = False) -> list[Statement]:
-    """What to run, one after the other. `wide`: add up in integers throughout."""
+    """Returns the statements to run, in order. `wide`: adds up in integers throughout."""
     prove_widths(work, dialect)
     source = relation(work.source, schema, dialect)
     sums = [i for i, measure in enumerate(work.measures) if isinstance(measure, Sums)]
-    found = []
+    texts = []
     if sums or work.count_units or not work.measures:
-        found.append(_sums(work, source, sums, dialect, wide=wide))
+        texts.append(_sums(work, source, sums, dialect, wide=wide))
     for place, measure in enumerate(work.measures):
         if isinstance(measure, Bins):
-            found.append(_bins(work, source, place, measure, dialect))
+            texts.append(_bins(work, source, place, measure, dialect))
         elif isinstance(measure, Distinct):
-            found.append(_distinct(work, source, place, measure, dialect))
-    return found
+            texts.append(_distinct(work, source, place, measure, dialect))
+    return texts
 
 
 def groups(work: Work, found: Found) -> list[Group]:
-    """The groups in no particular order; what a statement did not mention is zero. Without keys there is always one group."""
+    """Returns the groups in any order; measures without a row are zero. Without keys there is always one group."""
     if not work.keys:
         found.setdefault((), {})
     empty: dict[int, tuple[int, ...] | int | dict[int, int]] = {
@@ -257,7 +256,7 @@ def groups(work: Work, found: Found) -> list[Group]:
 
 
 class _Aggregates:
-    """Aggregate expressions under names a0, a1, ...; the same expression is computed once."""
+    """Aggregate expressions under names a0, a1, ...; equal expressions share a name."""
 
     def __init__(self, letter: str) -> None:
         self._letter = letter
@@ -281,7 +280,7 @@ def _sums(work: Work, source: Printed, places: list[int], dialect: Dialect, *, w
         measure = work.measures[place]
         if isinstance(measure, Sums):
             plan.append((place, _moments(rows, aggregates, measure, wide or work.by_unit), measure.max_rows))
-    first = rows.only_known(grouped(rows.heads, aggregates.listed(), f"({rows.select()})"), rows_counted)
+    first = rows.only_known(group_by(rows.heads, aggregates.listed(), f"({rows.select()})"), rows_counted)
     if not work.by_unit:
         return Statement(first, _read_rows(dialect.read_keys(rows.kinds), len(work.keys), plan, aggregates, rows_counted))
     shares = _Aggregates("s")
@@ -289,7 +288,7 @@ def _sums(work: Work, source: Printed, places: list[int], dialect: Dialect, *, w
     names = [f"s{i}" for i in range(len(shares.listed()))]
     bounded = f"SELECT {', '.join([*rows.heads, *shares.listed()])} FROM ({first})"
     sums = [f"COALESCE(sum({name}), 0)" for name in names]
-    last = grouped(rows.keys, ["count(*) AS units", *sums], "r")
+    last = group_by(rows.keys, ["count(*) AS units", *sums], "r")
     b = dialect.cte("b", bounded, again=needs_choice(work))
     text = f"WITH {b}, {bounded_groups(work, rows.keys, names, dialect, repeated=False)} {last}"
     places_of = {place: [int(name[1:]) for name in found] for place, found in numbers.items()}
@@ -297,22 +296,22 @@ def _sums(work: Work, source: Printed, places: list[int], dialect: Dialect, *, w
 
 
 def _moments(rows: Rows, aggregates: _Aggregates, measure: Sums, wide: bool) -> list[tuple[Cell, Moments]]:
-    """For each cell the columns of the first aggregation it is made from."""
+    """Returns each cell with the columns of the first aggregation that it is computed from."""
     where, dialect = rows.condition(measure.where), rows.frame.dialect
     counted = aggregates.name(dialect.aggregate("count", "*", where))
-    found: dict[Quantised, Moments] = {}
+    by_argument: dict[Quantised, Moments] = {}
     for argument in dict.fromkeys(cell.argument for cell in measure.cells if cell.argument):
-        linear, square = moments(tuple(cell for cell in measure.cells if cell.argument == argument))
+        linear, square = needed_moments(tuple(cell for cell in measure.cells if cell.argument == argument))
         x = summand(rows.frame, argument, real=not wide and as_real(dialect, argument, square=square))
         q = rows.column(x.number)
-        found[argument] = Moments(
+        by_argument[argument] = Moments(
             counted,
             aggregates.name(dialect.aggregate("count", rows.column(x.value), where)),
             aggregates.name(total(dialect, x.number, q, argument.steps, 1, where)) if linear else None,
             aggregates.name(total(dialect, x.number, q, argument.steps, 2, where)) if square else None,
         )
     alone = Moments(counted)
-    return [(cell, found[cell.argument] if cell.argument else alone) for cell in measure.cells]
+    return [(cell, by_argument[cell.argument] if cell.argument else alone) for cell in measure.cells]
 
 
 def _read_rows(
@@ -320,7 +319,7 @@ def _read_rows(
 ) -> Callable[[Iterable[Row], Found], None]:
     def column(name: str | None) -> int:
         place = aggregates.place(name)
-        return len(aggregates.listed()) if place is None else place  # behind the last one there is a 0
+        return len(aggregates.listed()) if place is None else place  # a 0 follows the last column
 
     placed = [
         (place, [(c, column(m.rows), column(m.values), column(m.linear), column(m.square)) for c, m in pairs])
@@ -358,13 +357,13 @@ def _read_units(keys: Keys, width: int, places: dict[int, list[int]]) -> Callabl
 
 
 def _bins(work: Work, source: Printed, place: int, measure: Bins, dialect: Dialect) -> Statement:
-    """Rows of (key, bin, weight). Rows that are not counted have bin NULL: their group exists all the same."""
+    """Prints rows of (key, bin, weight). Rows that do not count have bin NULL: their group still exists."""
     rows = Rows(work, source, dialect)
     q, condition = quantise(rows.frame, measure.argument), rows.condition(measure.where)
     name = rows.column(q)
     counted = f"(CASE WHEN {condition} THEN {name} END)" if condition else name
     inner = f"(SELECT {', '.join([*rows.heads, f'{counted} AS bin'])} FROM ({rows.select()}))"
-    first = rows.only_known(grouped([*rows.heads, "bin"], ["count(*) AS n"], inner), "n")
+    first = rows.only_known(group_by([*rows.heads, "bin"], ["count(*) AS n"], inner), "n")
     if work.by_unit:
         text = _bounded_bins(work, rows, measure.max_rows, first, dialect)
     else:
@@ -373,11 +372,11 @@ def _bins(work: Work, source: Printed, place: int, measure: Bins, dialect: Diale
 
 
 def _bounded_bins(work: Work, rows: Rows, most: int, first: str, dialect: Dialect) -> str:
-    """Units with more than m counted rows in a group have their weights scaled."""
-    wide = not narrow(ROWS * most * SCALE)
+    """Prints the histogram with the weights of units scaled that have more than `most` counted rows in a group."""
+    wide = not is_narrow(ROWS * most * SCALE)
     further, weighed = dialect.weigh_bins(rows.heads, rows.keys, most, SCALE, wide=wide)
     kept = bounded_groups(work, rows.keys, ["bin", "n"], dialect, repeated=True)
-    last = grouped([*rows.keys, "bin"], ["sum(weight)"], f"({weighed})")
+    last = group_by([*rows.keys, "bin"], ["sum(weight)"], f"({weighed})")
     return f"WITH {dialect.cte('b', first)}, {kept}{further} {last}"
 
 
@@ -397,15 +396,15 @@ def _read_bins(keys: Keys, width: int, place: int) -> Callable[[Iterable[Row], F
 def _distinct(work: Work, source: Printed, place: int, measure: Distinct, dialect: Dialect) -> Statement:
     rows = Rows(work, source, dialect)
     x = settled(rows.frame, rows.frame.print(measure.expression))
-    name = rows.column(one_zero(rows.frame, x))
+    name = rows.column(fix_zero(rows.frame, x))
     inner = f"(SELECT {', '.join([*rows.heads, f'{name} AS v'])} FROM ({rows.select()}))"
     read = _read_distinct(dialect.read_keys(rows.kinds), len(work.keys), place)
     if not work.by_unit:
-        return Statement(rows.only_known(grouped(rows.keys, ["count(DISTINCT v)", "count(*) AS n"], inner), "n"), read)
-    first = rows.only_known(grouped([*rows.heads, "v"], ["count(*) AS n"], inner), "n")
+        return Statement(rows.only_known(group_by(rows.keys, ["count(DISTINCT v)", "count(*) AS n"], inner), "n"), read)
+    first = rows.only_known(group_by([*rows.heads, "v"], ["count(*) AS n"], inner), "n")
     further, kept = dialect.keep_values(rows.heads, rows.keys, measure.max_values)
     bound = bounded_groups(work, rows.keys, ["v"], dialect, repeated=True)
-    last = grouped(rows.keys, ["count(DISTINCT v)"], f"({kept})")
+    last = group_by(rows.keys, ["count(DISTINCT v)"], f"({kept})")
     return Statement(f"WITH {dialect.cte('b', first)}, {bound}{further} {last}", read)
 
 

@@ -1,4 +1,15 @@
-"""Every kind of release, one file each. A new kind is a file here and its KIND in this list."""
+"""Every kind of release, one file each.
+
+    base      what all kinds share: Release, Noise, Reading, Collection
+    sums      SUM, AVG, CLIPPED
+    spread    VAR, STDDEV
+    count     COUNT(*), COUNT(x), COUNT(DISTINCT unit)
+    distinct  COUNT(DISTINCT x)
+    quantile  MEDIAN, QUANTILE, MIN, MAX
+    keys      which groups are shown
+
+To add a kind, add a file and list its KIND here.
+"""
 
 from __future__ import annotations
 

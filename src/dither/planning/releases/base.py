@@ -1,15 +1,13 @@
-"""What every kind of release has in common.
+"""Defines what all kinds of release share.
 
-    Release   one noisy quantity: what the engine adds up for it, and how far one row moves that
-    Noise     a release with its mechanism: what it costs, and the one place of a plan where noise is drawn
-    Reading   how one aggregate is read from released integers: its value, its margin, its words; post-processing, free
+    Release     one noisy quantity: what the engine adds up for it, and how far one row moves that
+    Noise       a release with its mechanism: its price, and the only place of a plan where noise is drawn
+    Reading     how one aggregate is read from released integers: value, margin, words; post-processing, free
+    Linear      a reading that is a weighted sum of cells: counts, sums, and means over a public number of rows
+    Collection  the releases of one question; aggregates share a release where they can
+    Kind        the functions that a file of this folder reads; `__init__.py` lists the kinds
 
-A file of this folder is one kind of release: the releases, their readings, and under which functions they are asked for
-(`__init__.py` lists them). `noises` are a plan's noises, and noisy[i][g, c] is cell c of noise i in group g.
-
-Readings that are weighted sums of cells: counts, sums, and means over a public number of rows.
-
-The releases of one question, collected aggregate by aggregate: aggregates that can share a release do.
+`noises` are a plan's noises, and noisy[i][g, c] is cell c of noise i in group g.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ from dither.query.work import Measure, Quantised, Sums
 
 Cells = Sequence[NDArray[Any]]
 Number = int | float
-Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]  # between which the truth lies, group by group
+Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]  # lower and upper bound of the truth in each group
 
 
 class Release(ABC):
@@ -51,7 +49,7 @@ class Release(ABC):
     @property
     @abstractmethod
     def measure(self) -> Measure:
-        """What the engine adds up."""
+        """The measure that the engine adds up."""
 
     @property
     @abstractmethod
@@ -61,11 +59,11 @@ class Release(ABC):
     @property
     @abstractmethod
     def words(self) -> str:
-        """What the noise is on, for people."""
+        """The noisy quantity, in words for people."""
 
     @property
     def cells(self) -> int:
-        """How many integers there are in each group."""
+        """The number of integers in each group."""
         return 1
 
     @property
@@ -75,7 +73,7 @@ class Release(ABC):
 
     @property
     def weight(self) -> float:
-        """How much its error counts in the objective of split.py: the same for a release however many outputs it serves."""
+        """The weight of its error in the objective of price.py; does not depend on how many outputs read it."""
         return 1.0
 
     @property
@@ -85,60 +83,61 @@ class Release(ABC):
 
     @property
     def parameters(self) -> Mapping[str, Fraction]:
-        """What else is asked of the measure, by the names that stored texts use. Releases that agree in both are one."""
+        """The parameters beside the measure, by their names in stored texts. Releases equal in both are one."""
         return {}
 
     @property
     @abstractmethod
     def worth(self) -> int:
-        """How many rows' worth the engine lets one unit give to this measure in one group."""
+        """The most rows' worth that one unit adds to this measure in one group; the engine enforces it."""
 
     def pure(self, epsilon: Fraction, bounding: Bounding) -> Noise:
-        """Geometric noise at this share of epsilon."""
-        held = bounding.worth(self.worth)
+        """Returns geometric noise at this share of epsilon."""
+        limits = bounding.worth(self.worth)
         shape = (self.row, self.cells, self.signed)
         return self._within_range(
-            lambda: Geometric(epsilon=epsilon, sensitivity=held.l1(*shape)), lambda: held.total(*shape) > epsilon
+            lambda: Geometric(epsilon=epsilon, sensitivity=limits.l1(*shape)), lambda: limits.total(*shape) > epsilon
         )
 
     def gaussian(self, rho: Fraction, bounding: Bounding) -> Noise:
-        """Discrete Gaussian noise at this share of rho."""
-        held = bounding.worth(self.worth)
+        """Returns discrete Gaussian noise at this share of rho."""
+        limits = bounding.worth(self.worth)
         shape = (self.row, self.cells, self.signed)
         return self._within_range(
-            lambda: Gaussian(rho=rho, sensitivity=held.l2(*shape)), lambda: held.squares(*shape) > 2 * rho
+            lambda: Gaussian(rho=rho, sensitivity=limits.l2(*shape)), lambda: limits.squares(*shape) > 2 * rho
         )
 
     def one_moves(self, bounding: Bounding) -> int | None:
-        """How far one unit moves the only number of this release that it moves; None if it may move more than one."""
+        """Returns how far one unit moves this release if it moves a single number; None if it may move more."""
         moves = bounding.worth(self.worth).l2(self.row, self.cells, self.signed).separate(None)
         return moves[1] if moves is not None and moves[0] == 1 else None
 
     def on_own_curve(self, epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Noise:
-        """Discrete Gaussian noise calibrated on its own privacy curve, where one number moves."""
+        """Returns discrete Gaussian noise calibrated on its own privacy curve, for a release of which one number moves."""
         norm = bounding.worth(self.worth).l2(self.row, self.cells, self.signed)
         return Noise(self, Gaussian(epsilon=epsilon, delta=delta, sensitivity=norm))
 
     def draw(self, mechanism: Geometric | Gaussian | Exponential, exact: Sequence[Any]) -> NDArray[Any]:
-        """The noisy integers, one row per group."""
+        """Draws the noisy integers, one row per group."""
         values = [value for group in exact for value in (group if isinstance(group, tuple) else (group,))]
         if fits(self.row):
-            held = np.array([min(max(value, -NARROW), NARROW) for value in values], dtype=np.int64)
-            noisy: NDArray[Any] = np.asarray(mechanism.release(held))
+            clipped = np.array([min(max(value, -NARROW), NARROW) for value in values], dtype=np.int64)
+            noisy: NDArray[Any] = np.asarray(mechanism.release(clipped))
         else:
             noisy = np.array([mechanism.release(value) for value in values], dtype=object)
         return noisy.reshape(-1, self.cells)
 
     def relative(self, noise: Noise) -> float:
-        """The noise's variance in units of what one row moves."""
+        """Returns the noise's variance in units of what one row moves."""
         return noise.variance / self.row**2
 
     @property
     def about(self) -> str:
-        """What the mechanism works on, for people."""
+        """The mechanism's input, in words for people."""
         return self.words
 
     def _within_range(self, build: Callable[[], Geometric | Gaussian], is_wide: Callable[[], bool]) -> Noise:
+        """Builds the noise. Refuses a scale outside the mechanism's range, and says whether it is too large or too small."""
         try:
             return Noise(self, build())
         except ArgumentError:
@@ -158,9 +157,9 @@ class Release(ABC):
 class Noise:
     """A release and the mechanism that hides it.
 
-    Where noise is drawn per group, as for quantiles, one unit pays in `groups` of them, and moves each by up to `steps`
-    sensitivities: by two where it is replaced, because one may leave the group that the other enters. That is dearer than two
-    groups moved by one each: the same epsilon, twice the rho.
+    Where noise is drawn per group, as for quantiles, the price counts `groups` groups, each moved by up to `steps`
+    sensitivities. Under replacement `steps` is two, because one unit may leave the group that the other enters. That costs
+    more than two groups moved by one each: the same epsilon, twice the rho.
     """
 
     of: Release
@@ -170,7 +169,7 @@ class Noise:
 
     @property
     def times(self) -> int:
-        """In how many groups one unit may be seen: under replacement those it leaves and those it enters."""
+        """The number of groups that one unit may change: under replacement those it leaves and those it enters."""
         return self.groups * self.steps
 
     @cached_property
@@ -193,25 +192,25 @@ class Noise:
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """The mechanism by its tag and exact parameters: for ledgers."""
+        """The mechanism's tag and exact parameters, for ledgers."""
         return self.mechanism.record()
 
     @cached_property
     def variance(self) -> float:
-        """Of one cell's noise, near enough for weighing."""
+        """The variance of one cell's noise, close enough for weights."""
         return self.mechanism.noise_variance
 
     def explain(self, who: str) -> str:
-        """The noise in words: its law, what it is on, how far one unit moves that, and its price."""
+        """Shows the noise: its law, what it is on, how far one unit moves that, and its price."""
         return self.mechanism.words(self.of.about, who)
 
     @property
     def error(self) -> float:
-        """What it adds to the objective of split.py: its weight times its variance, in units of what one row moves."""
+        """Its part of the objective of price.py: its weight times its variance, in units of what one row moves."""
         return self.of.weight * self.of.relative(self)
 
     def release(self, exact: Sequence[Any]) -> NDArray[Any]:
-        """The noisy integers, one row per group. The only place of a plan where noise is drawn.
+        """Draws the noisy integers, one row per group. The only place of a plan where noise is drawn.
 
         >>> from dither.planning.releases.count import Rows
         >>> Noise(Rows(1), Geometric(epsilon=1000, sensitivity=1)).release([(3,), (0,)]).tolist()
@@ -221,57 +220,57 @@ class Noise:
 
 
 class Reading(ABC):
-    """How one aggregate is read.
+    """How one aggregate is read from released integers.
 
-    A margin is wrong about its own number no more often than the confidence leaves, against the bounded truth: what the same
-    question would give without noise, after clipping and bounding. None is a margin that is not stated, and is not wrong.
+    A margin is wrong about its own number with probability at most 1 - confidence. The truth is the bounded
+    one: the answer without noise, after clipping and bounding. Where no margin can be stated, it is None.
     """
 
-    asked: Aggregate
+    aggregate: Aggregate
     whole: bool = False  # the value is a whole number
-    by_rows: ClassVar[bool] = False  # the margin depends on how many rows the group has
-    sign: ClassVar[str] = "±"  # how a margin that is expected is written
+    by_rows: ClassVar[bool] = False  # the margin depends on the rows in the group
+    sign: ClassVar[str] = "±"  # in front of an expected margin
 
     @property
     def name(self) -> str:
-        return self.asked.name
+        return self.aggregate.name
 
     @property
     def title(self) -> str:
-        """The aggregate as people write it, saying so where it is only nearly that."""
-        return called(self.asked)
+        """The aggregate as people write it, and what it is approximated by, if it is."""
+        return title_of(self.aggregate)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What an answer says of it beside its margin."""
+        """Remarks that an answer shows beside the margin."""
         return ()
 
     @abstractmethod
     def values(self, noises: Sequence[Noise], noisy: Cells) -> list[Number]:
-        """The value in each group."""
+        """Returns the value in each group."""
 
     @abstractmethod
     def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
-        """How far each value may be off; None where that cannot be stated."""
+        """Returns how far each value may be off; None where that cannot be stated."""
 
     @abstractmethod
     def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
-        """Between which numbers the truth lies, for what is computed from it."""
+        """Returns an interval that holds the truth, for outputs computed from it."""
 
     @abstractmethod
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
-        """The margin to expect with so many rows in a group; None if it depends on more than is known."""
+        """Returns the margin to expect with so many rows in a group; None if it depends on more than that."""
 
     def largest(self, noises: Sequence[Noise], rows: int) -> Fraction:
-        """What no whole value exceeds with so many rows, but for noise so large that nobody will see it."""
+        """Returns a bound that a whole value exceeds with negligible probability, with so many rows."""
         return Fraction(0)
 
     def rank(self, noises: Sequence[Noise], confidence: Fraction) -> float | None:
-        """How many rows' worth the value's rank may be off, where that is what is known of it."""
+        """Returns how many rows' worth the value's rank may be off; None if the margin is not a rank."""
         return None
 
     def expected(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> str:
-        """The margin to expect, in words."""
+        """Shows the margin to expect."""
         margin = self.predicted(noises, rows, confidence)
         if margin is not None:
             given = f" at {rows} rows in the group" if rows and self.by_rows else ""
@@ -280,19 +279,19 @@ class Reading(ABC):
         return f"{self.sign} {rounded(thousand or 0.0)} in a group of 1000 rows (less in larger ones)"
 
 
-def called(asked: Aggregate, form: str = "") -> str:
-    """An aggregate as people write it: in the form "SUM({})" of its function unless another is given."""
-    where = "" if asked.where is None else f" FILTER (WHERE {show_expression(asked.where)})"
-    argument = "*" if asked.argument is None else show_expression(asked.argument)
-    return (form or f"{asked.function.upper()}({{}})").format(argument) + where
+def title_of(aggregate: Aggregate, form: str = "") -> str:
+    """Shows an aggregate as people write it, in `form` (by default the function's name, as in "SUM({})")."""
+    where = "" if aggregate.where is None else f" FILTER (WHERE {show_expression(aggregate.where)})"
+    argument = "*" if aggregate.argument is None else show_expression(aggregate.argument)
+    return (form or f"{aggregate.function.upper()}({{}})").format(argument) + where
 
 
-_KEPT = 64  # the part of the doubt that is kept for a number of rows
-_FAR = 64  # scales of noise: beyond them there is less than e^-64
+_DOUBT_PARTS = 64  # one part of 1 - confidence goes to the number of rows
+_FAR = 64  # scales of noise: beyond them lies less than e^-64 of the probability
 
 
 class Term(NamedTuple):
-    """weight times cell `cell` of noise `noise`."""
+    """`weight` times cell `cell` of noise `noise`."""
 
     noise: int
     cell: int
@@ -301,15 +300,15 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class Linear(Reading):
-    """constant + sum of weighted cells.
+    """A constant plus a weighted sum of cells.
 
-    Margin: exact law of the one noise if there is just one term, else the law of the weighted sum (margins.py).
-    `whole`: the truth is a whole number, so the value is rounded to one, and the margin with it.
-    `slack` is what the grid may have moved the value by. Where that grows by `each` with every row, the rows are read from the
-    terms `counted`: a small part of the doubt is kept for them (union bound).
+    Margin: by the exact law of the noise if there is one term, else by the law of the weighted sum (margins.py).
+    `whole`: the truth is a whole number, so the value and the margin are rounded to whole numbers.
+    `slack`: how far the grid may have moved the value. If that grows by `each` with every row, the number of rows is read from
+    the terms `counted`, which take a small part of 1 - confidence (union bound).
     """
 
-    asked: Aggregate
+    aggregate: Aggregate
     terms: tuple[Term, ...]
     constant: Fraction = Fraction(0)
     whole: bool = False
@@ -321,25 +320,25 @@ class Linear(Reading):
         if len(self.terms) == 1 and self.terms[0].weight.denominator == 1 and self.constant.denominator == 1:
             term = self.terms[0]
             return [int(v) * int(term.weight) + int(self.constant) for v in noisy[term.noise][:, term.cell]]
-        total = weighed(self.terms, noisy) + float(self.constant)
+        total = weighted_sum(self.terms, noisy) + float(self.constant)
         return [round(v) for v in total.tolist()] if self.whole else total.tolist()
 
     def half(self, noises: Sequence[Noise], confidence: Fraction) -> float:
-        """The margin without the grid's part, the same in every group."""
-        reach = reached(self.terms, noises, confidence)
+        """Returns the margin without the grid's part; the same in every group."""
+        reach = noise_reach(self.terms, noises, confidence)
         return float(math.floor(reach + 0.5)) if self.whole else reach
 
     def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
         groups = len(noisy[0]) if noisy else 1
         if not self.counted:
             return [self.half(noises, confidence) + float(self.slack)] * groups
-        doubt = (1 - confidence) / _KEPT
-        rows = weighed(self.counted, noisy) + reached(self.counted, noises, 1 - doubt)
+        doubt = (1 - confidence) / _DOUBT_PARTS
+        rows = weighted_sum(self.counted, noisy) + noise_reach(self.counted, noises, 1 - doubt)
         wide = self.half(noises, confidence + doubt) + float(self.slack) + float(self.each) * np.maximum(rows, 0.0)
         return [float(m) for m in wide]
 
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
-        """Without rows, leaving out what grows with them."""
+        """Returns the margin to expect; without `rows` it leaves out the part that grows with them."""
         return self.half(noises, confidence) + float(self.slack) + float(self.each) * (rows or 0)
 
     def largest(self, noises: Sequence[Noise], rows: int) -> Fraction:
@@ -348,7 +347,7 @@ class Linear(Reading):
         return sum(most, abs(self.constant))
 
     def expected(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> str:
-        each = Fraction(0) if rows else self.each  # the grid's part, unless it is included
+        each = Fraction(0) if rows else self.each  # with `rows` the grid's part is in the margin already
         grows = f", and {rounded(float(each))} for each row" if each else ""
         return super().expected(noises, rows, confidence) + grows
 
@@ -357,16 +356,16 @@ class Linear(Reading):
         return value - wide, value + wide
 
 
-def weighed(terms: Sequence[Term], noisy: Cells) -> NDArray[np.float64]:
-    """The weighted sum of cells in each group."""
+def weighted_sum(terms: Sequence[Term], noisy: Cells) -> NDArray[np.float64]:
+    """Returns the weighted sum of cells in each group."""
     total = np.zeros(len(noisy[0]) if noisy else 1)
     for term in terms:
         total += noisy[term.noise][:, term.cell].astype(np.float64) * float(term.weight)
     return total
 
 
-def reached(terms: Sequence[Term], noises: Sequence[Noise], confidence: Fraction) -> float:
-    """How far the noise of a weighted sum of cells reaches."""
+def noise_reach(terms: Sequence[Term], noises: Sequence[Noise], confidence: Fraction) -> float:
+    """Returns how far the noise of a weighted sum of cells reaches."""
     if not terms:
         return 0.0
     if len(terms) == 1:
@@ -378,17 +377,17 @@ def reached(terms: Sequence[Term], noises: Sequence[Noise], confidence: Fraction
 
 @dataclass
 class Collection:
-    """What the aggregates of one question are read from.
+    """The releases that the aggregates of one question are read from.
 
-    `known`: a public number of rows, or None; `least`: a public minimum of rows in every group (1 without one).
+    `public_rows`: the number of rows if it is public; `least_rows`: a public minimum of rows in every group (1 without one).
     """
 
     aggregates: tuple[Aggregate, ...]
     operands: Operands
     scope: Mapping[str, Facts]
     max_rows: int
-    known: int | None = None
-    least: int = 1
+    public_rows: int | None = None
+    least_rows: int = 1
     releases: list[Release] = field(default_factory=list)
     joint: dict[Expression, int] = field(default_factory=dict)  # the places of releases that hold a column's sum and count
     notes: list[Note] = field(default_factory=list)  # what margins leave out
@@ -398,40 +397,40 @@ class Collection:
         self._lowered = dict(zip(names, self.operands.aggregates, strict=True))
         self._facts = dict(self.operands.arguments)
 
-    def lowered(self, asked: Aggregate) -> Aggregate:
-        """The aggregate with its FILTER inside."""
-        return self._lowered[asked.name]
+    def lower(self, aggregate: Aggregate) -> Aggregate:
+        """Returns the aggregate with its FILTER moved into the argument."""
+        return self._lowered[aggregate.name]
 
     def facts(self, x: Expression) -> Facts:
-        """What is known of an expression."""
+        """Returns the facts of an expression."""
         if x not in self._facts:
             self._facts[x] = infer(x, self.scope)
         return self._facts[x]
 
-    def argument(self, asked: Aggregate) -> Expression:
-        """What the aggregate is over, FILTER inside; legality has refused those that need one and have none."""
-        found = self.lowered(asked).argument
-        if found is None:
-            raise TypeError(f"{asked.function} has no argument: legality should have refused it")
-        return found
+    def argument(self, aggregate: Aggregate) -> Expression:
+        """Returns the argument of the aggregate, with its FILTER inside."""
+        argument = self.lower(aggregate).argument
+        if argument is None:
+            raise TypeError(f"{aggregate.function} has no argument: legality should have refused it")
+        return argument
 
-    def everywhere(self, x: Expression | None) -> bool:
-        """Whether COUNT(x) counts every row: there is no x, or it is never NULL."""
+    def counts_every_row(self, x: Expression | None) -> bool:
+        """Whether COUNT(x) counts every row: x is `*`, or never NULL."""
         return x is None or not self.facts(x).nullable
 
     def add(self, release: Release) -> int:
-        """The place of the release among the plan's noises; what measures the same is released once."""
-        for place, known in enumerate(self.releases):
-            if known.measure == release.measure and known.parameters == release.parameters:
+        """Adds the release unless an equal one is there, and returns its place among the plan's noises."""
+        for place, other in enumerate(self.releases):
+            if other.measure == release.measure and other.parameters == release.parameters:
                 return place
         self.releases.append(release)
         return len(self.releases) - 1
 
     def note_bounds(self, x: Expression) -> None:
-        """Values are clipped to the bounds of x."""
-        known = self.facts(x)
-        if known.low is not None and known.high is not None:
-            self.note(Clipped(x, known.low, known.high, None if known.whole else known.step))
+        """Notes that values are clipped to the bounds of x."""
+        facts = self.facts(x)
+        if facts.low is not None and facts.high is not None:
+            self.note(Clipped(x, facts.low, facts.high, None if facts.whole else facts.step))
 
     def note(self, note: Note) -> None:
         if note not in self.notes:
@@ -440,7 +439,7 @@ class Collection:
 
 @dataclass(frozen=True)
 class Clipped:
-    """Values are moved into their bounds, and onto their declared grid."""
+    """A note: values are clipped to their bounds and rounded to their declared step."""
 
     x: Expression
     low: Fraction
@@ -454,7 +453,7 @@ class Clipped:
 
 @dataclass(frozen=True)
 class Rounded:
-    """Values are moved onto a grid that was not declared, and no number of rows is released that would say how far in all."""
+    """A note: values are rounded to a step of the planner's choice, and no count is released that would bound the error."""
 
     x: Expression
     step: Fraction
@@ -471,26 +470,26 @@ Reader = Callable[[Aggregate, Collection], Reading]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of release: how the aggregates of its functions are read; and before any is read, what they can share."""
+    """A kind of release: a reader for each of its functions, and a step before all readers that finds what they can share."""
 
     readers: Mapping[str, Reader]
     share: Callable[[Collection], None] | None = None
 
 
-def collect(kinds: Sequence[Kind], question: Collection) -> tuple[Reading, ...]:
-    """The readings of all aggregates; the releases they are read from are in the collection."""
+def collect(kinds: Sequence[Kind], collection: Collection) -> tuple[Reading, ...]:
+    """Returns the readings of all aggregates, and puts the releases they read from into the collection."""
     for kind in kinds:
         if kind.share is not None:
-            kind.share(question)
+            kind.share(collection)
     readers = {name: reader for kind in kinds for name, reader in kind.readers.items()}
-    return tuple(readers[asked.function](asked, question) for asked in question.aggregates)
+    return tuple(readers[aggregate.function](aggregate, collection) for aggregate in collection.aggregates)
 
 
-def present(x: Expression) -> Expression:
-    """The condition that x is not NULL."""
+def not_null(x: Expression) -> Expression:
+    """Returns the condition that x is not NULL."""
     return Call("not", (Call("is_null", (x,)),))
 
 
-def on_whole(q: Quantised, known: Facts) -> bool:
-    """Whether sums of it are whole numbers."""
-    return known.whole and q.low.denominator == 1 and q.step.denominator == 1
+def is_whole(q: Quantised, facts: Facts) -> bool:
+    """Whether sums on this grid are whole numbers."""
+    return facts.whole and q.low.denominator == 1 and q.step.denominator == 1

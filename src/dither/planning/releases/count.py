@@ -1,8 +1,7 @@
 """COUNT(*), COUNT(x) and COUNT(DISTINCT unit).
 
-A count is read from the joint releases (sums.py) that count the same rows, where there are any: several columns bring several
-counts, which are combined by inverse variance. Else it is a release of its own. Where x cannot be NULL by the catalog,
-COUNT(*) and COUNT(x) are the same number.
+If joint releases (sums.py) count the same rows, a count is read from them; several counts are combined by inverse variance.
+Otherwise it is a release of its own. If the catalog says that x is never NULL, COUNT(*) and COUNT(x) are the same number.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from dither.planning.releases.base import (
     Reading,
     Release,
     Term,
-    present,
+    not_null,
 )
 from dither.planning.releases.sums import joint
 from dither.query.nodes import Aggregate, Expression
@@ -33,7 +32,7 @@ from dither.query.work import Cell, Sums
 
 @dataclass(frozen=True)
 class Rows(Release):
-    """The rows; with x, those where it is not NULL; `where` if that is all that x says."""
+    """A count of rows; with x, of those where x is not NULL. `where`: the condition, if x comes from a FILTER."""
 
     max_rows: int
     x: Expression | None = None
@@ -43,7 +42,7 @@ class Rows(Release):
 
     @cached_property
     def measure(self) -> Sums:
-        return Sums((Cell(constant=1),), self.max_rows, None if self.x is None else present(self.x))
+        return Sums((Cell(constant=1),), self.max_rows, None if self.x is None else not_null(self.x))
 
     @property
     def worth(self) -> int:
@@ -60,7 +59,7 @@ class Rows(Release):
 
 @dataclass(frozen=True)
 class Units(Release):
-    """One for each unit in the group."""
+    """A count of the units in the group."""
 
     row = 1
     worth = 1
@@ -69,28 +68,28 @@ class Units(Release):
     words = "one for each person"
 
 
-def read(asked: Aggregate, question: Collection) -> Reading:
-    x = question.lowered(asked).argument
-    everywhere = question.everywhere(x)
-    if question.known is not None and everywhere:
-        return Linear(asked, (), Fraction(question.known), whole=True)
-    places = tuple(place for each, place in question.joint.items() if _counts(question, each, x, everywhere))
+def read(aggregate: Aggregate, collection: Collection) -> Reading:
+    x = collection.lower(aggregate).argument
+    everywhere = collection.counts_every_row(x)
+    if collection.public_rows is not None and everywhere:
+        return Linear(aggregate, (), Fraction(collection.public_rows), whole=True)
+    places = tuple(place for each, place in collection.joint.items() if _counts(collection, each, x, everywhere))
     if places:
-        return Combined(asked, places, everywhere)
-    where = asked.where if asked.argument is None else None
-    place = question.add(Rows(question.max_rows, None if everywhere else x, where))
-    return Linear(asked, (Term(place, 0, Fraction(1)),), whole=True)
+        return Combined(aggregate, places, everywhere)
+    where = aggregate.where if aggregate.argument is None else None
+    place = collection.add(Rows(collection.max_rows, None if everywhere else x, where))
+    return Linear(aggregate, (Term(place, 0, Fraction(1)),), whole=True)
 
 
-def _counts(question: Collection, joined: Expression, x: Expression | None, everywhere: bool) -> bool:
-    """Whether the joint release of a column counts the rows where x is not NULL."""
+def _counts(collection: Collection, joined: Expression, x: Expression | None, everywhere: bool) -> bool:
+    """Whether the joint release of the column `joined` counts the rows where x is not NULL."""
     if everywhere:
-        return joint(question, joined)[1].nulls or not question.facts(joined).nullable
+        return joint(collection, joined)[1].nulls or not collection.facts(joined).nullable
     return joined == x
 
 
-def read_units(asked: Aggregate, question: Collection) -> Reading:
-    return People(asked, (Term(question.add(Units()), 0, Fraction(1)),), whole=True)
+def read_units(aggregate: Aggregate, collection: Collection) -> Reading:
+    return People(aggregate, (Term(collection.add(Units()), 0, Fraction(1)),), whole=True)
 
 
 @dataclass(frozen=True)
@@ -104,15 +103,15 @@ class People(Linear):
 
 @dataclass(frozen=True)
 class Combined(Reading):
-    """The counts of all joint releases that count the same rows, weighted by inverse variance; the weights add to 1."""
+    """The counts of all joint releases that count the same rows, weighted by inverse variance. The weights add up to 1."""
 
-    asked: Aggregate
+    aggregate: Aggregate
     places: tuple[int, ...]
     nulls: bool  # COUNT(*) adds the NULL cell, COUNT(x) does not
     whole = True
 
     def linear(self, noises: Sequence[Noise]) -> Linear:
-        """The weighted sum of cells, once the noises are known."""
+        """Returns the weighted sum of cells for these noises."""
         alone = len(self.places) == 1
         variances = [1.0] if alone else [self._variance(noises[place]) for place in self.places]
         inverse = [max(1, round(min(variances) / v * (1 << 20))) for v in variances]
@@ -120,7 +119,7 @@ class Combined(Reading):
         for place, weight in zip(self.places, inverse, strict=True):
             each = Fraction(weight, sum(inverse)) / noises[place].of.row
             terms += [Term(place, cell, each) for cell in range(self._width(noises[place]))]
-        return Linear(self.asked, tuple(terms), whole=True)
+        return Linear(self.aggregate, tuple(terms), whole=True)
 
     def _variance(self, noise: Noise) -> float:
         return noise.variance * self._width(noise) / noise.of.row**2

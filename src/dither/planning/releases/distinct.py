@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from dither.planning.releases.base import Collection, Kind, Linear, Reading, Release, Term, called
+from dither.planning.releases.base import Collection, Kind, Linear, Reading, Release, Term, title_of
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
 from dither.query.work import Distinct
@@ -14,7 +14,7 @@ from dither.query.work import Distinct
 
 @dataclass(frozen=True)
 class Values(Release):
-    """The different values of x, each unit keeping at most `max_values` of its own."""
+    """A count of the different values of x. Each unit adds at most `max_values` values."""
 
     x: Expression
     max_values: int
@@ -35,16 +35,16 @@ class Values(Release):
 
 @dataclass(frozen=True)
 class Different(Linear):
-    """The number of different values."""
+    """COUNT(DISTINCT x)."""
 
     @property
     def title(self) -> str:
-        return called(self.asked, "COUNT(DISTINCT {})")
+        return title_of(self.aggregate, "COUNT(DISTINCT {})")
 
 
-def read(asked: Aggregate, question: Collection) -> Reading:
-    place = question.add(Values(question.argument(asked), question.max_rows))
-    return Different(asked, (Term(place, 0, Fraction(1)),), whole=True)
+def read(aggregate: Aggregate, collection: Collection) -> Reading:
+    place = collection.add(Values(collection.argument(aggregate), collection.max_rows))
+    return Different(aggregate, (Term(place, 0, Fraction(1)),), whole=True)
 
 
 KIND = Kind({"count_distinct": read})

@@ -1,6 +1,6 @@
 """MEDIAN, QUANTILE, MIN and MAX: the exponential mechanism chooses a bin of a histogram, by its rank.
 
-MIN and MAX are the 1 % and the 99 % quantile. A share nearer to 0 or 1 than 1/1000 is moved there; plans and answers say so.
+MIN and MAX are the 1 % and the 99 % quantile. A share closer to 0 or 1 than 1/1000 is moved to that; plans and answers say so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dither.errors import QueryError
 from dither.exact.numbers import decimal, percent, rounded
 from dither.mechanisms import Exponential, Gaussian, Geometric
-from dither.planning.releases.base import Bounds, Cells, Collection, Kind, Noise, Number, Reading, Release, called, on_whole
+from dither.planning.releases.base import Bounds, Cells, Collection, Kind, Noise, Number, Reading, Release, is_whole, title_of
 from dither.planning.sensitivity import BINS, NARROW, Bounding, coarse, fits
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
@@ -45,7 +45,7 @@ class Choice(Release):
 
     @property
     def weight(self) -> float:
-        """Its rank margin over a count's at the same price and 95 %: (2 max(p, 1-p) (ln bins + 3) / 3), squared."""
+        """The square of its rank margin over a count's margin at the same price and 95 %: 2 max(p, 1-p) (ln bins + 3) / 3."""
         return (2 * float(max(self.p, 1 - self.p)) * (math.log(self.grid.steps + 1) + 3) / 3) ** 2
 
     @cached_property
@@ -74,7 +74,7 @@ class Choice(Release):
         raise TypeError("no noise is added to a choice")
 
     def draw(self, mechanism: Geometric | Gaussian | Exponential, exact: Sequence[Any]) -> NDArray[Any]:
-        """The bin that the exponential mechanism chooses: its score is minus the distance of its rank from p."""
+        """Chooses a bin by the exponential mechanism. A bin's score is minus the distance of its rank from p."""
         bins = self.grid.steps + 1
         chosen = [[int(mechanism.release(rank_scores(histogram, bins, self.p)))] for histogram in exact]
         return np.array(chosen, dtype=np.int64).reshape(-1, 1)
@@ -93,30 +93,30 @@ def _chooser(noise: Noise) -> Exponential:
     return noise.mechanism
 
 
-def read(asked: Aggregate, question: Collection) -> Quantile:
-    x, p = question.argument(asked), _asked_for(asked)
+def read(aggregate: Aggregate, collection: Collection) -> Quantile:
+    x, p = collection.argument(aggregate), _share_of(aggregate)
     if p is None or not 0 < p < 1:
         raise QueryError(
             "The share of a quantile lies between 0 and 1, and is neither.",
-            span=asked.span,
+            span=aggregate.span,
             fix="write a share such as 0.01, or MIN(x) and MAX(x) for the 1 % and the 99 % quantile.",
         )
-    known = question.facts(x)
-    q = coarse(x, known, asked, BINS)
-    place = question.add(Choice(x, q, held(p), question.max_rows))
-    question.note_bounds(x)
-    return Quantile(asked, place, q, held(p), on_whole(q, known))
+    facts = collection.facts(x)
+    q = coarse(x, facts, aggregate, BINS)
+    place = collection.add(Choice(x, q, held(p), collection.max_rows))
+    collection.note_bounds(x)
+    return Quantile(aggregate, place, q, held(p), is_whole(q, facts))
 
 
-def _asked_for(asked: Aggregate) -> Fraction | None:
-    return asked.parameter if asked.function == "quantile" else EXTREME[asked.function]
+def _share_of(aggregate: Aggregate) -> Fraction | None:
+    return aggregate.parameter if aggregate.function == "quantile" else EXTREME[aggregate.function]
 
 
 @dataclass(frozen=True)
 class Quantile(Reading):
-    """The value of the chosen bin. Its margin is a rank: how many rows' worth the chosen value may be off."""
+    """The value of the chosen bin. Its margin is a rank: by how many rows' worth the chosen value may be off."""
 
-    asked: Aggregate
+    aggregate: Aggregate
     noise: int
     grid: Quantised
     p: Fraction
@@ -124,25 +124,25 @@ class Quantile(Reading):
 
     @property
     def title(self) -> str:
-        if self.asked.function == "quantile":
-            p = self.asked.parameter or Fraction(1, 2)
+        if self.aggregate.function == "quantile":
+            p = self.aggregate.parameter or Fraction(1, 2)
             nearly = f", as the {percent(self.p)} quantile," if self.p != p else ""
-            return called(self.asked, f"QUANTILE({{}}, {float(p):g})") + nearly
-        if self.asked.function in ("min", "max"):
-            return f"{called(self.asked)}, as the {percent(self.p)} quantile,"
-        return called(self.asked)
+            return title_of(self.aggregate, f"QUANTILE({{}}, {float(p):g})") + nearly
+        if self.aggregate.function in ("min", "max"):
+            return f"{title_of(self.aggregate)}, as the {percent(self.p)} quantile,"
+        return title_of(self.aggregate)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Which quantile is chosen and how fine the grid is, where the question does not say so."""
-        asked = self.asked.parameter if self.asked.function == "quantile" else EXTREME["median"]
-        which = "" if self.p == asked else f"the {percent(self.p)} quantile"
+        """Which quantile is chosen and the step of its grid, where the question does not say so."""
+        requested = self.aggregate.parameter if self.aggregate.function == "quantile" else EXTREME["median"]
+        which = "" if self.p == requested else f"the {percent(self.p)} quantile"
         fine = "" if self.whole and self.grid.step == 1 else f"in steps of {decimal(self.grid.step)}"
         return tuple(note for note in (which, fine) if note)
 
     def values(self, noises: Sequence[Noise], noisy: Cells) -> list[Number]:
-        found = [self.grid.low + self.grid.step * int(b) for b in noisy[self.noise][:, 0]]
-        return [int(v) if self.whole else float(v) for v in found]
+        values = [self.grid.low + self.grid.step * int(b) for b in noisy[self.noise][:, 0]]
+        return [int(v) if self.whole else float(v) for v in values]
 
     def largest(self, noises: Sequence[Noise], rows: int) -> Fraction:
         return max(abs(self.grid.low), abs(self.grid.low + self.grid.step * self.grid.steps))
@@ -155,7 +155,7 @@ class Quantile(Reading):
         return [None] * len(noisy[self.noise])
 
     def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
-        """A rank says nothing about a distance."""
+        """Returns no bounds: a rank does not bound a value."""
         groups = len(noisy[self.noise])
         return np.full(groups, -math.inf), np.full(groups, math.inf)
 
@@ -167,10 +167,10 @@ class Quantile(Reading):
 
 
 def held(p: Fraction) -> Fraction:
-    """The share that is asked for instead: not nearer to 0 or 1 than OUTERMOST, with a denominator of at most 1000.
+    """Returns the share that is used for p: at least OUTERMOST away from 0 and 1, with a denominator of at most 1000.
 
-    Scores and their sensitivity grow with the denominator: a share of sixteen digits would bring all scores of `rank_scores`
-    to the end of 64 bits, where they are cut and say nothing.
+    Scores and their sensitivity grow with the denominator: with a share of sixteen digits, all scores of `rank_scores` would
+    reach the end of 64 bits, where they are cut and all equal.
 
     >>> held(Fraction("0.3333333333333333")), held(Fraction("0.995")), held(Fraction(1, 10**9))
     (Fraction(1, 3), Fraction(199, 200), Fraction(1, 1000))
@@ -179,8 +179,8 @@ def held(p: Fraction) -> Fraction:
 
 
 def rank_scores(histogram: dict[int, int], bins: int, p: Fraction) -> NDArray[np.int64]:
-    """score(b) = -max(0, W(<b) - p W, p W - W(<=b)) times p's denominator: 0 where b is a p-quantile, else minus how far
-    its rank is off. With p = a/d, W(<b) d - a W = (d - a) W(<b) - a W(>=b): a row of weight w moves it by at most
+    """Returns score(b) = -max(0, W(<b) - p W, p W - W(<=b)) times p's denominator: 0 where b is a p-quantile, else minus how
+    far its rank is off. With p = a/d, W(<b) d - a W = (d - a) W(<b) - a W(>=b): a row of weight w moves it by at most
     w max(a, d - a), and under replacement by at most w d. Scores are cut at -2^62, which moves no two of them apart.
 
     >>> rank_scores({0: 1, 2: 3}, 4, Fraction(1, 2)).tolist()
@@ -200,7 +200,7 @@ def rank_scores(histogram: dict[int, int], bins: int, p: Fraction) -> NDArray[np
 
 
 def rank_sensitivity(p: Fraction, max_rows: int) -> int:
-    """How far one unit moves any score of `rank_scores`."""
+    """Returns how far one unit moves any score of `rank_scores`."""
     return max_rows * SCALE * max(p.numerator, p.denominator - p.numerator)
 
 

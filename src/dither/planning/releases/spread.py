@@ -1,4 +1,4 @@
-"""VAR and STDDEV: a joint release (sums.py) for the mean, and D = sum of 2 z^2 - 1 with z in [-1, 1], the centred squares."""
+"""VAR and STDDEV: a joint release (sums.py) for the mean, and the centred squares D = sum of 2 z^2 - 1 with z in [-1, 1]."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.planning import margins, sensitivity
-from dither.planning.releases.base import Bounds, Cells, Collection, Kind, Noise, Number, Reading, Release, present
-from dither.planning.releases.sums import SPREADS, Ratio, fieller, joint, ratio, stated
+from dither.planning.releases.base import Bounds, Cells, Collection, Kind, Noise, Number, Reading, Release, not_null
+from dither.planning.releases.sums import SPREADS, Ratio, fieller, joint, margins_or_none, ratio
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
 from dither.query.work import Cell, Quantised, Sums
@@ -26,7 +26,7 @@ class Squares(Release):
     x: Expression
     grid: Quantised
     max_rows: int
-    optional: bool  # x may be NULL, and such rows are not counted
+    optional: bool  # x may be NULL; such rows are not counted
     signed = True
     nothing = (0,)
 
@@ -34,7 +34,7 @@ class Squares(Release):
     def measure(self) -> Sums:
         r = self.grid.steps
         cell = Cell(self.grid, constant=r * r, linear=-8 * r, square=8)
-        return Sums((cell,), self.max_rows, present(self.x) if self.optional else None)
+        return Sums((cell,), self.max_rows, not_null(self.x) if self.optional else None)
 
     @property
     def row(self) -> int:
@@ -49,13 +49,13 @@ class Squares(Release):
         return f"centred squares of {show_expression(self.x)}"
 
 
-def read(asked: Aggregate, question: Collection) -> Spread:
-    x = question.argument(asked)
-    known, (_, first) = question.facts(x), joint(question, x)
-    grid = sensitivity.coarse(x, known, asked, sensitivity.SQUARES)
-    second = question.add(Squares(x, grid, question.max_rows, known.nullable and not first.nulls))
-    root, sample = asked.function.startswith("stddev"), asked.function.endswith("samp")
-    return Spread(asked, ratio(asked, x, question), second, grid, root, sample, sensitivity.moved(grid, known) > 0)
+def read(aggregate: Aggregate, collection: Collection) -> Spread:
+    x = collection.argument(aggregate)
+    facts, (_, first) = collection.facts(x), joint(collection, x)
+    grid = sensitivity.coarse(x, facts, aggregate, sensitivity.SQUARES)
+    second = collection.add(Squares(x, grid, collection.max_rows, facts.nullable and not first.nulls))
+    root, sample = aggregate.function.startswith("stddev"), aggregate.function.endswith("samp")
+    return Spread(aggregate, ratio(aggregate, x, collection), second, grid, root, sample, sensitivity.moved(grid, facts) > 0)
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,17 @@ class Spread(Reading):
     """Variance or standard deviation: E[z^2] - E[z]^2 with z = (x - mid) / (range / 2), from the mean's two sums and from
     D = sum of 2 z^2 - 1, whose size is at most 1 per row.
 
-    Margin: the mean's interval and the interval of D / n = y, by Fieller with |y| <= 1, and for the sample variance the
-    interval of n, each at an equal share of the doubt (union bound); variance lies between what they leave possible.
+    Margin: from the mean's interval, the interval of D / n = y by Fieller with |y| <= 1, and for the sample variance the
+    interval of n, each at a third of 1 - confidence (union bound). The variance lies between the extremes they allow.
     """
 
-    asked: Aggregate
+    aggregate: Aggregate
     mean: Ratio
     second: int
     grid: Quantised  # of the squares
     root: bool
     sample: bool
-    rounded: bool = False  # whether the grid of the squares moves values
+    rounded: bool = False  # the grid of the squares moves values
     by_rows = True
     sign = "typically ±"  # it depends on where the values lie
 
@@ -83,34 +83,34 @@ class Spread(Reading):
 
     def _size(self, noisy: Cells) -> NDArray[np.float64]:
         a, b = self.mean.parts(noisy)
-        found: NDArray[np.float64] = (a + b) / self.mean.grid.steps
-        return found
+        size: NDArray[np.float64] = (a + b) / self.mean.grid.steps
+        return size
 
     def _deviation(self, share: Any) -> Any:
-        """The mean's distance from the middle of the squares' grid, in halves of its range."""
+        """Returns the mean's distance from the middle of the squares' grid, in halves of its range."""
         low, width = float(self.mean.grid.low), float(self.mean.grid.step * self.mean.grid.steps)
         return np.clip((low + width * share - float(self.grid.low)) / self._half - 1, -1, 1)
 
     def _finish(self, spread: Any, size: Any) -> Any:
-        """From E[z^2] - E[z]^2 to what was asked. A variance of numbers in [-1, 1] is at most 1, a sample variance 2."""
-        kept = np.clip(spread, 0, 1)
+        """Turns E[z^2] - E[z]^2 into the aggregate. A variance of numbers in [-1, 1] is at most 1, a sample variance 2."""
+        result = np.clip(spread, 0, 1)
         if self.sample:
-            kept = np.minimum(kept * size / np.maximum(size - 1, 0.5), 2)
-        kept = kept * self._half**2
-        return np.sqrt(kept) if self.root else kept
+            result = np.minimum(result * size / np.maximum(size - 1, 0.5), 2)
+        result = result * self._half**2
+        return np.sqrt(result) if self.root else result
 
     def values(self, noises: Sequence[Noise], noisy: Cells) -> list[Number]:
         size = np.maximum(self._size(noisy), 1.0)
         y = np.clip(noisy[self.second][:, 0].astype(np.float64) / self.grid.steps**2 / size, -1, 1)
-        found: list[Number] = self._finish((y + 1) / 2 - self._deviation(self.mean.share(noisy)) ** 2, size).tolist()
-        return found
+        values: list[Number] = self._finish((y + 1) / 2 - self._deviation(self.mean.share(noisy)) ** 2, size).tolist()
+        return values
 
     def unsure(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> NDArray[np.bool_]:
-        """Where there may be nothing to spread: no row, or just one for the sample variance."""
+        """Returns the groups that may have too few rows: none, or one for the sample variance."""
         return self.mean.unsure(noises, noisy, confidence, rows=1 if self.sample else 0)
 
     def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
-        return stated(self._half_widths(noises, noisy, confidence), self.unsure(noises, noisy, confidence))
+        return margins_or_none(self._half_widths(noises, noisy, confidence), self.unsure(noises, noisy, confidence))
 
     def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
         least, most = self._between(noises, noisy, confidence)
@@ -149,12 +149,12 @@ class Spread(Reading):
         return y_low, y_high, size - rows, size + rows
 
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
-        """Where the values spread evenly around the middle: a typical margin, not a bound."""
+        """Returns the margin for values spread evenly around the middle: a typical margin, not a bound."""
         if rows is None:
             return None
-        third, steps = float(rows) / 2, self.mean.grid.steps
+        half, steps = float(rows) / 2, self.mean.grid.steps
         cells = [np.zeros((1, 1)) for _ in noises]
-        cells[self.mean.noise] = np.array([[third * steps, third * steps]])
+        cells[self.mean.noise] = np.array([[half * steps, half * steps]])
         cells[self.second] = np.array([[-float(rows) / 3 * self.grid.steps**2]])
         return float(self._half_widths(noises, cells, confidence)[0])
 
