@@ -68,7 +68,7 @@ STEPS = Steps()
 
 Shown = TypeVar("Shown")
 
-_REMEMBERED = 16  # questions that were read: a quote is followed by its ask, and dashboards repeat theirs
+_REMEMBERED = 16  # plans: a quote is followed by its ask, and dashboards repeat theirs
 
 
 def open(
@@ -138,7 +138,7 @@ class Curator:
             ledger, record, acceptable(ledger, record), files=files, current=current, analyst=analyst, diagnosis=diagnosis
         )
         self._closing = closing
-        self._read_text = lru_cache(maxsize=_REMEMBERED)(lambda text: self.steps.read(text, self.catalog))
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._plan)
 
     def ask(
         self,
@@ -267,11 +267,12 @@ class Curator:
 
     def _planned(self, question: Question, terms: Terms) -> tuple[Batch, str, str]:
         """Returns the plan, the question as text, and the text in which a refusal marks its place."""
-        if isinstance(question, str):
-            query, asked, within = self._read_text(question), question, question
-        else:
-            query, asked, within = self.steps.read(question, self.catalog), show_question(question), text_of(question)
-        return self.steps.plan(query, self.catalog, self.session.caps, terms, within), asked, within  # planning
+        plan = self._remembered if isinstance(question, str) else self._plan
+        return plan(question, terms, self.session.caps, self.steps), show_question(question), text_of(question)
+
+    def _plan(self, question: Question, terms: Terms, caps: Caps, steps: Steps) -> Batch:
+        query = steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
+        return steps.plan(query, self.catalog, caps, terms, text_of(question))  # planning: bounding, releases, noise, price
 
 
 def _answer(table: Callable[[Plan, Noisy], Table], program: Batch, terms: Terms, paid: Paid) -> Answer:

@@ -364,7 +364,7 @@ def test_suggestions_are_priced_and_near_the_data() -> None:
     assert survey.budget.spent.epsilon == 4
 
 
-def test_a_quote_and_its_ask_read_the_question_once() -> None:
+def test_a_quote_and_its_ask_plan_the_question_once() -> None:
     texts: list[object] = []
 
     def counting(question: Question, catalog: Catalog) -> Resolved:
@@ -375,10 +375,11 @@ def test_a_quote_and_its_ask_read_the_question_once() -> None:
         survey.steps = replace(STEPS, read=counting)
         survey.quote(QUESTION, epsilon=1)
         survey.ask(QUESTION, epsilon=1)
-        survey.ask(QUESTION, epsilon=2)  # another price: planned again, not read again
         assert texts == [QUESTION]
+        survey.ask(QUESTION, epsilon=2)  # another price is another plan
+        assert texts == [QUESTION, QUESTION]
         with pytest.raises(QueryError):
             survey.quote("SELECT * FROM people", epsilon=1)
         with pytest.raises(QueryError):
             survey.quote("SELECT * FROM people", epsilon=1)  # a refusal is not remembered
-    assert len(texts) == 3
+    assert len(texts) == 4
