@@ -22,7 +22,7 @@ from dither.query.resolve.shapes import next_hop, root
 from dither.query.sql.gate import read_expression
 from dither.query.sql.names import matching, similar
 from dither.query.sql.select import question
-from dither.query.sql.subqueries import begun
+from dither.query.sql.subqueries import new_context
 
 __all__ = [
     "Asked",
@@ -285,7 +285,7 @@ class Asking:
     @property
     def query(self) -> Query:
         """The Query, the same as from SQL."""
-        return question(self.tree, begun(self.text, self.catalog))
+        return question(self.tree, new_context(self.text, self.catalog))
 
     def __str__(self) -> str:
         """The whole question as SQL."""
