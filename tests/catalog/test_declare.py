@@ -1,4 +1,4 @@
-"""Catalogs as Python writes them: DESIGN's example works, and what breaks a rule is refused where it is written."""
+"""Catalogs built in Python: the example of the design works, and a broken rule is refused at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A draft is made from schemas only, is valid as it stands, and no check of a catalog reads a row either."""
+"""A draft is made from schemas only and is valid; drafting and checking a catalog read no row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dither.errors import CatalogError
 
 
 def unreadable_parquet(file: Path, columns: dict[str, list[Any]]) -> Path:
-    """A Parquet file whose footer is whole and whose every page is rubbish: whoever reads a row fails."""
+    """Writes a Parquet file with a valid footer and invalid pages: reading any row fails."""
     pq.write_table(pa.table(columns), file, compression="none")
     data = bytearray(file.read_bytes())
     footer = 8 + int.from_bytes(data[-8:-4], "little")

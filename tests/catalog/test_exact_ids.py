@@ -1,4 +1,4 @@
-"""Opening keeps people apart, and meets what cannot be read before any question does."""
+"""Opening a source keeps people distinct, and finds unreadable data before any question."""
 
 from __future__ import annotations
 

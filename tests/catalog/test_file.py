@@ -1,4 +1,4 @@
-"""The catalog file: what DESIGN shows is read; every broken rule is told with its line; nothing breaks the reader."""
+"""The catalog file: the example of the design is read, every broken rule is reported with its line, no text crashes it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SMALL = '[budget]\nepsilon = 1\n[tables.people]\nsource = "p.csv"\nunit = "id"\n
 
 
 def problems(text: str) -> list[tuple[int | None, str]]:
-    """Line and text of each problem; nothing if the catalog is read."""
+    """Returns the line and text of each problem."""
     try:
         parse(text)
     except CatalogError as error:
@@ -255,7 +255,7 @@ def test_the_same_put_right_is_read(_text: str, _line: int, _words: str, right: 
 
 
 def test_what_a_catalog_allows_at_most_can_still_be_counted_and_added_up() -> None:
-    """The twin of refusals above: their limits are those of the noise and of the grids, and not tighter."""
+    """The twin of the refusals above: the limits are those of the noise and the grids, not tighter."""
     x = ColumnFacts("real", Fraction(0), Fraction(2) ** 500)
     one = Catalog({"t": Table("t.csv", unit="id", columns={"id": ColumnFacts("int"), "x": x})}, Budget(1))
     many = Catalog({"t": Table("t.csv", unit="id", max_rows=10**12, columns={"id": ColumnFacts("int")})}, Budget(1))

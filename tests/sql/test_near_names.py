@@ -1,4 +1,4 @@
-"""A name that is nearly right is answered with the right one, wherever names are looked up."""
+"""A misspelt name is refused with the nearest right one, wherever names are looked up."""
 
 from __future__ import annotations
 
