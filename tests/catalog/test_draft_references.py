@@ -106,7 +106,7 @@ def test_until_then_nothing_is_declared(tmp_path: Path) -> None:
     sources = clinic(tmp_path)
     two = parse(draft(sources[:2], "person_id", schema)).tables
     assert [table.unit and table.unit.references for table in two.values()] == [None, None]
-    with pytest.raises(CatalogError, match="drugs says neither who is protected"):
+    with pytest.raises(CatalogError, match="drugs declares neither a unit"):
         parse(draft(sources, "person_id", schema))
 
 

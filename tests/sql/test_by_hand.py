@@ -77,7 +77,7 @@ def test_no_key_takes_the_place_of_an_aggregate() -> None:
 
 
 def test_the_parts_of_a_union_have_the_same_columns() -> None:
-    with pytest.raises(QueryError, match="same columns"):
+    with pytest.raises(QueryError, match="have different columns"):
         resolve(asked(Union((Compute(P, (ID,)), Compute(P, (Named("x", ONE),))))), CATALOG)
 
 

@@ -251,7 +251,7 @@ def test_a_mark_takes_no_other_name(name: str) -> None:
 
 
 def test_a_mark_is_not_negated() -> None:
-    with pytest.raises(QueryError, match="not negated"):
+    with pytest.raises(QueryError, match="cannot be negated"):
         resolve(asked(Semi(P, T, (PAIR,), True, mark="m")), CATALOG)
 
 

@@ -53,10 +53,10 @@ def report(found: list[Problem], name: str = "The catalog") -> str:
     """Shows the problems, or that there are none.
 
     >>> report([])
-    'The catalog is well: every table, column and bound was found as declared.'
+    'The catalog is valid: every table, column and bound is as declared.'
     """
     if not found:
-        return f"{name} is well: every table, column and bound was found as declared."
+        return f"{name} is valid: every table, column and bound is as declared."
     return str(CatalogError(found, name=name))
 
 
@@ -170,7 +170,7 @@ def _identifying(path: tuple[str, ...], table: Table, column: str, schema: Schem
     kind = kind_read(table.columns.get(column, ColumnFacts()), schema[column])
     if kind in ("real", UNSUPPORTED):
         what = f"{path[1]}.{column} cannot tell people apart: it is {'a decimal number' if kind == 'real' else 'unsupported'}."
-        fix = f'if all are whole, declare {column} = {{ kind = "int" }} under its columns: any other counts for nobody.'
+        fix = f'if all are whole, declare {column} = {{ kind = "int" }} under its columns; rows with other values are left out.'
         yield Fault(path, what, fix if kind == "real" else f"name another {path[-1]}.")
 
 

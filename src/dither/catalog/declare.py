@@ -76,7 +76,7 @@ def read_column(path: Path, written: Any) -> tuple[ColumnFacts | None, list[Faul
     """Reads the declaration of one column. Returns its facts (None if unreadable) and every fault."""
     name = ".".join(path[1:2] + path[3:4]) or path[-1]
     if not isinstance(written, Mapping):
-        return None, [Fault(path, f"{name} must say what is known of it.", f"write {path[-1]} = {{ between = [0, 120] }}.")]
+        return None, [Fault(path, f"{name} must be a set of facts.", f"write {path[-1]} = {{ between = [0, 120] }}.")]
     unknown = [
         Fault((*path, part), f"{name}: {part} is not known.", f"{did_you_mean(part, _PARTS)}Known are: {listed(_PARTS)}.")
         for part in written

@@ -94,12 +94,12 @@ def _named_for(table: str, column: str) -> bool:
 
 
 _HEAD = """\
-# A first catalog, made from column names and types only. Whatever is not declared here cannot be used in a question.
-# Fill in what the comments ask for, from what anyone may know and never by looking at the data; then run: dither check
+# A first catalog, made from column names and types only. Data that is not declared here cannot be used in a question.
+# Fill in what the comments ask for, from public knowledge and never by looking at the data; then run: dither check
 # snapshot = "2026-11"     # a label for this version of the data: change it when the data changes
 
 [budget]
-epsilon = 1.0            # what may be learnt in all, by everyone together, for ever: CHOOSE it before the first question
+epsilon = 1.0            # the total for all questions of all analysts, never renewed: CHOOSE it before the first question
 # delta = 1e-6           # allows unknown group keys and Gaussian noise: well below 1 / number of people
 # per_analyst = 0.25     # a quota for each analyst, for fairness
 # per_query = 0.1        # the most that one question may cost
@@ -108,8 +108,8 @@ epsilon = 1.0            # what may be learnt in all, by everyone together, for 
 """
 
 _CSV_HEAD = """\
-# A CSV holds text until you say what it is, as in one of these. Mind that between without kind = "int" reads numbers with
-# fractions, which nobody can group by:
+# A CSV column is text until you declare its kind, as below. Bounds without kind = "int" mean numbers with fractions,
+# which cannot be grouped by:
 #   age = { kind = "int", between = [0, 120] }     price = { kind = "real" }     born = { kind = "date" }"""
 _HINTS = {
     "int": "whole number. To add it up: { between = [low, high] }; to group by it: { values = [1, 2, 3] }",
@@ -186,7 +186,7 @@ def _schemas(sources: list[str], read_schema: ReadSchema) -> list[Schema]:
 def _table(name: str, source: str, schema: Schema, unit: str, parents: Sequence[tuple[str, str]], whole: Sequence[str]) -> str:
     lines = ["", f"[tables.{name}]", f"source = {quoted(str(source))}"]
     if unit == "row":
-        lines.append('unit = "row"             # every row is its own person: CHECK that nobody has two')
+        lines.append('unit = "row"             # every row is its own person: CHECK that nobody has two rows')
     elif unit in schema:
         lines += _unit_lines(unit, parents)
     else:
@@ -215,7 +215,7 @@ def _unit_lines(unit: str, parents: Sequence[tuple[str, str]]) -> list[str]:
     return [
         *hint,
         "max_rows = 1             # CHECK: the most rows one person counts for in one group; more rows are averaged down",
-        "max_groups = 1           # CHECK: the most groups one person counts in; a choice is made beyond",
+        "max_groups = 1           # CHECK: the most groups one person counts in; further groups are left out",
     ]
 
 

@@ -258,7 +258,7 @@ class _Reader:
 
     def _budget(self, written: Any) -> Budget | None:
         if written is None:
-            self._report(("budget",), "The budget is missing.", "add [budget] with epsilon = 1, what may be learnt in all.")
+            self._report(("budget",), "The budget is missing.", "add [budget] with epsilon = 1, the total for all questions.")
             return None
         section = self._section(("budget",), written, (*_BUDGET, "analysts"))
         read: dict[str, Fraction] = {}
@@ -269,7 +269,7 @@ class _Reader:
             elif part in section:
                 self._report(("budget", part), f"{part} must be a finite number.", f'write {part} = 0.5 or {part} = "1/2".')
         if "epsilon" not in section:
-            self._report(("budget",), "epsilon is missing.", "write epsilon = 1, what may be learnt in all.")
+            self._report(("budget",), "epsilon is missing.", "write epsilon = 1, the total for all questions.")
         analysts = self._names(("budget", "analysts"), section)
         return Budget(**read, analysts=analysts) if "epsilon" in read else None
 

@@ -225,7 +225,7 @@ def _budget(budget: Budget) -> _Faults:
     path = ("budget",)
     if budget.epsilon <= 0:
         what = f"epsilon must be above 0, and it is {spell(budget.epsilon)}."
-        yield Fault((*path, "epsilon"), what, "write epsilon = 1, or what may be learnt in all.")
+        yield Fault((*path, "epsilon"), what, "write epsilon = 1, or another total for all questions.")
     if not 0 <= budget.delta < 1:
         what = f"delta must be at least 0 and below 1, and it is {spell(budget.delta)}."
         yield Fault((*path, "delta"), what, "write delta = 1e-6, or leave it out for pure epsilon-DP.")
@@ -258,7 +258,7 @@ def _analysts(names: tuple[str, ...]) -> _Faults:
         yield Fault(path, "analysts is empty, so nobody could ask.", fix)
     for name in sorted(set(names)):
         if not is_name(name):
-            what = f"analysts: {name[:60]!r} is no name: it is empty, longer than 200 letters, or has odd spaces."
+            what = f"analysts: {name[:60]!r} is not a valid name: it is empty, longer than 200 letters, or has odd spaces."
             yield Fault(path, what, fix)
         if names.count(name) > 1:
             yield Fault(path, f"analysts names {name} twice.", "keep one of them.")
@@ -278,14 +278,14 @@ def _known_unit(tables: Iterable[Table]) -> str:
 def _table(name: str, table: Table, unit: str) -> _Faults:
     path = ("tables", name)
     if not _NAME.match(name):
-        yield Fault(path, f"{name!r} is no table name.", "use letters, digits and _, not starting with a digit.")
+        yield Fault(path, f"{name!r} is not a valid table name.", "use letters, digits and _, not starting with a digit.")
     protected = table.by_row or table.unit is not None
     if table.public and protected:
         yield Fault((*path, "unit"), f"{name} is public and has a unit to protect.", "keep one of public and unit.")
     if not table.public and not protected:
-        what = f"{name} says neither who is protected nor that it is public."
-        fix = f'write unit = "{unit}" if that is a column of it, or the column that says whose row it is; else unit = "row"'
-        yield Fault(path, what, f"{fix} if each is somebody else's, or public = true.")
+        what = f"{name} declares neither a unit nor that it is public."
+        fix = f'write unit = "{unit}", or another column that identifies the person; unit = "row" if each row is one person'
+        yield Fault(path, what, f"{fix}; or public = true.")
     if table.by_row and table.unit is not None:
         yield Fault((*path, "unit"), f"{name} protects rows and a unit at once.", "keep one of the two.")
     for part, text in (("unit", table.unit.column if table.unit else "x"), ("key", table.key)):
@@ -317,7 +317,7 @@ def _countable(name: str, table: Table, budget: Budget | None) -> _Faults:
     rows = table.max_rows if _is_whole(table.max_rows) else None  # `_allowances` reports other types
     if rows is None or budget is None or budget.epsilon <= 0 or rows <= WIDEST_NOISE * budget.epsilon:
         return
-    what = f"{name}.max_rows is so large that no row could be counted: even the whole budget buys no noise that wide."
+    what = f"{name}.max_rows is too large: even the whole budget cannot pay for the noise of one count."
     yield Fault(("tables", name, "max_rows"), what, "write how many rows one person may count for, as in max_rows = 20.")
 
 
@@ -356,7 +356,7 @@ def _edge(name: str, tables: Mapping[str, Table], unread: frozenset[str]) -> _Fa
         what = f"{name} refers to {parent}, which is public, so it cannot say whose row it is."
         yield Fault(path, what, f'write unit = "{unit.column}", or declare the unit of {parent}.')
     elif tables[parent].by_row:
-        what = f"{name} refers to {parent}, whose rows have no name."
+        what = f"{name} refers to {parent}, which has no unit column."
         yield Fault(path, what, f'write unit = "{column}" and max_rows = 1 for {parent} instead of unit = "row".')
 
 

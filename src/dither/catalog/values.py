@@ -175,10 +175,10 @@ def _check_mapping(kind: type, given: Mapping[str, Any], what: str) -> None:
     example = '{"age": dt.between(0, 120)}' if kind is ColumnFacts else '{"people": dt.Table(source, unit="id")}'
     fix = Fix("write {it}.", it=Python(example))
     if not isinstance(given, Mapping):
-        raise CatalogError([(None, f"{what} is a {type(given).__name__}, not names with what they stand for.", fix)])
+        raise CatalogError([(None, f"{what} is a {type(given).__name__}, not a mapping of names.", fix)])
     wrong = [name for name, value in given.items() if not isinstance(name, str) or not isinstance(value, kind)]
     if wrong:
-        raise CatalogError([(None, f"{what}: {name!r} is declared as something else.", fix) for name in wrong])
+        raise CatalogError([(None, f"{what}: {name!r} has the wrong type.", fix) for name in wrong])
 
 
 def _check_types(**given: Any) -> None:
@@ -240,7 +240,13 @@ def _analysts(names: object) -> tuple[str, ...] | None:
         return None
     if not isinstance(names, (list, tuple, set, frozenset)) or not all(isinstance(name, str) for name in names):
         raise CatalogError(
-            [(None, "analysts is no list of names.", Fix("write {it}, or leave it out.", it=Python('analysts=["ana", "ben"]')))]
+            [
+                (
+                    None,
+                    "analysts is not a list of names.",
+                    Fix("write {it}, or leave it out.", it=Python('analysts=["ana", "ben"]')),
+                )
+            ]
         )
     return tuple(sorted(names))
 

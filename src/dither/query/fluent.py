@@ -179,7 +179,7 @@ class Asking:
     ) -> Asking:
         """Joins a table on a condition or on a shared column. how: "inner", "left" or "right"."""
         if not isinstance(how, str) or how not in ("inner", "left", "right"):
-            raise QueryError("how is no join that is known.", fix=Fix('write {how}, "left" or "right".', how="inner"))
+            raise QueryError("how is not a known join.", fix=Fix('write {how}, "left" or "right".', how="inner"))
         named = _table(table, alias)
         if (on is None) == (using is None):
             raise QueryError("A join needs either on or using.", fix=Fix("write {on} or {using}.", on="a.x = b.x", using="x"))
@@ -210,7 +210,7 @@ class Asking:
         """Aggregates each group: agg(n=count(), age=mean("age")), or as text: agg(share="SUM(x) / COUNT(*)")."""
         _refuse_unnamed(unnamed, "agg")
         if not aggregates:
-            raise QueryError("agg asks for nothing.", fix=_EXAMPLE)
+            raise QueryError("agg has no aggregate.", fix=_EXAMPLE)
         return self._agg(aggregates)
 
     def _agg(self, aggregates: dict[str, Asked | str]) -> Asking:
@@ -221,7 +221,7 @@ class Asking:
             elif isinstance(aggregate, Asked):
                 after, tree = after._aggregate(name, aggregate)
             else:
-                raise QueryError(f"agg({name}=...) is no aggregate.", fix=_EXAMPLE)
+                raise QueryError(f"agg({name}=...) is not an aggregate.", fix=_EXAMPLE)
             after.tree.append("expressions", exp.alias_(tree, name, copy=False))
         return after
 
@@ -366,7 +366,7 @@ def _owner(catalog: Catalog, hop: tuple[str, str], own: exp.Column) -> exp.Join:
 def _refuse_unnamed(unnamed: Sequence[object], step: str) -> None:
     """Refuses aggregates without a name, which the answer's columns need."""
     if unnamed:
-        what = f"{step} was given an aggregate without a name, and the answer needs one."
+        what = f"{step} has an aggregate without a name, and the answer needs one."
         raise QueryError(what, fix=Fix("write {call}.", call=Python(f'{step}(n=dt.count(), age=dt.mean("age"))')))
 
 

@@ -53,7 +53,7 @@ def check_pairs(pairs: tuple[Pair, ...], left: Shape, right: Shape, span: Span) 
         kinds = [facts(a, left.scope).kind, facts(b, right.scope).kind]
         if family(kinds) is None and known(a, left).sure and known(b, right).sure:
             raise QueryError(
-                f"This compares {kinds[0]} with {kinds[1]}, which do not go together.",
+                f"This compares {kinds[0]} with {kinds[1]}, and these cannot be compared.",
                 span=a.span or b.span or span,
                 fix="cast one of the two.",
             )
@@ -89,7 +89,7 @@ def check_joins(count: int, span: Span) -> int:
     """Returns the number of joins that may multiply one unit's rows; refuses more than MOST_JOINS."""
     if count > MOST_JOINS:
         raise QueryError(
-            f"More than {MOST_JOINS} joins multiply rows of one person, who could make this question take very long.",
+            f"More than {MOST_JOINS} joins multiply the rows of one person, so this question could take very long.",
             span=span,
             fix="aggregate per person in subqueries first, or join on declared keys, which multiplies nothing.",
         )
@@ -185,7 +185,7 @@ def check_units(left: Shape, right: Shape, pairs: tuple[Pair, ...], catalog: Cat
     if not any(_same_unit(pair, left, right) or _along_edge(pair, left, right, catalog) for pair in pairs):
         column = left.root[1] if left.root else "the unit"
         raise QueryError(
-            "This would bring rows of different people together.",
+            "This would combine rows of different people.",
             span=span,
             fix=f"equate the unit of both sides ({column}), or join along the reference that the catalog declares.",
         )
@@ -243,7 +243,7 @@ def check_union(parts: list[Shape], span: Span) -> None:
         )
     first = parts[0]
     if any(set(part.columns) != set(first.columns) for part in parts):
-        raise QueryError("The parts of UNION ALL have not the same columns.", span=span, fix="name them alike.")
+        raise QueryError("The parts of UNION ALL have different columns.", span=span, fix="name them alike.")
     for other in parts[1:]:
         for name, column in first.columns.items():
             kinds = [column.facts.kind, other.columns[name].facts.kind]

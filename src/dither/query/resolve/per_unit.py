@@ -148,7 +148,7 @@ def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
         raise QueryError(
             "This subquery would put an exact number about people into the question.",
             span=node.span,
-            fix="ask for it as a question of its own, and write the noisy number here; or take it from a public table.",
+            fix="ask for it in a separate question and write the noisy number here, or take it from a public table.",
         )
     if source.protects == BY_UNIT:
         if units:

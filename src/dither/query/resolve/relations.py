@@ -128,7 +128,7 @@ def _text(value: str, span: tuple[int, int] | None) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise QueryError("A text of the question is no Unicode text.", span=span, fix="leave lone surrogates out.") from None
+        raise QueryError("A text of the question is not valid Unicode.", span=span, fix="leave lone surrogates out.") from None
 
 
 def _number(value: Any, span: tuple[int, int] | None) -> None:
@@ -445,7 +445,7 @@ def _join_scalar(node: Join, source: Shape, other: Shape, one: Column, catalog: 
 def _semi(node: Semi, source: Shape, other: Shape, catalog: Catalog) -> Shape:
     span: Span = node.span
     if node.negated and node.mark is not None:
-        raise QueryError("A mark says whether, and is not negated.", span=span, fix="write NOT around its column.")
+        raise QueryError("A mark cannot be negated.", span=span, fix="write NOT around its column.")
     pairs = check_pairs(node.equal, source, other, span)
     listed = check_pairs((node.listed,) if node.listed is not None else (), source, other, span)
     if (not node.negated and node.mark is None) or unit_pair(listed, source, other):

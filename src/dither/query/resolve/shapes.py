@@ -124,7 +124,7 @@ def size(expressions: Iterable[Expression], shape: Shape, span: Span = None) -> 
         parts += _parts(expression, shape)
         if parts > MOST_SIZE:
             raise QueryError(
-                f"Written out, this has more than {MOST_SIZE} parts: its columns repeat others that repeat others.",
+                f"Expanded, this has more than {MOST_SIZE} parts: its computed columns repeat each other.",
                 span=expression.span or span,
                 fix="ask more simply.",
             )

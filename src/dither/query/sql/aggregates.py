@@ -156,8 +156,8 @@ class Grouping:
             if key.expression == value:
                 return Column(key.name, span=place(here.text, part))
         if here.place == "in SELECT" and id(part) in here.alone:
-            what = "This subquery has nothing to do with the rows that are aggregated here, so it is a question of its own."
-            fix = "ask it as one, with its own price, and compute with both answers; write the number itself if it is public."
+            what = "This subquery does not refer to the rows that are aggregated here, so it is a separate question."
+            fix = "ask it separately, at its own price, and combine the answers; if the number is public, write it here."
         elif here.place == "in SELECT":
             what = "This subquery is neither grouped by nor inside an aggregate, so it has no single value per group."
             example = "AVG((SELECT ...))" if isinstance(part, exp.Subquery) else "COUNT(*) FILTER (WHERE ...)"
@@ -166,8 +166,8 @@ class Grouping:
             what = f"A subquery cannot stand {here.place} of a subquery that aggregates per person."
             fix = "put it into WHERE of the question around it: FROM (SELECT ... GROUP BY ...) t WHERE t.n > (SELECT ...)."
         else:
-            what = f"A subquery cannot stand {here.place}, where tables were read already and only noisy results are left."
-            fix = "read public tables directly and write the number here; what is about people, ask as a question of its own."
+            what = f"A subquery cannot stand {here.place}: only noisy results are available there."
+            fix = "read public tables directly and write the number here; ask about people in a separate question."
         raise refuse(here, part, what, fix)
 
     def _key(self, part: exp.Expr, here: Scope, aliases: bool) -> Expression | None:

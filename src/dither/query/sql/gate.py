@@ -74,8 +74,8 @@ def _check_is(text: str, found: Sequence[Token]) -> None:
         elif kind is TokenType.R_PAREN:
             compared.pop()
         elif kind is TokenType.IS and compared[-1]:
-            fix = "put brackets around what it belongs to: (a = b) IS NULL, or a = (b IS NULL)."
-            raise _refusal(text, token, "IS behind a comparison could belong to either side.", fix)
+            fix = "add brackets: (a = b) IS NULL, or a = (b IS NULL)."
+            raise _refusal(text, token, "IS after a comparison is ambiguous.", fix)
         elif kind in _COMPARING or kind in _PARTING:
             compared[-1] = kind in _COMPARING
 
@@ -100,19 +100,19 @@ def _closes(found: Sequence[Token], index: int) -> bool:
 
 def _gap(text: str, token: Token, after: Token | None) -> QueryError:
     if token.token_type is TokenType.COMMA:
-        return _refusal(text, token, "Nothing follows this comma.", "leave the comma out, or write what belongs behind it.")
+        return _refusal(text, token, "Nothing follows this comma.", "leave the comma out, or write what follows it.")
     if after is not None and after.token_type is TokenType.COMMA:
         return _nothing_before(text, after)
     if token.token_type in _NEEDED:
-        return _refusal(text, token, f"Nothing follows {token.text.upper()}.", "write what belongs behind it.")
+        return _refusal(text, token, f"Nothing follows {token.text.upper()}.", "write what follows it.")
     word = " ".join(token.text.upper().split())[:20]
     names = [each.text for each in (token, after) if each is not None and each.token_type in _NAMELIKE_CLAUSES]
     name = f'; if {names[0]} is a name, write "{names[0]}" in double quotes' if names else ""
-    return _refusal(text, token, f"Nothing follows {word}.", f"write what belongs behind it, or leave {word} out{name}.")
+    return _refusal(text, token, f"Nothing follows {word}.", f"write what follows it, or leave {word} out{name}.")
 
 
 def _nothing_before(text: str, comma: Token) -> QueryError:
-    return _refusal(text, comma, "Nothing stands before this comma.", "leave the comma out, or write what belongs before it.")
+    return _refusal(text, comma, "Nothing stands before this comma.", "leave the comma out, or write what comes before it.")
 
 
 def _check_parentheses(text: str, found: Sequence[Token]) -> None:
@@ -122,7 +122,9 @@ def _check_parentheses(text: str, found: Sequence[Token]) -> None:
             open_.append(token)
         elif token.token_type is TokenType.R_PAREN:
             if not open_:
-                raise _refusal(text, token, "This parenthesis closes none.", "leave it out, or open it before.")
+                raise _refusal(
+                    text, token, "This closing parenthesis has no opening one.", "remove it, or add the opening one."
+                )
             open_.pop()
     if open_:
         raise _refusal(text, open_[-1], "This parenthesis is not closed.", "close it.")
@@ -261,9 +263,7 @@ def _check_tokens(text: str, found: list[Token]) -> None:
             )
         after = found[index + 1] if index + 1 < len(found) else None
         if token.token_type is TokenType.NUMBER and after is not None and after.start == token.end + 1 and _is_word(after):
-            raise QueryError(
-                "This number is not written as one.", text=text, span=(token.start, after.end + 1), fix="write 16 or 1.5e3."
-            )
+            raise QueryError("This is not a number.", text=text, span=(token.start, after.end + 1), fix="write 16 or 1.5e3.")
         if token.token_type not in _ALLOWED:
             before = found[index - 1].token_type if index else None
             if before is TokenType.ALIAS or (before in _NAMING and token.token_type not in _REASONS):
@@ -274,7 +274,7 @@ def _check_tokens(text: str, found: list[Token]) -> None:
 
 def _reserved(text: str, token: Token) -> QueryError:
     return QueryError(
-        f"{token.text.upper()[:40]} is a word of SQL, and here it stands for a name.",
+        f"{token.text.upper()[:40]} is a word of SQL, and here it is used as a name.",
         text=text,
         span=_span(token),
         fix=f'write "{token.text[:40]}" in double quotes, or choose another name.',

@@ -141,7 +141,7 @@ def _offset(tree: exp.Select, scope: Scope) -> int:
     only(scope, clause, "expression", "OFFSET")
     first, second = (place(scope.text, each) for each in (clause, limit if limit is not None else clause))
     if first and second and first < second:  # LIMIT 10, 5 means the other order in some databases
-        raise refuse(scope, clause, "Here it is not clear which number is the limit.", "write LIMIT 5 OFFSET 10.")
+        raise refuse(scope, clause, "It is not clear which number is the limit.", "write LIMIT 5 OFFSET 10.")
     return _rows(clause, "OFFSET", scope)
 
 

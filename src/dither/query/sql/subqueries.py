@@ -150,7 +150,7 @@ def _union(node: exp.Union, context: Context, alias: str) -> Source:
     context = with_ctes(node, context)
     parts = [select(part, context, alias) for part in (node.this, node.expression)]
     if len({len(part.fields) for part in parts}) != 1:
-        raise refuse(context.scope, node, "The parts of UNION ALL differ in how many columns they have.", "make them alike.")
+        raise refuse(context.scope, node, "The parts of UNION ALL have different numbers of columns.", "make them alike.")
     first, second = parts
     if [each.name for each in first.fields] != [each.name for each in second.fields]:
         pairs = zip(first.fields, second.fields, strict=True)
