@@ -49,15 +49,15 @@ def check(catalog: str | FilePath | Catalog, read_schema: ReadSchema) -> list[Pr
     return sorted(unique, key=lambda problem: problem[0] or 0)
 
 
-def report(found: list[Problem], name: str = "The catalog") -> str:
+def report(problems: list[Problem], name: str = "The catalog") -> str:
     """Shows the problems, or that there are none.
 
     >>> report([])
     'The catalog is valid: every table, column and bound is as declared.'
     """
-    if not found:
+    if not problems:
         return f"{name} is valid: every table, column and bound is as declared."
-    return str(CatalogError(found, name=name))
+    return str(CatalogError(problems, name=name))
 
 
 def read_schemas(tables: Mapping[str, Table], read_schema: ReadSchema) -> tuple[dict[str, Schema], list[Fault]]:

@@ -221,9 +221,9 @@ def parts(text: str, *, base: FilePath | None = None) -> Parts:
     return Parts(tables, reader.budget, reader.neighbours, reader.snapshot, problems(found, at), at)
 
 
-def problems(found: list[Fault], at: Mapping[Path, int]) -> tuple[Problem, ...]:
+def problems(faults: list[Fault], at: Mapping[Path, int]) -> tuple[Problem, ...]:
     """Returns faults with their lines, in the order of the file."""
-    unique = {(line_of(dict(at), fault.path), fault.what, fault.fix): None for fault in found}
+    unique = {(line_of(dict(at), fault.path), fault.what, fault.fix): None for fault in faults}
     return tuple(sorted(unique, key=lambda problem: problem[0] or 0))
 
 

@@ -85,32 +85,32 @@ def count_units() -> Asked:
 
 
 def sum_(x: str, *, where: str | None = None) -> Asked:
-    """The sum of x."""
+    """Sums x."""
     return Asked("SUM", _needed(x), where)
 
 
 def mean(x: str, *, where: str | None = None) -> Asked:
-    """The mean of x."""
+    """Averages x."""
     return Asked("AVG", _needed(x), where)
 
 
 def variance(x: str, *, population: bool = False, where: str | None = None) -> Asked:
-    """The variance of x: of a sample, or of the whole population."""
+    """Computes the variance of x: of a sample, or of the whole population."""
     return Asked("VAR_POP" if _flag(population) else "VAR_SAMP", _needed(x), where)
 
 
 def stddev(x: str, *, population: bool = False, where: str | None = None) -> Asked:
-    """The standard deviation of x: of a sample, or of the whole population."""
+    """Computes the standard deviation of x: of a sample, or of the whole population."""
     return Asked("STDDEV_POP" if _flag(population) else "STDDEV_SAMP", _needed(x), where)
 
 
 def median(x: str, *, where: str | None = None) -> Asked:
-    """The median of x."""
+    """Computes the median of x."""
     return Asked("MEDIAN", _needed(x), where)
 
 
 def quantile(x: str, p: Number | None = None, *, where: str | None = None) -> Asked:
-    """The p-quantile of x, such as quantile("income", 0.9)."""
+    """Computes the p-quantile of x, such as quantile("income", 0.9)."""
     share = number(p)
     if share is None or not 0 < share < 1:
         raise QueryError(
@@ -125,17 +125,17 @@ def quantile(x: str, p: Number | None = None, *, where: str | None = None) -> As
 
 
 def min_(x: str, *, where: str | None = None) -> Asked:
-    """The smallest x, as an extreme quantile."""
+    """Estimates the smallest x, as an extreme quantile."""
     return Asked("MIN", _needed(x), where)
 
 
 def max_(x: str, *, where: str | None = None) -> Asked:
-    """The largest x, as an extreme quantile."""
+    """Estimates the largest x, as an extreme quantile."""
     return Asked("MAX", _needed(x), where)
 
 
 def clipped(x: str) -> Asked:
-    """The share of values outside the declared bounds."""
+    """Computes the share of values outside the declared bounds."""
     return Asked("CLIPPED", _needed(x))
 
 

@@ -46,28 +46,28 @@ _PARTING = _types("AND OR COMMA CASE WHEN THEN ELSE END ALIAS SELECT FROM WHERE 
 _NAMELIKE_CLAUSES = _types("LIMIT OFFSET")  # names where only a name can stand
 
 
-def check_gaps(text: str, found: Sequence[Token]) -> None:
+def check_gaps(text: str, tokens: Sequence[Token]) -> None:
     """Refuses words and commas with nothing after them, and unmatched parentheses."""
-    for index, token in enumerate(found):
-        after = found[index + 1] if index + 1 < len(found) else None
+    for index, token in enumerate(tokens):
+        after = tokens[index + 1] if index + 1 < len(tokens) else None
         if token.token_type is TokenType.L_PAREN and after is not None and after.token_type is TokenType.COMMA:
             raise _nothing_before(text, after)
-        if [each.token_type for each in found[index : index + 3]] == _EMPTY_KEYS:
+        if [each.token_type for each in tokens[index : index + 3]] == _EMPTY_KEYS:
             fix = "to ask about everyone at once, leave GROUP BY out."
             raise _refusal(text, token, "This GROUP BY has no key.", fix)
         if token.token_type is TokenType.EQ and after is not None and after.token_type in _AFTER_EQ:
             what = f"={after.text} compares nothing."
             raise QueryError(what, text=text, span=(token.start, after.end + 1), fix=f"write {after.text}=.")
-        if token.token_type in _OPENING and _closes(found, index):
+        if token.token_type in _OPENING and _closes(tokens, index):
             raise _gap(text, token, after)
-    _check_parentheses(text, found)
-    _check_is(text, found)
+    _check_parentheses(text, tokens)
+    _check_is(text, tokens)
 
 
-def _check_is(text: str, found: Sequence[Token]) -> None:
+def _check_is(text: str, tokens: Sequence[Token]) -> None:
     """Refuses IS after a comparison with no AND, OR or other separator between them."""
     compared = [False]  # one entry for each open parenthesis
-    for token in found:
+    for token in tokens:
         kind = token.token_type
         if kind is TokenType.L_PAREN:
             compared.append(False)
@@ -80,21 +80,21 @@ def _check_is(text: str, found: Sequence[Token]) -> None:
             compared[-1] = kind in _COMPARING
 
 
-def _closes(found: Sequence[Token], index: int) -> bool:
+def _closes(tokens: Sequence[Token], index: int) -> bool:
     """Returns whether the token at `index` has nothing after it: a clause or a list ends there."""
-    before = found[index - 1].token_type if index else None
-    token = found[index].token_type
+    before = tokens[index - 1].token_type if index else None
+    token = tokens[index].token_type
     if before in _NAME_SIGNS and token not in _NAME_SIGNS:  # it is a name here; the parser decides whether it may be
         return False
-    if index + 1 == len(found):
+    if index + 1 == len(tokens):
         return True
-    after = found[index + 1].token_type
+    after = tokens[index + 1].token_type
     if token is TokenType.DISTINCT and after in (TokenType.FROM, TokenType.ON):  # x IS DISTINCT FROM y; DISTINCT ON (x)
         return before is TokenType.SELECT and after is TokenType.FROM
     if token in _NAME_SIGNS and after in _NAMELIKE_CLAUSES:
         return False
     if after in _SIDES:
-        return index + 2 < len(found) and found[index + 2].token_type in (TokenType.JOIN, TokenType.OUTER)
+        return index + 2 < len(tokens) and tokens[index + 2].token_type in (TokenType.JOIN, TokenType.OUTER)
     return after in _CLOSING
 
 
@@ -115,9 +115,9 @@ def _nothing_before(text: str, comma: Token) -> QueryError:
     return _refusal(text, comma, "Nothing stands before this comma.", "leave the comma out, or write what comes before it.")
 
 
-def _check_parentheses(text: str, found: Sequence[Token]) -> None:
+def _check_parentheses(text: str, tokens: Sequence[Token]) -> None:
     open_: list[Token] = []
-    for token in found:
+    for token in tokens:
         if token.token_type is TokenType.L_PAREN:
             open_.append(token)
         elif token.token_type is TokenType.R_PAREN:
@@ -130,7 +130,7 @@ def _check_parentheses(text: str, found: Sequence[Token]) -> None:
         raise _refusal(text, open_[-1], "This parenthesis is not closed.", "close it.")
 
 
-def check_counts(text: str, found: Sequence[Token], tree: exp.Expr) -> None:
+def check_counts(text: str, tokens: Sequence[Token], tree: exp.Expr) -> None:
     """Refuses BETWEEN without AND and WHEN without THEN: the tree has more of them than the text."""
     needed = {
         TokenType.AND: list(tree.find_all(exp.And, exp.Between)),
@@ -138,9 +138,9 @@ def check_counts(text: str, found: Sequence[Token], tree: exp.Expr) -> None:
     }
     forms = {TokenType.AND: ("BETWEEN", "x BETWEEN 1 AND 9"), TokenType.THEN: ("WHEN", "CASE WHEN x > 1 THEN 1 ELSE 0 END")}
     for word, nodes in needed.items():
-        if sum(token.token_type is word for token in found) < len(nodes):
+        if sum(token.token_type is word for token in tokens) < len(nodes):
             form, example = forms[word]
-            first = next(token for token in found if token.token_type is TokenType[form])
+            first = next(token for token in tokens if token.token_type is TokenType[form])
             raise _refusal(text, first, f"{form} is not followed by {word.name} everywhere.", f"write {example}.")
 
 
@@ -231,13 +231,13 @@ def read(text: str) -> tuple[exp.Expr, list[Token]]:
 
 def read_expression(text: str) -> exp.Expr:
     """Parses one expression, for the fluent reader."""
-    found = _tokens(text)
-    if not found:
+    tokens = _tokens(text)
+    if not tokens:
         raise QueryError("The expression is empty.", fix="write an expression such as 'age >= 18'.")
-    _check_tokens(text, found)
-    if found[-1].token_type is TokenType.SEMICOLON:
-        raise QueryError("An expression has no semicolon.", text=text, span=_span(found[-1]), fix="leave it out.")
-    return _parsed(text, found, exp.Condition)
+    _check_tokens(text, tokens)
+    if tokens[-1].token_type is TokenType.SEMICOLON:
+        raise QueryError("An expression has no semicolon.", text=text, span=_span(tokens[-1]), fix="leave it out.")
+    return _parsed(text, tokens, exp.Condition)
 
 
 def _tokens(text: str) -> list[Token]:
@@ -251,25 +251,25 @@ def _tokens(text: str) -> list[Token]:
         ) from None
 
 
-def _check_tokens(text: str, found: list[Token]) -> None:
+def _check_tokens(text: str, tokens: list[Token]) -> None:
     depth = 0
-    for index, token in enumerate(found):
+    for index, token in enumerate(tokens):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
         if depth > DEEPEST // 2:
             raise QueryError("The question is nested too deeply.", text=text, span=_span(token), fix="ask more simply.")
-        if token.token_type is TokenType.SEMICOLON and index < len(found) - 1:
+        if token.token_type is TokenType.SEMICOLON and index < len(tokens) - 1:
             raise QueryError(
                 "Only one statement is answered at a time.", text=text, span=_span(token), fix="ask one at a time."
             )
-        after = found[index + 1] if index + 1 < len(found) else None
+        after = tokens[index + 1] if index + 1 < len(tokens) else None
         if token.token_type is TokenType.NUMBER and after is not None and after.start == token.end + 1 and _is_word(after):
             raise QueryError("This is not a number.", text=text, span=(token.start, after.end + 1), fix="write 16 or 1.5e3.")
         if token.token_type not in _ALLOWED:
-            before = found[index - 1].token_type if index else None
+            before = tokens[index - 1].token_type if index else None
             if before is TokenType.ALIAS or (before in _NAMING and token.token_type not in _REASONS):
                 raise _reserved(text, token)
             _refuse(text, token, after)
-    check_gaps(text, found)
+    check_gaps(text, tokens)
 
 
 def _reserved(text: str, token: Token) -> QueryError:
@@ -305,30 +305,30 @@ def _refuse(text: str, token: Token, after: Token | None) -> None:
     raise QueryError(reason[0], text=text, span=_span(token), fix=reason[1])
 
 
-def _parsed(text: str, found: list[Token], into: type[exp.Expr]) -> exp.Expr:
+def _parsed(text: str, tokens: list[Token], into: type[exp.Expr]) -> exp.Expr:
     reader = Narrow().parser()
     try:
         if into is exp.Expr:
-            trees = [tree for tree in reader.parse(found, text) if tree is not None]
+            trees = [tree for tree in reader.parse(tokens, text) if tree is not None]
         else:
-            trees = [tree for tree in reader.parse_into(into, found, text) if tree is not None]
+            trees = [tree for tree in reader.parse_into(into, tokens, text) if tree is not None]
     except ParseError as error:
-        raise _unreadable(text, found, error) from None
+        raise _unreadable(text, tokens, error) from None
     except (SqlglotError, RecursionError, ValueError, AttributeError, IndexError, TypeError, KeyError):
         # sqlglot raises other errors on some texts; they depend on the question alone.
         raise QueryError("The question cannot be read as SQL.", fix="check its spelling.") from None
     if len(trees) != 1:
         raise QueryError("Exactly one statement is answered at a time.", fix="ask one SELECT.")
     _check_depth(text, trees[0])
-    _check_nothing_dropped(text, found, trees[0])
-    check_counts(text, found, trees[0])
+    _check_nothing_dropped(text, tokens, trees[0])
+    check_counts(text, tokens, trees[0])
     return trees[0]
 
 
-def _unreadable(text: str, found: list[Token], error: ParseError) -> QueryError:
+def _unreadable(text: str, tokens: list[Token], error: ParseError) -> QueryError:
     place = error.errors[0] if error.errors else {}
-    where = [token for token in found if (token.line, token.col) == (place.get("line"), place.get("col"))]
-    before = found[found.index(where[0]) - 1] if where and found.index(where[0]) else None
+    where = [token for token in tokens if (token.line, token.col) == (place.get("line"), place.get("col"))]
+    before = tokens[tokens.index(where[0]) - 1] if where and tokens.index(where[0]) else None
     if before is not None and before.token_type is TokenType.ALIAS and where[0].text.isidentifier():
         return _reserved(text, where[0])
     return QueryError(
@@ -343,9 +343,9 @@ def with_hint(error: QueryError, text: str, names: Iterable[str]) -> QueryError:
     """Adds a hint to a refusal if a word of SQL near its span is also the name of a column."""
     if error.span is None or "double quotes" in error.fix:
         return error
-    found = _tokens(text)
-    at = next((index for index, token in enumerate(found) if token.start >= error.span[0]), len(found))
-    near = [token for token in found[max(1, at - 1) : at + 2] if token.token_type not in _NAMES | _NAMELIKE]
+    tokens = _tokens(text)
+    at = next((index for index, token in enumerate(tokens) if token.start >= error.span[0]), len(tokens))
+    near = [token for token in tokens[max(1, at - 1) : at + 2] if token.token_type not in _NAMES | _NAMELIKE]
     columns = {name.lower(): name for name in names if name.isidentifier()}
     name = next((columns[token.text.lower()] for token in near if token.text.lower() in columns), None)
     if name is None:
@@ -358,15 +358,15 @@ _NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, Token
 _UNMARKED = frozenset({"CAST", "TRY_CAST", "EXTRACT", "WITHIN", "GROUP", "NULLS", "LAST"})
 
 
-def _check_nothing_dropped(text: str, found: list[Token], tree: exp.Expr) -> None:
+def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> None:
     """Refuses names, constants and DISTINCT that are in the text but not in the tree: sqlglot dropped them."""
     marked = {node.meta["start"] for node in tree.walk() if "start" in node.meta}
-    for index, token in enumerate(found):
-        part = index > 1 and found[index - 2].text.upper() == "EXTRACT"
-        part = part or (token.token_type is TokenType.NUMBER and index > 0 and found[index - 1].token_type is TokenType.DOT)
+    for index, token in enumerate(tokens):
+        part = index > 1 and tokens[index - 2].text.upper() == "EXTRACT"
+        part = part or (token.token_type is TokenType.NUMBER and index > 0 and tokens[index - 1].token_type is TokenType.DOT)
         if token.token_type in _NAMES and token.start not in marked and token.text.upper() not in _UNMARKED and not part:
             raise QueryError(f"{token.text[:40]} has no meaning here.", text=text, span=_span(token), fix="leave it out.")
-    in_text = [token for token in found if token.token_type is TokenType.DISTINCT]
+    in_text = [token for token in tokens if token.token_type is TokenType.DISTINCT]
     in_tree = list(tree.find_all(exp.Distinct, exp.NullSafeEQ, exp.NullSafeNEQ))
     in_tree += [node for node in tree.find_all(exp.SetOperation) if node.args.get("distinct")]
     if len(in_text) > len(in_tree):
