@@ -1,4 +1,4 @@
-"""CSV files: every line is a row of the table, or the file is refused when it is opened. No cell takes another's line away."""
+"""CSV files: every line is one row, or the file is refused on opening. No cell swallows another line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _texts(file: Path) -> list[tuple[object, ...]]:
 
 
 def _as_python_reads(body: str) -> list[tuple[object, ...]] | None:
-    """Two cells a line, an empty one NULL, no cell behind a last comma; None where the module finds it is no CSV.
+    """Reads two cells per line, empty as NULL, none after a last comma; None if the module finds it is not CSV.
     Whether a quote behind spaces begins a quoted cell is a matter of taste, so spaces and quotes are not compared."""
     text = io.StringIO("a,b\n" + body, newline="")
     try:
@@ -76,7 +76,7 @@ SPOILT = {
 
 @pytest.mark.parametrize("line", SPOILT.values(), ids=SPOILT)
 def test_a_spoilt_line_is_refused_in_a_constant_text(line: bytes, tmp_path: Path) -> None:
-    """The line's number says how many rows stand before it, so it is for the curator only."""
+    """The number of the line reveals how many rows come before it, so only the curator sees it."""
     file = tmp_path / "t.csv"
     lines = [b"a,b", *(b"%d,secret" % i for i in range(100)), line, *(b"%d,secret" % i for i in range(100))]
     file.write_bytes(b"\n".join(lines) + b"\n")
@@ -94,7 +94,7 @@ def test_a_spoilt_line_is_refused_in_a_constant_text(line: bytes, tmp_path: Path
 
 
 def test_that_one_cell_would_take_other_lines_away_if_it_were_read_all_the_same(tmp_path: Path) -> None:
-    """The twin: what was done before."""
+    """The twin that must fail."""
     file = tmp_path / "t.csv"
     file.write_text("a,b\n" + "".join(f"{i},x\n" if i != 50 else '50,"x\n' for i in range(200)), encoding="utf-8")
     connection = duckdb.connect()

@@ -1,4 +1,4 @@
-"""Catalogs as Python writes them: DESIGN's example works, and what breaks a rule is refused where it is written."""
+"""Catalogs built in Python: the example of the design works, and a broken rule is refused at once."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: Table("x", unit={"column": "a", "reference": "b.c"}), "names no column"),
     (lambda: Table("x", unit={"column": "a", "references": "b"}), "a table and a column"),
     (lambda: Table("x", unit="a", rows={"exactly": 3}), "public or at_least"),
-    (lambda: Table("x", unit="a", columns={"x": {"between": [0, 1]}}), "declared as something else"),
-    (lambda: Table("x", unit="a", columns=["x"]), "not names"),
-    (lambda: Catalog({"t": "x.parquet"}, Budget(1)), "declared as something else"),
+    (lambda: Table("x", unit="a", columns={"x": {"between": [0, 1]}}), "has the wrong type"),
+    (lambda: Table("x", unit="a", columns=["x"]), "not a mapping of names"),
+    (lambda: Catalog({"t": "x.parquet"}, Budget(1)), "has the wrong type"),
     (lambda: Catalog({"t": Table("x", unit="a")}, 1), "budget is a int"),
     (lambda: Catalog({}, Budget(1)), "No table"),
-    (lambda: Catalog({"t": Table("x")}, Budget(1)), "neither who is protected"),
+    (lambda: Catalog({"t": Table("x")}, Budget(1)), "declares neither a unit"),
     (lambda: Catalog({"t": Table("x", unit="a", public=True)}, Budget(1)), "public and has a unit"),
     (lambda: Catalog({"t": Table("x", unit="a", max_rows=-1)}, Budget(1)), "above 0"),
     (lambda: Catalog({"t": Table("x", unit="")}, Budget(1)), "column's name"),

@@ -1,4 +1,4 @@
-"""A draft is made from schemas only, is valid as it stands, and no check of a catalog reads a row either."""
+"""A draft is made from schemas only and is valid; drafting and checking a catalog read no row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dither.errors import CatalogError
 
 
 def unreadable_parquet(file: Path, columns: dict[str, list[Any]]) -> Path:
-    """A Parquet file whose footer is whole and whose every page is rubbish: whoever reads a row fails."""
+    """Writes a Parquet file with a valid footer and invalid pages: reading any row fails."""
     pq.write_table(pa.table(columns), file, compression="none")
     data = bytearray(file.read_bytes())
     footer = 8 + int.from_bytes(data[-8:-4], "little")
@@ -69,7 +69,7 @@ def test_a_draft_of_a_csv_says_how_its_numbers_become_whole(tmp_path: Path) -> N
     (tmp_path / "a.csv").write_text("id,age\n1,2\n", encoding="utf-8")
     pq.write_table(pa.table({"id": [1], "age": [2]}), tmp_path / "b.parquet")
     of_csv, of_parquet = (draft([str(tmp_path / name)], "id", schema) for name in ("a.csv", "b.parquet"))
-    assert 'between without kind = "int" reads numbers with' in of_csv
+    assert 'Bounds without kind = "int" mean numbers with' in of_csv
     shown = 'age = { kind = "int", between = [0, 120] }'
     assert shown in of_csv
     assert "A CSV" not in of_parquet
@@ -94,7 +94,7 @@ def test_drafts_by_row_and_tables_without_the_unit(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("z\n", encoding="utf-8")
     one, two = str(tmp_path / "a.csv"), str(tmp_path / "b.csv")
     assert parse(draft([one, one], "row", schema)).tables["a_2"].by_row
-    with pytest.raises(CatalogError, match="b says neither who is protected"):  # closed until the curator says so
+    with pytest.raises(CatalogError, match="b declares neither a unit"):  # closed until the curator says so
         parse(draft([one, two], "x", schema))
 
 

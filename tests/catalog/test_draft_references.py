@@ -1,4 +1,4 @@
-"""A draft proposes which table points to which, from names and kinds of columns alone, as comments to take out."""
+"""A draft proposes references between tables from the names and kinds of columns, in comments."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def clinic(folder: Path) -> list[str]:
 
 
 def taken_out(text: str) -> str:
-    """As a curator does it: the comment sign before a proposal goes, and with it the line that it stands for."""
+    """Uncomments a proposal and removes the line that it replaces, as a curator does."""
     lines: list[str] = []
     for line in text.splitlines():
         if line.startswith("# unit = {") and lines[-1].startswith("unit = "):
@@ -106,7 +106,7 @@ def test_until_then_nothing_is_declared(tmp_path: Path) -> None:
     sources = clinic(tmp_path)
     two = parse(draft(sources[:2], "person_id", schema)).tables
     assert [table.unit and table.unit.references for table in two.values()] == [None, None]
-    with pytest.raises(CatalogError, match="drugs says neither who is protected"):
+    with pytest.raises(CatalogError, match="drugs declares neither a unit"):
         parse(draft(sources, "person_id", schema))
 
 
@@ -133,7 +133,7 @@ def test_a_proposal_that_is_wrong_is_found_when_the_catalog_is_opened(tmp_path: 
 
 
 def in_csv(folder: Path, name: str) -> list[str]:
-    """The clinic with one of its tables as a CSV, whose columns are all text."""
+    """Returns the clinic with one table as CSV, where all columns are text."""
     sources = clinic(folder)
     table = pq.read_table(folder / f"{name}.parquet")
     pacsv.write_csv(table, folder / f"{name}.csv")

@@ -1,4 +1,4 @@
-"""Opening keeps people apart, and meets what cannot be read before any question does."""
+"""Opening a source keeps people distinct, and finds unreadable data before any question."""
 
 from __future__ import annotations
 
@@ -101,5 +101,5 @@ def test_names_of_columns_that_cannot_be_used_are_refused(names: list[str]) -> N
 
 
 def test_a_table_name_ends_where_its_line_ends() -> None:
-    with pytest.raises(CatalogError, match="no table name"):
+    with pytest.raises(CatalogError, match="not a valid table name"):
         opened(**{"people\n": Table({"id": [1]}, unit="row")})

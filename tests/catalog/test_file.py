@@ -1,4 +1,4 @@
-"""The catalog file: what DESIGN shows is read; every broken rule is told with its line; nothing breaks the reader."""
+"""The catalog file: the example of the design is read, every broken rule is reported with its line, no text crashes it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SMALL = '[budget]\nepsilon = 1\n[tables.people]\nsource = "p.csv"\nunit = "id"\n
 
 
 def problems(text: str) -> list[tuple[int | None, str]]:
-    """Line and text of each problem; nothing if the catalog is read."""
+    """Returns the line and text of each problem."""
     try:
         parse(text)
     except CatalogError as error:
@@ -157,14 +157,14 @@ BROKEN = [
     ),
     (SMALL.replace("= 1\n[", '= 1\nanalysts = "ana"\n['), 3, "must be a list of names", SMALL),
     (SMALL.replace("= 1\n[", "= 1\nanalysts = [3]\n["), 3, "must be a list of names", SMALL),
-    (SMALL.replace("= 1\n[", '= 1\nanalysts = [" a"]\n['), 3, "is no name", SMALL),
+    (SMALL.replace("= 1\n[", '= 1\nanalysts = [" a"]\n['), 3, "is not a valid name", SMALL),
     (SMALL.replace("= 1\n[", '= 1\nanalysts = ["a", "a"]\n['), 3, "twice", SMALL),
     (SMALL.replace("max_rows = 1\n", ""), 3, "does not say how many rows", SMALL),
     (SMALL.replace("max_rows = 1", "max_rows = 0"), 6, "must be a whole number above 0", SMALL),
     (
         SMALL.replace("max_rows = 1", "max_rows = 1000000000001"),
         6,
-        "no row could be counted",
+        "max_rows is too large",
         SMALL.replace("max_rows = 1", "max_rows = 1000000000000"),
     ),
     (COLUMN + "x = { between = [30, 1e300] }", 8, "beyond 2^500", COLUMN + "x = { between = [30, 1e150] }"),
@@ -172,7 +172,7 @@ BROKEN = [
     (SMALL.replace("max_rows = 1", "max_rows = 1.5"), 6, "must be a whole number", SMALL),
     (SMALL.replace("max_rows = 1", "max_rows = true"), 6, "must be a whole number", SMALL),
     (SMALL.replace('source = "p.csv"\n', ""), 3, "has no source", SMALL),
-    (SMALL.replace('unit = "id"\nmax_rows = 1', ""), 3, "neither who is protected", SMALL),
+    (SMALL.replace('unit = "id"\nmax_rows = 1', ""), 3, "declares neither a unit", SMALL),
     (SMALL.replace("max_rows = 1", 'max_rows = 1\nunit = "b"'), 7, "not TOML", SMALL),
     (SMALL.replace('"id"', '{ references = "a.b" }'), 5, "names no column", SMALL),
     (SMALL.replace('"id"', '"row"').replace("max_rows = 1", "max_rows = 3"), 6, "protects rows", SMALL),
@@ -189,7 +189,7 @@ BROKEN = [
     ("snapshot = 3\n" + SMALL, 1, "snapshot must be text", 'snapshot = "3"\n' + SMALL),
     ("budgets = 3\n" + SMALL, 1, "budgets is not known", SMALL),
     (SMALL + '[tables.PEOPLE]\nsource = "a.csv"\npublic = true', 7, "differ only in case", SMALL),
-    (SMALL + '[tables."a b"]\nsource = "a.csv"\npublic = true', 7, "no table name", SMALL),
+    (SMALL + '[tables."a b"]\nsource = "a.csv"\npublic = true', 7, "not a valid table name", SMALL),
     (SMALL + '[tables.r]\nsource = "a.csv"\npublic = true\nmax_rows = 1', 10, "nobody is bounded", SMALL),
     (SMALL + "columns = 3", 7, "must be a section", SMALL),
     (CHILD + '{ column = "id", references = "peple.id" }', 10, "there is no table peple", CHILD + '"id"'),
@@ -198,10 +198,10 @@ BROKEN = [
     (
         CHILD.replace('"id"', '"row"') + '{ column = "id", references = "people.id" }',
         10,
-        "whose rows have no name",
+        "which has no unit column",
         CHILD + '{ column = "id", references = "people.id" }',
     ),
-    (COLUMN + "x = 3", 8, "must say what is known", COLUMN + "x = {}"),
+    (COLUMN + "x = 3", 8, "must be a set of facts", COLUMN + "x = {}"),
     (COLUMN + "x = { betwen = [0, 1] }", 8, "betwen is not known", COLUMN + "x = { between = [0, 1] }"),
     (COLUMN + "x = { between = [1, 0] }", 8, "not below the upper", COLUMN + "x = { between = [0, 1] }"),
     (COLUMN + "x = { between = [1, 1] }", 8, "not below the upper", COLUMN + "x = { between = [0, 1] }"),
@@ -255,7 +255,7 @@ def test_the_same_put_right_is_read(_text: str, _line: int, _words: str, right: 
 
 
 def test_what_a_catalog_allows_at_most_can_still_be_counted_and_added_up() -> None:
-    """The twin of refusals above: their limits are those of the noise and of the grids, and not tighter."""
+    """The twin of the refusals above: the limits are those of the noise and the grids, not tighter."""
     x = ColumnFacts("real", Fraction(0), Fraction(2) ** 500)
     one = Catalog({"t": Table("t.csv", unit="id", columns={"id": ColumnFacts("int"), "x": x})}, Budget(1))
     many = Catalog({"t": Table("t.csv", unit="id", max_rows=10**12, columns={"id": ColumnFacts("int")})}, Budget(1))
@@ -288,7 +288,7 @@ def test_a_table_that_says_nothing_is_not_told_to_name_a_column_it_may_not_have(
     with pytest.raises(CatalogError) as caught:
         parse(SMALL + '[tables.towns]\nsource = "towns.csv"\n')
     ((_, _, fix),) = caught.value.problems
-    assert fix.startswith('write unit = "id" if that is a column of it, or the column that says whose row it is; else')
+    assert fix.startswith('write unit = "id", or another column that identifies the person; unit = "row"')
 
 
 def test_cycles_of_several_tables_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Where in a TOML text each key stands, against texts whose lines are known."""
+"""Line numbers of TOML keys, compared with texts whose lines are known."""
 
 from __future__ import annotations
 

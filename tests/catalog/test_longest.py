@@ -1,4 +1,4 @@
-"""A text longer than `longest` is NULL, and who or what it names is left out. Nothing is cut, so nobody is merged."""
+"""A text longer than `longest` is NULL; as a unit or key, its row is left out. No text is cut, so no two people merge."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def found(source: Any, **how: Any) -> list[tuple[Any, ...]]:
 
 
 def shown(rows: list[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
-    """By first letter and length: nobody reads four thousand letters."""
+    """Shows a long text by its first letter and length."""
     return {tuple(cell and (cell[0], len(cell)) for cell in row) for row in rows}
 
 
@@ -70,7 +70,7 @@ def test_rows_of_long_keys_are_left_out(tmp_path: Path) -> None:
 
 
 def test_only_tables_with_long_texts_are_copied(tmp_path: Path) -> None:
-    """A view on the file would let functions see the long ones in its dictionary; a table without them is read in place."""
+    """A view would show functions the long texts in the file's dictionary; a table without long texts is read in place."""
 
     def views(rows: dict[str, list[Any]]) -> list[tuple[str]]:
         pq.write_table(pa.table(rows), tmp_path / "t.parquet")

@@ -31,7 +31,7 @@ PROBES = {
 
 
 def known(probe: str) -> set[str]:
-    """The keys that the reader knows where the probe has one that it does not."""
+    """Returns the keys that the reader knows at the place of an unknown key."""
     with pytest.raises(CatalogError) as refused:
         parse(probe)
     fixes = [fix for _, _, fix in refused.value.problems]
@@ -40,7 +40,7 @@ def known(probe: str) -> set[str]:
 
 
 def rows(page: str, place: str) -> list[tuple[str, str]]:
-    """(key, example) of the first table below a place."""
+    """Returns (key, example) of the first table after a place."""
     lines = iter(page[page.index("\n" + place) :].split("\n|---")[1].split("\n")[1:])
     found = []
     for line in lines:
@@ -52,7 +52,7 @@ def rows(page: str, place: str) -> list[tuple[str, str]]:
 
 
 def missing(page: str) -> list[str]:
-    """Keys of the reader that are not on the page, and keys of the page that the reader does not know."""
+    """Returns keys of the reader that the page lacks, and keys of the page that the reader does not know."""
     wrong = []
     for place, probe in PROBES.items():
         told = {key.strip("`") for key, _ in rows(page, place) if re.fullmatch(r"`\w+`", key)}
@@ -104,5 +104,5 @@ def test_words_that_a_key_may_have_are_on_the_page() -> None:
 
 
 def names(value: Any) -> set[str]:
-    """All keys of a document, however deep."""
+    """Returns all keys of a document, at any depth."""
     return {found for key, inner in value.items() for found in {key} | names(inner)} if isinstance(value, dict) else set()

@@ -1,4 +1,4 @@
-"""Every kind of source gives the same rows; what is not declared cannot be reached; the connection is locked."""
+"""Every kind of source gives the same rows; undeclared data cannot be reached; the connection is locked."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
 
 
 def test_too_little_memory_to_open_says_so_and_quotes_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever DuckDB said, which may quote a value, is not shown."""
+    """DuckDB's own message, which may quote a value, is not shown."""
     (tmp_path / "people.csv").write_text("person_id,age\n1,30\n", encoding="utf-8")
     catalog = Catalog({"people": Table(tmp_path / "people.csv", unit="person_id")}, Budget(1))
 

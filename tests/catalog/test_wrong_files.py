@@ -1,4 +1,4 @@
-"""A file that is missing, unreadable, empty of data or of another kind is named, with what to do about it."""
+"""A file that is missing, unreadable, empty or of another kind is refused by name, with a fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random rows within declared facts, and random expressions over them: every function of the registry takes part unasked."""
+"""Random rows within declared facts, and random expressions over them, with every function of the registry."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _value(column: ColumnFacts) -> st.SearchStrategy[Any]:
 
 
 def _inside(bound: Fraction, towards: float) -> float:
-    """The double at the bound, or the next one inside."""
+    """Returns the double at the bound, or the next one inside."""
     nearest = float(bound)
     outside = nearest < bound if towards > 0 else nearest > bound
     return math.nextafter(nearest, towards) if outside else nearest
@@ -92,7 +92,7 @@ WITHOUT = {name: st.one_of(FREE[str(column.kind)], st.none()) for name, column i
 
 
 def rows(expression: Expression, values: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
-    """Rows for the expression: WITHIN what is declared, or WITHOUT any rule but the kind."""
+    """Generates rows for an expression: WITHIN the declared facts, or WITHOUT them (only the kind holds)."""
     return st.fixed_dictionaries({name: values[name] for name in sorted(columns(expression))})
 
 
@@ -131,7 +131,7 @@ def _argument(draw: Draw, function: Function, place: int, pool: list[Known], kin
 
 
 def _call(draw: Draw, name: str, pool: list[Known]) -> Call:
-    """A call of the function, its arguments of kinds that it takes and that go together."""
+    """Generates a call of the function with arguments of accepted kinds."""
     function = FUNCTIONS[name]
     count = draw(st.integers(function.least, function.most if function.most is not None else function.least + 2))
     count += name == "case" and count % 2 == 0
@@ -149,7 +149,7 @@ def _call(draw: Draw, name: str, pool: list[Known]) -> Call:
 
 @st.composite
 def expressions(draw: Draw, name: str, before: int = 2) -> Known | None:
-    """A call of the function over columns and some earlier calls, with its facts; None if it is refused."""
+    """Generates a call of the function over columns and earlier calls, with its facts; None if it is refused."""
     pool: list[Known] = [(Column(column), known) for column, known in SCOPE.items()]
     for step in [*draw(st.lists(st.sampled_from(sorted(FUNCTIONS)), max_size=before)), name]:
         call = _call(draw, step, pool)

@@ -1,4 +1,4 @@
-"""Random tables with heavy units, and random relations of the kind the resolver hands to engines: UNIT is a column."""
+"""Random tables with heavy units, and random resolved relations, with UNIT as a column."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def tables() -> st.SearchStrategy[Tables]:
 
 
 def without(found: Tables, person: int) -> Tables:
-    """The neighbour: everything of one unit is gone."""
+    """Returns the neighbour without one unit."""
     return {name: [row for row in rows if name not in PRIVATE or row["person"] != person] for name, rows in found.items()}
 
 
 def alone(found: Tables, person: int) -> Tables:
-    """Nobody but this unit, and what is public."""
+    """Returns the data of this unit alone, and the public tables."""
     return {name: [row for row in rows if name not in PRIVATE or row["person"] == person] for name, rows in found.items()}
 
 
@@ -150,7 +150,7 @@ def _per_unit(draw: Draw, source: Relation) -> Relation:
 
 @st.composite
 def relations(draw: Draw, steps: int = 3) -> Relation:
-    """A unit-local relation of some steps."""
+    """Generates a unit-local relation of several steps."""
     relation = base(draw(st.sampled_from(PRIVATE)))
     for _ in range(draw(st.integers(0, steps))):
         other = base(draw(st.sampled_from(PRIVATE)))
@@ -193,7 +193,7 @@ def _measures() -> st.SearchStrategy[Measure]:
 
 @st.composite
 def works(draw: Draw) -> Work:
-    """One exact question over a generated relation, with units."""
+    """Generates a Work over a generated relation, by unit."""
     keys = draw(st.sampled_from([(), (Named("g", G),), (Named("g", call("upper", G)), Named("k", call("floor", X)))]))
     known = draw(st.sampled_from([None, (("a", "A", "", None), (0, 7, 12, None))[: len(keys)]]))
     return Work(

@@ -1,4 +1,4 @@
-"""What each function means, by example: the lines engines disagree about."""
+"""The meaning of each function by example, where engines tend to disagree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of an expression before any row is read holds for every row that keeps what is declared."""
+"""Inferred facts hold for every row that satisfies the declared facts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ each_function = pytest.mark.parametrize("name", sorted(FUNCTIONS))
 
 
 def holds(known: Facts, value: Cell) -> bool:
-    """Whether a value is what the facts promise."""
+    """Returns whether a value satisfies the facts."""
     if value is None:
         return known.nullable
     if type(value) is not PYTHON.get(known.kind):
@@ -81,7 +81,7 @@ def test_no_row_raises(name: str, data: st.DataObject) -> None:
 
 
 def _only_two_corners() -> Callable[[list[Facts]], Facts]:
-    """A wrong rule: the product of the lower ends and the product of the upper ends."""
+    """Wrong rule: multiplies the lower ends and the upper ends only."""
 
     def infer(a: list[Facts]) -> Facts:
         low = None if a[0].low is None or a[1].low is None else a[0].low * a[1].low

@@ -1,4 +1,4 @@
-"""The catalog that the golden files ask about: people, their visits, prescriptions two hops away, and public tables."""
+"""The catalog of the golden files: people, their visits, prescriptions two references away, and public tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions built by hand from nodes are held to the same rules as those from SQL."""
+"""Queries built by hand from nodes obey the same rules as those from SQL."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_no_key_takes_the_place_of_an_aggregate() -> None:
 
 
 def test_the_parts_of_a_union_have_the_same_columns() -> None:
-    with pytest.raises(QueryError, match="same columns"):
+    with pytest.raises(QueryError, match="have different columns"):
         resolve(asked(Union((Compute(P, (ID,)), Compute(P, (Named("x", ONE),))))), CATALOG)
 
 
@@ -123,7 +123,7 @@ def test_what_is_not_there_is_refused_and_nothing_else_is_raised(query: Query) -
 
 
 def test_an_in_with_a_list_of_its_own_is_an_ordinary_one() -> None:
-    """`listed` without `negated`: the pair is one more that must be equal."""
+    """`listed` without `negated` is one more pair that must be equal."""
     listed = Column("p.city"), Column("t.town")
     one, two = (
         resolve(asked(Semi(P, Scan("towns", "t"), *more)), CATALOG) for more in (((), False, listed), ((listed,), False))
@@ -219,7 +219,7 @@ def test_a_limit_is_a_number_of_rows(rows: int) -> None:
 
 @pytest.mark.parametrize("name", ["neg", "add", "not", "is_null", "case"])
 def test_a_deep_expression_is_printed_part_by_part(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each part once: printing a part twice at every level would take 2^depth steps."""
+    """Showing a part twice at every level would take 2^depth steps."""
     deep: Expression = Column("x")
     for _ in range(40):
         more = {"add": (deep, Literal(1)), "case": (Literal(True), deep, Literal(0))}

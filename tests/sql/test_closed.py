@@ -1,4 +1,4 @@
-"""The importer is closed: classes and arguments that are not on its lists are refused, and no text makes it stumble."""
+"""The SQL reader is closed: it refuses classes and arguments that are not on its lists, and never crashes."""
 
 from __future__ import annotations
 

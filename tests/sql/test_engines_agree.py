@@ -1,4 +1,4 @@
-"""From SQL to integers: every golden question, planned and run, gives the same groups in DuckDB and in the specification."""
+"""Every golden question, planned and run, gives the same integers in DuckDB and in the reference engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table whose unit is two references away: its people are counted all the same, and a refusal says how."""
+"""A table whose unit is two references away: its people are counted, and a refusal says how to reach them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def survey() -> Iterator[Curator]:
 
 
 def people_by(survey: Curator, asking: Any) -> dict[Any, Any]:
-    """How many people there are for each value of n."""
+    """Returns the number of people for each value of n."""
     answer = survey.ask(asking.group_by("n").agg(people=dt.count()), epsilon=SURE)
     return {n: people for n, people in answer.rows if people}
 

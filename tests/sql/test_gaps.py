@@ -1,4 +1,4 @@
-"""A question that was cut off, or that lost a word, is refused where the gap is and never charged."""
+"""An incomplete question is refused at the gap and never charged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENDS = {"R_PAREN", "VAR", "IDENTIFIER", "NUMBER", "STRING", "NULL", "TRUE", "FAL
 
 
 def tokens(question: str) -> list[tuple[str, int]]:
-    """(type, place behind it) of each token."""
+    """Returns the (type, end) of each token."""
     return [(token.token_type.name, token.end + 1) for token in Narrow().tokenize(question)]
 
 

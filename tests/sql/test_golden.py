@@ -1,4 +1,4 @@
-"""SQL to nodes and SQL to error, in plain text files that people read. UPDATE_GOLDEN=1 rewrites them; look at the diff."""
+"""Golden files: SQL to nodes and SQL to errors. UPDATE_GOLDEN=1 rewrites them; read the diff."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ASK = "ask> "
 
 
 def cases(name: str) -> list[tuple[str, str, str]]:
-    """(comment lines before, question, expected) for each case of a file."""
+    """Returns (comment lines before, question, expected) for each case of a file."""
     found: list[tuple[str, str, str]] = []
     comment, question, expected = "", "", []
     for line in [*(GOLDEN / name).read_text(encoding="utf-8").splitlines(), ASK]:
@@ -73,7 +73,7 @@ def test_no_question_stands_twice(name: str) -> None:
 
 @pytest.mark.parametrize("asked", ["SUM(score)", "AVG(score * 2)", "MEDIAN(score)"])
 def test_a_missing_bound_is_not_answered_with_somebody_elses_numbers(asked: str) -> None:
-    """Limits that fit an income would be copied for an age."""
+    """Bounds for an income would be copied for an age."""
     fix = error(f"SELECT {asked} FROM people").split("Fix: ")[1]
     assert "with your own low and high" in fix
     assert not any(letter.isdigit() for letter in fix)

@@ -1,4 +1,4 @@
-"""Joins that must not multiply rows, and joins that may, a little."""
+"""Joins that must not multiply rows, and joins that may multiply them within a limit."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_one_persons_rows_are_multiplied_a_few_times_only() -> None:
 
 
 def test_joins_on_keys_multiply_nothing_and_are_not_counted() -> None:
-    """Each visit has one person, each prescription one visit; and what is aggregated per person is there once."""
+    """Each visit has one person, each prescription one visit; aggregates per person have one row each."""
     hops = "prescriptions r JOIN visits v ON r.visit_id = v.visit_id JOIN people p ON v.person_id = p.person_id"
     again = " ".join(f"JOIN people q{i} ON q{i}.person_id = p.person_id" for i in range(5))
     assert refusal(f"SELECT COUNT(*) FROM {hops} {again}", CATALOG) == ""

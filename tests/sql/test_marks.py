@@ -1,6 +1,6 @@
-"""IN and EXISTS as a value of each row: what SQL means by them, in both engines, and no row becomes two or none.
+"""IN and EXISTS as values of each row have SQL's meaning in both engines, and neither add nor drop rows.
 
-The golden questions with them are compared with plain DuckDB in test_scalars.py; here are the corners, and careless makers.
+test_scalars.py compares the golden questions with plain DuckDB; this file has the corner cases, and wrong versions.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def engines(listed: tuple[str | None, ...]) -> tuple[DuckDB, Reference]:
 @pytest.mark.parametrize("word", ["IN", "NOT IN"])
 @pytest.mark.parametrize("own", [True, False], ids=["of the person", "public"])
 def test_every_list_and_every_value(own: bool, word: str, place: str) -> None:
-    """Each x (one of them NULL) beside each list: empty, with x, without x, with NULL, with values twice."""
+    """Tests each x (NULL too) with each list: empty, with x, without x, with NULL, with repeated values."""
     inner = "SELECT ward FROM visits v WHERE v.person_id = p.person_id" if own else "SELECT town FROM towns"
     question = f"SELECT COUNT(*) FROM people p WHERE {place.format(f'(city {word} ({inner}))')}"
     work = work_of(question)
@@ -94,7 +94,7 @@ SEVERAL = f"SELECT COUNT(*) FROM people p WHERE (SELECT COUNT(*) {OWN} AND v.reg
 
 
 def two_valued(node: Relation) -> Relation:
-    """What is unknown, read as false."""
+    """Wrong version: reads NULL as false."""
 
     def known(part: Expression) -> Expression:
         if isinstance(part, Literal) and part.value is None:
@@ -107,19 +107,19 @@ def two_valued(node: Relation) -> Relation:
 
 
 def ungrouped(node: Relation) -> Relation:
-    """A join to the rows themselves, as many as there are."""
+    """Wrong version: joins to all rows instead of groups."""
     if isinstance(node, PerUnit):
         return Compute(node.source, (*node.keys, *(Named(each.name, Literal(1)) for each in node.aggregates)))
     return node
 
 
 def inner(node: Relation) -> Relation:
-    """Those that find nothing, dropped."""
+    """Wrong version: drops rows without a partner."""
     return replace(node, kind="inner") if isinstance(node, Join) else node
 
 
 def first_pair_only(node: Relation) -> Relation:
-    """What else is equated, forgotten."""
+    """Wrong version: equates only the first pair."""
     return replace(node, equal=node.equal[:1]) if isinstance(node, Join) else node
 
 
@@ -144,7 +144,7 @@ def test_that_a_careless_maker_is_caught(question: str, change: Callable[[Relati
 
 
 def unbounded(work: Work) -> Work:
-    """Every row counts: bounding would hide that a row became two."""
+    """Counts every row: bounding would hide a row that became two."""
     return replace(work, measures=tuple(replace(each, max_rows=10**6) for each in work.measures if isinstance(each, Sums)))
 
 
@@ -183,7 +183,7 @@ def test_whole_numbers_that_are_one_double_are_one_partner(question: str) -> Non
 
 
 def test_rows_keep_their_number_where_everything_is_equal() -> None:
-    """One column or several, the unit or not: a mark and a value are one more column, never a row more or less."""
+    """A mark or value adds one column and no row, with one pair or several, with the unit or without."""
     tables: dict[str, list[dict[str, Any]]] = two_people()
     visit = dict.fromkeys([*CATALOG.tables["visits"].columns, "person_id"])
     tables["visits"] = [{**visit, "person_id": 1, "region": "north"}] * 5
@@ -203,7 +203,7 @@ def test_rows_keep_their_number_where_everything_is_equal() -> None:
 
 
 def strangers(node: Relation) -> Relation:
-    """The unit, no longer among what is equated, nor what is grouped by."""
+    """Wrong version: neither equates nor groups by the unit."""
     if isinstance(node, Join):
         lost = {name for left, right in node.equal if UNIT in columns(left) for name in columns(right)}
         grouped = node.right
@@ -259,7 +259,7 @@ def test_a_mark_takes_no_other_name(name: str) -> None:
 
 
 def test_a_mark_is_not_negated() -> None:
-    with pytest.raises(QueryError, match="not negated"):
+    with pytest.raises(QueryError, match="cannot be negated"):
         resolve(asked(Semi(P, T, (PAIR,), True, mark="m")), CATALOG)
 
 
@@ -285,7 +285,7 @@ def test_answers_with_hardly_any_noise_are_those_of_plain_duckdb(question: str) 
 
 
 def test_the_groups_of_a_mark_are_those_of_plain_duckdb() -> None:
-    """Where it is NULL a row is in no group, as with any key of known values."""
+    """A row whose mark is NULL is in no group, as with any key of known values."""
     for mark in (f"EXISTS (SELECT 1 {OWN})", "p.region IN (SELECT region FROM towns)"):
         expected, answer = both(f"SELECT {mark} AS k, COUNT(*) AS n FROM people p GROUP BY {mark}")
         known = {key: n for key, n in expected if key is not None}

@@ -1,4 +1,4 @@
-"""A name that is nearly right is answered with the right one, wherever names are looked up."""
+"""A misspelt name is refused with the nearest right one, wherever names are looked up."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def test_names_that_python_has_already_end_in_an_underscore(name: str) -> None:
 
 def test_an_aggregate_without_a_name_is_told_so() -> None:
     people = fluent.table(CATALOG, "people")
-    with pytest.raises(QueryError, match="agg was given an aggregate without a name"):
+    with pytest.raises(QueryError, match="agg has an aggregate without a name"):
         people.agg(fluent.count())
-    with pytest.raises(QueryError, match="per_unit was given an aggregate without a name"):
+    with pytest.raises(QueryError, match="per_unit has an aggregate without a name"):
         people.per_unit(fluent.count())  # type: ignore[arg-type]
 
 

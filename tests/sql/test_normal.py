@@ -1,4 +1,4 @@
-"""Questions that mean the same have one form, questions that differ have two, and the form says what the question said."""
+"""Equal questions have one normal form, different questions have two, and the form means the same as the question."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def form(text: str) -> Query:
 
 
 def keyed(expression: Expression) -> Expression:
-    """The form of an expression over the columns of generate.py, which it calls "t1.column"."""
+    """Returns the form of an expression over the columns of generate.py, named "t1.column"."""
     source = Compute(Scan("r", "r"), tuple(Named(name, Column(f"r.{name}")) for name in COLUMNS))
     return normal(Query(source, (Named("k", expression),), (), ())).keys[0].expression
 
@@ -136,14 +136,14 @@ def test_logic_of_three_values_is_kept(condition: Expression) -> None:
 
 
 def test_that_check_can_fail() -> None:
-    """Leaving NULL out of account is seen: NOT (few < 2) is few >= 2, and it is not "few >= 2 or NULL"."""
+    """The check sees NULL: NOT (few < 2) is few >= 2, and not "few >= 2 or NULL"."""
     condition = Call("not", (Call("lt", (Column("few"), Literal(2))),))
     wrong = Call("or", (Call("ge", (Column("few"), Literal(2))), Call("is_null", (Column("few"),))))
     assert answers(keyed(condition), "t1.") == answers(condition) != answers(wrong)
 
 
 def bag(query: Query, found: dict[str, Bag]) -> Counter[tuple[Any, ...]]:
-    """The rows that are aggregated: whose, in which group, with which values."""
+    """Returns the aggregated rows: unit, group and values."""
     parts = [key.expression for key in query.keys]
     parts += [each.value for each in sorted(query.aggregates, key=lambda each: each.name) if each.value is not None]
     computed = [evaluator(part) for part in parts]
@@ -300,7 +300,7 @@ ATOMS = {
 
 
 def spoken(parts: list[tuple[str, Any]], word: str, dice: random.Random | None) -> str:
-    """AND or OR of the parts, each atom or a list for the other word; with dice in another way that means the same."""
+    """Writes AND or OR of parts (atoms, or lists for the other word); with dice, in a random equivalent way."""
     words = {"AND": "OR", "OR": "AND"}
     found = []
     for atom, inner in dice.sample(parts, len(parts)) if dice else parts:

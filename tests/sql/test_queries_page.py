@@ -35,7 +35,7 @@ def spans(text: str) -> list[str]:
 
 
 def unlisted(page: str) -> set[str]:
-    """Words that a question may use and the page does not list."""
+    """Returns the words that a question may use and the page does not list."""
     told = {word for span in spans(section(page, "All functions")) for word in re.findall(r"([A-Z_]+)\(", span)}
     types = {span for span in spans(section(page, "All functions")) if span in expressions.TYPES}
     return (WORDS - told) | (set(expressions.TYPES) - types)
@@ -82,7 +82,7 @@ def test_every_aggregate_of_the_fluent_form_means_the_sql_beside_it() -> None:
 
 
 def survey(page: str) -> dt.Curator:
-    """The session that the page opens for its examples."""
+    """Opens the session of the page's examples."""
     opening = doctest.DocTestParser().get_doctest(section(page, "The tables of the examples"), {}, "tables", None, 0)
     assert doctest.DocTestRunner().run(opening, clear_globs=False).failed == 0
     found = opening.globs["survey"]

@@ -1,4 +1,4 @@
-"""Rows that point to nobody: counted where the row itself says whose it is, left out where that must be looked up."""
+"""Rows with a dangling reference count if the row itself has the unit, and are left out if the unit must be looked up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a subquery for a value equates is compared as it is, also where a person has more rows than max_rows."""
+"""Equated columns of a scalar subquery are not clamped, also if a person has more rows than max_rows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Subqueries that stand for a value, and IN, NOT IN, EXISTS: what they mean in SQL they mean in both engines.
+"""Scalar subqueries, IN, NOT IN and EXISTS have SQL's meaning in both engines.
 
-Plain DuckDB runs the question as it is written, on the same rows. Left out of those rows are such that belong to nobody,
-which is a rule of ours (a test of its own), and costs outside their declared bounds, which a sum clips.
+Plain DuckDB runs the question as written, on the same rows. These rows have no rows without a unit, which dither drops
+(tested separately), and no costs outside their declared bounds, which a sum would clip.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def counted(engine: Any, work: Work) -> int:
 
 
 def owned(seed: int) -> Tables:
-    """Rows that belong to somebody; some people have no visit; lists with a NULL and lists without one are frequent."""
+    """Generates rows with a unit; some people have no visit; lists with and without NULL are frequent."""
     tables = made_up(seed)
     visits = [row for row in tables["visits"] if row["person_id"] is not None]
     for row in visits:
@@ -84,7 +84,7 @@ def engines(seed: int) -> tuple[DuckDB, Reference]:
 
 
 def mistaken(question: str, change: Callable[[Work], Work] = lambda work: work) -> list[tuple[int, str]]:
-    """Tables and engines for which the question does not give what plain DuckDB gives."""
+    """Returns the tables and engines for which the answer differs from plain DuckDB's."""
     work, wrong = change(work_of(question)), []
     for seed in range(8):
         for engine in engines(seed):
@@ -105,7 +105,7 @@ def test_that_there_are_enough_of_them() -> None:
 
 
 def changed(node: Relation, change: Callable[[Relation], Relation]) -> Relation:
-    """The relation with every node of it replaced, the lowest first."""
+    """Replaces every node of a relation, from the bottom up."""
     inner = {
         each.name: changed(getattr(node, each.name), change)
         for each in fields(node)
@@ -115,7 +115,7 @@ def changed(node: Relation, change: Callable[[Relation], Relation]) -> Relation:
 
 
 def without_null(work: Work) -> Work:
-    """NOT IN read as NOT EXISTS, for which NULL is equal to nothing."""
+    """Wrong version: reads NOT IN as NOT EXISTS, which ignores NULL."""
 
     def change(node: Relation) -> Relation:
         if isinstance(node, Semi) and node.listed is not None:
@@ -126,7 +126,7 @@ def without_null(work: Work) -> Work:
 
 
 def without_nobody(work: Work) -> Work:
-    """Those for whom the subquery has no row, dropped."""
+    """Wrong version: drops rows for which the subquery has no row."""
     return replace(
         work,
         source=changed(work.source, lambda node: replace(node, kind="inner") if isinstance(node, Join) else node),
@@ -159,7 +159,7 @@ def test_that_a_careless_meaning_is_caught(question: str, change: Callable[[Work
 
 
 def test_rows_of_nobody_are_in_no_list() -> None:
-    """SQL keeps nothing here as soon as one visit has no person; that visit belongs to nobody, and is left out."""
+    """In SQL one visit without a person would empty the result; here such a visit is left out."""
     question = "SELECT COUNT(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)"
     tables = owned(3)
     expected = raw(in_duckdb(tables), question)

@@ -1,4 +1,4 @@
-"""Expressions are shown as SQL: what is shown reads back as what it was."""
+"""Expressions are shown as SQL that reads back as the same expression."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ONE = Catalog({"r": TABLE}, Budget(1))
 
 
 def over(node: Expression) -> Expression:
-    """The expression over the table's columns, as the reader builds it: AND, OR and || of two, and signs in constants."""
+    """Returns the expression as the SQL reader builds it: AND, OR and || of two, signs inside constants."""
     if isinstance(node, Column):
         return Column(f"r.{node.name}_")
     if isinstance(node, Literal):
@@ -38,7 +38,7 @@ def over(node: Expression) -> Expression:
 
 
 def flat(node: Expression) -> Expression:
-    """AND within AND as one: that is how they are shown."""
+    """Flattens AND inside AND, as shown."""
     if not isinstance(node, Call):
         return node
     parts = [flat(part) for part in node.arguments]

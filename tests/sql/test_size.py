@@ -1,4 +1,4 @@
-"""Columns that repeat columns that repeat columns: a short text that would become very long in the engine is refused."""
+"""A short question is refused if its computed columns, expanded for the engine, would become very long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subqueries as people write them: words that change nothing are heard, and no inner name reaches the reader."""
+"""Subqueries accept redundant words, and their internal names are never shown."""
 
 from __future__ import annotations
 

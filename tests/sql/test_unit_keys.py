@@ -1,4 +1,4 @@
-"""The unit is no key, whatever it is called and however it was computed; other columns are, computed the same way."""
+"""A key made from the unit is refused under any name; the same computation on other columns is answered."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_whatever_is_made_from_the_unit_is_no_key(
 
 
 def test_that_most_twins_are_answered(survey: Curator) -> None:
-    """Or the test above would compare nothing."""
+    """Otherwise the test above would compare nothing."""
     for layer in LAYERS:
         for step in STEPS:
             relation = layer.format(r=BASE.format(x="other"), step=step.format(x="x"))
@@ -143,7 +143,7 @@ def test_a_key_made_of_the_unit_is_refused(survey: Curator, question: str) -> No
 
 @pytest.mark.parametrize("question", ANSWERED)
 def test_these_are_answered(survey: Curator, question: str) -> None:
-    """A condition on the unit has two values, known beforehand; a count is nobody's id."""
+    """A condition on the unit has two public values; a count identifies nobody."""
     survey.ask(question, epsilon=1, delta="1/1000")
 
 

@@ -1,7 +1,7 @@
-"""Law 1 on real rows: what the questions of the golden file ask of one person depends on that person's rows alone.
+"""Law 1 on rows: in the golden questions, the rows of a unit depend on that unit's data alone.
 
-The rows of unit u in the resolved relation, computed from everybody's data, must equal those computed from the data of u
-alone. For rows protected on their own: the relation of the table must be the relations of its rows put together.
+The rows of unit u in the resolved relation, computed from all data, must equal those computed from the data of u alone.
+If every row is its own unit, the relation of the table must be the union of the relations of its rows.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ TABLES = st.fixed_dictionaries(
 
 
 def unique_keys(tables: Tables) -> Tables:
-    """Visits are numbered and regions named once: keys are unique, as the opening of a snapshot checks."""
+    """Makes the keys of visits and regions unique, as opening a source checks."""
     for number, visit in enumerate(tables["visits"]):
         visit["visit_id"] = number
     for name, region in zip(["north", "south", "east", "west", None, "far"], tables["regions"], strict=False):
@@ -76,7 +76,7 @@ def bags(tables: Tables) -> dict[str, Bag]:
 
 
 def only(unit: int, tables: Tables) -> Tables:
-    """The data of one person, and what is public."""
+    """Returns the data of one person, and the public tables."""
     visits = [row for row in tables["visits"] if row["person_id"] == unit]
     mine = {row["visit_id"] for row in visits}
     return {
@@ -136,7 +136,7 @@ def test_that_check_can_fail_for_an_aggregate() -> None:
 
 
 def test_that_check_can_fail_for_a_not_in() -> None:
-    """The NULL of one person in a list that is everybody's."""
+    """One person's NULL is in a list of all people's values."""
     named = Named("q.city", Column("q.city")), Named("q.id", Column("q.person_id"))
     listed = Semi(with_unit("p"), Compute(Scan("people", "q"), named), (), True, (Column("p.region"), Column("q.city")))
     tables = two_people()

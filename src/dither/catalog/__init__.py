@@ -1,9 +1,9 @@
 """The curator's declaration: tables, the protected unit, public facts, the budget.
 
-    values   Table, Budget, Catalog           declare  the same for columns, as Python users write them
-    file     TOML in, every problem with its line        text  TOML out, and the digest of a declaration
-    rules    what must hold of a declaration  check    a declaration against the sources' schemas
-    draft    a first catalog from schemas alone
+    values   Table, Budget, Catalog: frozen   declare  between, values, column: how Python declares columns
+    file     reads TOML                       text     writes TOML and the catalog's digest
+    rules    checks a declaration alone       check    compares it with the schemas of the sources
+    draft    drafts a catalog from schemas
 
-May import: `exact.numbers`. Law kept: fail closed. Every problem is reported at once, with its line and its fix.
+May import: `exact.numbers`. Law kept: fail closed. One run reports every problem, with its line and its fix.
 """

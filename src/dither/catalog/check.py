@@ -1,6 +1,6 @@
-"""A declaration held against the sources' schemas: names, kinds, references. No row is read for it.
+"""Compares a catalog with the schemas of its sources: names, kinds, references. Reads no row.
 
-`read_schema` is engines.registry.read_schema, handed in so that this package knows no engine.
+`read_schema` is engines.registry.read_schema, passed in so that this package knows no engine.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dither.text import did_you_mean, folded
 Schema = Mapping[str, str]  # column -> kind, or UNSUPPORTED
 ReadSchema = Callable[[Any], Schema]
 UNSUPPORTED = "unsupported"
-CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")  # everything in them is text, so that bounds or values say what it is
+CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")  # all columns are text: declared bounds or values give the kind
 
-# What a stored kind can be read as. What does not cast is NULL, row by row.
+# The kinds that a stored kind can be read as. A value that does not cast is NULL.
 READ_AS: dict[str, tuple[str, ...]] = {
     "text": ("text", "int", "real", "bool", "date", "timestamp"),
     "int": ("int", "real"),
@@ -34,80 +34,80 @@ READ_AS: dict[str, tuple[str, ...]] = {
 
 
 def check(catalog: str | FilePath | Catalog, read_schema: ReadSchema) -> list[Problem]:
-    """Every problem of a catalog, given as a file or as a value: (line or None, what, fix). Empty: all is well."""
+    """Returns every problem of a catalog (a file or a value) as (line or None, what, fix)."""
     if isinstance(catalog, Catalog):
-        tables, lines, found = catalog.tables, {}, []
+        tables, lines, declared = catalog.tables, {}, []
     else:
         try:
             read = parts(file_text(FilePath(catalog)), base=FilePath(catalog).parent)
         except CatalogError as error:
             return list(error.problems)
-        tables, lines, found = dict(read.tables), dict(read.lines), list(read.problems)
+        tables, lines, declared = dict(read.tables), dict(read.lines), list(read.problems)
     schemas, faults = read_schemas(tables, read_schema)
     faults += schema_faults(tables, schemas)
-    both = {**dict.fromkeys(found), **dict.fromkeys(problems(faults, lines))}
-    return sorted(both, key=lambda problem: problem[0] or 0)
+    unique = {**dict.fromkeys(declared), **dict.fromkeys(problems(faults, lines))}
+    return sorted(unique, key=lambda problem: problem[0] or 0)
 
 
-def report(found: list[Problem], name: str = "The catalog") -> str:
-    """The problems as text for a terminal; praise for none.
+def report(problems: list[Problem], name: str = "The catalog") -> str:
+    """Shows the problems, or that there are none.
 
     >>> report([])
-    'The catalog is well: every table, column and bound was found as declared.'
+    'The catalog is valid: every table, column and bound is as declared.'
     """
-    if not found:
-        return f"{name} is well: every table, column and bound was found as declared."
-    return str(CatalogError(found, name=name))
+    if not problems:
+        return f"{name} is valid: every table, column and bound is as declared."
+    return str(CatalogError(problems, name=name))
 
 
 def read_schemas(tables: Mapping[str, Table], read_schema: ReadSchema) -> tuple[dict[str, Schema], list[Fault]]:
-    """The schemas that can be read, and a fault for each source that cannot."""
+    """Returns the schemas that can be read, and a fault for each source that cannot."""
     schemas: dict[str, Schema] = {}
-    found: list[Fault] = []
+    faults: list[Fault] = []
     for name, table in tables.items():
         try:
             schemas[name] = read_schema(table.source)
         except CatalogError as error:
-            found += [Fault(("tables", name, "source"), f"{name}: {what}", fix) for _, what, fix in error.problems]
-    return schemas, found
+            faults += [Fault(("tables", name, "source"), f"{name}: {what}", fix) for _, what, fix in error.problems]
+    return schemas, faults
 
 
 def schema_faults(tables: Mapping[str, Table], schemas: Mapping[str, Schema]) -> list[Fault]:
-    """Where declaration and schemas disagree. Tables without a schema are passed over: their fault is told already."""
-    found: list[Fault] = []
+    """Returns where the declaration and the schemas disagree. Skips tables without a schema: `read_schemas` reports them."""
+    faults: list[Fault] = []
     for name, schema in schemas.items():
         table, path = tables[name], ("tables", name)
-        found += _twins(name, schema)
+        faults += _same_but_for_case(name, schema)
         for column, facts in table.columns.items():
-            found += _column((*path, "columns", column), facts, schema)
-            found += _typed_text((*path, "columns", column), facts, schema) if _has_types(table.source) else []
+            faults += _column((*path, "columns", column), facts, schema)
+            faults += _typed_text((*path, "columns", column), facts, schema) if _has_types(table.source) else []
         for part, named in (("unit", table.unit.column if table.unit else None), ("key", table.key)):
-            found += _identifying((*path, part), table, named, schema) if named is not None else []
-        found += _reference(name, tables, schemas)
-    return found
+            faults += _identifying((*path, part), table, named, schema) if named is not None else []
+        faults += _reference(name, tables, schemas)
+    return faults
 
 
 def complete(catalog: Catalog, schemas: Mapping[str, Schema]) -> Catalog:
-    """The catalog with the kind of every usable column filled in.
+    """Fills in the kind of every usable column.
 
-    Usable are the declared columns, the unit, the key and what other tables refer to; of a public table every column.
+    Usable columns: the declared ones, the unit, the key, and those that other tables refer to; in a public table, all.
     """
-    wanted: dict[str, list[str]] = {name: [] for name in catalog.tables}
+    usable: dict[str, list[str]] = {name: [] for name in catalog.tables}
     for name, table in catalog.tables.items():
-        wanted[name] += [column for column in (table.unit and table.unit.column, table.key) if column]
-        wanted[name] += [column for column, kind in schemas[name].items() if table.public and kind != UNSUPPORTED]
+        usable[name] += [column for column in (table.unit and table.unit.column, table.key) if column]
+        usable[name] += [column for column, kind in schemas[name].items() if table.public and kind != UNSUPPORTED]
         if table.unit and table.unit.references:
-            wanted[table.unit.references[0]].append(table.unit.references[1])
+            usable[table.unit.references[0]].append(table.unit.references[1])
     tables = {}
     for name, table in catalog.tables.items():
-        declared = {**{column: ColumnFacts() for column in wanted[name]}, **table.columns}
+        declared = {**{column: ColumnFacts() for column in usable[name]}, **table.columns}
         known = {column: replace(facts, kind=kind_read(facts, schemas[name][column])) for column, facts in declared.items()}
         tables[name] = replace(table, columns=known)
     return replace(catalog, tables=tables)
 
 
 def kind_read(facts: ColumnFacts, stored: str) -> str:
-    """The kind a column is read as: the declared one; for text with bounds a number; else what is stored."""
+    """Returns the kind a column is read as: the declared one, `real` for text with bounds, else the stored one."""
     if facts.kind is not None:
         return facts.kind
     return "real" if stored == "text" and facts.low is not None else stored
@@ -125,7 +125,7 @@ def _column(path: tuple[str, ...], facts: ColumnFacts, schema: Schema) -> Iterat
         return
     kind = kind_read(facts, stored)
     if kind not in KINDS:
-        return  # no kind at all: its fault is told already
+        return  # rules.py reports it
     if kind not in READ_AS[stored]:
         what = f"{name} is declared as {kind} and stored as {stored}."
         quotes = " Dates are written without quotes." if stored in ("date", "timestamp") and facts.values else ""
@@ -137,17 +137,17 @@ def _column(path: tuple[str, ...], facts: ColumnFacts, schema: Schema) -> Iterat
 
 
 def is_csv(source: object) -> bool:
-    """Whether a source is a CSV file, by its ending."""
+    """Returns whether the ending of a source says CSV."""
     return isinstance(source, (str, PathLike)) and str(source).lower().endswith(CSV)
 
 
 def _has_types(source: object) -> bool:
-    """Paths and addresses other than CSV files; a frame may well be a CSV that was read as text throughout."""
+    """Returns whether a source stores types: a path or address other than CSV. A frame may be a CSV read as text."""
     return isinstance(source, (str, PathLike)) and not is_csv(source)
 
 
 def _typed_text(path: tuple[str, ...], facts: ColumnFacts, schema: Schema) -> Iterator[Fault]:
-    """Text in a source that has types: numbers or dates about it are more likely a mistake, after which all would be NULL."""
+    """Refuses numbers or dates declared for stored text: likely a mistake, which would make every value NULL."""
     if schema.get(path[3]) != "text" or not facts.implied or (facts.low is None and facts.values is None):
         return
     kind = kind_read(facts, "text")
@@ -156,21 +156,21 @@ def _typed_text(path: tuple[str, ...], facts: ColumnFacts, schema: Schema) -> It
     part = "values" if facts.values is not None else "between"
     first = next((value for value in facts.values or () if value is not None), None)
     text = f'write text, as in values = ["{first}"]' if part == "values" else "declare values = [...] instead"
-    said = f'kind = "{kind}"' if kind != "real" else 'kind = "int" or kind = "real"'
+    kinds = f'kind = "{kind}"' if kind != "real" else 'kind = "int" or kind = "real"'
     what = f"{path[1]}.{path[3]} is stored as text, and its {part} are not: what does not read as {kind} would be NULL."
     what = what.replace("between are", "bounds are")
-    yield Fault((*path, part), what, f"{text}; or say {said} as well, if all of that text is meant so.")
+    yield Fault((*path, part), what, f"{text}; or say {kinds} as well, if all of that text is meant so.")
 
 
 def _identifying(path: tuple[str, ...], table: Table, column: str, schema: Schema) -> Iterator[Fault]:
-    """A column that says whose row it is, or which row: it must be there, and equal must mean equal."""
+    """Refuses a unit or key column that is missing, or whose kind has no exact equality."""
     if column not in schema:
         yield _missing(path, path[1], column, schema)
         return
     kind = kind_read(table.columns.get(column, ColumnFacts()), schema[column])
     if kind in ("real", UNSUPPORTED):
         what = f"{path[1]}.{column} cannot tell people apart: it is {'a decimal number' if kind == 'real' else 'unsupported'}."
-        fix = f'if all are whole, declare {column} = {{ kind = "int" }} under its columns: any other counts for nobody.'
+        fix = f'if all are whole, declare {column} = {{ kind = "int" }} under its columns; rows with other values are left out.'
         yield Fault(path, what, fix if kind == "real" else f"name another {path[-1]}.")
 
 
@@ -193,7 +193,7 @@ def _reference(name: str, tables: Mapping[str, Table], schemas: Mapping[str, Sch
 
 
 def _one_kind(mine: tuple[str, str, str], theirs: tuple[str, str, str], schemas: Mapping[str, Schema]) -> str:
-    """How both ends of a reference come to be of one kind: the line to write, where one of them can be read as the other is."""
+    """Returns the fix that gives both ends of a reference one kind."""
     for (table, column, _), (_, _, kind) in ((mine, theirs), (theirs, mine)):
         if kind in READ_AS.get(schemas[table][column], ()):
             return f'write {column} = {{ kind = "{kind}" }} under [tables.{table}.columns].'
@@ -204,7 +204,7 @@ def _missing(path: tuple[str, ...], table: str, column: str, schema: Schema) -> 
     return Fault(path, f"{table} has no column {column}.", f"{did_you_mean(column, schema)}Its columns are: {listed(schema)}.")
 
 
-def _twins(table: str, schema: Schema) -> Iterator[Fault]:
+def _same_but_for_case(table: str, schema: Schema) -> Iterator[Fault]:
     first: dict[str, str] = {}
     for column in schema:
         other = first.setdefault(folded(column), column)

@@ -1,8 +1,8 @@
-"""How a column is declared in Python, and the one place where what was written becomes ColumnFacts.
+"""Declares columns in Python: between, values, column.
 
     columns={"age": dt.between(0, 120), "region": dt.values("north", "south"), "city": dt.column(kind="text")}
 
-The reader of catalog files goes through `read_column` too, so that both ways mean the same.
+Python and catalog files both go through `read_column`, so that they mean the same.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def between(
     kind: str | None = None,
     null: bool = True,
 ) -> ColumnFacts:
-    """A column whose values are clipped to [low, high] wherever they are added up, on a grid of `step` if one is given.
+    """Declares a column whose values are clipped to [low, high] in sums, on a grid of `step` if one is given.
 
     >>> between(0, 120).high
     Fraction(120, 1)
@@ -42,9 +42,9 @@ def between(
 
 
 def values(*public: Key, null: bool = True, longest: int | None = None) -> ColumnFacts:
-    """A column whose possible values are public: every one of them is shown as a group, empty or not.
+    """Declares a column whose possible values are public: each is shown as a group, even if it is empty.
 
-    None among them makes a group of the rows where it is NULL. Rows with other values are left out of groupings.
+    None makes a group of the rows with NULL. Rows with other values are left out of groupings.
 
     >>> values("north", "south").kind
     'text'
@@ -61,41 +61,41 @@ def column(
     null: bool = True,
     longest: int | None = None,
 ) -> ColumnFacts:
-    """Any column: usable once it is declared, even with nothing said about it.
+    """Declares a column, which makes it usable. All facts are optional.
 
-    `longest`: a text of more characters is NULL, and in a unit or key column its row is left out. 4,096 if not said.
+    `longest`: a text with more characters is NULL; in a unit or key column its row is left out. Default: 4,096.
     """
     given: dict[str, Any] = {"kind": kind, "between": between, "step": step, "values": values, "longest": longest}
-    facts, found = read_column(("column",), {**{part: it for part, it in given.items() if it is not None}, "null": null})
-    if facts is None or found:
-        raise CatalogError([(None, fault.what.removeprefix("column: "), fault.fix) for fault in found])
+    facts, faults = read_column(("column",), {**{part: it for part, it in given.items() if it is not None}, "null": null})
+    if facts is None or faults:
+        raise CatalogError([(None, fault.what.removeprefix("column: "), fault.fix) for fault in faults])
     return facts
 
 
 def read_column(path: Path, written: Any) -> tuple[ColumnFacts | None, list[Fault]]:
-    """What was written about one column, as facts, with everything that is wrong about it."""
+    """Reads the declaration of one column. Returns its facts (None if unreadable) and every fault."""
     name = ".".join(path[1:2] + path[3:4]) or path[-1]
     if not isinstance(written, Mapping):
-        return None, [Fault(path, f"{name} must say what is known of it.", f"write {path[-1]} = {{ between = [0, 120] }}.")]
+        return None, [Fault(path, f"{name} must be a set of facts.", f"write {path[-1]} = {{ between = [0, 120] }}.")]
     unknown = [
         Fault((*path, part), f"{name}: {part} is not known.", f"{did_you_mean(part, _PARTS)}Known are: {listed(_PARTS)}.")
         for part in written
         if part not in _PARTS
     ]
-    found: list[Fault] = []
+    faults: list[Fault] = []
 
-    def wrong(part: str, what: str, fix: str) -> None:
-        found.append(Fault((*path, part), f"{name}: {what}", fix))
+    def report(part: str, what: str, fix: str) -> None:
+        faults.append(Fault((*path, part), f"{name}: {what}", fix))
 
-    low, high, kind = _read_between(written, wrong)
-    step = _read_step(written, wrong)
-    public, nullable = _read_values(written, wrong)
+    low, high, kind = _read_between(written, report)
+    step = _read_step(written, report)
+    public, nullable = _read_values(written, report)
     if public and kind is None:
         kind = kind_of(next((value for value in public if value is not None), None))
     if written.get("kind") is not None:
         kind = written["kind"]
-    if found:
-        return None, unknown + found
+    if faults:
+        return None, unknown + faults
     counts = [value for value in public or () if isinstance(value, int)]
     if low is None and kind == "int" and len(set(counts)) > 1:
         low, high = Fraction(min(counts)), Fraction(max(counts))  # the values imply the bounds
@@ -105,21 +105,21 @@ def read_column(path: Path, written: Any) -> tuple[ColumnFacts | None, list[Faul
 
 
 def days(date: datetime.date) -> Fraction:
-    """A date as the bounds of a date column count it: days since 1970-01-01."""
+    """Returns a date as days since 1970-01-01, the unit of a date column's bounds."""
     return Fraction((date - _EPOCH).days)
 
 
 def date_of(count: Fraction) -> datetime.date:
-    """The date that `days` counts so."""
+    """Returns the date of a number of days since 1970-01-01."""
     return _EPOCH + datetime.timedelta(days=int(count))
 
 
-def _read_between(written: Mapping[str, Any], wrong: Any) -> tuple[Fraction | None, Fraction | None, str | None]:
+def _read_between(written: Mapping[str, Any], report: Any) -> tuple[Fraction | None, Fraction | None, str | None]:
     pair = written.get("between")
     if pair is None:
         return None, None, None
     if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-        wrong("between", "between must be a lower and an upper bound.", "write between = [0, 120].")
+        report("between", "between must be a lower and an upper bound.", "write between = [0, 120].")
         return None, None, None
     if all(kind_of(end) == "date" for end in pair):
         return days(pair[0]), days(pair[1]), "date"
@@ -128,38 +128,40 @@ def _read_between(written: Mapping[str, Any], wrong: Any) -> tuple[Fraction | No
         quoted = any(isinstance(end, str) and _DATE.fullmatch(end) for end in pair)
         dates = "write dates without quotes: between = [1900-01-01, 2030-12-31]; in Python, datetime.date(1900, 1, 1)."
         fix = dates if quoted else "write between = [0, 120]."
-        wrong("between", "the bounds must be two finite numbers or two dates.", fix)
+        report("between", "the bounds must be two finite numbers or two dates.", fix)
     return low, high, None
 
 
-def _read_step(written: Mapping[str, Any], wrong: Any) -> Fraction | None:
+def _read_step(written: Mapping[str, Any], report: Any) -> Fraction | None:
     given = written.get("step")
     step = number(given)
     if given is not None and step is None:
-        wrong("step", "the step must be a finite number.", "write step = 1 or step = 0.01.")
+        report("step", "the step must be a finite number.", "write step = 1 or step = 0.01.")
     return step
 
 
-def _read_values(written: Mapping[str, Any], wrong: Any) -> tuple[tuple[Key, ...] | None, bool]:
+def _read_values(written: Mapping[str, Any], report: Any) -> tuple[tuple[Key, ...] | None, bool]:
     null, given = written.get("null", True), written.get("values")
     if given is not None and (not isinstance(given, (list, tuple)) or any(isinstance(it, (list, dict)) for it in given)):
-        wrong("values", "values must be a list.", 'write values = ["north", "south"].')
+        report("values", "values must be a list.", 'write values = ["north", "south"].')
         return None, True
     if given is not None and any(isinstance(value, (float, Decimal)) for value in given):
-        wrong("values", "numbers with decimals cannot be keys.", "list whole numbers, or group by an expression such as FLOOR.")
+        report(
+            "values", "numbers with decimals cannot be keys.", "list whole numbers, or group by an expression such as FLOOR."
+        )
         return None, True
-    public = None if given is None else tuple(_plain(value) for value in given)
+    public = None if given is None else tuple(_python_value(value) for value in given)
     if isinstance(null, str) and null == "group":
         if public is None:
-            wrong("null", 'null = "group" needs public values.', "list values = [...] as well.")
+            report("null", 'null = "group" needs public values.', "list values = [...] as well.")
         return (*public, None) if public else None, True
     if not isinstance(null, bool):
-        wrong("null", "null must be true, false or, with values, the word group.", "write null = false if it is never NULL.")
+        report("null", "null must be true, false or, with values, the word group.", "write null = false if it is never NULL.")
         return public, True
     return public, null
 
 
-def _plain(value: Any) -> Any:
-    """A value of another library's type as Python's own, where it has one: numpy's whole numbers, bools and text."""
-    own = value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
-    return str(own) if isinstance(own, str) else own
+def _python_value(value: Any) -> Any:
+    """Converts numpy's integers, bools and text to Python's types."""
+    item = value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
+    return str(item) if isinstance(item, str) else item

@@ -1,16 +1,13 @@
-"""Which table a drafted one may point to, guessed from names and kinds of columns alone, for the curator to confirm.
+"""Drafts a catalog from the schemas of sources; reads no value.
 
-    the unit's column in two tables      the one that looks like the list of people is pointed to
-    a key-like column in two tables      the one whose rows belong to somebody, as far as is known, is pointed to
+The draft is valid and errs on the side of privacy: one row and one group per person, no bounds. Its comments say what
+the curator must fill in, from public knowledge and never from the data. References between tables are guessed from the
+names and kinds of columns, and proposed in comments:
 
-Nothing is looked at to find out, so it stays a comment in the draft: a reference that is wrong is found when the catalog is
-opened, because what is pointed to has to be unique.
+    the unit's column in two tables      refer to the table that looks like the list of people
+    a key-like column in two tables      refer to the table whose rows are known to belong to a person
 
-A first catalog for given sources, made from their schemas alone: no value is looked at.
-
-The draft is valid as it stands and errs on the side of privacy (one row and one group per person, no bounds); its
-comments tell the curator what to fill in, and from where: from what anyone may know, never from the data. Where names of
-columns suggest which table points to which, a comment proposes it.
+A wrong reference is refused when the catalog is opened, because the referenced column must be unique.
 """
 
 from __future__ import annotations
@@ -26,26 +23,26 @@ from dither.errors import CatalogError, Fix, Shell
 from dither.text import did_you_mean
 
 _KEY = re.compile(r"(^|_)(id|key|no|nr|num|number|code|uuid|guid)$|[a-z](Id|ID|Key|No|Nr)$", re.ASCII)
-_KINDS = ("int", "text")  # what can tell people, or rows, apart
+_KINDS = ("int", "text")  # kinds that can identify people or rows
 
 
 def references(schemas: Mapping[str, Schema], unit: str) -> dict[str, list[tuple[str, str]]]:
-    """For each table the (column, parent table) that may lead to its person; nothing where there is nothing to guess."""
+    """Guesses, for each table, the (column, parent table) pairs that may lead to its person."""
     owners = [name for name, schema in schemas.items() if schema.get(unit) in _KINDS]
     if not owners:
         return {}
-    parent = min(owners, key=lambda name: _strangeness(name, schemas[name], unit))  # the first of equals
-    found = {name: [(unit, parent)] for name in owners if name != parent and schemas[name][unit] == schemas[parent][unit]}
+    parent = min(owners, key=lambda name: _rank_as_people(name, schemas[name], unit))  # the first of equals
+    guesses = {name: [(unit, parent)] for name in owners if name != parent and schemas[name][unit] == schemas[parent][unit]}
     known = list(owners)
     while new := {name: pairs for name in schemas if name not in known and (pairs := _keys(name, schemas, unit, known))}:
-        found |= new
+        guesses |= new
         known += new
-    return found
+    return guesses
 
 
 def read_alike(schemas: Mapping[str, Schema], untyped: Collection[str]) -> dict[str, Schema]:
-    """The schemas as if every column of an untyped table (a CSV: all is text) that has a namesake of whole numbers elsewhere
-    were read as whole numbers, too: what a reference between the two has to declare.
+    """Reads a text column of an untyped table (CSV) as int if another table has an int column of that name:
+    a reference between the two must declare it so.
 
     >>> read_alike({"people": {"id": "int"}, "visits": {"id": "text", "ward": "text"}}, ["visits"])["visits"]
     {'id': 'int', 'ward': 'text'}
@@ -57,15 +54,15 @@ def read_alike(schemas: Mapping[str, Schema], untyped: Collection[str]) -> dict[
     }
 
 
-def _strangeness(name: str, schema: Schema, unit: str) -> tuple[bool, bool, int]:
-    """How little a table looks like the list of those whom the unit's column names."""
+def _rank_as_people(name: str, schema: Schema, unit: str) -> tuple[bool, bool, int]:
+    """Ranks a table by how much it looks like the list of people; the lowest rank looks most like it."""
     columns = list(schema)
     return not _named_for(name, unit), columns[0] != unit, sum(map(_is_key, columns))
 
 
 def _keys(name: str, schemas: Mapping[str, Schema], unit: str, known: list[str]) -> list[tuple[str, str]]:
-    """Key-like columns that a table shares with one whose rows belong to somebody: all of them, for the curator to choose from.
-    Not what is named for the table itself: the key of regions does not point to whoever lives there."""
+    """Returns the key-like columns that a table shares with a table of known owner, for the curator to choose from.
+    Leaves out columns named for the table itself: the key of regions does not point to the people who live there."""
     keys = {column: kind for column, kind in schemas[name].items() if column != unit and kind in _KINDS and _is_key(column)}
     own = {column for column in keys if _named_for(name, column)}
     shared = [
@@ -75,7 +72,7 @@ def _keys(name: str, schemas: Mapping[str, Schema], unit: str, known: list[str])
         if column not in own and schemas[other].get(column) == kind
     ]
     for column, other in shared:
-        if _named_for(other, column):  # visit_id is the key of visits, wherever else it stands
+        if _named_for(other, column):  # visit_id is the key of visits
             return [(column, other)]
     return shared
 
@@ -85,7 +82,7 @@ def _is_key(column: str) -> bool:
 
 
 def _named_for(table: str, column: str) -> bool:
-    """Whether a column's name says that it is this table's.
+    """Returns whether a column is named for a table.
 
     >>> _named_for("visits", "visit_id"), _named_for("patients", "patient"), _named_for("visits", "patient")
     (True, True, False)
@@ -97,12 +94,12 @@ def _named_for(table: str, column: str) -> bool:
 
 
 _HEAD = """\
-# A first catalog, made from column names and types only. Whatever is not declared here cannot be used in a question.
-# Fill in what the comments ask for, from what anyone may know and never by looking at the data; then run: dither check
+# A first catalog, made from column names and types only. Data that is not declared here cannot be used in a question.
+# Fill in what the comments ask for, from public knowledge and never by looking at the data; then run: dither check
 # snapshot = "2026-11"     # a label for this version of the data: change it when the data changes
 
 [budget]
-epsilon = 1.0            # what may be learnt in all, by everyone together, for ever: CHOOSE it before the first question
+epsilon = 1.0            # the total for all questions of all analysts, never renewed: CHOOSE it before the first question
 # delta = 1e-6           # allows unknown group keys and Gaussian noise: well below 1 / number of people
 # per_analyst = 0.25     # a quota for each analyst, for fairness
 # per_query = 0.1        # the most that one question may cost
@@ -111,8 +108,8 @@ epsilon = 1.0            # what may be learnt in all, by everyone together, for 
 """
 
 _CSV_HEAD = """\
-# A CSV holds text until you say what it is, as in one of these. Mind that between without kind = "int" reads numbers with
-# fractions, which nobody can group by:
+# A CSV column is text until you declare its kind, as below. Bounds without kind = "int" mean numbers with fractions,
+# which cannot be grouped by:
 #   age = { kind = "int", between = [0, 120] }     price = { kind = "real" }     born = { kind = "date" }"""
 _HINTS = {
     "int": "whole number. To add it up: { between = [low, high] }; to group by it: { values = [1, 2, 3] }",
@@ -125,8 +122,8 @@ _HINTS = {
 
 
 def draft(sources: Sequence[str], unit: str, read_schema: ReadSchema) -> str:
-    """The text of a first catalog. `unit` is the column that says whose row it is, or "row" if every row is its own person."""
-    sources = _listed(sources)
+    """Returns the text of a drafted catalog. `unit`: the column that identifies the person, or "row" if each row is one."""
+    sources = _paths(sources)
     if not isinstance(unit, str):
         raise CatalogError([(None, f"unit is a {type(unit).__name__}.", 'name a column, or write "row".')])
     schemas = _schemas(sources, read_schema)
@@ -137,25 +134,25 @@ def draft(sources: Sequence[str], unit: str, read_schema: ReadSchema) -> str:
     names = _names(sources)
     known = dict(zip(names, schemas, strict=True))
     alike = read_alike(known, [name for name, source in zip(names, sources, strict=True) if is_csv(source)])
-    found = references(alike, unit) if unit != "row" else {}
-    whole = {name: _whole(name, known[name], alike[name], found) for name in names}
+    guesses = references(alike, unit) if unit != "row" else {}
+    whole = {name: _whole(name, known[name], alike[name], guesses) for name in names}
     return _HEAD + "".join(
-        _table(name, source, schema, unit, found.get(name, []), whole[name])
+        _table(name, source, schema, unit, guesses.get(name, []), whole[name])
         for name, source, schema in zip(names, sources, schemas, strict=True)
     )
 
 
-def _whole(name: str, stored: Schema, read: Schema, found: Mapping[str, Sequence[tuple[str, str]]]) -> list[str]:
-    """The columns at either end of a proposed reference that only fit if they are read as whole numbers."""
-    ends = {column for child, pairs in found.items() for column, parent in pairs if name in (child, parent)}
+def _whole(name: str, stored: Schema, read: Schema, guesses: Mapping[str, Sequence[tuple[str, str]]]) -> list[str]:
+    """Returns the columns of proposed references that fit only if they are read as whole numbers."""
+    ends = {column for child, pairs in guesses.items() for column, parent in pairs if name in (child, parent)}
     return [column for column in stored if column in ends and stored[column] != read[column]]
 
 
-def _listed(sources: object) -> list[str]:
-    """The named files. One alone may stand without a list: its letters are not meant."""
+def _paths(sources: object) -> list[str]:
+    """Returns the paths of sources, given as a list or as one path."""
     given = [sources] if isinstance(sources, (str, PathLike)) else sources
-    named = [str(source) for source in given] if isinstance(given, (list, tuple)) and all(map(_is_path, given)) else []
-    if not named:
+    paths = [str(source) for source in given] if isinstance(given, (list, tuple)) and all(map(_is_path, given)) else []
+    if not paths:
         raise CatalogError(
             [
                 (
@@ -165,7 +162,7 @@ def _listed(sources: object) -> list[str]:
                 )
             ]
         )
-    return named
+    return paths
 
 
 def _is_path(source: object) -> bool:
@@ -173,27 +170,27 @@ def _is_path(source: object) -> bool:
 
 
 def _schemas(sources: list[str], read_schema: ReadSchema) -> list[Schema]:
-    """Every schema, or everything that cannot be read at once."""
+    """Returns every schema, or refuses with every source that cannot be read."""
     schemas: list[Schema] = []
-    found: list[tuple[int | None, str, str]] = []
+    problems: list[tuple[int | None, str, str]] = []
     for source in sources:
         try:
             schemas.append(read_schema(source))
         except CatalogError as error:
-            found += error.problems
-    if found:
-        raise CatalogError(found, name="The data")
+            problems += error.problems
+    if problems:
+        raise CatalogError(problems, name="The data")
     return schemas
 
 
 def _table(name: str, source: str, schema: Schema, unit: str, parents: Sequence[tuple[str, str]], whole: Sequence[str]) -> str:
     lines = ["", f"[tables.{name}]", f"source = {quoted(str(source))}"]
     if unit == "row":
-        lines.append('unit = "row"             # every row is its own person: CHECK that nobody has two')
+        lines.append('unit = "row"             # every row is its own person: CHECK that nobody has two rows')
     elif unit in schema:
-        lines += _owned(unit, parents)
+        lines += _unit_lines(unit, parents)
     else:
-        lines += _unowned(unit, parents)
+        lines += _missing_unit_lines(unit, parents)
     lines += [f"[tables.{name}.columns]", *([_CSV_HEAD] if is_csv(source) else [])]
     lines += [
         f"# {_number(column)} # needed with that reference: both ends are of one kind" for column in whole if column == unit
@@ -206,27 +203,27 @@ def _table(name: str, source: str, schema: Schema, unit: str, parents: Sequence[
     return "\n".join(lines) + "\n"
 
 
-def _owned(unit: str, parents: Sequence[tuple[str, str]]) -> list[str]:
-    """A table that says whose row is whose. `parents` is what its column may point to, by the names of columns."""
-    said = f"unit = {quoted(unit)}".ljust(24)
+def _unit_lines(unit: str, parents: Sequence[tuple[str, str]]) -> list[str]:
+    """Returns the unit lines of a table that has the unit's column; `parents` are the guessed references."""
+    line = f"unit = {quoted(unit)}".ljust(24)
     if parents:
-        hint = [f"{said} # who is protected. If it points to a row of {parents[0][1]}, write this line instead:"]
-        hint += [f"# unit = {_pointing(*parent)}" for parent in parents]
+        hint = [f"{line} # who is protected. If it points to a row of {parents[0][1]}, write this line instead:"]
+        hint += [f"# unit = {_reference(*parent)}" for parent in parents]
     else:
-        hint = [f"{said} # who is protected. If it points to a row of another table, write:"]
+        hint = [f"{line} # who is protected. If it points to a row of another table, write:"]
         hint += [f'#                        {{ column = {quoted(unit)}, references = "TABLE.COLUMN" }}']
     return [
         *hint,
         "max_rows = 1             # CHECK: the most rows one person counts for in one group; more rows are averaged down",
-        "max_groups = 1           # CHECK: the most groups one person counts in; a choice is made beyond",
+        "max_groups = 1           # CHECK: the most groups one person counts in; further groups are left out",
     ]
 
 
-def _unowned(unit: str, parents: Sequence[tuple[str, str]]) -> list[str]:
-    """A table that does not say whose row is whose, and is closed until the curator does."""
+def _missing_unit_lines(unit: str, parents: Sequence[tuple[str, str]]) -> list[str]:
+    """Returns the comments for a table without the unit's column, which stays closed until the curator declares one."""
     hint = [f"# It has no column {key(unit)}. SAY who is protected, one of:"]
     if parents:
-        hint += [f"# unit = {_pointing(*parent)}   # if it points to a row of {parent[1]}" for parent in parents]
+        hint += [f"# unit = {_reference(*parent)}   # if it points to a row of {parent[1]}" for parent in parents]
         hint += ["# max_rows = 1             # with it: the most rows one person counts for in one group"]
         hint += ["# max_groups = 1           # and the most groups"]
     else:
@@ -234,7 +231,7 @@ def _unowned(unit: str, parents: Sequence[tuple[str, str]]) -> list[str]:
     return [*hint, "# public = true           # nobody's data: its rows may be shown to anyone"]
 
 
-def _pointing(column: str, table: str) -> str:
+def _reference(column: str, table: str) -> str:
     return f"{{ column = {quoted(column)}, references = {quoted(f'{table}.{column}')} }}"
 
 
@@ -249,7 +246,7 @@ def _column(column: str, kind: str) -> str:
 
 
 def _names(sources: Sequence[str]) -> list[str]:
-    """A table name for each source: the file's name without its ending, made into a word, no two alike."""
+    """Returns a distinct table name for each source: its file name without the ending, as a word."""
     names: list[str] = []
     for source in sources:
         file, _, table = str(source).partition("#")

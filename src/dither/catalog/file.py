@@ -1,13 +1,9 @@
-"""On which line of a TOML text each key stands: what the standard reader does not tell.
+"""Reads a catalog file (TOML) into a Catalog, and reports every problem at once, with its line.
+
+Fail closed: an unknown key is refused, with the nearest known name. Decimals are read as written. Relative sources are
+relative to the file. tomllib gives no line numbers, so `lines` finds them in text that tomllib has accepted:
 
     lines(text)[("tables", "people", "columns", "age", "between")]
-
-The text must already have been read by tomllib, so it is known to be well formed and this file only keeps count.
-
-The catalog file: TOML as the curator writes it, read into a Catalog, with every problem at once and its line.
-
-Fail closed: a key that is not known is refused, with the nearest known name. Decimals are read as written. Relative
-sources are relative to the file.
 """
 
 from __future__ import annotations
@@ -39,31 +35,31 @@ _STRING = re.compile(
 
 
 def lines(text: str) -> dict[Path, int]:
-    """The line of every key, table header and list item; items are counted from "0".
+    """Returns the line of every key, table header and list item; items are numbered from "0".
 
     >>> lines('[a]\\nb = { c = 1,\\n d = [2] }')[("a", "b", "d")]
     3
     """
     scanner = _Scanner(text)
     scanner.document()
-    return scanner.found
+    return scanner.lines
 
 
-def line_of(found: dict[Path, int], path: Path) -> int | None:
-    """The line of the path, or of the closest thing around it that is written down."""
+def line_of(lines: dict[Path, int], path: Path) -> int | None:
+    """Returns the line of the path, or of its nearest parent in the file."""
     for length in range(len(path), 0, -1):
-        if path[:length] in found:
-            return found[path[:length]]
+        if path[:length] in lines:
+            return lines[path[:length]]
     return None
 
 
 class _Scanner:
-    """Walks over the text once; `at` is where it stands."""
+    """Scans the text once; `at` is the current position."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.found: dict[Path, int] = {}
+        self.lines: dict[Path, int] = {}
         self._line = 1
         self._counted = 0
 
@@ -87,16 +83,16 @@ class _Scanner:
         self._value(path)
 
     def _key(self, prefix: Path) -> Path:
-        """One dotted key; every part of it is noted, and the scanner stands behind it."""
+        """Reads a dotted key and records the line of each part."""
         path = prefix
         while True:
             self._skip(_BLANK)
             word = (_STRING if self.text[self.at] in "\"'" else _BARE).match(self.text, self.at)
-            if word is None:  # cannot happen in a well-formed text; an end is better than a loop
+            if word is None:  # impossible in well-formed text; stop rather than loop
                 self.at = len(self.text)
                 return path
             path = (*path, tomllib.loads(f"k={word[0]}")["k"] if word[0][0] in "\"'" else word[0])
-            self.found.setdefault(path, self._line_here())
+            self.lines.setdefault(path, self._line_here())
             self.at = word.end()
             self._skip(_BLANK)
             if not self.text.startswith(".", self.at):
@@ -113,7 +109,7 @@ class _Scanner:
             self._skip(_STRING if start in "\"'" else _SCALAR)
 
     def _inside(self, end: str, path: Path) -> None:
-        """The pairs of an inline table, or the items of a list."""
+        """Reads the pairs of an inline table, or the items of a list."""
         self.at += 1
         self._skip(_BETWEEN)
         item = 0
@@ -121,7 +117,7 @@ class _Scanner:
             if end == "}":
                 self._pair(path)
             else:
-                self.found.setdefault((*path, str(item)), self._line_here())
+                self.lines.setdefault((*path, str(item)), self._line_here())
                 self._value((*path, str(item)))
                 item += 1
             self._skip(_BETWEEN)
@@ -150,7 +146,7 @@ _TABLE = ("source", "unit", "max_rows", "max_groups", "public", "rows", "key", "
 
 
 def declared(catalog: object) -> Catalog:
-    """A Catalog as it is, or the one in the file that a path names; anything else is refused, with what to write instead."""
+    """Returns a Catalog as it is, or reads it from a path; refuses anything else."""
     if isinstance(catalog, Catalog):
         return catalog
     if isinstance(catalog, (str, PathLike)):
@@ -160,25 +156,25 @@ def declared(catalog: object) -> Catalog:
 
 
 def read(path: str | FilePath) -> Catalog:
-    """The catalog in a file."""
+    """Reads a catalog file."""
     file = FilePath(path)
     return parse(file_text(file), base=file.parent, name=file.name)
 
 
 def parse(text: str, *, base: FilePath | None = None, name: str = "The catalog") -> Catalog:
-    """The catalog that a TOML text declares.
+    """Reads a catalog from TOML text.
 
     >>> parse('[budget]\\nepsilon = 0.1\\n[tables.t]\\nsource = "t.csv"\\nunit = "row"').budget.epsilon
     Fraction(1, 10)
     """
-    draft = parts(text, base=base)
-    if draft.problems or draft.budget is None:
-        raise CatalogError(draft.problems, name=name)
-    return Catalog(draft.tables, draft.budget, draft.neighbours, draft.snapshot)
+    read = parts(text, base=base)
+    if read.problems or read.budget is None:
+        raise CatalogError(read.problems, name=name)
+    return Catalog(read.tables, read.budget, read.neighbours, read.snapshot)
 
 
 def file_text(path: FilePath) -> str:
-    """The text of a catalog file, or the reason why there is none."""
+    """Returns the text of a catalog file; refuses data files, folders and files it cannot read."""
     if path.name.lower().endswith(_DATA):
         fix = Fix("let `{init}` draft a catalog for it, and open that.", init=Shell(f"dither init {path} --unit COLUMN"))
         raise CatalogError([(None, f"{path} is a data file by its ending, not a catalog.", fix)])
@@ -197,7 +193,7 @@ def file_text(path: FilePath) -> str:
 
 @dataclass(frozen=True)
 class Parts:
-    """What could be read of a catalog, and everything that is wrong with it."""
+    """The readable parts of a catalog, and all its problems."""
 
     tables: Mapping[str, Table]
     budget: Budget | None
@@ -208,12 +204,12 @@ class Parts:
 
 
 def parts(text: str, *, base: FilePath | None = None) -> Parts:
-    """Reads as much as it can, so that one round shows every problem."""
+    """Reads as much as it can, so that one run shows every problem."""
     try:
         written = tomllib.loads(text, parse_float=Decimal)
     except RecursionError:
         return Parts({}, None, "add-remove", "", ((None, "The file nests too deeply.", "write it as in the guide."),), {})
-    except ValueError as error:  # tomllib's own error, or a whole number of thousands of digits
+    except ValueError as error:  # tomllib's error, or an integer with thousands of digits
         where = re.search(r"at line (\d+)", str(error))
         what = "This is not TOML: " + re.sub(r" \(at .*\)$", "", str(error).split(";")[0]) + "."
         return Parts({}, None, "add-remove", "", ((int(where[1]) if where else None, what, "correct the line."),), {})
@@ -221,22 +217,22 @@ def parts(text: str, *, base: FilePath | None = None) -> Parts:
     reader = _Reader(base)
     reader.document(written)
     tables, unread = reader.tables, frozenset(reader.unread)
-    found = reader.found + faults(tables, reader.budget, reader.neighbours, reader.snapshot, unread)
+    found = reader.faults + faults(tables, reader.budget, reader.neighbours, reader.snapshot, unread)
     return Parts(tables, reader.budget, reader.neighbours, reader.snapshot, problems(found, at), at)
 
 
-def problems(found: list[Fault], at: Mapping[Path, int]) -> tuple[Problem, ...]:
-    """Faults as lines of a report, in the order of the file."""
-    shown = {(line_of(dict(at), fault.path), fault.what, fault.fix): None for fault in found}
-    return tuple(sorted(shown, key=lambda problem: problem[0] or 0))
+def problems(faults: list[Fault], at: Mapping[Path, int]) -> tuple[Problem, ...]:
+    """Returns faults with their lines, in the order of the file."""
+    unique = {(line_of(dict(at), fault.path), fault.what, fault.fix): None for fault in faults}
+    return tuple(sorted(unique, key=lambda problem: problem[0] or 0))
 
 
 class _Reader:
-    """Collects values and faults on the way down the document."""
+    """Collects values and faults while it walks the document."""
 
     def __init__(self, base: FilePath | None) -> None:
         self.base = base
-        self.found: list[Fault] = []
+        self.faults: list[Fault] = []
         self.tables: dict[str, Table] = {}
         self.unread: set[str] = set()
         self.budget: Budget | None = None
@@ -244,25 +240,25 @@ class _Reader:
         self.snapshot = ""
 
     def document(self, written: Mapping[str, Any]) -> None:
-        self._known((), written, _TOP)
+        self._report_unknown((), written, _TOP)
         self.budget = self._budget(written.get("budget"))
         privacy = self._section(("privacy",), written.get("privacy", {}), ("neighbours",))
         self.neighbours = self._text(("privacy", "neighbours"), privacy, NEIGHBOURS[0]) or NEIGHBOURS[0]
         self.snapshot = self._text(("snapshot",), written, "") or ""
         tables = written.get("tables", {})
         if not isinstance(tables, dict):
-            self._wrong(("tables",), "tables must be sections.", "write [tables.people].")
+            self._report(("tables",), "tables must be sections.", "write [tables.people].")
             return
         for name, table in tables.items():
-            made = self._table(name, table)
-            if made is None:
+            read = self._table(name, table)
+            if read is None:
                 self.unread.add(name)
-            else:  # what else is wrong with it is still worth telling in the same round
-                self.tables[name] = made
+            else:  # its other faults are reported in the same run
+                self.tables[name] = read
 
     def _budget(self, written: Any) -> Budget | None:
         if written is None:
-            self._wrong(("budget",), "The budget is missing.", "add [budget] with epsilon = 1, what may be learnt in all.")
+            self._report(("budget",), "The budget is missing.", "add [budget] with epsilon = 1, the total for all questions.")
             return None
         section = self._section(("budget",), written, (*_BUDGET, "analysts"))
         read: dict[str, Fraction] = {}
@@ -271,9 +267,9 @@ class _Reader:
             if value is not None:
                 read[part] = value
             elif part in section:
-                self._wrong(("budget", part), f"{part} must be a finite number.", f'write {part} = 0.5 or {part} = "1/2".')
+                self._report(("budget", part), f"{part} must be a finite number.", f'write {part} = 0.5 or {part} = "1/2".')
         if "epsilon" not in section:
-            self._wrong(("budget",), "epsilon is missing.", "write epsilon = 1, what may be learnt in all.")
+            self._report(("budget",), "epsilon is missing.", "write epsilon = 1, the total for all questions.")
         analysts = self._names(("budget", "analysts"), section)
         return Budget(**read, analysts=analysts) if "epsilon" in read else None
 
@@ -284,14 +280,14 @@ class _Reader:
             return None
         source = self._text((*path, "source"), section, None)
         if not source:
-            self._wrong(path, f"{name} has no source.", 'write source = "people.parquet".')
+            self._report(path, f"{name} has no source.", 'write source = "people.parquet".')
             return None
         unit = self._unit(name, section.get("unit"))
         protected = unit if isinstance(unit, Unit) else None
         counts = {part: self._count((*path, part), section) for part in ("max_rows", "max_groups")}
         if protected and counts["max_rows"] is None and "max_rows" not in section:
             what = f"{name} does not say how many rows one person may bring to a group."
-            self._wrong(path, what, "write max_rows = 1, or how many rows one person may count for.")
+            self._report(path, what, "write max_rows = 1, or how many rows one person may count for.")
         if unit is None and "unit" in section:
             return None
         return Table(
@@ -308,12 +304,12 @@ class _Reader:
     def _columns(self, table: str, written: Any) -> dict[str, ColumnFacts]:
         path = ("tables", table, "columns")
         if not isinstance(written, dict):
-            self._wrong(path, f"{table}.columns must be a section.", f"write [tables.{table}.columns].")
+            self._report(path, f"{table}.columns must be a section.", f"write [tables.{table}.columns].")
             return {}
         columns: dict[str, ColumnFacts] = {}
         for name, declared in written.items():
-            facts, found = read_column((*path, name), declared)
-            self.found += found
+            facts, faults = read_column((*path, name), declared)
+            self.faults += faults
             if facts is not None:
                 columns[name] = facts
         return columns
@@ -328,12 +324,12 @@ class _Reader:
         column, target = self._text((*path, "column"), section, None), self._text((*path, "references"), section, None)
         if not column:
             fix = 'write unit = "person_id", "row" or { column = "person_id", references = "people.person_id" }.'
-            self._wrong(path, f"{table}.unit names no column.", fix)
+            self._report(path, f"{table}.unit names no column.", fix)
             return None
         parent, dot, referenced = (target or "").partition(".")
         if target is not None and not (parent and dot and referenced):
             what = f"{table}.unit: references must name a table and a column."
-            self._wrong((*path, "references"), what, f'write references = "table.{column}", with the table it points to.')
+            self._report((*path, "references"), what, f'write references = "table.{column}", with the table it points to.')
             return None
         return Unit(column, (parent, referenced) if target else None)
 
@@ -345,50 +341,50 @@ class _Reader:
 
     def _section(self, path: Path, written: Any, known: tuple[str, ...]) -> Mapping[str, Any]:
         if not isinstance(written, dict):
-            self._wrong(path, f"{'.'.join(path)} must hold named values.", f"known are: {listed(known)}.")
+            self._report(path, f"{'.'.join(path)} must hold named values.", f"known are: {listed(known)}.")
             return {}
-        self._known(path, written, known)
+        self._report_unknown(path, written, known)
         return written
 
-    def _known(self, path: Path, written: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    def _report_unknown(self, path: Path, written: Mapping[str, Any], known: tuple[str, ...]) -> None:
         for key in written:
             if key not in known:
                 name = ".".join((*path, key))
-                self._wrong((*path, key), f"{name} is not known.", f"{did_you_mean(key, known)}Known are: {listed(known)}.")
+                self._report((*path, key), f"{name} is not known.", f"{did_you_mean(key, known)}Known are: {listed(known)}.")
 
     def _text(self, path: Path, section: Mapping[str, Any], default: str | None) -> str | None:
         value = section.get(path[-1], default)
         if value is None or isinstance(value, str):
             return value
-        self._wrong(path, f"{'.'.join(path)} must be text.", f'write {path[-1]} = "...".')
+        self._report(path, f"{'.'.join(path)} must be text.", f'write {path[-1]} = "...".')
         return default
 
     def _names(self, path: Path, section: Mapping[str, Any]) -> list[str] | None:
         value = section.get(path[-1])
         if value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value)):
             return value
-        self._wrong(path, f"{'.'.join(path)} must be a list of names.", f'write {path[-1]} = ["ana", "ben"].')
+        self._report(path, f"{'.'.join(path)} must be a list of names.", f'write {path[-1]} = ["ana", "ben"].')
         return None
 
     def _flag(self, path: Path, section: Mapping[str, Any]) -> bool:
         value = section.get(path[-1], False)
         if not isinstance(value, bool):
-            self._wrong(path, f"{'.'.join(path)} must be true or false.", f"write {path[-1]} = true.")
+            self._report(path, f"{'.'.join(path)} must be true or false.", f"write {path[-1]} = true.")
         return value is True
 
     def _count(self, path: Path, section: Mapping[str, Any]) -> int | None:
         value = section.get(path[-1])
         if value is None or (isinstance(value, int) and not isinstance(value, bool)):
             return value
-        self._wrong(path, f"{'.'.join(path)} must be a whole number.", f"write {path[-1]} = 1.")
+        self._report(path, f"{'.'.join(path)} must be a whole number.", f"write {path[-1]} = 1.")
         return None
 
-    def _wrong(self, path: Path, what: str, fix: str) -> None:
-        self.found.append(Fault(path, what, fix))
+    def _report(self, path: Path, what: str, fix: str) -> None:
+        self.faults.append(Fault(path, what, fix))
 
 
 def located(source: str, base: FilePath | None) -> str:
-    """A source's path as the file means it: relative to the file. The table of a database file stays behind its #."""
+    """Returns a source's path, relative to the catalog file; the table name after # stays."""
     file, mark, table = source.partition("#")
     if base is None or "://" in source:
         return source

@@ -1,11 +1,6 @@
-"""One fault of a declaration: where it stands, what is wrong, how to put it right.
+"""Checks a declaration: columns, tables, references, budget. Every rule returns faults with a fix.
 
-What must hold of one declared column: bounds in order, a step that fits, public values that can be keys.
-
-What must hold of a declaration before anyone may ask, each rule with its reason and its fix.
-
-The rules look at the declaration alone: no source is opened (check.py compares with schemas). Columns have a file of
-their own, column_rules.py.
+The rules see the declaration alone and open no source; check.py compares with schemas.
 """
 
 from __future__ import annotations
@@ -21,12 +16,15 @@ from typing import TYPE_CHECKING, Any
 from dither.exact.numbers import spell
 from dither.text import did_you_mean, folded
 
+if TYPE_CHECKING:
+    from dither.catalog.values import Budget, ColumnFacts, Table
+
 Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Fault:
-    """`path` is what it is about, such as ("tables", "people", "max_rows"); a reader of files finds the line from it."""
+    """One problem of a declaration. `path`, such as ("tables", "people", "max_rows"), gives its line in a file."""
 
     path: Path
     what: str
@@ -34,7 +32,7 @@ class Fault:
 
 
 def listed(words: Iterable[str]) -> str:
-    """A few names in a row, for a fix.
+    """Lists names for a fix, at most 30.
 
     >>> listed(["b", "a"])
     'a, b'
@@ -42,9 +40,6 @@ def listed(words: Iterable[str]) -> str:
     names = sorted(words)
     return ", ".join(names[:30]) + (f" and {len(names) - 30} more" if len(names) > 30 else "")
 
-
-if TYPE_CHECKING:
-    from dither.catalog.values import ColumnFacts
 
 KINDS = ("int", "real", "text", "bool", "date", "timestamp")
 _OTHER_WORDS = {
@@ -55,29 +50,29 @@ _OTHER_WORDS = {
     "datetime": "timestamp",
     "day": "date",
 }
-LARGEST_KEY = 2**62  # a key beyond it is NULL in every engine
+LARGEST_KEY = 2**62  # a larger key is NULL in every engine
 FIRST_DAY, LAST_DAY = -719162, 2932896  # the calendar of datetime.date, in days since 1970-01-01
-LARGEST_BOUND = Fraction(2**500)  # doubles can square what is not beyond it, and divide by what is not below its inverse
+LARGEST_BOUND = Fraction(2**500)  # doubles can square numbers up to it, and divide by numbers down to its inverse
 MOST_STEPS = 2**52  # a double counts whole steps exactly up to here
-LONGEST = 4096  # characters of a text cell, unless its column says otherwise
+LONGEST = 4096  # the default longest text, in characters
 MOST_LONGEST = 2**20
 
 
 def column_faults(path: Path, column: ColumnFacts) -> list[Fault]:
-    """Everything wrong with one column's declaration."""
+    """Returns every fault of one column's declaration."""
     name = ".".join(path[1:2] + path[3:4]) or path[-1]
     if column.kind is not None and (not isinstance(column.kind, str) or column.kind not in KINDS):
         other = _OTHER_WORDS.get(column.kind.lower()) if isinstance(column.kind, str) else None
         meant = f'write kind = "{other}"; the kinds are' if other else "write one of"
         return [Fault((*path, "kind"), f"{name} has no known kind.", f"{meant} {', '.join(KINDS)}.")]
-    found = [Fault((*path, part), f"{name}: {what}", fix) for part, what, fix in _bounds(column)]
-    found += [Fault((*path, part), f"{name}: {what}", fix) for part, what, fix in _values(column)]
-    found += [Fault((*path, "longest"), f"{name}: {what}", fix) for what, fix in _longest(column)]
-    return found
+    faults = [Fault((*path, part), f"{name}: {what}", fix) for part, what, fix in _bounds(column)]
+    faults += [Fault((*path, part), f"{name}: {what}", fix) for part, what, fix in _values(column)]
+    faults += [Fault((*path, "longest"), f"{name}: {what}", fix) for what, fix in _longest(column)]
+    return faults
 
 
 def kind_of(value: Any) -> str | None:
-    """The kind of a public value; None if it cannot be a key (a bool is no int, a timestamp no date)."""
+    """Returns the kind of a public value; None if it cannot be a key. A bool is not an int, a timestamp not a date."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int):
@@ -171,12 +166,12 @@ def _each_value(values: tuple[Any, ...], known: list[Any]) -> Iterator[tuple[str
         yield "values", f"listed twice: {', '.join(twice[:5])}.", "list every value once."
     if any(isinstance(value, int) and abs(value) > LARGEST_KEY for value in known):
         yield "values", "a value is beyond 2^62.", "list smaller whole numbers."
-    if any(isinstance(value, str) and ("\0" in value or _broken(value)) for value in known):
+    if any(isinstance(value, str) and ("\0" in value or _has_half_character(value)) for value in known):
         yield "values", "a value is not text that a database can hold.", "list values without zero bytes or half characters."
 
 
-def _broken(text: str) -> bool:
-    """Half of a surrogate pair: Python holds it, no database does."""
+def _has_half_character(text: str) -> bool:
+    """Returns whether a text has half a surrogate pair, which Python allows and databases do not."""
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
@@ -189,15 +184,10 @@ def _values_and_bounds(column: ColumnFacts, known: list[Any]) -> Iterator[tuple[
         yield "between", "a public value lies outside the bounds.", "widen between, or leave it out: the values imply it."
 
 
-if TYPE_CHECKING:
-    from dither.catalog.values import Budget, Table
-
-__all__ = ["KINDS", "NEIGHBOURS", "faults", "is_name"]
-
 NEIGHBOURS = ("add-remove", "replace")
 WIDEST_NOISE = 10**12  # in steps: what the samplers draw
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_Found = Iterator[Fault]
+_Faults = Iterator[Fault]
 
 
 def faults(
@@ -207,10 +197,10 @@ def faults(
     snapshot: object = "",
     unread: frozenset[str] = frozenset(),
 ) -> list[Fault]:
-    """Every fault of a declaration. `unread` names tables that a reader already refused: they exist, nothing more is known."""
+    """Returns every fault of a declaration. `unread` names tables that the reader of the file already refused."""
     found = list(_budget(budget)) if budget is not None else []
     if not isinstance(neighbours, str) or neighbours not in NEIGHBOURS:
-        neighbours = ""  # whatever it was: it is compared below
+        neighbours = ""  # it may not be text, and is compared below
         found.append(Fault(("privacy", "neighbours"), "neighbours is unknown.", 'write "add-remove" or "replace".'))
     if not isinstance(snapshot, str):
         found.append(Fault(("snapshot",), "snapshot must be text.", 'write snapshot = "2026-11".'))
@@ -231,11 +221,11 @@ def faults(
     return found
 
 
-def _budget(budget: Budget) -> _Found:
+def _budget(budget: Budget) -> _Faults:
     path = ("budget",)
     if budget.epsilon <= 0:
         what = f"epsilon must be above 0, and it is {spell(budget.epsilon)}."
-        yield Fault((*path, "epsilon"), what, "write epsilon = 1, or what may be learnt in all.")
+        yield Fault((*path, "epsilon"), what, "write epsilon = 1, or another total for all questions.")
     if not 0 <= budget.delta < 1:
         what = f"delta must be at least 0 and below 1, and it is {spell(budget.delta)}."
         yield Fault((*path, "delta"), what, "write delta = 1e-6, or leave it out for pure epsilon-DP.")
@@ -248,10 +238,10 @@ def _budget(budget: Budget) -> _Found:
         yield from _analysts(budget.analysts)
 
 
-def _least(budget: Budget) -> _Found:
+def _least(budget: Budget) -> _Faults:
     path, least = ("budget", "least_epsilon"), budget.least_epsilon
     if budget.epsilon <= 0:
-        return  # told already, and what is left out follows from it
+        return  # reported already; the default follows from it
     if not 0 < least <= budget.epsilon:
         what = f"least_epsilon must be above 0 and at most epsilon, and it is {spell(least)}."
         yield Fault(path, what, "write the least that one question may cost, or leave it out.")
@@ -262,40 +252,40 @@ def _least(budget: Budget) -> _Found:
             yield Fault(("budget", part), what, f"write least_epsilon = {spell(cap)} or less, or a larger {part}.")
 
 
-def _analysts(names: tuple[str, ...]) -> _Found:
+def _analysts(names: tuple[str, ...]) -> _Faults:
     path, fix = ("budget", "analysts"), 'write analysts = ["ana", "ben"], or leave it out to let anyone ask.'
     if not names:
         yield Fault(path, "analysts is empty, so nobody could ask.", fix)
     for name in sorted(set(names)):
         if not is_name(name):
-            what = f"analysts: {name[:60]!r} is no name: it is empty, longer than 200 letters, or has odd spaces."
+            what = f"analysts: {name[:60]!r} is not a valid name: it is empty, longer than 200 letters, or has odd spaces."
             yield Fault(path, what, fix)
         if names.count(name) > 1:
             yield Fault(path, f"analysts names {name} twice.", "keep one of them.")
 
 
 def is_name(name: str) -> bool:
-    """Whether a text can be an analyst's name: it is printed in tables and compared letter by letter."""
+    """Returns whether a text can be an analyst's name, which is printed in tables and compared exactly."""
     return bool(name) and len(name) <= 200 and name.isprintable() and name == name.strip()
 
 
 def _known_unit(tables: Iterable[Table]) -> str:
-    """The column that another table calls its unit, for a fix in the catalog's own names."""
+    """Returns a unit column of the catalog, as an example for a fix."""
     units = (table.unit.column for table in tables if table.unit is not None)
     return next((column for column in units if isinstance(column, str) and column), "person_id")
 
 
-def _table(name: str, table: Table, unit: str) -> _Found:
+def _table(name: str, table: Table, unit: str) -> _Faults:
     path = ("tables", name)
     if not _NAME.match(name):
-        yield Fault(path, f"{name!r} is no table name.", "use letters, digits and _, not starting with a digit.")
+        yield Fault(path, f"{name!r} is not a valid table name.", "use letters, digits and _, not starting with a digit.")
     protected = table.by_row or table.unit is not None
     if table.public and protected:
         yield Fault((*path, "unit"), f"{name} is public and has a unit to protect.", "keep one of public and unit.")
     if not table.public and not protected:
-        what = f"{name} says neither who is protected nor that it is public."
-        fix = f'write unit = "{unit}" if that is a column of it, or the column that says whose row it is; else unit = "row"'
-        yield Fault(path, what, f"{fix} if each is somebody else's, or public = true.")
+        what = f"{name} declares neither a unit nor that it is public."
+        fix = f'write unit = "{unit}", or another column that identifies the person; unit = "row" if each row is one person'
+        yield Fault(path, what, f"{fix}; or public = true.")
     if table.by_row and table.unit is not None:
         yield Fault((*path, "unit"), f"{name} protects rows and a unit at once.", "keep one of the two.")
     for part, text in (("unit", table.unit.column if table.unit else "x"), ("key", table.key)):
@@ -307,14 +297,14 @@ def _table(name: str, table: Table, unit: str) -> _Found:
         yield from column_faults((*path, "columns", column), facts)
 
 
-def _allowances(name: str, table: Table) -> _Found:
+def _allowances(name: str, table: Table) -> _Faults:
     path = ("tables", name)
     for part, value in (("max_rows", table.max_rows), ("max_groups", table.max_groups)):
         if value is None:
             if part == "max_rows" and table.unit is not None:
                 what = f"{name} does not say how many rows one person may bring to a group."
                 yield Fault(path, what, "write max_rows = 1, or how many rows one person may count for.")
-        elif not _whole(value) or value < 1:
+        elif not _is_whole(value) or value < 1:
             yield Fault((*path, part), f"{name}.{part} must be a whole number above 0.", f"write {part} = 1 or more.")
         elif table.public:
             yield Fault((*path, part), f"{name} is public, so nobody is bounded in it.", f"leave {part} out.")
@@ -322,16 +312,16 @@ def _allowances(name: str, table: Table) -> _Found:
             yield Fault((*path, part), f"{name} protects rows: each is one row in one group.", f"leave {part} out.")
 
 
-def _countable(name: str, table: Table, budget: Budget | None) -> _Found:
-    """The noise of COUNT(*) at the whole budget has scale max_rows / epsilon; beyond the widest noise nothing is counted."""
-    rows = table.max_rows if _whole(table.max_rows) else None  # what is no number is told already
+def _countable(name: str, table: Table, budget: Budget | None) -> _Faults:
+    """Refuses a `max_rows` that needs more than the widest noise: COUNT(*) at the whole budget has scale max_rows / epsilon."""
+    rows = table.max_rows if _is_whole(table.max_rows) else None  # `_allowances` reports other types
     if rows is None or budget is None or budget.epsilon <= 0 or rows <= WIDEST_NOISE * budget.epsilon:
         return
-    what = f"{name}.max_rows is so large that no row could be counted: even the whole budget buys no noise that wide."
+    what = f"{name}.max_rows is too large: even the whole budget cannot pay for the noise of one count."
     yield Fault(("tables", name, "max_rows"), what, "write how many rows one person may count for, as in max_rows = 20.")
 
 
-def _rows(name: str, table: Table, neighbours: str) -> _Found:
+def _rows(name: str, table: Table, neighbours: str) -> _Faults:
     path = ("tables", name, "rows")
     declared = {"public": table.rows.public, "at_least": table.rows.at_least}
     given = {part: value for part, value in declared.items() if value is not None}
@@ -340,7 +330,7 @@ def _rows(name: str, table: Table, neighbours: str) -> _Found:
     if len(given) > 1:
         yield Fault(path, f"{name}.rows says public and at_least.", "keep one: public is exact, at_least a minimum.")
     for part, value in given.items():
-        if not _whole(value) or value < 1:
+        if not _is_whole(value) or value < 1:
             yield Fault((*path, part), f"{name}.rows.{part} must be a whole number above 0.", f"write {part} = 100.")
     if table.public:
         yield Fault(path, f"{name} is public: its number of rows needs no declaration.", "leave rows out.")
@@ -352,7 +342,7 @@ def _rows(name: str, table: Table, neighbours: str) -> _Found:
         yield Fault(path, what, 'write neighbours = "replace" under [privacy], or rows = { at_least = N }.')
 
 
-def _edge(name: str, tables: Mapping[str, Table], unread: frozenset[str]) -> _Found:
+def _edge(name: str, tables: Mapping[str, Table], unread: frozenset[str]) -> _Faults:
     unit = tables[name].unit
     if unit is None or unit.references is None:
         return
@@ -366,11 +356,11 @@ def _edge(name: str, tables: Mapping[str, Table], unread: frozenset[str]) -> _Fo
         what = f"{name} refers to {parent}, which is public, so it cannot say whose row it is."
         yield Fault(path, what, f'write unit = "{unit.column}", or declare the unit of {parent}.')
     elif tables[parent].by_row:
-        what = f"{name} refers to {parent}, whose rows have no name."
+        what = f"{name} refers to {parent}, which has no unit column."
         yield Fault(path, what, f'write unit = "{column}" and max_rows = 1 for {parent} instead of unit = "row".')
 
 
-def _cycles(tables: Mapping[str, Table]) -> _Found:
+def _cycles(tables: Mapping[str, Table]) -> _Faults:
     for name in tables:
         seen, at = [name], name
         while (unit := tables[at].unit) is not None and unit.references and (at := unit.references[0]) in tables:
@@ -383,7 +373,7 @@ def _cycles(tables: Mapping[str, Table]) -> _Found:
             seen.append(at)
 
 
-def _same_but_for_case(path: tuple[str, ...], names: list[str], what: str) -> _Found:
+def _same_but_for_case(path: tuple[str, ...], names: list[str], what: str) -> _Faults:
     first: dict[str, str] = {}
     for name in names:
         other = first.setdefault(folded(str(name)), name)
@@ -392,5 +382,5 @@ def _same_but_for_case(path: tuple[str, ...], names: list[str], what: str) -> _F
             yield Fault((*path, name), f"Two {what} differ only in case: {other} and {name}.", fix)
 
 
-def _whole(value: Any) -> bool:
+def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)

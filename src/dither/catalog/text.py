@@ -1,4 +1,4 @@
-"""A catalog written back as TOML, and the digest by which ledgers and receipts name a declaration."""
+"""Writes a catalog as TOML, and computes the digest that names it in ledgers and receipts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dither.errors import CatalogError
 from dither.exact.numbers import spell
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+$")
-_LATER = ("per_query", "analysts", "least_epsilon")
+_ADDED_LATER = ("per_query", "analysts", "least_epsilon")
 _FACTS = tuple(name for name, part in ColumnFacts.__dataclass_fields__.items() if part.compare)
-_SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def catalog_text(catalog: Catalog) -> str:
-    """The TOML text that reads back as this catalog. Frames have no path, so a catalog with one cannot be written."""
+    """Returns TOML text that reads back as this catalog. Refuses a catalog with a frame, which has no path."""
     budget = catalog.budget
     lines = [f"snapshot = {quoted(catalog.snapshot)}", ""] if catalog.snapshot else []
     lines += ["[budget]", f"epsilon = {spell(budget.epsilon)}"]
@@ -43,29 +43,29 @@ def catalog_text(catalog: Catalog) -> str:
 
 
 def catalog_hash(catalog: Catalog) -> str:
-    """A digest of what is declared: equal for equal catalogs, however and in whatever order they were written.
+    """Returns the digest of a declaration. Equal catalogs have equal digests, in whatever order they were written.
 
-    Neither the data nor the place where it lies enters: the label of the data's version is `snapshot`.
+    The data and the paths of the sources do not enter; `snapshot` labels the version of the data.
     """
     return hashlib.sha256(catalog_json(catalog).encode()).hexdigest()
 
 
 def catalog_json(catalog: Catalog) -> str:
-    """What is declared, in the one spelling that the digest is of. Sources are left out."""
-    return json.dumps(_plain(catalog), sort_keys=True, ensure_ascii=True)
+    """Encodes a declaration, without its sources, as the canonical JSON text that is hashed."""
+    return json.dumps(_canonical(catalog), sort_keys=True, ensure_ascii=True)
 
 
 def quoted(text: str) -> str:
-    """A TOML string.
+    """Returns a TOML string.
 
     >>> print(quoted('say "hi"'))
     "say \\"hi\\""
     """
-    return '"' + "".join(_SHORT.get(c, c if c.isprintable() else _escaped(c)) for c in text) + '"'
+    return '"' + "".join(_ESCAPES.get(c, c if c.isprintable() else _escaped(c)) for c in text) + '"'
 
 
 def key(name: str) -> str:
-    """A TOML key: bare where it may be, else quoted."""
+    """Returns a TOML key, quoted only if it must be."""
     return name if _BARE.match(name) else quoted(name)
 
 
@@ -116,22 +116,22 @@ def _value(value: Key) -> str:
     return value.isoformat() if isinstance(value, datetime.date) else str(value)
 
 
-def _plain(value: Any) -> Any:
-    """The declaration in a form that JSON spells in one way only. Types are named, so that 1, "1" and true differ."""
+def _canonical(value: Any) -> Any:
+    """Returns a value that JSON encodes in one way only. Types are named, so that 1, "1" and true differ."""
     if isinstance(value, (Catalog, Table)):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__ if name != "source"}
-    if isinstance(value, Budget):  # what was added later counts where it is said, so that older digests stay
+        return {name: _canonical(getattr(value, name)) for name in value.__dataclass_fields__ if name != "source"}
+    if isinstance(value, Budget):  # fields added later enter only if declared, so that older digests stay the same
         parts = {name: getattr(value, name) for name in value.__dataclass_fields__}
         parts["least_epsilon"] = None if value.least_epsilon == least_price(value.epsilon) else value.least_epsilon
-        return {name: _plain(held) for name, held in parts.items() if held is not None or name not in _LATER}
+        return {name: _canonical(part) for name, part in parts.items() if part is not None or name not in _ADDED_LATER}
     if isinstance(value, ColumnFacts) and value.longest == LONGEST:
-        return _plain({name: getattr(value, name) for name in _FACTS if name != "longest"})
+        return _canonical({name: getattr(value, name) for name in _FACTS if name != "longest"})
     if hasattr(value, "__dataclass_fields__"):
-        return {name: _plain(getattr(value, name)) for name, part in value.__dataclass_fields__.items() if part.compare}
+        return {name: _canonical(getattr(value, name)) for name, part in value.__dataclass_fields__.items() if part.compare}
     if isinstance(value, dict):
-        return {name: _plain(held) for name, held in value.items()}
+        return {name: _canonical(item) for name, item in value.items()}
     if isinstance(value, tuple):
-        return [_plain(held) for held in value]
+        return [_canonical(item) for item in value]
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, Fraction):

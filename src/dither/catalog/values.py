@@ -1,8 +1,8 @@
-"""The curator's declaration: tables, who is protected, what is public, how much may be learnt in all.
+"""The catalog: tables, the protected unit, public facts and the budget, as frozen values.
 
-Frozen values, the same whether read from a file (catalog_file.py) or built in Python. What is not declared here is
-private and unusable. The constructors read what a person writes (unit="person_id", epsilon=0.1) into exact values;
-`Catalog` then holds the whole declaration against rules.py and reports every problem at once.
+The values are the same whether read from a file (file.py) or built in Python. Data that is not declared is private and
+cannot be used. The constructors turn what a person writes (unit="person_id", epsilon=0.1) into exact values; `Catalog`
+then checks the whole declaration with rules.py and reports every problem at once.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _LARGEST = 10**300
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What is declared of one column. Bounds are enforced by clipping where the column is added up, never believed.
+    """Declared facts about one column. Bounds are enforced: sums clip to them.
 
-    Bounds of a date column are days since 1970-01-01. None among `values`: rows where it is NULL are a group of their own.
+    Bounds of a date column are days since 1970-01-01. None in `values` makes a group of the rows with NULL.
     """
 
-    kind: str | None = None  # one of KINDS; None: taken from the source's schema when the table is opened
+    kind: str | None = None  # one of KINDS; None: from the source's schema, when the table is opened
     low: Fraction | None = None
     high: Fraction | None = None
     step: Fraction | None = None
     values: tuple[Key, ...] | None = None
     nullable: bool = True
-    longest: int = LONGEST  # a text of more characters is NULL; in a unit or key column its row is left out
-    implied: bool = field(default=False, compare=False, repr=False)  # the kind was not said: it is that of values or bounds
+    longest: int = LONGEST  # a longer text is NULL; in a unit or key column its row is left out
+    implied: bool = field(default=False, compare=False, repr=False)  # `kind` was inferred from values or bounds
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Who is protected: the value of a column; `references` is (table, column) of the parent row it points to."""
+    """The column that names the protected unit; `references` is the (table, column) of the parent row it points to."""
 
     column: str
     references: tuple[str, str] | None = None
@@ -50,7 +50,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Rows:
-    """Public facts about the number of rows: exactly `public` (with replace neighbours), or `at_least`."""
+    """Public number of rows: exactly `public` (with replace neighbours), or `at_least`."""
 
     public: int | None = None
     at_least: int | None = None
@@ -58,11 +58,11 @@ class Rows:
 
 @dataclass(frozen=True, init=False)
 class Table:
-    """One table. `unit` None with public=False and by_row=False never occurs in a Catalog: it is refused.
+    """One table. A Catalog refuses a table that has no unit, is not `by_row` and is not public.
 
-    `source` is a path or glob (Parquet, CSV), "file.duckdb#table", or a frame (pandas, Polars, Arrow).
-    `by_row`: every row is its own unit (unit = "row"). `key`: a column whose values are unique (checked on opening).
-    In Python `max_rows` is 1 unless said otherwise, and `max_groups` is 1 where `max_rows` is 1: both are enforced.
+    `source`: a path or glob (Parquet, CSV), "file.duckdb#table", or a frame (pandas, Polars, Arrow).
+    `by_row`: every row is its own unit (unit = "row"). `key`: a column with unique values, checked on opening.
+    `max_rows`: 1 by default in Python. `max_groups`: 1 by default if `max_rows` is 1. Both are enforced.
 
     >>> Table("visits.parquet", unit={"column": "person", "references": "people.id"}, max_rows=20).unit
     Unit(column='person', references=('people', 'id'))
@@ -92,24 +92,24 @@ class Table:
     ) -> None:
         if isinstance(unit, str) and unit == "row":
             unit, by_row = None, True
-        _numbers_and_flags(by_row=by_row, public=public, max_rows=max_rows, max_groups=max_groups)
+        _check_types(by_row=by_row, public=public, max_rows=max_rows, max_groups=max_groups)
         if max_rows is None and (by_row or unit is not None):
             max_rows = 1
         if max_groups is None and max_rows == 1:
             max_groups = 1
         _fill(self, source=source, unit=_unit(unit), by_row=by_row, public=public, max_rows=max_rows, max_groups=max_groups)
-        named = {} if columns is None else columns
-        _only(ColumnFacts, named, "columns")
-        _fill(self, rows=_rows(rows), key=key, columns=dict(named))
+        facts = {} if columns is None else columns
+        _check_mapping(ColumnFacts, facts, "columns")
+        _fill(self, rows=_rows(rows), key=key, columns=dict(facts))
 
 
 @dataclass(frozen=True, init=False)
 class Budget:
-    """For everyone together, for ever. delta 0 is pure differential privacy.
+    """The budget of all analysts together, which never renews. delta 0 is pure differential privacy.
 
-    `per_analyst` and `per_query` cap the epsilon of one analyst and of one question: for fairness, since analysts may collude.
-    `least_epsilon` is the least that a question may cost, so that nobody asks without end; left out, a ten-thousandth of
-    epsilon, or 0.001 if that is less. `analysts` are the only ones who may ask; None: whoever asks.
+    `per_analyst`, `per_query`: caps on the epsilon of one analyst and one question, for fairness: analysts may collude.
+    `least_epsilon`: the lowest price of a question, which limits the number of questions. Default: epsilon / 10,000, at
+    most 0.001. `analysts`: who may ask; None lets anyone ask.
 
     >>> budget = Budget(epsilon=0.1, analysts=["ben", "ana"])
     >>> budget.analysts, budget.least_epsilon
@@ -149,19 +149,19 @@ class Catalog:
     snapshot: str
 
     def __init__(self, tables: Mapping[str, Table], budget: Budget, neighbours: str = "add-remove", snapshot: str = "") -> None:
-        _only(Table, tables, "tables")
+        _check_mapping(Table, tables, "tables")
         if not isinstance(budget, Budget):
             raise CatalogError(
                 [(None, f"budget is a {type(budget).__name__}.", Fix("write {it}.", it=Python("budget=dt.Budget(epsilon=1)")))]
             )
         _fill(self, tables=dict(tables), budget=budget, neighbours=neighbours, snapshot=snapshot)
-        found = rules.faults(self.tables, budget, neighbours, snapshot)
-        if found:
-            raise CatalogError([(None, fault.what, fault.fix) for fault in found])
+        faults = rules.faults(self.tables, budget, neighbours, snapshot)
+        if faults:
+            raise CatalogError([(None, fault.what, fault.fix) for fault in faults])
 
 
 def least_price(epsilon: Fraction) -> Fraction:
-    """What a question costs at least where the catalog does not say so."""
+    """Returns the lowest price of a question if the catalog declares none."""
     return min(epsilon / 10_000, Fraction(1, 1000))
 
 
@@ -170,35 +170,35 @@ def _fill(frozen: Any, **values: Any) -> None:
         object.__setattr__(frozen, name, value)
 
 
-def _only(wanted: type, given: Mapping[str, Any], what: str) -> None:
-    """A mapping of names to values of one class, refused otherwise: here a wrong type would surface as a traceback later."""
-    example = '{"age": dt.between(0, 120)}' if wanted is ColumnFacts else '{"people": dt.Table(source, unit="id")}'
+def _check_mapping(kind: type, given: Mapping[str, Any], what: str) -> None:
+    """Refuses what is not a mapping of names to values of one class: a wrong type would be a traceback later."""
+    example = '{"age": dt.between(0, 120)}' if kind is ColumnFacts else '{"people": dt.Table(source, unit="id")}'
     fix = Fix("write {it}.", it=Python(example))
     if not isinstance(given, Mapping):
-        raise CatalogError([(None, f"{what} is a {type(given).__name__}, not names with what they stand for.", fix)])
-    wrong = [name for name, value in given.items() if not isinstance(name, str) or not isinstance(value, wanted)]
+        raise CatalogError([(None, f"{what} is a {type(given).__name__}, not a mapping of names.", fix)])
+    wrong = [name for name, value in given.items() if not isinstance(name, str) or not isinstance(value, kind)]
     if wrong:
-        raise CatalogError([(None, f"{what}: {name!r} is declared as something else.", fix) for name in wrong])
+        raise CatalogError([(None, f"{what}: {name!r} has the wrong type.", fix) for name in wrong])
 
 
-def _numbers_and_flags(**given: Any) -> None:
-    """Whether what is computed with is a number or a yes or no at all; which ones make sense is for rules.py."""
-    found = []
+def _check_types(**given: Any) -> None:
+    """Refuses flags that are not bool and counts that are not int; rules.py checks the values."""
+    problems = []
     for name, value in given.items():
         if name in ("by_row", "public") and not isinstance(value, bool):
-            found.append(
+            problems.append(
                 (None, f"{name} is a {type(value).__name__}.", Fix("write {it} or leave it out.", it=Argument(name, True)))
             )
         if name.startswith("max_") and value is not None and not isinstance(value, int):
-            found.append(
+            problems.append(
                 (
                     None,
                     f"{name} is a {type(value).__name__}.",
                     Fix("write {it}, or another whole number.", it=Argument(name, 1)),
                 )
             )
-    if found:
-        raise CatalogError(found)
+    if problems:
+        raise CatalogError(problems)
 
 
 def _unit(unit: Unit | str | Mapping[str, str] | None) -> Unit | None:
@@ -235,24 +235,30 @@ def _rows(rows: Rows | Mapping[str, int] | None) -> Rows:
 
 
 def _analysts(names: object) -> tuple[str, ...] | None:
-    """In one order, whatever order they were written in: it says nothing."""
+    """Returns the names sorted: their order has no meaning."""
     if names is None:
         return None
     if not isinstance(names, (list, tuple, set, frozenset)) or not all(isinstance(name, str) for name in names):
         raise CatalogError(
-            [(None, "analysts is no list of names.", Fix("write {it}, or leave it out.", it=Python('analysts=["ana", "ben"]')))]
+            [
+                (
+                    None,
+                    "analysts is not a list of names.",
+                    Fix("write {it}, or leave it out.", it=Python('analysts=["ana", "ben"]')),
+                )
+            ]
         )
     return tuple(sorted(names))
 
 
 def amount(value: Number) -> Fraction | None:
-    """A part of the budget; None if it is no number, or one that no double holds: budgets are shown as decimals."""
-    found = number(value)
-    return found if found is not None and abs(found) <= _LARGEST else None
+    """Returns a part of the budget; None if it is not a number that fits a double: budgets are shown as decimals."""
+    exact = number(value)
+    return exact if exact is not None and abs(exact) <= _LARGEST else None
 
 
 def _exact(value: Number, name: str) -> Fraction:
-    found = amount(value)
-    if found is None:
+    exact = amount(value)
+    if exact is None:
         raise CatalogError([(None, f"{name} is not a finite number.", f"write {name} as in 0.5, '1/2' or '1e-6'.")])
-    return found
+    return exact

@@ -1,12 +1,9 @@
-"""What may be asked of each group, in Python: count(), mean("age"), quantile("income", 0.9) and so on.
-
-The fluent reader: the same questions in Python, piece by piece, giving the same Query as SQL does.
+"""Builds questions in Python, step by step; the Query is the same as from SQL.
 
     survey.table("people").where("age >= 18").group_by("region").agg(n=dt.count(), age=dt.mean("age"))
 
-Each piece of text is read on its own by the SQL reader's gate (grammar.py) and put into the tree that SQL would have
-given, so nothing is ever pasted together and both readers go through one importer. `text` spells the chain for people;
-carets of refusals point into it.
+Each piece of text is parsed on its own by sql/gate.py and put into the syntax tree that SQL would give. No texts are
+concatenated, and the rest of the path is the SQL reader's. `text` shows the chain of calls; carets of refusals point into it.
 """
 
 from __future__ import annotations
@@ -25,12 +22,30 @@ from dither.query.resolve.shapes import next_hop, root
 from dither.query.sql.gate import read_expression
 from dither.query.sql.names import matching, similar
 from dither.query.sql.select import question
-from dither.query.sql.subqueries import begun
+from dither.query.sql.subqueries import new_context
+
+__all__ = [
+    "Asked",
+    "Asking",
+    "clipped",
+    "count",
+    "count_distinct",
+    "count_units",
+    "max_",
+    "mean",
+    "median",
+    "min_",
+    "quantile",
+    "stddev",
+    "sum_",
+    "table",
+    "variance",
+]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """An aggregate to be given to `agg`: COUNT(x), AVG(x), ... with an optional condition of its own."""
+    """An aggregate for `agg`: COUNT(x), AVG(x), ... with an optional condition."""
 
     function: str
     argument: str | None = None
@@ -55,47 +70,47 @@ class Asked:
 
 
 def count(x: str | None = None, *, where: str | None = None) -> Asked:
-    """The number of rows, or of rows where x is not NULL."""
+    """Counts rows, or rows where x is not NULL."""
     return Asked("COUNT", "*" if x is None else x, where)
 
 
 def count_distinct(x: str, *, where: str | None = None) -> Asked:
-    """How many different values x has."""
+    """Counts the distinct values of x."""
     return Asked("COUNT", _needed(x), where, distinct=True)
 
 
 def count_units() -> Asked:
-    """How many units (people) there are."""
+    """Counts units (people)."""
     return Asked("COUNT_UNITS")
 
 
 def sum_(x: str, *, where: str | None = None) -> Asked:
-    """The sum of x."""
+    """Sums x."""
     return Asked("SUM", _needed(x), where)
 
 
 def mean(x: str, *, where: str | None = None) -> Asked:
-    """The mean of x."""
+    """Averages x."""
     return Asked("AVG", _needed(x), where)
 
 
 def variance(x: str, *, population: bool = False, where: str | None = None) -> Asked:
-    """The variance of x: of a sample, or of the whole population."""
+    """Computes the variance of x: of a sample, or of the whole population."""
     return Asked("VAR_POP" if _flag(population) else "VAR_SAMP", _needed(x), where)
 
 
 def stddev(x: str, *, population: bool = False, where: str | None = None) -> Asked:
-    """The standard deviation of x: of a sample, or of the whole population."""
+    """Computes the standard deviation of x: of a sample, or of the whole population."""
     return Asked("STDDEV_POP" if _flag(population) else "STDDEV_SAMP", _needed(x), where)
 
 
 def median(x: str, *, where: str | None = None) -> Asked:
-    """The median of x."""
+    """Computes the median of x."""
     return Asked("MEDIAN", _needed(x), where)
 
 
 def quantile(x: str, p: Number | None = None, *, where: str | None = None) -> Asked:
-    """The p-quantile of x, such as quantile("income", 0.9)."""
+    """Computes the p-quantile of x, such as quantile("income", 0.9)."""
     share = number(p)
     if share is None or not 0 < share < 1:
         raise QueryError(
@@ -110,17 +125,17 @@ def quantile(x: str, p: Number | None = None, *, where: str | None = None) -> As
 
 
 def min_(x: str, *, where: str | None = None) -> Asked:
-    """The smallest x, as an extreme quantile."""
+    """Estimates the smallest x, as an extreme quantile."""
     return Asked("MIN", _needed(x), where)
 
 
 def max_(x: str, *, where: str | None = None) -> Asked:
-    """The largest x, as an extreme quantile."""
+    """Estimates the largest x, as an extreme quantile."""
     return Asked("MAX", _needed(x), where)
 
 
 def clipped(x: str) -> Asked:
-    """The share of values outside the declared bounds."""
+    """Computes the share of values outside the declared bounds."""
     return Asked("CLIPPED", _needed(x))
 
 
@@ -138,32 +153,14 @@ def _flag(population: bool) -> bool:
     return population
 
 
-__all__ = [
-    "Asked",
-    "Asking",
-    "clipped",
-    "count",
-    "count_distinct",
-    "count_units",
-    "max_",
-    "mean",
-    "median",
-    "min_",
-    "quantile",
-    "stddev",
-    "sum_",
-    "table",
-    "variance",
-]
-
-_OWNER, _KEY, _UNIT = "whose row", "key of its owner", "owner"  # names that nobody gives a table or a column
+_OWNER, _KEY, _UNIT = "whose row", "key of its owner", "owner"  # unlikely as names of tables or columns
 _EXAMPLE = Fix("write {call}.", call=Python('agg(n=dt.count(), age=dt.mean("age"))'))
-_LONGEST = 400  # letters of a question that repr shows
+_LONGEST = 400  # characters of a question in its repr
 
 
 @dataclass(frozen=True)
 class Asking:
-    """A question in the making. Every step returns a new one; `query` is the finished Query."""
+    """A question built step by step. Every step returns a new one; `query` is the Query."""
 
     catalog: Catalog = field(compare=False)
     text: str
@@ -171,7 +168,7 @@ class Asking:
     base: str
 
     def where(self, condition: str) -> Asking:
-        """Only rows for which this is true; further conditions are joined by AND."""
+        """Keeps rows for which the condition is true; several conditions are joined by AND."""
         after, tree = self._read('.where("', condition, '")')
         old = after.tree.args.get("where")
         after.tree.set("where", exp.Where(this=tree if old is None else exp.And(this=old.this, expression=tree)))
@@ -180,9 +177,9 @@ class Asking:
     def join(
         self, table: str, *, on: str | None = None, using: str | None = None, how: str = "inner", alias: str | None = None
     ) -> Asking:
-        """Another table, joined on a condition or on a column both have. how: "inner", "left" or "right"."""
+        """Joins a table on a condition or on a shared column. how: "inner", "left" or "right"."""
         if not isinstance(how, str) or how not in ("inner", "left", "right"):
-            raise QueryError("how is no join that is known.", fix=Fix('write {how}, "left" or "right".', how="inner"))
+            raise QueryError("how is not a known join.", fix=Fix('write {how}, "left" or "right".', how="inner"))
         named = _table(table, alias)
         if (on is None) == (using is None):
             raise QueryError("A join needs either on or using.", fix=Fix("write {on} or {using}.", on="a.x = b.x", using="x"))
@@ -199,7 +196,7 @@ class Asking:
         return after
 
     def group_by(self, *keys: str, **named: str) -> Asking:
-        """The keys: columns or expressions, with a name if wanted: group_by("region", decade="BUCKET(age, 10)")."""
+        """Groups by columns or expressions, named or not: group_by("region", decade="BUCKET(age, 10)")."""
         after = self
         for name, key in [*(("", key) for key in keys), *named.items()]:
             after, tree = after._read(f'.group_by({name}="' if name else '.group_by("', key, '")')
@@ -210,27 +207,27 @@ class Asking:
         return after
 
     def agg(self, *unnamed: object, **aggregates: Asked | str) -> Asking:
-        """What is asked of each group: agg(n=count(), age=mean("age")), or as text: agg(share="SUM(x) / COUNT(*)")."""
-        _named(unnamed, "agg")
+        """Aggregates each group: agg(n=count(), age=mean("age")), or as text: agg(share="SUM(x) / COUNT(*)")."""
+        _refuse_unnamed(unnamed, "agg")
         if not aggregates:
-            raise QueryError("agg asks for nothing.", fix=_EXAMPLE)
+            raise QueryError("agg has no aggregate.", fix=_EXAMPLE)
         return self._agg(aggregates)
 
     def _agg(self, aggregates: dict[str, Asked | str]) -> Asking:
         after = self
-        for name, asked in aggregates.items():
-            if isinstance(asked, str):
-                after, tree = after._read(f'.agg({name}="', asked, '")')
-            elif isinstance(asked, Asked):
-                after, tree = after._asked(name, asked)
+        for name, aggregate in aggregates.items():
+            if isinstance(aggregate, str):
+                after, tree = after._read(f'.agg({name}="', aggregate, '")')
+            elif isinstance(aggregate, Asked):
+                after, tree = after._aggregate(name, aggregate)
             else:
-                raise QueryError(f"agg({name}=...) is no aggregate.", fix=_EXAMPLE)
+                raise QueryError(f"agg({name}=...) is not an aggregate.", fix=_EXAMPLE)
             after.tree.append("expressions", exp.alias_(tree, name, copy=False))
         return after
 
     def per_unit(self, *keys: str, **aggregates: Asked | str) -> Asking:
-        """Aggregate inside each unit first: one row for each person (and key), which further steps then ask about."""
-        _named([key for key in keys if isinstance(key, Asked)], "per_unit")
+        """Aggregates inside each unit first: further steps see one row for each person and key."""
+        _refuse_unnamed([key for key in keys if isinstance(key, Asked)], "per_unit")
         unit = self._unit()
         if unit is None or any(self.tree.args.get(part) for part in ("expressions", "group")):
             raise QueryError("per_unit needs a table with a unit column, and comes before group_by and agg.", fix="move it up.")
@@ -239,7 +236,7 @@ class Asking:
         return replace(inner, tree=exp.Select(from_=exp.From(this=outer)))
 
     def _by_unit(self, unit: Unit) -> Asking:
-        """Grouped by the unit: the table's own column, or, where that refers to a row which says whose it is, that row's."""
+        """Groups by the unit: the table's own column, or the unit of the parent row that it refers to."""
         hop = next_hop(self._table(), self.catalog)
         if hop is None:
             return self.group_by(unit.column)
@@ -253,14 +250,14 @@ class Asking:
         return after
 
     def having(self, condition: str) -> Asking:
-        """Only groups whose noisy numbers satisfy this."""
+        """Keeps groups whose noisy numbers satisfy the condition."""
         after, tree = self._read('.having("', condition, '")')
         old = after.tree.args.get("having")
         after.tree.set("having", exp.Having(this=tree if old is None else exp.And(this=old.this, expression=tree)))
         return after
 
     def order_by(self, *keys: str, descending: bool = False) -> Asking:
-        """Sort the noisy result."""
+        """Sorts the noisy result."""
         if not isinstance(descending, bool):
             raise QueryError(
                 f"descending is a {type(descending).__name__}.", fix=Fix("write {descending} or leave it out.", descending=True)
@@ -274,7 +271,7 @@ class Asking:
         return after
 
     def limit(self, rows: int, offset: int = 0) -> Asking:
-        """At most this many rows of the noisy result, leaving out the first `offset`."""
+        """Keeps at most this many rows of the noisy result, after the first `offset`."""
         for name, value in (("rows", rows), ("offset", offset)):
             if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 62:
                 raise QueryError(f"{name} of a limit must be a whole number from 0.", fix="write limit(10).")
@@ -287,53 +284,53 @@ class Asking:
 
     @property
     def query(self) -> Query:
-        """The question as nodes, the same as from SQL."""
-        return question(self.tree, begun(self.text, self.catalog))
+        """The Query, the same as from SQL."""
+        return question(self.tree, new_context(self.text, self.catalog))
 
     def __str__(self) -> str:
-        """The question as SQL, all of it."""
+        """The whole question as SQL."""
         return self.tree.sql().removeprefix("" if self.tree.expressions else "SELECT ")
 
     def __repr__(self) -> str:
-        """The question as SQL, cut if it is long: a prompt or a list of questions shows it."""
-        shown = str(self)
-        return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 3] + "..."
+        """The question as SQL, shortened if it is long."""
+        sql = str(self)
+        return sql if len(sql) <= _LONGEST else sql[: _LONGEST - 3] + "..."
 
     def _unit(self) -> Unit | None:
-        """The unit of the table that the question began with."""
+        """Returns the unit of the first table."""
         return self.catalog.tables[self._table()].unit
 
     def _table(self) -> str:
-        """The table that the question began with, as the catalog spells it."""
-        found = matching(self.base, False, self.catalog.tables, str)
-        if not found:
+        """Returns the name of the first table, as in the catalog."""
+        names = matching(self.base, False, self.catalog.tables, str)
+        if not names:
             known = similar(self.base, self.catalog.tables)
             raise QueryError(
                 f"There is no table {self.base} in the catalog.", text=self.text, span=(7, 7 + len(self.base)), fix=known
             )
-        return found[0]
+        return names[0]
 
-    def _asked(self, name: str, asked: Asked) -> tuple[Asking, exp.Expr]:
+    def _aggregate(self, name: str, aggregate: Asked) -> tuple[Asking, exp.Expr]:
         arguments: list[Any] = []
         after = self
-        if asked.argument == "*":
-            after = replace(self, text=f"{self.text}\n.agg({name}={asked.function}(*))", tree=self.tree.copy())
+        if aggregate.argument == "*":
+            after = replace(self, text=f"{self.text}\n.agg({name}={aggregate.function}(*))", tree=self.tree.copy())
             arguments = [exp.Star()]
-        elif asked.argument is None:
-            after = replace(self, text=f"{self.text}\n.agg({name}={asked.function}())", tree=self.tree.copy())
+        elif aggregate.argument is None:
+            after = replace(self, text=f"{self.text}\n.agg({name}={aggregate.function}())", tree=self.tree.copy())
         else:
-            after, inner = self._read(f'.agg({name}={asked.function}("', asked.argument, '"))')
-            arguments = [exp.Distinct(expressions=[inner]) if asked.distinct else inner]
-        if asked.share is not None:
-            arguments.append(read_expression(asked.share))
-        call: exp.Expr = exp.Anonymous(this=asked.function, expressions=arguments)
-        if asked.where is not None:
-            after, condition = after._read('  where="', asked.where, '"')
+            after, inner = self._read(f'.agg({name}={aggregate.function}("', aggregate.argument, '"))')
+            arguments = [exp.Distinct(expressions=[inner]) if aggregate.distinct else inner]
+        if aggregate.share is not None:
+            arguments.append(read_expression(aggregate.share))
+        call: exp.Expr = exp.Anonymous(this=aggregate.function, expressions=arguments)
+        if aggregate.where is not None:
+            after, condition = after._read('  where="', aggregate.where, '"')
             call = exp.Filter(this=call, expression=exp.Where(this=condition))
         return after, call
 
     def _read(self, before: str, piece: str, behind: str) -> tuple[Asking, exp.Expr]:
-        """A new question with one more line of text, and the piece's tree with its places moved to that line."""
+        """Parses a piece of text. Returns the question with one more line, and the tree with its spans on that line."""
         tree = read_expression(_text(piece, "this"))
         offset = len(self.text) + 1 + len(before)
         for node in tree.walk():
@@ -344,13 +341,13 @@ class Asking:
 
 
 def table(catalog: Catalog, name: str, alias: str | None = None) -> Asking:
-    """The beginning of a question about one table."""
+    """Begins a question about one table."""
     start = exp.Select(from_=exp.From(this=_table(name, alias)))
     return Asking(catalog, f'table("{name}")', start, name)
 
 
 def _owner(catalog: Catalog, hop: tuple[str, str], own: exp.Column) -> exp.Join:
-    """A join to the row that says whose this one is. That row is referred to by a unique column, so nothing is multiplied."""
+    """Returns a join to the parent row that has the unit. The referenced column is unique, so no row is multiplied."""
     parent, column = hop
     unit, above = catalog.tables[parent].unit, next_hop(parent, catalog)
     owner = exp.column(unit.column if unit else column, parent, quoted=True)
@@ -366,10 +363,10 @@ def _owner(catalog: Catalog, hop: tuple[str, str], own: exp.Column) -> exp.Join:
     return exp.Join(this=exp.Subquery(this=rows, alias=alias), on=equal)
 
 
-def _named(unnamed: Sequence[object], step: str) -> None:
-    """Refuse aggregates without a name: the answer's columns are called by it."""
+def _refuse_unnamed(unnamed: Sequence[object], step: str) -> None:
+    """Refuses aggregates without a name, which the answer's columns need."""
     if unnamed:
-        what = f"{step} was given an aggregate without a name, and the answer needs one."
+        what = f"{step} has an aggregate without a name, and the answer needs one."
         raise QueryError(what, fix=Fix("write {call}.", call=Python(f'{step}(n=dt.count(), age=dt.mean("age"))')))
 
 

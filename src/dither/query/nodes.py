@@ -1,15 +1,13 @@
-"""Every aggregate function: its words in SQL, what it is taken of, and where it may stand.
+"""The query: a small tree of frozen nodes, the same from SQL and from the fluent API. Also the table of aggregate functions.
 
-A private aggregate is one entry here and one kind of release in planning/releases/.
+An expression is computed on one row. A relation is a bag of rows; each row belongs to one unit, or is public. A Query is
+one private aggregation over a relation, and the post-processing of its noisy result.
 
-What is asked, as a small tree of frozen nodes: the same from SQL and from the fluent API.
+The columns of a relation have unique names: `Scan("people", "p")` has "p.age", `Compute` has the names it gives.
+`span` is the place of a node in the question's text, (start, end), for the caret. `words` is shown to people in place of
+a subquery's column, whose name is generated. Neither counts in equality.
 
-Expressions stand on one row. Relations are bags of rows, each row belonging to one unit (or public). A Query is one
-private aggregation over a relation, and what is done with the noisy result afterwards.
-
-A relation's columns have plain unique names: `Scan("people", "p")` offers "p.age", `Compute` offers what it names.
-`span` is where in the question's text a node was written: (start, end) offsets, for the caret. `words` is what people read in
-place of a subquery's value, whose name nobody wrote. Neither counts in equality.
+A new private aggregate is one entry in FUNCTIONS and one kind of release in planning/releases/.
 """
 
 from __future__ import annotations
@@ -25,8 +23,9 @@ ROWS, VALUES, UNITS, NUMBERS, CONDITIONS = "rows", "values", "units", "numbers",
 
 @dataclass(frozen=True)
 class Function:
-    """`of`: rows (an argument, where there is one, must not be NULL), different values, units, numbers within bounds, or
-    conditions. `private`: noise can be added to it; `per_unit`: it is computed exactly inside one unit."""
+    """An aggregate function. `words`: its names in SQL. `of`: what it aggregates: rows (where the argument, if any, is not
+    NULL), distinct values, units, bounded numbers or conditions. `private`: allowed with noise; `per_unit`: allowed exactly,
+    inside one unit."""
 
     words: tuple[str, ...]
     of: str
@@ -35,7 +34,7 @@ class Function:
 
     @property
     def counts(self) -> bool:
-        """Whether it is a whole number, never NULL and never below zero."""
+        """Whether its result is a whole number, never NULL and never negative."""
         return self.of in (ROWS, VALUES, UNITS)
 
 
@@ -60,17 +59,17 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def by_word() -> dict[str, str]:
-    """What each word of SQL means."""
+    """Maps each SQL name to its aggregate function."""
     return {word: name for name, function in FUNCTIONS.items() for word in function.words}
 
 
 def private() -> tuple[str, ...]:
-    """Those that a question may ask for."""
+    """Returns the names of the private aggregates."""
     return tuple(name for name, function in FUNCTIONS.items() if function.private)
 
 
 def per_unit() -> tuple[str, ...]:
-    """Those that may stand inside one unit."""
+    """Returns the names of the aggregates that are allowed inside one unit."""
     return tuple(name for name, function in FUNCTIONS.items() if function.per_unit)
 
 
@@ -79,7 +78,7 @@ Value = None | bool | int | Fraction | str | datetime.date | datetime.datetime
 
 
 def fresh(prefix: str, taken: Container[str] = ()) -> str:
-    """A name for a column that nobody reads: no question can write it, and it is not taken.
+    """Returns an unused name for an internal column. Questions cannot write it, because # cannot begin a name.
 
     >>> fresh("sum"), fresh("unit", {"#unit"}), fresh("unit", {"#unit", "#unit1"})
     ('#sum', '#unit1', '#unit2')
@@ -93,7 +92,7 @@ def fresh(prefix: str, taken: Container[str] = ()) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the relation the expression stands on."""
+    """A column of the relation that the expression is computed on."""
 
     name: str
     span: Span = field(default=None, compare=False)
@@ -102,7 +101,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant. Decimals are exact. TRUE is not 1: the kind counts in equality, whatever Python says of the values."""
+    """A constant. Decimals are exact. `kind` counts in equality: TRUE is not 1, although Python says so."""
 
     value: Value
     span: Span = field(default=None, compare=False)
@@ -114,7 +113,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Call:
-    """A function or operator of functions.py applied to expressions. `case` is (when, then, when, then, ..., else)."""
+    """A function or operator of functions/ applied to expressions. `case` is (when, then, when, then, ..., else)."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -126,13 +125,13 @@ Expression = Column | Literal | Call
 
 
 def words_of(expression: Expression) -> str:
-    """What people read in place of a subquery's value; "" for anything else."""
+    """Returns the text shown in place of a subquery's value; "" for other expressions."""
     return "" if isinstance(expression, Literal) else expression.words
 
 
 @dataclass(frozen=True)
 class Named:
-    """An expression with the name it gets."""
+    """An expression and its name."""
 
     name: str
     expression: Expression
@@ -160,7 +159,7 @@ class Filter:
 
 @dataclass(frozen=True)
 class Compute:
-    """One row for each row, with just these columns. The unit travels along unseen."""
+    """One row for each row of the source, with these columns; the unit is kept implicitly."""
 
     source: Relation
     columns: tuple[Named, ...]
@@ -170,9 +169,9 @@ class Compute:
 class Join:
     """Rows of left and right whose `equal` pairs are all equal (NULL equals nothing). kind: "inner" or "left".
 
-    With `scalar`: all rows of left, each once, with aggregates of its partners (NULL where it has none): a subquery that
-    stands for a value. Without pairs all rows of right are partners. resolve.py makes it of a left join to one row for each
-    value of what is equated, so no engine ever sees one.
+    With `scalar` (a scalar subquery): every row of left once, with aggregates of its partners, or NULL if it has none.
+    Without pairs all rows of right are partners. resolve/relations.py rewrites it as a left join to one row for each value of
+    the equated columns, so no engine sees it.
     """
 
     left: Relation
@@ -185,7 +184,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Scalar:
-    """The aggregates that a subquery stands for; the one called n is offered as "alias.n"."""
+    """The aggregates of a scalar subquery; the one named n is the column "alias.n"."""
 
     alias: str
     aggregates: tuple[Aggregate, ...]
@@ -193,13 +192,13 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Semi:
-    """The rows of source that have (or, negated, have not) a partner in other: IN and EXISTS.
+    """The rows of source that have a partner in other, or none if `negated`: IN and EXISTS.
 
-    With `listed` (x, y) and negated: those for which x NOT IN (y of the partners) is true. Then x differs from every such y,
-    and none of them is NULL, nor x; or there is no partner.
+    With `listed` (x, y) and `negated`: the rows for which x NOT IN (y of the partners) is true: there is no partner, or x
+    differs from every y and neither x nor any y is NULL.
 
-    With `mark`: all rows of source, each once, with a column of this name that says whether it has a partner, or with `listed`
-    whether x is in the list (NULL where SQL says so). resolve_marks.py makes it of left joins, so no engine ever sees one.
+    With `mark`: every row of source once, with a column of this name: whether it has a partner, or with `listed` whether x
+    is in the list (NULL as in SQL). resolve/joins.py rewrites it as left joins, so no engine sees it.
     """
 
     source: Relation
@@ -213,9 +212,9 @@ class Semi:
 
 @dataclass(frozen=True)
 class PerUnit:
-    """One row for each unit and value of the keys: aggregation inside one unit, before anything private happens.
+    """One row for each unit and value of the keys: exact aggregation inside one unit.
 
-    Aggregates here are exact: count, sum, min, max, avg, count_distinct, bool_or, bool_and (none depends on row order).
+    Aggregates: count, sum, min, max, avg, count_distinct, bool_or, bool_and. None depends on the order of rows.
     """
 
     source: Relation
@@ -226,7 +225,7 @@ class PerUnit:
 
 @dataclass(frozen=True)
 class Union:
-    """All rows of all parts, which have the same columns and the same unit (UNION ALL)."""
+    """All rows of all parts (UNION ALL); the parts have the same columns and the same unit."""
 
     parts: tuple[Relation, ...]
 
@@ -239,11 +238,9 @@ Relation = Scan | Filter | Compute | Join | Semi | PerUnit | Union
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate: function over an expression (None for COUNT(*)), with a parameter for QUANTILE's p.
+    """One aggregate: a function of FUNCTIONS over an expression (None for COUNT(*)).
 
-    `where` is the condition of its FILTER: only rows for which it is true count.
-    Private ones: count, count_distinct, count_units, sum, avg, var_samp, var_pop, stddev_samp, stddev_pop,
-    median, quantile, min, max, clipped.
+    `parameter` is the p of QUANTILE. `where` is the condition of FILTER: only rows for which it is true count.
     """
 
     name: str
@@ -255,19 +252,19 @@ class Aggregate:
 
     @property
     def value(self) -> Expression | None:
-        """What is aggregated, with the FILTER as part of it: NULL in rows that do not count. None: every row counts."""
+        """The argument with FILTER built in: NULL in rows that do not count. None: every row counts."""
         if self.where is None:
             return self.argument
         return Call("case", (self.where, self.argument or Literal(1), Literal(None)), span=self.span)
 
     def lowered(self) -> Aggregate:
-        """The same aggregate without FILTER, over `value`: how it is checked, planned and computed."""
+        """Returns the same aggregate over `value`, without FILTER: the form that is checked, planned and computed."""
         return self if self.where is None else replace(self, argument=self.value, where=None)
 
 
 @dataclass(frozen=True)
 class Order:
-    """Sort the noisy result by an output expression."""
+    """Sorts the noisy result by an output expression."""
 
     expression: Expression
     descending: bool = False
@@ -277,7 +274,7 @@ class Order:
 class Query:
     """SELECT outputs FROM source GROUP BY keys HAVING having ORDER BY order LIMIT limit OFFSET offset.
 
-    `outputs`, `having` and `order` are expressions over the names of keys and aggregates: post-processing, free.
+    `outputs`, `having` and `order` are expressions over the keys and aggregates: post-processing, which is free.
     """
 
     source: Relation

@@ -1,6 +1,6 @@
-"""Nodes as text a person can read: one line for an expression, an indented tree for a relation.
+"""Shows nodes as text for people: one line for an expression, an indented tree for a relation.
 
-Used by EXPLAIN and by the golden files; never parsed and never handed to an engine.
+EXPLAIN and the golden files use it; it is never parsed and never passed to an engine.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TESTS = ("is_null", "in_list", "like")
 
 
 def show_function(name: str) -> str:
-    """A function or operator as a question writes it.
+    """Shows a function or operator as SQL writes it.
 
     >>> show_function("add"), show_function("sqrt"), show_function("to_int")
     ('+', 'SQRT', 'CAST AS INTEGER')
@@ -62,7 +62,7 @@ def show_function(name: str) -> str:
 
 
 def show_expression(node: Expression, names: bool = False) -> str:
-    """An expression as SQL writes it. Subqueries in their words; with `names` by the names of their columns.
+    """Shows an expression as SQL. Subqueries appear as their `words`, or with `names` as their columns' names.
 
     >>> show_expression(Call("ge", (Call("mul", (Column("p.age"), Literal(2))), Literal(18))))
     '(p.age * 2) >= 18'
@@ -77,10 +77,10 @@ def show_expression(node: Expression, names: bool = False) -> str:
 
 
 def _call(node: Call, names: bool) -> str:
-    """Each argument is printed once: what is done twice at every level is done 2^depth times."""
+    """Shows a call. Each argument is shown once: twice at every level would take 2^depth steps."""
     if node.name == "not":
-        return _denied(node.arguments[0], names)
-    parts, inner = _printed(node, names)
+        return _negation(node.arguments[0], names)
+    parts, inner = _show_arguments(node, names)
     if node.name in SIGNS:
         text = f" {SIGNS[node.name]} ".join(inner)
         return f"({text})" if node.name in _ARITHMETIC else text
@@ -95,10 +95,10 @@ def _call(node: Call, names: bool) -> str:
     return f"{show_function(node.name)}({', '.join(parts)})"
 
 
-def _printed(node: Call, names: bool) -> tuple[list[str], list[str]]:
-    """The arguments as they are, and as parts of an operator."""
+def _show_arguments(node: Call, names: bool) -> tuple[list[str], list[str]]:
+    """Shows the arguments, alone and as operands of the call."""
     parts = [show_expression(part, names) for part in node.arguments]
-    return parts, [_inside(part, text, node.name, names) for part, text in zip(node.arguments, parts, strict=True)]
+    return parts, [_operand(part, text, node.name, names) for part, text in zip(node.arguments, parts, strict=True)]
 
 
 def _test(name: str, parts: list[str], inner: list[str], no: str) -> str:
@@ -107,8 +107,8 @@ def _test(name: str, parts: list[str], inner: list[str], no: str) -> str:
     return f"{inner[0]} {no}IN ({', '.join(parts[1:])})" if name == "in_list" else f"{inner[0]} {no}LIKE {inner[1]}"
 
 
-def _inside(node: Expression, text: str, holder: str, names: bool) -> str:
-    """A part of an operator: in parentheses if it is a condition of its own, unless AND stands in AND."""
+def _operand(node: Expression, text: str, holder: str, names: bool) -> str:
+    """Shows an operand, in parentheses if it is a condition; AND inside AND needs none."""
     if not isinstance(node, Call) or (node.words and not names) or (node.name == holder and holder in ("and", "or")):
         return text
     weak = node.name in (*SIGNS, "not", "is_null", "in_list", "like") and node.name not in _ARITHMETIC
@@ -116,11 +116,11 @@ def _inside(node: Expression, text: str, holder: str, names: bool) -> str:
     return f"({text})" if (weak and not plain) or (node.name == "neg" and holder == "neg") else text
 
 
-def _denied(inner: Expression, names: bool) -> str:
-    """NOT x; x IS NOT NULL, x NOT IN (...) and x NOT LIKE y, where that is how it is written."""
+def _negation(inner: Expression, names: bool) -> str:
+    """Shows a negation: NOT x, x IS NOT NULL, x NOT IN (...), x NOT LIKE y."""
     if isinstance(inner, Call) and inner.name in _TESTS and not (inner.words and not names):
-        return _test(inner.name, *_printed(inner, names), "NOT ")
-    return f"NOT {_inside(inner, show_expression(inner, names), 'not', names)}"
+        return _test(inner.name, *_show_arguments(inner, names), "NOT ")
+    return f"NOT {_operand(inner, show_expression(inner, names), 'not', names)}"
 
 
 def _case(parts: list[str]) -> str:
@@ -129,7 +129,7 @@ def _case(parts: list[str]) -> str:
 
 
 def show_value(value: Value) -> str:
-    """A constant as SQL writes it; in one line, whatever a text holds."""
+    """Shows a constant as SQL, on one line."""
     if value is None:
         return "NULL"
     if isinstance(value, str):
@@ -145,7 +145,7 @@ def show_value(value: Value) -> str:
 
 
 def show_aggregate(node: Aggregate) -> str:
-    """n = avg(p.age), m = quantile(p.age; 9/10), k = count(*) where p.active."""
+    """Shows an aggregate: n = avg(p.age), m = quantile(p.age; 9/10), k = count(*) where p.active."""
     inner = "*" if node.argument is None else _node(node.argument)
     extra = "" if node.parameter is None else f"; {show(node.parameter)}"
     where = "" if node.where is None else f" where {_node(node.where)}"
@@ -153,7 +153,7 @@ def show_aggregate(node: Aggregate) -> str:
 
 
 def show_query(query: Query) -> str:
-    """The whole question."""
+    """Shows a query as an indented tree."""
     lines = ["output " + _named(query.outputs)]
     if query.having is not None:
         lines.append("having " + _node(query.having))

@@ -1,15 +1,15 @@
-"""What an engine is asked for: exact whole numbers per group, after each unit was bounded. No noise, no price.
+"""Work: the exact query that an engine runs. It returns whole numbers per group, with each unit bounded. No noise, no price.
 
-The relation in a Work is *resolved*: every private relation carries the unit as an ordinary column named UNIT, joins and
-per-unit aggregations name it like any other column, and every expression is total and typed. An engine needs to know
-nothing of privacy to run it.
+The relation in a Work is *resolved*: every private relation has the unit as a column named UNIT, joins and per-unit
+aggregations use it like any other column, and every expression is total and typed. An engine needs to know nothing
+about privacy.
 
-What is computed, for every group g (a tuple of key values):
+For every group g (a tuple of key values) the engine computes:
 
-1. rows of `source` whose UNIT is NULL are dropped (if `by_unit`); rows whose key is not among `known` are dropped;
-2. each unit keeps at most `max_groups` groups: those with the smallest keyed hash of (secret, unit, group), any ties broken
-   in a way that depends on the unit's own rows and the secret only (None: no bound needed);
-3. each measure is summed over units, every unit's share in one group being bounded as the measure says.
+1. drop rows of `source` whose UNIT is NULL (if `by_unit`), and rows whose key is not in `known`;
+2. keep at most `max_groups` groups of each unit: those with the smallest keyed hash of (secret, unit, group); ties depend
+   only on the unit's own rows and the secret (None: no bound needed);
+3. sum each measure over units, each unit's share in one group bounded as the measure says.
 
 With by_unit False every row is its own unit: k is 1, nothing is bounded, one pass.
 """
@@ -40,7 +40,7 @@ class Quantised:
 
 @dataclass(frozen=True)
 class Cell:
-    """A whole number per row: constant + linear q + square q^2, or `null` where q is NULL. No argument: the constant."""
+    """A whole number per row: constant + linear q + square q^2, or `null` where q is NULL. Without argument: `constant`."""
 
     argument: Quantised | None = None
     constant: int = 0
@@ -51,8 +51,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Sums:
-    """For each cell the sum over units. A unit with k counted rows in the group and row sums S gives S if k <= max_rows,
-    else trunc(S * max_rows / k) (towards zero, in exact integers). Counted are the rows where `where` is true (None: all).
+    """The sum of each cell over units. A unit with k counted rows in the group and row sum S adds S if k <= max_rows,
+    else trunc(S * max_rows / k) (towards zero, in exact integers). Rows count where `where` is true (None: all rows).
     """
 
     cells: tuple[Cell, ...]
@@ -62,7 +62,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Distinct:
-    """How many different non-NULL values the group has, each unit keeping at most `max_values` of its own by keyed hash."""
+    """The number of distinct non-NULL values in the group; each unit keeps at most `max_values`, chosen by keyed hash."""
 
     expression: Expression
     max_values: int
@@ -70,8 +70,8 @@ class Distinct:
 
 @dataclass(frozen=True)
 class Bins:
-    """A histogram of q over 0..steps: a unit with c_b of its k counted (non-NULL) rows in bin b gives c_b * SCALE if
-    k <= max_rows, else floor(c_b * max_rows * SCALE / k). Zero weights are left out.
+    """A histogram of q over 0..steps. A unit with c_b of its k counted (non-NULL) rows in bin b adds c_b * SCALE if
+    k <= max_rows, else floor(c_b * max_rows * SCALE / k). Bins of weight zero are left out.
     """
 
     argument: Quantised
@@ -85,7 +85,7 @@ Measure = Sums | Distinct | Bins
 
 @dataclass(frozen=True)
 class Work:
-    """One exact query. `known`: for each key its public values (None: keys are whatever the data has)."""
+    """One exact query. `known`: the public values of each key (None: the keys are those in the data)."""
 
     source: Relation
     keys: tuple[Named, ...]
@@ -93,7 +93,7 @@ class Work:
     by_unit: bool
     max_groups: int | None
     measures: tuple[Measure, ...]
-    count_units: bool = False  # also deliver the number of distinct units per group (for choosing keys)
+    count_units: bool = False  # also return the number of distinct units per group, to select keys
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""The functions an expression may use: what each means, accepts and promises.
+"""The functions that an expression may use: their meaning, the kinds they accept, the facts of their results.
 
-`base` states what an entry of the registry says and has the interval arithmetic; `registry` holds all entries, evaluates
-expressions and infers what is publicly known of them. A new function is one entry in numbers, logic, casts, dates or text.
+`base` defines an entry of the registry, and the interval arithmetic; `registry` has all entries, evaluates expressions and
+infers their facts. A new function is one entry in `numbers`, `logic`, `casts`, `dates` or `text`.
 """

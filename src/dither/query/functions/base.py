@@ -1,14 +1,12 @@
-"""What is publicly known of an expression before any row is read, and interval arithmetic that never promises too much.
+"""Facts (what is publicly known of an expression), interval arithmetic, and Function, an entry of the registry.
 
-Ends of intervals are exact rationals; None means "no bound known", and then the value may even be infinite. Values are
-computed in IEEE doubles, which round to nearest: rounding keeps order, so it is enough to widen each end to the double
-it would round to (`outward`). An end beyond the largest double becomes None, because the value may then overflow.
-Dates are placed on the line by their number of days since 1970-01-01.
+Facts are inferred before any row is read. Ends of intervals are exact rationals; None means "no bound known", and then
+the value may even be infinite. Values are computed in IEEE doubles, which round to nearest: rounding keeps order, so it is
+enough to widen each end to the double it would round to (`outward`). An end beyond the largest double becomes None,
+because the value may then overflow. Dates count as days since 1970-01-01.
 
-What one entry of the function registry states: kinds, NULL rule, what is publicly known of the result, its meaning.
-
-Values are None, bool, int, float, str, datetime.date and datetime.datetime. A float that is not a number counts as NULL
-as soon as it appears; an engine may keep it longer as long as nobody can tell. No value makes an evaluation raise.
+Values are None, bool, int, float, str, datetime.date and datetime.datetime. NaN counts as NULL as soon as it appears; an
+engine may keep it longer if no result shows it. Evaluation never raises, whatever the values.
 """
 
 from __future__ import annotations
@@ -29,11 +27,11 @@ _End = Fraction | float  # a rational, or one of the two infinities
 
 @dataclass(frozen=True)
 class Facts:
-    """Kind, interval, whether it can be NULL, whether it is a whole number, its finite domain, its grid.
+    """The public facts about an expression: kind, interval, NULL, whole numbers, domain, grid.
 
-    `kind` is one of catalog.KINDS, or "null" for a bare NULL. `whole`: a number without fraction, so it may be a key.
-    `values`: every non-NULL value it can take (NULL is listed only where the catalog declares NULL as a value).
-    `step`: values lie on a grid this wide, as far as known; a suggestion for quantising, never a promise.
+    `kind` is one of catalog.KINDS, or "null" for a bare NULL. `whole`: a number without fraction, which may be a key.
+    `values`: every non-NULL value it can take (NULL is listed only if the catalog declares it as a value).
+    `step`: the width of its grid, as far as known; a suggestion for quantising, not a guarantee.
     """
 
     kind: str
@@ -57,7 +55,7 @@ class Facts:
         return self.kind == "real" and not self.bounded
 
     def may_be(self, number: int) -> bool:
-        """Whether the interval contains the number."""
+        """Returns whether the interval contains the number."""
         return (self.low is None or self.low <= number) and (self.high is None or number <= self.high)
 
     def without_domain(self) -> Facts:
@@ -65,7 +63,7 @@ class Facts:
 
 
 def double(value: int | float | Fraction) -> float:
-    """The nearest double; beyond the largest one an infinity, never an error.
+    """Returns the nearest double; an infinity beyond the largest double, never an error.
 
     >>> double(Fraction(1, 10)), double(10**400), double(-10**400)
     (0.1, inf, -inf)
@@ -77,7 +75,7 @@ def double(value: int | float | Fraction) -> float:
 
 
 def outward(low: Bound, high: Bound) -> tuple[Bound, Bound]:
-    """The interval that surely holds the double nearest to any number of the given one.
+    """Returns an interval that contains the nearest double of every number in the given one.
 
     >>> outward(Fraction(0), Fraction(1)), outward(Fraction(1), Fraction(10**400))
     ((Fraction(0, 1), Fraction(1, 1)), (Fraction(1, 1), None))
@@ -93,7 +91,7 @@ def _rounded(end: Bound, pick: Callable[[Fraction, Fraction], Fraction]) -> Boun
 
 
 def as_doubles(facts: Facts) -> tuple[Bound, Bound]:
-    """The interval of the value once converted to a double, as every arithmetic function does first."""
+    """Returns the interval of the value as a double; every arithmetic function converts first."""
     return outward(facts.low, facts.high)
 
 
@@ -108,13 +106,13 @@ def negative(a: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
 
 
 def times(a: tuple[Bound, Bound], b: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
-    """Every product of one number of each: its extremes are at the corners."""
+    """Returns the interval of products; the extremes are at the corners."""
     corners = [_product(x, y) for x in _ends(a) for y in _ends(b)]
     return outward(_finite(min(corners)), _finite(max(corners)))
 
 
 def over(a: tuple[Bound, Bound], b: tuple[Bound, Bound], whole: bool) -> tuple[Bound, Bound]:
-    """Every quotient with a divisor other than zero. A whole divisor is at least 1 away from zero."""
+    """Returns the interval of quotients with a nonzero divisor; a whole divisor is at least 1 away from zero."""
     gap = Fraction(1) if whole else Fraction(0)
     low, high = _ends(b)
     parts = []
@@ -122,15 +120,15 @@ def over(a: tuple[Bound, Bound], b: tuple[Bound, Bound], whole: bool) -> tuple[B
         parts.append((low, min(high, -gap)))
     if high > 0:
         parts.append((max(low, gap), high))
-    found = [_quotients(a, part) for part in parts if part[0] <= part[1]]
-    if not found:
-        return Fraction(0), Fraction(0)  # only a division by zero is left, and that is NULL
-    return hull(found)
+    intervals = [_quotients(a, part) for part in parts if part[0] <= part[1]]
+    if not intervals:
+        return Fraction(0), Fraction(0)  # the divisor is always zero, so the result is NULL
+    return hull(intervals)
 
 
 def _quotients(a: tuple[Bound, Bound], divisor: tuple[_End, _End]) -> tuple[Bound, Bound]:
     if divisor[0] == 0 or divisor[1] == 0:
-        # Divisors come as near to zero as doubles go, so only the sign of the quotient can be known.
+        # Divisors may be as close to zero as doubles can be, so only the sign of the quotient is known.
         sign = 1 if divisor[1] > 0 else -1
         up = a[0] is not None and a[0] >= 0
         down = a[1] is not None and a[1] <= 0
@@ -141,7 +139,7 @@ def _quotients(a: tuple[Bound, Bound], divisor: tuple[_End, _End]) -> tuple[Boun
 
 
 def hull(parts: list[tuple[Bound, Bound]]) -> tuple[Bound, Bound]:
-    """The smallest interval around all of them."""
+    """Returns the smallest interval that contains all of them."""
     lows = [low for low, _ in parts]
     highs = [high for _, high in parts]
     return (
@@ -151,7 +149,7 @@ def hull(parts: list[tuple[Bound, Bound]]) -> tuple[Bound, Bound]:
 
 
 def monotone(function: Callable[[float], float], interval: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
-    """The image under a rising function of the mathematical library, which may be off by a few units in the last place."""
+    """Returns the image under an increasing library function, which may be off by a few units in the last place."""
     low, high = interval
     return widened(
         None if low is None else function(double(low)),
@@ -160,7 +158,7 @@ def monotone(function: Callable[[float], float], interval: tuple[Bound, Bound]) 
 
 
 def widened(low: float | None, high: float | None) -> tuple[Bound, Bound]:
-    """Doubles computed by a library function, pushed apart by far more than it can be wrong."""
+    """Widens an interval of doubles from a library function by far more than its error."""
     down = None if low is None or not math.isfinite(low) else Fraction(low) - abs(Fraction(low)) / 2**45 - Fraction(1, 2**1070)
     up = (
         None if high is None or not math.isfinite(high) else Fraction(high) + abs(Fraction(high)) / 2**45 + Fraction(1, 2**1070)
@@ -174,7 +172,7 @@ def _ends(interval: tuple[Bound, Bound]) -> tuple[_End, _End]:
 
 def _product(x: _End, y: _End) -> _End:
     if x == 0 or y == 0:
-        return Fraction(0)  # an infinite value times zero is not a number, hence NULL, and needs no room
+        return Fraction(0)  # infinity times zero is NaN, hence NULL, and needs no place in the interval
     if isinstance(x, float) or isinstance(y, float):
         return _INF if (x > 0) == (y > 0) else -_INF
     return x * y
@@ -190,7 +188,7 @@ def _finite(x: _End) -> Bound:
 
 Cell = None | bool | int | float | str | datetime.date | datetime.datetime
 
-# What an argument may be, by the word used in the entries.
+# The kinds of an argument, by the word in the entries.
 ACCEPTED: dict[str, tuple[str, ...]] = {
     "number": ("int", "real"),
     "text": ("text",),
@@ -203,7 +201,7 @@ ACCEPTED: dict[str, tuple[str, ...]] = {
     "datelike": ("text", "date", "timestamp"),
 }
 
-# Kinds that can be compared with each other, and that may share the branches of a CASE (then as the wider kind).
+# Kinds that can be compared with each other, and mixed in the branches of a CASE (then as the wider kind).
 FAMILIES = (("int", "real"), ("text",), ("bool",), ("date", "timestamp"))
 
 
@@ -211,12 +209,12 @@ FAMILIES = (("int", "real"), ("text",), ("bool",), ("date", "timestamp"))
 class Function:
     """One function of expressions.
 
-    `accepts`: a word of ACCEPTED per argument, the last one repeated for further arguments.
-    `alike`: all arguments must be of one family (`case` has its own rule, in infer.py).
-    `constants`: positions that must be literals, in a function of any length also all later ones.
-    `strict`: NULL in, NULL out, without asking `compute`.
-    `compute`: the value; with `strict` it sees no NULL. `infer`: what is known of the result, from what is known
-    of the arguments; it need not care for `values`. `refuse`: why these constants are impossible, or None.
+    `accepts`: a word of ACCEPTED per argument; the last one repeats for further arguments.
+    `alike`: all arguments must be of one family (`case` has its own rule, in registry.py).
+    `constants`: positions that must be literals; if `most` is None, also all later ones.
+    `strict`: NULL in, NULL out, without calling `compute`.
+    `compute`: returns the value; with `strict` it gets no NULL. `infer`: returns the facts of the result from the facts of
+    the arguments, without `values`. `refuse`: returns why these constants are impossible, or None.
     """
 
     name: str
@@ -232,29 +230,29 @@ class Function:
     refuse: Callable[[list[Any]], str | None] | None = None
 
     def accepted(self, position: int) -> tuple[str, ...]:
-        """The kinds the argument at this position may have."""
+        """Returns the kinds that the argument at this position may have."""
         return ACCEPTED[self.accepts[min(position, len(self.accepts) - 1)]]
 
     def constant(self, position: int) -> bool:
-        """Whether the argument at this position must be a literal."""
+        """Returns whether the argument at this position must be a literal."""
         later = self.most is None and bool(self.constants) and position > self.constants[-1]
         return later or position in self.constants
 
 
 def settle(value: Cell) -> Cell:
-    """The value as it is used: what is not a number is NULL."""
+    """Returns the value, with NaN as NULL."""
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def apply(function: Function, arguments: list[Cell]) -> Cell:
-    """The function's value at these arguments."""
+    """Applies a function to values."""
     if function.strict and None in arguments:
         return None
     return settle(function.compute(*arguments))
 
 
 def together(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The values in one kind, so that they can be compared: numbers as doubles if one is a double, dates as midnights.
+    """Converts values to one kind for comparison: numbers to doubles if one is a double, dates to midnights.
 
     >>> together((1, 2.5)), together((datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, 9)))[0]
     ((1.0, 2.5), datetime.datetime(2024, 1, 2, 0, 0))
@@ -267,7 +265,7 @@ def together(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def moment(value: datetime.date) -> datetime.datetime:
-    """The timestamp itself, or the date's midnight."""
+    """Returns a timestamp, or the midnight of a date."""
     return value if isinstance(value, datetime.datetime) else datetime.datetime(value.year, value.month, value.day)
 
 
@@ -276,7 +274,7 @@ def any_nullable(arguments: list[Facts]) -> bool:
 
 
 def family(kinds: list[str]) -> str | None:
-    """The kind that holds all of these (a bare NULL fits anywhere), or None if they do not go together.
+    """Returns the widest of kinds of one family (a bare NULL fits any), or None if they are of several families.
 
     >>> family(["int", "null", "real"]), family(["int", "text"])
     ('real', None)
@@ -291,12 +289,12 @@ def family(kinds: list[str]) -> str | None:
 
 
 def either(choices: list[Facts], nullable: bool) -> Facts:
-    """What is known of a value that is one of these."""
+    """Returns the facts of a value that is one of these."""
     kind = family([choice.kind for choice in choices]) or "null"
     real = [choice for choice in choices if choice.kind != "null"]
     low, high = hull([(choice.low, choice.high) for choice in real])
     if kind == "real":
-        low, high = outward(low, high)  # integers among them are converted
+        low, high = outward(low, high)  # integers are converted
     whole = bool(real) and all(choice.whole for choice in real)
     steps = {choice.step for choice in real}
     step = steps.pop() if len(steps) == 1 else None
@@ -304,7 +302,7 @@ def either(choices: list[Facts], nullable: bool) -> Facts:
 
 
 def fixed(kind: str, low: int | None = None, high: int | None = None) -> Callable[[list[Facts]], Facts]:
-    """A result that is NULL only where an argument is, within the given whole numbers."""
+    """Returns the `infer` of a result within these whole numbers that is NULL only where an argument is."""
     bottom = None if low is None else Fraction(low)
     top = None if high is None else Fraction(high)
     whole = kind == "int"
@@ -318,5 +316,5 @@ def fixed(kind: str, low: int | None = None, high: int | None = None) -> Callabl
 def numeric(
     name: str, arity: int, compute: Callable[..., Cell], infer: Callable[[list[Facts]], Facts], meaning: str
 ) -> Function:
-    """An entry for a function of numbers only."""
+    """Returns the entry of a function of numbers."""
     return Function(name, meaning, ("number",), compute, infer, arity, arity)

@@ -1,4 +1,4 @@
-"""Casts. What does not cast is NULL. Only plain spellings are read from text, the same in every engine."""
+"""Casts. A value that does not cast is NULL. Text is read only in plain spellings, the same in every engine."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dither.query.functions.base import Cell, Facts, Function, as_doubles, doubl
 from dither.query.functions.dates import day
 from dither.query.functions.numbers import half_away
 
-# What text must look like, in full, to be read. Engines use these same patterns (ASCII digits only).
+# The whole text must match these patterns (ASCII digits only). Engines use the same ones.
 WHOLE_TEXT = "-?[0-9]{1,18}"
 REAL_TEXT = "-?[0-9]{1,18}([.][0-9]{1,18})?"
 DATE_TEXT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-LIMIT = 1 << 62  # whole numbers beyond this are NULL as int and as key
+LIMIT = 1 << 62  # larger integers are NULL, also as keys
 
 
 def to_int(x: Cell) -> int | None:
-    """The nearest whole number, halves away from zero; NULL beyond 2^62, and for text that is no whole number.
+    """Casts to the nearest whole number, halves away from zero; NULL beyond 2^62 and for other text.
 
     >>> to_int(2.5), to_int(-2.5), to_int("12"), to_int("12.0"), to_int(1e300)
     (3, -3, 12, None, None)
@@ -33,14 +33,14 @@ def to_int(x: Cell) -> int | None:
 
 
 def to_real(x: Cell) -> float | None:
-    """The nearest double; text must be a plain decimal without exponent."""
+    """Casts to the nearest double; text must be a plain decimal without exponent."""
     if isinstance(x, str):
         return float(x) if re.fullmatch(REAL_TEXT, x) else None
     return double(x) if isinstance(x, (int, float)) else None
 
 
 def to_text(x: Cell) -> str | None:
-    """int, bool ('true', 'false'), date (yyyy-mm-dd) or text as text."""
+    """Casts an int, bool ('true', 'false'), date (yyyy-mm-dd) or text to text."""
     if isinstance(x, bool):
         return "true" if x else "false"
     if isinstance(x, datetime.date):
@@ -49,7 +49,7 @@ def to_text(x: Cell) -> str | None:
 
 
 def to_date(x: Cell) -> datetime.date | None:
-    """Text yyyy-mm-dd that is a day of the calendar from year 1 on, or a timestamp's date."""
+    """Casts text yyyy-mm-dd (a valid day from year 1 on) or a timestamp to a date."""
     if isinstance(x, str):
         try:
             return datetime.date.fromisoformat(x) if re.fullmatch(DATE_TEXT, x) else None
@@ -59,14 +59,14 @@ def to_date(x: Cell) -> datetime.date | None:
 
 
 def to_bool(x: Cell) -> bool | None:
-    """Text 'true' or 'false' (ASCII case aside); a number other than zero is true."""
+    """Casts text 'true' or 'false' (in any ASCII case) or a number (true unless zero) to a bool."""
     if isinstance(x, str):
         return {"true": True, "false": False}.get(x.lower()) if x.isascii() else None
     return bool(x) if isinstance(x, (int, float)) else None
 
 
 def as_key(x: Cell) -> bool | int | str | datetime.date | None:
-    """The value as a group's key: a double that is whole becomes an integer, NULL beyond 2^62.
+    """Converts a value to a group's key: a whole double becomes an integer, NULL beyond 2^62.
 
     >>> as_key(30.0), as_key(-0.0), as_key(float("inf")), as_key("north")
     (30, 0, None, 'north')

@@ -18,12 +18,12 @@ _FIRST, _LAST = (datetime.date.min - _EPOCH).days, (datetime.date.max - _EPOCH).
 
 
 def day(value: Day) -> Day:
-    """The date, or a timestamp's date."""
+    """Returns a date, or the date of a timestamp."""
     return value.date() if isinstance(value, datetime.datetime) else value
 
 
 def day_number(value: Day) -> Fraction:
-    """Where on the line of days a date or timestamp stands: days since 1970-01-01, with the time as a fraction.
+    """Returns the days since 1970-01-01 of a date or timestamp, with the time as a fraction.
 
     >>> day_number(datetime.date(1970, 1, 2)), day_number(datetime.datetime(1970, 1, 1, 12))
     (Fraction(1, 1), Fraction(1, 2))
@@ -36,14 +36,14 @@ def day_number(value: Day) -> Fraction:
 
 
 def from_day_number(number: Bound) -> Day | None:
-    """The date of a day number, None outside the calendar."""
+    """Returns the date of a day number; None outside the calendar."""
     if number is None or not _FIRST <= math.floor(number) <= _LAST:
         return None
     return _EPOCH + datetime.timedelta(days=math.floor(number))
 
 
 def date_trunc(unit: str, value: Day) -> Day | None:
-    """The first day of the day, ISO week, month, quarter or year the value lies in.
+    """Returns the first day of the day, ISO week, month, quarter or year of a value.
 
     >>> date_trunc("month", datetime.date(2024, 2, 29)), date_trunc("week", datetime.date(2024, 2, 29))
     (datetime.date(2024, 2, 1), datetime.date(2024, 2, 26))
@@ -55,13 +55,13 @@ def date_trunc(unit: str, value: Day) -> Day | None:
         return date.replace(month=(date.month - 1) // 3 * 3 + 1, day=1)
     if unit == "month":
         return date.replace(day=1)
-    if unit == "week":  # 0001-01-01 is a Monday, so no week begins before the calendar does
+    if unit == "week":  # 0001-01-01 is a Monday, so no week begins before the calendar
         return date - datetime.timedelta(days=date.weekday())
     return date
 
 
 def days_between(first: Day, second: Day) -> int:
-    """How many days from the first to the second; negative if the second is earlier."""
+    """Returns the days from the first to the second; negative if the second is earlier."""
     return day(second).toordinal() - day(first).toordinal()
 
 

@@ -1,6 +1,6 @@
-"""Comparison, three-valued logic, choice. Integers are compared exactly; with a double on either side both are doubles.
+"""Comparison, three-valued logic, choice. Integers are compared exactly; if either side is a double, both are doubles.
 
-Text is compared by code point, false is below true, a date beside a timestamp is its midnight.
+Text is compared by code point, false is below true, and a date is compared with a timestamp as its midnight.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dither.query.functions.base import Cell, Facts, Function, any_nullable, eit
 
 
 def compared(relation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
-    """The comparison of two values that are not NULL."""
+    """Returns the comparison of two values that are not NULL."""
 
     def compute(x: Any, y: Any) -> bool:
         left, right = together((x, y))
@@ -27,21 +27,21 @@ _equal = compared(operator.eq)
 
 
 def conjunction(*values: Cell) -> bool | None:
-    """False if one is false, else NULL if one is NULL, else true."""
+    """Returns False if one is false, else NULL if one is NULL, else True."""
     if any(value is False for value in values):
         return False
     return None if None in values else True
 
 
 def disjunction(*values: Cell) -> bool | None:
-    """True if one is true, else NULL if one is NULL, else false."""
+    """Returns True if one is true, else NULL if one is NULL, else False."""
     if any(value is True for value in values):
         return True
     return None if None in values else False
 
 
 def in_list(x: Cell, *choices: Cell) -> bool | None:
-    """x = a or x = b or ...: NULL when x is not found and a choice is NULL.
+    """Returns x = a OR x = b OR ...: NULL if x equals no choice and a choice is NULL.
 
     >>> in_list(1, 2, 1), in_list(1, 2, None), in_list(1, 2)
     (True, None, False)
@@ -52,7 +52,7 @@ def in_list(x: Cell, *choices: Cell) -> bool | None:
 
 
 def case(*parts: Cell) -> Cell:
-    """(when, then, when, then, ..., else): the first `then` whose `when` is true."""
+    """Takes (when, then, when, then, ..., else) and returns the first `then` whose `when` is true."""
     for when, then in zip(parts[:-1:2], parts[1::2], strict=True):
         if when is True:
             return then

@@ -1,10 +1,7 @@
-"""Arithmetic, computed in IEEE doubles. Integers are converted first, even in int + int.
+"""Arithmetic, powers, rounding, roots, logarithms, and choosing among numbers, computed in IEEE doubles.
 
-Division by zero is NULL; overflow is an infinity, which later clips; what is not a number is NULL.
-
-Powers: the one numeric function whose domain has corners enough to deserve its own page.
-
-Rounding, roots, logarithms, and choosing among numbers. Computed in IEEE doubles; what is not a number is NULL.
+Integers are converted first, even in int + int. Division by zero is NULL; overflow is an infinity, which later clips; NaN
+is NULL.
 """
 
 from __future__ import annotations
@@ -39,12 +36,12 @@ Number = int | float
 
 
 def real(interval: tuple[Bound, Bound], nullable: bool, whole: bool, step: Fraction | None = None) -> Facts:
-    """Facts of a double; a whole number lies on the grid of step 1 unless a coarser one is known."""
+    """Returns the facts of a double; a whole number has step 1 unless a coarser one is known."""
     return Facts("real", *interval, nullable, whole, None, Fraction(1) if whole and step is None else step)
 
 
 def quotient(x: Number, y: Number) -> float | None:
-    """x / y in doubles; NULL for y = 0.
+    """Returns x / y in doubles; NULL for y = 0.
 
     >>> quotient(1, 0), quotient(7, 2), quotient(1e308, 1e-308)
     (None, 3.5, inf)
@@ -54,7 +51,7 @@ def quotient(x: Number, y: Number) -> float | None:
 
 
 def remainder(x: Number, y: Number) -> float | None:
-    """x - y * trunc(x / y), each step in doubles; NULL for y = 0.
+    """Returns x - y * trunc(x / y), each step in doubles; NULL for y = 0.
 
     >>> remainder(-7, 3), remainder(7, 0)
     (-1.0, None)
@@ -98,7 +95,7 @@ def _modulo(a: list[Facts]) -> Facts:
         return real((None, None), nullable, whole)
     most_x, most_y = _largest(x), _largest(y)
     if whole and max(most_x, most_y) < 2**52:
-        # x / y is at least 1 / |y| away from the next whole number, so its truncation is right and all steps are exact.
+        # x / y is at least 1 / |y| away from the next whole number, so truncation is correct and all steps are exact.
         reach = min(most_x, max(most_y - 1, Fraction(0)))
         low = Fraction(0) if x.low is not None and x.low >= 0 else -reach
         high = Fraction(0) if x.high is not None and x.high <= 0 else reach
@@ -106,7 +103,7 @@ def _modulo(a: list[Facts]) -> Facts:
     least_y = min(abs(y.low or Fraction(0)), abs(y.high or Fraction(0)))
     if y.may_be(0) or most_x > least_y * 2**1000:
         return real((None, None), nullable, whole)
-    slack = most_y + most_x / 2**50  # the quotient may have been rounded up, and the product too
+    slack = most_y + most_x / 2**50  # the quotient and the product may have been rounded up
     return real(outward(-slack, slack), nullable, whole)
 
 
@@ -115,7 +112,7 @@ def _largest(x: Facts) -> Fraction:
 
 
 def _common(x: Facts, y: Facts) -> Fraction | None:
-    """The grid of a sum: the coarsest one that holds both, if it is not much finer than either."""
+    """Returns the grid of a sum: the coarsest that contains both, unless it is much finer than either."""
     if _point(x):
         return y.step
     if _point(y):
@@ -154,7 +151,7 @@ def _absolute(a: list[Facts]) -> Facts:
 
 
 def bucket(x: Number, width: Number) -> float | None:
-    """floor(x / width) * width, in doubles.
+    """Returns floor(x / width) * width, in doubles.
 
     >>> bucket(37, 10), bucket(-1, 10)
     (30.0, -10.0)
@@ -198,7 +195,7 @@ ARITHMETIC = (
 
 
 def power(x: int | float, y: int | float) -> float | None:
-    """x to the y in doubles. NULL for a negative x with a fractional y, and for zero to a negative power.
+    """Returns x to the y in doubles; NULL for a negative x with a fractional y, and for zero to a negative power.
 
     >>> power(2, 10), power(0, -1), power(-8, 0.5), power(-10, 309)
     (1024.0, None, None, -inf)
@@ -216,34 +213,36 @@ def power(x: int | float, y: int | float) -> float | None:
         return None
 
 
-def _infer(a: list[Facts]) -> Facts:
+def _power_facts(a: list[Facts]) -> Facts:
     x, y = a
     below = x.low is None or x.low < 0
     nullable = any_nullable(a) or (below and not y.whole) or (x.may_be(0) and (y.low is None or y.low < 0))
     whole = x.whole and y.whole and y.low is not None and y.low >= 0
-    return Facts("real", *_interval(as_doubles(x), as_doubles(y)), nullable, whole, None, Fraction(1) if whole else None)
+    return Facts("real", *_power_interval(as_doubles(x), as_doubles(y)), nullable, whole, None, Fraction(1) if whole else None)
 
 
-def _interval(x: tuple[Bound, Bound], y: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
+def _power_interval(x: tuple[Bound, Bound], y: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
     even = y[0] is not None and y[0] == y[1] and y[0] % 2 == 0
     sign_only = (Fraction(0) if even or (x[0] is not None and x[0] >= 0) else None, None)
     if x[0] is None or x[1] is None or y[0] is None or y[1] is None or (x[0] <= 0 and y[0] < 0):
         return sign_only
     if x[0] < 0:
-        # |x^y| <= max(|x|, 1)^max(y): generous, but right for odd and even powers alike.
+        # |x^y| <= max(|x|, 1)^max(y): generous, but correct for odd and even powers.
         top = power(double(max(-x[0], x[1], Fraction(1))), double(y[1]))
         low, high = widened(None if top is None else -top, top)
         return (Fraction(0) if even else low), high
-    # x >= 0: x^y is monotone in each of the two, so the corners are the extremes.
+    # x >= 0: x^y is monotone in x and in y, so the extremes are at the corners.
     corners = [power(double(base), double(exponent)) for base in (x[0], x[1]) for exponent in (y[0], y[1])]
-    found = [corner for corner in corners if corner is not None]
-    if len(found) < len(corners):
+    finite = [corner for corner in corners if corner is not None]
+    if len(finite) < len(corners):
         return sign_only
-    low, high = widened(min(found), max(found))
+    low, high = widened(min(finite), max(finite))
     return max(low or Fraction(0), Fraction(0)), high
 
 
-POWER = numeric("power", 2, power, _infer, "x to the y in doubles; NULL if x < 0 with a fractional y, or x = 0 with y < 0")
+POWER = numeric(
+    "power", 2, power, _power_facts, "x to the y in doubles; NULL if x < 0 with a fractional y, or x = 0 with y < 0"
+)
 
 
 def whole_part(rounding: Callable[[float], int]) -> Callable[[Number], float]:
@@ -255,13 +254,13 @@ def whole_part(rounding: Callable[[float], int]) -> Callable[[Number], float]:
 
 
 def half_away(x: Any) -> int:
-    """The nearest whole number, halves away from zero.
+    """Returns the nearest whole number, halves away from zero.
 
     >>> [half_away(x) for x in (0.5, -0.5, 2.5, 0.49999999999999994)]
     [1, -1, 3, 0]
     """
     cut = int(x)
-    if abs(x - cut) < 0.5:  # exact: both lie within one of each other
+    if abs(x - cut) < 0.5:  # the difference is exact: both are within 1 of each other
         return cut
     return cut + (1 if x > 0 else -1)
 
@@ -298,17 +297,17 @@ def _to_whole(rounding: Callable[[Fraction], int]) -> Callable[[list[Facts]], Fa
 
 def _rooted(a: list[Facts]) -> Facts:
     low, high = as_doubles(a[0])
-    found = monotone(math.sqrt, (max(low or Fraction(0), Fraction(0)), None if high is None else max(high, Fraction(0))))
-    return real((max(found[0] or Fraction(0), Fraction(0)), found[1]), a[0].nullable or low is None or low < 0, False)
+    root = monotone(math.sqrt, (max(low or Fraction(0), Fraction(0)), None if high is None else max(high, Fraction(0))))
+    return real((max(root[0] or Fraction(0), Fraction(0)), root[1]), a[0].nullable or low is None or low < 0, False)
 
 
 def _logged(a: list[Facts]) -> Facts:
     low, high = as_doubles(a[0])
     domain = (low if low is not None and low > 0 else None, high if high is None or high > 0 else Fraction(1))
-    # Below the smallest double there is no positive value: the logarithm of any value is above -746.
-    found = monotone(lambda x: math.log(x) if x > 0 else -746.0, domain)
-    bottom = found[0] if found[0] is not None else Fraction(-746)
-    return real((bottom, found[1]), a[0].nullable or low is None or low <= 0, False)
+    # The logarithm of the smallest positive double is above -746.
+    bottom, top = monotone(lambda x: math.log(x) if x > 0 else -746.0, domain)
+    bottom = bottom if bottom is not None else Fraction(-746)
+    return real((bottom, top), a[0].nullable or low is None or low <= 0, False)
 
 
 def _exponentiated(a: list[Facts]) -> Facts:
@@ -320,7 +319,7 @@ def _exponentiated(a: list[Facts]) -> Facts:
 
 
 def least(*values: Any) -> Cell:
-    """The smallest; with an infinity or a fraction among them as a double."""
+    """Returns the smallest value, as a double if any of them is one."""
     smallest: Cell = min(together(values))
     return smallest
 
@@ -336,16 +335,16 @@ def clamp(x: Any, low: Any, high: Any) -> Cell:
 
 def _extreme(pick: Callable[..., Fraction], one_bound_is_enough: str) -> Callable[[list[Facts]], Facts]:
     def infer(a: list[Facts]) -> Facts:
-        found = either(a, any_nullable(a))
+        facts = either(a, any_nullable(a))
         ends = {end: [getattr(x, end) for x in a] for end in ("low", "high")}
-        got: dict[str, Bound] = {}
+        interval: dict[str, Bound] = {}
         for end, bounds in ends.items():
             known = [bound for bound in bounds if bound is not None]
             enough = known if end == one_bound_is_enough else len(known) == len(bounds)
-            got[end] = pick(known) if enough else None
-        if found.kind == "real":
-            got["low"], got["high"] = outward(got["low"], got["high"])
-        return replace(found, low=got["low"], high=got["high"])
+            interval[end] = pick(known) if enough else None
+        if facts.kind == "real":
+            interval["low"], interval["high"] = outward(interval["low"], interval["high"])
+        return replace(facts, low=interval["low"], high=interval["high"])
 
     return infer
 
@@ -355,8 +354,7 @@ _greatest = _extreme(max, "low")
 
 
 def _clamped(a: list[Facts]) -> Facts:
-    found = _least([_greatest([a[0], a[1]]), a[2]])
-    return replace(found, step=a[0].step)
+    return replace(_least([_greatest([a[0], a[1]]), a[2]]), step=a[0].step)
 
 
 def _bad_clamp(constants: list[Any]) -> str | None:

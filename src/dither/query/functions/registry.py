@@ -1,14 +1,11 @@
-"""The functions an expression may use, and what an expression means on one row. What is not here is refused.
+"""The registry of functions: evaluates expressions, checks calls, infers facts. A function that is not here is refused.
 
-`evaluate` is the specification every engine is compared with; it also serves the planner (enumerating public domains)
-and the finishing of noisy results, where the row holds keys and noisy numbers.
+`evaluate` is the specification that every engine is compared with. The planner uses it to enumerate public domains, and
+post-processing uses it on rows of keys and noisy numbers.
 
-Whether a call of a function makes sense: how many arguments, of which kinds, which of them constant. Refuses if not.
-
-What is publicly known of an expression, from what the catalog declares of its columns. Reads no row.
-
-`facts` checks kinds and constants on the way and refuses with the span of the part that is wrong. The finite domain of
-an expression (the public values a key can take) is found by trying all combinations of its columns' values.
+`facts` infers what is publicly known of an expression from the declared facts of its columns, and reads no row. On the way
+`check` refuses calls with a wrong number, kind or constancy of arguments, with the span of the wrong part. The domain of
+an expression (the public values that a key can take) is found by trying all combinations of its columns' values.
 """
 
 from __future__ import annotations
@@ -37,7 +34,7 @@ FUNCTIONS: Mapping[str, Function] = {entry.name: entry for entry in (*NUMBERS, *
 
 
 def literal(value: Any) -> Cell:
-    """A constant as it is computed with: fractions are doubles.
+    """Returns a constant as evaluation uses it: fractions are doubles.
 
     >>> literal(Fraction(1, 10)), literal(7)
     (0.1, 7)
@@ -49,7 +46,7 @@ def literal(value: Any) -> Cell:
 
 
 def evaluate(expression: Expression, row: Mapping[str, Any]) -> Cell:
-    """The expression's value on one row, which must have the columns it names. Never raises for any value in the row.
+    """Evaluates an expression on a row, which must have its columns. Never raises, whatever the values.
 
     >>> evaluate(Call("div", (Column("x"), Literal(0))), {"x": 3}) is None
     True
@@ -60,7 +57,7 @@ def evaluate(expression: Expression, row: Mapping[str, Any]) -> Cell:
 
 
 def evaluator(expression: Expression) -> Callable[[Mapping[str, Any]], Cell]:
-    """The expression as a Python function of a row: what `evaluate` calls, for those who call it often."""
+    """Returns the expression as a Python function of a row, for repeated evaluation."""
     if isinstance(expression, Column):
         name = expression.name
         return lambda row: settle(row[name])
@@ -73,13 +70,13 @@ def evaluator(expression: Expression) -> Callable[[Mapping[str, Any]], Cell]:
 
 
 def evaluate_all(expressions: Sequence[Expression], rows: Iterable[Mapping[str, Any]]) -> list[tuple[Cell, ...]]:
-    """The values of all expressions at every row."""
+    """Evaluates all expressions on every row."""
     compute = [evaluator(each) for each in expressions]
     return [tuple([each(row) for each in compute]) for row in rows]
 
 
 def columns(expression: Expression) -> frozenset[str]:
-    """The names of the columns an expression reads."""
+    """Returns the names of the columns that an expression reads."""
     if isinstance(expression, Column):
         return frozenset((expression.name,))
     if isinstance(expression, Call):
@@ -88,7 +85,7 @@ def columns(expression: Expression) -> frozenset[str]:
 
 
 def kind_of(value: Any) -> str:
-    """The kind of a constant; "null" for NULL."""
+    """Returns the kind of a constant; "null" for NULL."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -102,7 +99,7 @@ def kind_of(value: Any) -> str:
     return "text" if isinstance(value, str) else "real"
 
 
-MOST_DEPTH = 150  # deeper expressions would be refused by Python's own limit, with a worse message
+MOST_DEPTH = 150  # deeper expressions would hit Python's recursion limit, with a worse message
 
 WORDS = {
     "int": "a whole number",
@@ -115,7 +112,7 @@ WORDS = {
 
 
 def check(call: Call, function: Function, arguments: list[Facts]) -> None:
-    """Refuses a call that has no meaning, with the span of the part that is wrong."""
+    """Refuses a call with wrong arguments, with the span of the wrong part."""
     _check_count(call, function)
     for place, (written, known) in enumerate(zip(call.arguments, arguments, strict=True)):
         _check_argument(call, function, place, written, known.kind)
@@ -123,22 +120,22 @@ def check(call: Call, function: Function, arguments: list[Facts]) -> None:
     values = [argument.value if isinstance(argument, Literal) else None for argument in call.arguments]
     reason = function.refuse(values) if function.refuse is not None else None
     if reason is not None:
-        raise QueryError(f"{_written(call)} cannot be computed: {reason}.", span=call.span, fix="change the constant.")
+        raise QueryError(f"{_show_call(call)} cannot be computed: {reason}.", span=call.span, fix="change the constant.")
 
 
-def _written(call: Call) -> str:
+def _show_call(call: Call) -> str:
     return show_function(call.name)
 
 
 def choices(name: str, count: int) -> list[int]:
-    """The arguments of which one is handed on as it is."""
+    """Returns the positions of the arguments of which the function returns one."""
     if name == "case":
         return [*range(1, count - 1, 2), count - 1]
     return list(range(count)) if name == "coalesce" else []
 
 
-def shallow(expression: Expression) -> None:
-    """Refuses an expression that is nested too deeply to be worked on."""
+def check_depth(expression: Expression) -> None:
+    """Refuses an expression that is nested too deeply."""
     level: list[Expression] = [expression]
     for _ in range(MOST_DEPTH):
         level = [argument for part in level if isinstance(part, Call) for argument in part.arguments]
@@ -156,7 +153,7 @@ def _check_count(call: Call, function: Function) -> None:
     too_many = function.most is not None and count > function.most
     if count < function.least or too_many or (call.name == "case" and count % 2 == 0):
         fix = f"write it with {'' if function.most else 'at least '}{_arguments(function.least)}."
-        raise QueryError(f"{_written(call)} does not take {_arguments(count)}.", span=call.span, fix=fix)
+        raise QueryError(f"{_show_call(call)} does not take {_arguments(count)}.", span=call.span, fix=fix)
 
 
 def _arguments(count: int) -> str:
@@ -168,17 +165,17 @@ def _check_argument(call: Call, function: Function, place: int, written: Express
     when = call.name == "case" and place % 2 == 0 and place < len(call.arguments) - 1
     accepted = ("bool",) if when else function.accepted(place)
     if kind != "null" and kind not in accepted:
-        raise QueryError(f"{_written(call)} cannot be applied to {WORDS[kind]}.", span=span, fix=_fix(accepted, kind))
+        raise QueryError(f"{_show_call(call)} cannot be applied to {WORDS[kind]}.", span=span, fix=_fix(accepted, kind))
     if function.constant(place) and not isinstance(written, Literal):
-        raise QueryError(f"{_written(call)} needs a constant here.", span=span, fix="write a number or a text in its place.")
+        raise QueryError(f"{_show_call(call)} needs a constant here.", span=span, fix="write a number or a text in its place.")
 
 
 def _check_family(call: Call, function: Function, kinds: list[str]) -> None:
-    handed_on = {kinds[place] for place in choices(call.name, len(kinds))}
-    together = handed_on if call.name == "case" else set(kinds) if function.alike else set()
-    if family(sorted(together)) is None or {"date", "timestamp"} <= handed_on:
+    returned = {kinds[place] for place in choices(call.name, len(kinds))}
+    together = returned if call.name == "case" else set(kinds) if function.alike else set()
+    if family(sorted(together)) is None or {"date", "timestamp"} <= returned:
         listed = " and ".join(WORDS[kind] for kind in sorted(together - {"null"}))
-        raise QueryError(f"{_written(call)} mixes {listed}.", span=call.span, fix=_cast(together))
+        raise QueryError(f"{_show_call(call)} mixes {listed}.", span=call.span, fix=_cast(together))
 
 
 def _cast(kinds: set[str]) -> str:
@@ -199,11 +196,11 @@ def _fix(accepted: tuple[str, ...], kind: str) -> str:
     return f"give it {' or '.join(WORDS[each] for each in accepted)}."
 
 
-MOST_VALUES = 10_000  # the largest domain that is spelt out
+MOST_VALUES = 10_000  # the largest domain that is enumerated
 
 
 def declared(column: ColumnFacts, kind: str | None = None) -> Facts:
-    """What the catalog says of a column; `kind` is the schema's, where the catalog leaves it open.
+    """Returns the declared facts of a column; `kind` is the schema's, if the catalog declares none.
 
     >>> declared(ColumnFacts("int", Fraction(0), Fraction(2))).values
     (0, 1, 2)
@@ -211,37 +208,37 @@ def declared(column: ColumnFacts, kind: str | None = None) -> Facts:
     kind = column.kind or kind or "text"
     whole = kind == "int"
     step = column.step if column.step is not None else Fraction(1) if whole else None
-    found = Facts(kind, column.low, column.high, column.nullable, whole, column.values, step)
+    facts = Facts(kind, column.low, column.high, column.nullable, whole, column.values, step)
     if kind == "int":
-        found = replace(
-            found,
-            low=None if found.low is None else Fraction(math.ceil(found.low)),
-            high=None if found.high is None else Fraction(math.floor(found.high)),
+        facts = replace(
+            facts,
+            low=None if facts.low is None else Fraction(math.ceil(facts.low)),
+            high=None if facts.high is None else Fraction(math.floor(facts.high)),
         )
-    if found.values is not None:
-        return _within_values(found)
-    return replace(found, values=_range(found))
+    if facts.values is not None:
+        return _within_values(facts)
+    return replace(facts, values=_range(facts))
 
 
 def facts(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
-    """Everything known of the expression; `scope` has the facts of each column it may name.
+    """Returns the facts of an expression; `scope` has the facts of its columns.
 
     >>> age = Facts("int", Fraction(0), Fraction(120), nullable=False, whole=True)
     >>> found = facts(Call("div", (Column("age"), Literal(10))), {"age": age})
     >>> found.low, found.high, found.nullable
     (Fraction(0, 1), Fraction(12, 1), False)
     """
-    shallow(expression)
-    found = known(expression, scope)
+    check_depth(expression)
+    inferred = known(expression, scope)
     if isinstance(expression, Column):
-        return found
-    return _with_domain(expression, found, scope)
+        return inferred
+    return _with_domain(expression, inferred, scope)
 
 
 def typed(expression: Expression, scope: Mapping[str, Facts]) -> Expression:
-    """The same expression with integers cast to real wherever a choice (CASE, COALESCE) mixes the two.
+    """Casts integers to real wherever a choice (CASE, COALESCE) mixes the two.
 
-    After this the kind of every part is seen from its value, so evaluating needs no further look at the scope.
+    After this the kind of every part shows in its value, so evaluation does not need the scope.
     """
     if not isinstance(expression, Call):
         return expression
@@ -265,7 +262,7 @@ def _as_real(expression: Expression) -> Expression:
 
 
 def known(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
-    """The facts without a look at domains: kind, interval, whether it can be NULL."""
+    """Returns the facts without the domain: kind, interval, whether it can be NULL."""
     if isinstance(expression, Column):
         if expression.name not in scope:
             raise QueryError(
@@ -289,7 +286,7 @@ def known(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
 
 
 def constant(value: Any) -> Facts:
-    """What is known of a constant: all there is."""
+    """Returns the facts of a constant."""
     kind = kind_of(value)
     if kind in ("int", "real"):
         nearest = value if kind == "int" else double(value)
@@ -306,85 +303,85 @@ def constant(value: Any) -> Facts:
 # --- domains ----------------------------------------------------------------------------------------------------
 
 
-def _with_domain(expression: Expression, found: Facts, scope: Mapping[str, Facts]) -> Facts:
+def _with_domain(expression: Expression, inferred: Facts, scope: Mapping[str, Facts]) -> Facts:
     """Adds the finite domain, by trying all combinations if they are few, else from the interval."""
-    if found.kind in ("timestamp", "null") or (found.kind == "real" and not found.whole):
-        return replace(found, values=None)  # can be no key
+    if inferred.kind in ("timestamp", "null") or (inferred.kind == "real" and not inferred.whole):
+        return replace(inferred, values=None)  # cannot be a key
     names = tuple(sorted(columns(expression)))
     sizes = [_inputs(scope[name]) for name in names]
     if None not in sizes and math.prod(len(size) for size in sizes if size is not None) <= MOST_VALUES:
-        return _tried(_Question(repr(expression), found, names, tuple(scope[name] for name in names), expression))
-    if found.kind == "bool":
-        return replace(found, values=(False, True))
-    if isinstance(expression, Call) and expression.name == "bucket" and found.step is not None:
-        return replace(found, values=_range(found, found.step))
-    return replace(found, values=_range(found))
+        return _try_all(_Domain(repr(expression), inferred, names, tuple(scope[name] for name in names), expression))
+    if inferred.kind == "bool":
+        return replace(inferred, values=(False, True))
+    if isinstance(expression, Call) and expression.name == "bucket" and inferred.step is not None:
+        return replace(inferred, values=_range(inferred, inferred.step))
+    return replace(inferred, values=_range(inferred))
 
 
 def _inputs(column: Facts) -> tuple[Key, ...] | None:
-    """What a column can hold, NULL included where it may occur."""
+    """Returns the values of a column, with NULL if it may occur."""
     if column.values is None:
         return (False, True, None) if column.kind == "bool" else None
     return column.values if None in column.values or not column.nullable else (*column.values, None)
 
 
 @dataclass(frozen=True)
-class _Question:
-    """What a domain depends on. The expression is compared as text, because Python takes 1, 1.0 and True for equal."""
+class _Domain:
+    """The inputs of a domain, as a cache key. The expression is compared as text, because 1 == 1.0 == True in Python."""
 
     text: str
-    found: Facts
+    inferred: Facts
     names: tuple[str, ...]
     scope: tuple[Facts, ...]
     expression: Expression = field(compare=False)
 
 
 @lru_cache(maxsize=256)
-def _tried(question: _Question) -> Facts:
-    """The domain by trying all combinations. NULL is in it only if it comes from a NULL that the catalog lists."""
-    compute = evaluator(question.expression)
-    listed = [None in (column.values or ()) for column in question.scope]
+def _try_all(domain: _Domain) -> Facts:
+    """Finds the domain by trying all combinations. It has NULL only if that comes from a NULL that the catalog lists."""
+    compute = evaluator(domain.expression)
+    listed = [None in (column.values or ()) for column in domain.scope]
     results: dict[Key, None] = {}
     nullable = beyond = False
-    for combination in itertools.product(*(_inputs(column) or () for column in question.scope)):
-        value = compute(dict(zip(question.names, combination, strict=True)))
+    for combination in itertools.product(*(_inputs(column) or () for column in domain.scope)):
+        value = compute(dict(zip(domain.names, combination, strict=True)))
         key = as_key(value)
         nullable = nullable or value is None
         beyond = beyond or (key is None and value is not None)
         if key is not None or any(part is None and listed[place] for place, part in enumerate(combination)):
             results[key] = None
-    found = replace(question.found, values=_sorted(results), nullable=nullable or beyond)
-    return found if beyond else _within_values(found)
+    facts = replace(domain.inferred, values=_sorted(results), nullable=nullable or beyond)
+    return facts if beyond else _within_values(facts)
 
 
-def _within_values(found: Facts) -> Facts:
-    """Bounds no wider than the values."""
-    known: list[Any] = [value for value in found.values or () if value is not None]
-    if not known or found.kind not in ("int", "real", "date"):
-        return found
-    return replace(found, low=_place(min(known)), high=_place(max(known)))
+def _within_values(facts: Facts) -> Facts:
+    """Narrows the bounds to the values."""
+    known: list[Any] = [value for value in facts.values or () if value is not None]
+    if not known or facts.kind not in ("int", "real", "date"):
+        return facts
+    return replace(facts, low=_place(min(known)), high=_place(max(known)))
 
 
 def _place(value: int | datetime.date) -> Fraction:
     return day_number(value) if isinstance(value, datetime.date) else Fraction(value)
 
 
-def _range(found: Facts, step: Fraction = Fraction(1)) -> tuple[Key, ...] | None:
-    """The whole numbers, or days, between two bounds that are multiples of the whole `step`, if they are few."""
-    if found.kind == "bool":
+def _range(facts: Facts, step: Fraction = Fraction(1)) -> tuple[Key, ...] | None:
+    """Returns the multiples of the whole `step` (numbers or days) between the bounds; None if there are too many."""
+    if facts.kind == "bool":
         return (False, True)
-    if found.low is None or found.high is None or not (found.whole or found.kind == "date"):
+    if facts.low is None or facts.high is None or not (facts.whole or facts.kind == "date"):
         return None
-    first, last = math.ceil(found.low / step), math.floor(found.high / step)
+    first, last = math.ceil(facts.low / step), math.floor(facts.high / step)
     if last - first + 1 > MOST_VALUES:
         return None
-    if found.kind == "date":
+    if facts.kind == "date":
         return tuple(date for date in (from_day_number(Fraction(n)) for n in range(first, last + 1)) if date is not None)
     width = int(step)
     return tuple(range(first * width, last * width + 1, width))
 
 
 def _sorted(values: Iterable[Key]) -> tuple[Key, ...]:
-    """In rising order, NULL last."""
+    """Sorts values, NULL last."""
     known: list[Any] = [value for value in values if value is not None]
     return (*sorted(known), *(value for value in values if value is None))

@@ -1,4 +1,5 @@
-"""Text functions. A character is a code point; letters and blanks are the ASCII ones, so that every engine agrees."""
+"""Text functions. A character is a code point; only ASCII letters have a case and only ASCII spaces are trimmed, so that
+every engine agrees."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LOWER = "abcdefghijklmnopqrstuvwxyz"
 _TO_LOWER = str.maketrans(_UPPER, _LOWER)
 _TO_UPPER = str.maketrans(_LOWER, _UPPER)
-# Texts that double at every step would fill any memory, and whether they do depends on the rows.
+# Texts that double at every step would fill the memory, and whether they do depends on the rows.
 MOST_CHARACTERS = 65_536
 
 
 def like(text: str, pattern: str) -> bool:
-    """Whether the whole text fits: % is any run of characters, _ any one character, everything else itself.
+    """Returns whether the whole text matches: % is any run of characters, _ is one character.
 
-    Remembers the last % only, so that no pattern takes more than length times length steps.
+    Backtracks to the last % only, so that no pattern takes more than length times length steps.
 
     >>> like("dither", "d%e_"), like("a%b", "a\\\\%b"), like("", "%"), like("DIther", "di%")
     (True, False, True, False)
@@ -42,7 +43,7 @@ def like(text: str, pattern: str) -> bool:
 
 
 def substr(text: str, start: int, length: int) -> str:
-    """The characters from number `start`, counted from 1, at most `length` of them.
+    """Returns at most `length` characters from number `start`, counted from 1.
 
     >>> substr("dither", 2, 3), substr("a", 5, 2)
     ('ith', '')
@@ -51,7 +52,7 @@ def substr(text: str, start: int, length: int) -> str:
 
 
 def concat(*parts: str) -> str | None:
-    """One after the other, NULL if that were longer than MOST_CHARACTERS. Too long a text is never built.
+    """Concatenates texts; NULL, without building the text, if it would exceed MOST_CHARACTERS.
 
     >>> concat("di", "ther"), concat("a" * 40_000, "b" * 40_000)
     ('dither', None)

@@ -1,5 +1,5 @@
-"""Resolves a question: kinds, bounds and whose rows are whose. Refuses what is not unit-local (law 1).
+"""Resolves a query: kinds, bounds and the unit of every row. Refuses what is not unit-local (law 1).
 
-`relations` walks the tree; `shapes` is what it knows of a relation; `joins` has the rules for joins and their refusals;
-`aggregates` checks private aggregates and keys, `per_unit` aggregates inside one unit, `marks` IN and EXISTS.
+`relations` walks the tree; `shapes` has the facts about a relation; `joins` has the rules for joins, IN and EXISTS;
+`aggregates` checks private aggregates and keys; `per_unit` reads aggregation inside one unit.
 """

@@ -1,4 +1,4 @@
-"""The private aggregates and keys: kinds that fit, bounds that exist, and never the unit itself."""
+"""Checks private aggregates and keys: their kinds, their bounds, and that no key is made from the unit."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dither.query.nodes import FUNCTIONS, NUMBERS, ROWS, UNITS, Aggregate, Colum
 from dither.query.resolve.shapes import BY_UNIT, Dependence, Shape
 
 
-def check_functions(asked: tuple[Aggregate, ...], known: tuple[str, ...]) -> None:
-    """Aggregates that there are, with what they need, also where a question is built by hand from nodes."""
-    for each in asked:
+def check_functions(nodes: tuple[Aggregate, ...], known: tuple[str, ...]) -> None:
+    """Refuses unknown or incomplete aggregates; a query built by hand from nodes may have them."""
+    for each in nodes:
         if each.function not in known:
             raise QueryError(f"{each.function} cannot stand here.", span=each.span, fix=f"use one of {', '.join(known)}.")
         if each.argument is None and FUNCTIONS[each.function].of not in (ROWS, UNITS):
@@ -26,23 +26,23 @@ def check_functions(asked: tuple[Aggregate, ...], known: tuple[str, ...]) -> Non
 
 
 def keys(named: tuple[Named, ...], source: Shape) -> tuple[Named, ...]:
-    """The keys of the private aggregate, with kinds that can be keys."""
+    """Returns the keys of the private aggregate, typed; refuses kinds that cannot be keys, and keys made from the unit."""
     for key in named:
         known = facts(key.expression, source.scope)
         _check_unit(key, known, source)
-        check_key(known, key.expression, _origin(key.expression, source), _given(key))
+        check_key(known, key.expression, _origin(key.expression, source), _given_name(key))
     return tuple(Named(key.name, typed(key.expression, source.scope)) for key in named)
 
 
 def _check_unit(key: Named, known: Facts, source: Shape) -> None:
-    """A key may not be made from the unit, under whatever name; the unit may choose among values that are listed."""
+    """Refuses a key made from the unit; the unit may choose among declared values."""
     level = source.depends(key.expression)
     if level == Dependence.NONE or (level == Dependence.CHOSEN and known.values is not None):
         return
     unit, span = source.root[1] if source.root else "row", key.expression.span
     names = sorted(columns(key.expression))
     units = [name for name in names if source.columns[name].unit or source.columns[name].origin == source.root]
-    what = _given(key) or short(key.expression)
+    what = _given_name(key) or short(key.expression)
     if level == Dependence.CHOSEN:
         raise QueryError(
             f"{what} is chosen by {unit}, the unit that is protected, and its values are not public.",
@@ -59,18 +59,18 @@ def _check_unit(key: Named, known: Facts, source: Shape) -> None:
 
 
 def _origin(expression: Expression, source: Shape) -> tuple[str, str] | None:
-    """The table and column that an expression is, if it is one and no more."""
+    """Returns the (table, column) of an expression that is a column of the catalog."""
     return source.columns[expression.name].origin if isinstance(expression, Column) else None
 
 
-def _given(key: Named) -> str:
-    """The name that the question gave a key which is no column, if it gave one."""
+def _given_name(key: Named) -> str:
+    """Returns the name that the question gives to a computed key; "" if it gives none."""
     plain = isinstance(key.expression, Column) and not words_of(key.expression)
     return "" if plain or key.name.startswith("key_") or key.name == short(key.expression) else key.name
 
 
 def check_key(known: Facts, expression: Expression, origin: tuple[str, str] | None = None, given: str = "") -> None:
-    """A key is a whole number, a text, a bool or a date. `origin`: the column of the catalog that it is."""
+    """Refuses a key that is not a whole number, a text, a bool or a date. `origin`: its (table, column) in the catalog."""
     what, named = given or short(expression), f" AS {given}" if given else ""
     if known.kind == "null":
         raise QueryError("A bare NULL cannot be grouped by.", span=expression.span, fix="group by a column.")
@@ -89,34 +89,34 @@ def check_key(known: Facts, expression: Expression, origin: tuple[str, str] | No
         )
 
 
-def aggregates(asked: tuple[Aggregate, ...], source: Shape) -> tuple[Aggregate, ...]:
-    """The aggregates, each checked; COUNT(DISTINCT unit) becomes a count of units."""
-    return tuple(_aggregate(each, source) for each in asked)
+def aggregates(nodes: tuple[Aggregate, ...], source: Shape) -> tuple[Aggregate, ...]:
+    """Checks and types the aggregates; COUNT(DISTINCT unit) becomes a count of units."""
+    return tuple(_aggregate(each, source) for each in nodes)
 
 
-def _aggregate(asked: Aggregate, source: Shape) -> Aggregate:
-    inner = asked.value
-    if asked.function == "count_units":
-        return replace(asked, function="count_units" if source.protects == BY_UNIT else "count")
+def _aggregate(aggregate: Aggregate, source: Shape) -> Aggregate:
+    inner = aggregate.value
+    if aggregate.function == "count_units":
+        return replace(aggregate, function="count_units" if source.protects == BY_UNIT else "count")
     if inner is None:
-        return asked
+        return aggregate
     known = facts(inner, source.scope)
-    if asked.function == "count_distinct":
+    if aggregate.function == "count_distinct":
         if isinstance(inner, Column) and source.columns[inner.name].unit:
-            return replace(asked, function="count_units", argument=None)
+            return replace(aggregate, function="count_units", argument=None)
         check_key(known, inner, _origin(inner, source))
-    elif FUNCTIONS[asked.function].of == NUMBERS:
-        _check_number(asked, inner, known, source)
-    parts = [part if part is None else typed(part, source.scope) for part in (asked.argument, asked.where)]
-    return replace(asked, argument=parts[0], where=parts[1])
+    elif FUNCTIONS[aggregate.function].of == NUMBERS:
+        _check_number(aggregate, inner, known, source)
+    parts = [part if part is None else typed(part, source.scope) for part in (aggregate.argument, aggregate.where)]
+    return replace(aggregate, argument=parts[0], where=parts[1])
 
 
-def _check_number(asked: Aggregate, inner: Expression, known: Facts, source: Shape) -> None:
-    word = asked.function.upper()
+def _check_number(aggregate: Aggregate, inner: Expression, known: Facts, source: Shape) -> None:
+    word = aggregate.function.upper()
     if not known.numeric:
         raise QueryError(
-            f"{word} needs a number, and {short(inner)} is {described(known.kind)}.",
-            span=inner.span or asked.span,
+            f"{word} needs a number, and {short(inner)} is {show_kind(known.kind)}.",
+            span=inner.span or aggregate.span,
             fix=_number_fix(known.kind, word, short(inner)),
         )
     if known.bounded:
@@ -127,14 +127,14 @@ def _check_number(asked: Aggregate, inner: Expression, known: Facts, source: Sha
     first = f"declare bounds for {declare} in the catalog, or " if declare else ""
     raise QueryError(
         f"{word}({short(inner)}) has no bounds, so one person could change it without limit.",
-        span=inner.span or asked.span,
-        fix=f"{first}write {word}({_clamped(asked, inner)}) with your own low and high.",
+        span=inner.span or aggregate.span,
+        fix=f"{first}write {word}({_clamped(aggregate, inner)}) with your own low and high.",
     )
 
 
-def _clamped(asked: Aggregate, inner: Expression) -> str:
-    """No example numbers: limits that fit an income would be copied for an age."""
-    extra = f", {float(asked.parameter):g}" if asked.parameter is not None else ""
+def _clamped(aggregate: Aggregate, inner: Expression) -> str:
+    """Shows the argument inside CLAMP, without example numbers: bounds for an income would be copied for an age."""
+    extra = f", {float(aggregate.parameter):g}" if aggregate.parameter is not None else ""
     return f"CLAMP({short(inner)}, low, high){extra}"
 
 
@@ -146,20 +146,20 @@ def _number_fix(kind: str, word: str, name: str) -> str:
     return f"use COUNT({name}), or {word} over a number."
 
 
-def described(kind: str) -> str:
-    """A kind in words."""
+def show_kind(kind: str) -> str:
+    """Shows a kind in words."""
     words = {"int": "a whole number", "real": "a number", "text": "a text", "bool": "a condition", "null": "NULL"}
     return words.get(kind, f"a {kind}")
 
 
 def short(expression: Expression) -> str:
-    """A column by its own name, anything longer as three dots."""
+    """Shows a column by its own name, and other expressions as "..."."""
     name = expression.name.rsplit(".", 1)[-1] if isinstance(expression, Column) else "..."
     return words_of(expression) or name
 
 
 def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
-    """What is done with the noisy result, with its kinds checked: outputs, HAVING, ORDER BY."""
+    """Checks and types the post-processing of the noisy result: outputs, HAVING, ORDER BY."""
     result = {key.name: facts(key.expression, scope) for key in query.keys}
     result |= {each.name: _noisy(each) for each in query.aggregates}
     for each in query.outputs:
@@ -169,7 +169,7 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
         kind = facts(having, result).kind
         if family([kind, "bool"]) is None:
             raise QueryError(
-                f"HAVING needs a condition, and this is {described(kind)}.", span=having.span, fix="compare it: n > 10."
+                f"HAVING needs a condition, and this is {show_kind(kind)}.", span=having.span, fix="compare it: n > 10."
             )
         having = typed(having, result)
     for order in query.order:
@@ -182,6 +182,6 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
     )
 
 
-def _noisy(asked: Aggregate) -> Facts:
-    """A noisy number knows no bounds; a count stays whole."""
-    return Facts("int", nullable=False, whole=True) if FUNCTIONS[asked.function].counts else Facts("real")
+def _noisy(aggregate: Aggregate) -> Facts:
+    """Returns the facts of a noisy number: it has no bounds, and a count is whole."""
+    return Facts("int", nullable=False, whole=True) if FUNCTIONS[aggregate.function].counts else Facts("real")

@@ -1,18 +1,18 @@
-"""Law 1: every relation below the private aggregate is unit-local. Here are the rules for joins, and their refusals.
+"""Rules for joins, IN, EXISTS and UNION ALL, and their refusals (law 1: every relation is unit-local).
 
-A joined row must belong to one unit. So private meets private only where both units are equated, or along the declared
-edge that gives the child its unit; the equality of the units is then added to the join, so it is enforced and not
-believed. Private meets public freely if units are bounded afterwards; where every row is its own unit nothing may
-multiply rows, so the public side must be unique in what is equated.
+A joined row must belong to one unit. So two private sides may be joined only if both units are equated, or along the
+declared reference that gives the child its unit. The equality of the units is then added to the join, so it is enforced.
+A private and a public side may be joined freely if units are bounded afterwards. If every row is its own unit, no join
+may multiply rows, so the equated columns of the public side must be unique.
 
-IN and EXISTS as a value of each row, made of left joins to one row for each value of what is equated.
+IN and EXISTS as a value of each row become left joins to one row for each value of the equated columns:
 
     x IN (y of the partners)  =  TRUE if some y equals x, else FALSE if there is no partner, else NULL if x or some y is
                                  NULL, else FALSE
 
-So two things are looked up: how many partners the row has and how many of them list something, and whether there is one
-that lists x. Both sides of such a join are grouped by all that is equated, in the kind in which it is compared, so no row
-finds two. Private partners are grouped by their unit as well, which legality.py has equated with the row's: unit-local.
+Two joins give this: one counts the partners of the row and those whose y is not NULL, the other finds a partner with
+y = x. The right side is grouped by all equated columns, in the kind in which they are compared, so each row has at most
+one partner. Private partners are also grouped by their unit, which is equated with the row's: unit-local.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ from dither.query.resolve.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, c
 from dither.query.work import UNIT
 
 Pair = tuple[Expression, Expression]
-MOST_JOINS = 3  # each may square the rows of one person, and how long that takes is seen from outside
+MOST_JOINS = 3  # each may square the rows of one person, and the running time is visible
 
 
 def check_pairs(pairs: tuple[Pair, ...], left: Shape, right: Shape, span: Span) -> tuple[Pair, ...]:
-    """The pairs with kinds checked: what is compared must go together."""
-    found = []
+    """Types the pairs; refuses kinds that cannot be compared."""
+    checked = []
     size((pair[0] for pair in pairs), left, span)
     size((pair[1] for pair in pairs), right, span)
     for a, b in pairs:
         kinds = [facts(a, left.scope).kind, facts(b, right.scope).kind]
         if family(kinds) is None and known(a, left).sure and known(b, right).sure:
             raise QueryError(
-                f"This compares {kinds[0]} with {kinds[1]}, which do not go together.",
+                f"This compares {kinds[0]} with {kinds[1]}, and these cannot be compared.",
                 span=a.span or b.span or span,
                 fix="cast one of the two.",
             )
-        found.append((typed(a, left.scope), typed(b, right.scope)))
-    return tuple(found)
+        checked.append((typed(a, left.scope), typed(b, right.scope)))
+    return tuple(checked)
 
 
 def check_join(left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str, catalog: Catalog, span: Span) -> None:
-    """Whether the join keeps every row one unit's own; refuses otherwise."""
+    """Refuses a join whose rows would not each belong to one unit."""
     if kind == "left" and left.protects == PUBLIC and right.private:
         raise QueryError(
             "This outer join keeps public rows that belong to nobody.",
@@ -86,10 +86,10 @@ def check_join(left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str, ca
 
 
 def check_joins(count: int, span: Span) -> int:
-    """The number of joins that may multiply one unit's rows, if it is small."""
+    """Returns the number of joins that may multiply one unit's rows; refuses more than MOST_JOINS."""
     if count > MOST_JOINS:
         raise QueryError(
-            f"More than {MOST_JOINS} joins multiply rows of one person, who could make this question take very long.",
+            f"More than {MOST_JOINS} joins multiply the rows of one person, so this question could take very long.",
             span=span,
             fix="aggregate per person in subqueries first, or join on declared keys, which multiplies nothing.",
         )
@@ -97,7 +97,7 @@ def check_joins(count: int, span: Span) -> int:
 
 
 def at_most_one(pairs: tuple[Pair, ...], index: int, left: Shape, right: Shape) -> bool:
-    """Whether every row finds at most one partner on the side `index`: by a unique key, or several that are it together."""
+    """Returns whether every row has at most one partner on the side `index`: one or several columns there are unique."""
     own = [pair[index] for pair in pairs if _in_own_kind(pair, index, left, right)]
     side = (left, right)[index]
     several = bool(side.together) and all(Column(name) in own for name in side.together)
@@ -105,7 +105,7 @@ def at_most_one(pairs: tuple[Pair, ...], index: int, left: Shape, right: Shape) 
 
 
 def _in_own_kind(pair: Pair, index: int, left: Shape, right: Shape) -> bool:
-    """Whether the side `index` is compared in its own kind.
+    """Returns whether the side `index` is compared in its own kind.
 
     Whole numbers against decimal ones are compared as doubles, where 2^62 and 2^62 + 1 are the same number.
     """
@@ -114,7 +114,7 @@ def _in_own_kind(pair: Pair, index: int, left: Shape, right: Shape) -> bool:
 
 
 def check_scalar(once: bool, span: Span) -> None:
-    """A subquery that stands for a value has one for each row, also where kinds differ."""
+    """Refuses a scalar subquery that may have several values for a row, because kinds differ."""
     if not once:
         raise QueryError(
             "This subquery is compared with the outer question as another kind than its own, so it may have several values.",
@@ -126,7 +126,7 @@ def check_scalar(once: bool, span: Span) -> None:
 def check_semi(
     source: Shape, other: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span, listed: Pair | None, negated: bool
 ) -> None:
-    """Whether IN or EXISTS looks only at public tables or at the unit's own rows. `listed`: of IN if the whole list counts."""
+    """Refuses IN or EXISTS over rows of other people. `listed`: the pair of an IN whose value depends on the whole list."""
     if not other.private:
         return
     if not source.private:
@@ -157,7 +157,7 @@ def _list_fix(listed: Pair, equal: str, edge: bool, negated: bool) -> str:
 
 
 def equality(left: Shape, right: Shape, catalog: Catalog) -> str:
-    """What to write so that rows of the two are one person's: "v.person_id = p.person_id", in the question's names."""
+    """Returns the condition that equates the units of both sides, in the question's names: "v.person_id = p.person_id"."""
     for a, b in ((a, b) for a in left.columns for b in right.columns):
         pair = Column(a), Column(b)
         if _same_unit(pair, left, right) or _along_edge(pair, left, right, catalog):
@@ -168,7 +168,7 @@ def equality(left: Shape, right: Shape, catalog: Catalog) -> str:
 
 
 def check_units(left: Shape, right: Shape, pairs: tuple[Pair, ...], catalog: Catalog, span: Span) -> None:
-    """Two private sides must have the same units and equate them, or follow the edge that gives one its unit."""
+    """Refuses two private sides unless they equate the same unit, or follow the reference that gives one its unit."""
     names = f"{' and '.join(dict.fromkeys((left.tables[0], right.tables[0])))}"
     if BY_ROW in (left.protects, right.protects):
         raise QueryError(
@@ -185,14 +185,14 @@ def check_units(left: Shape, right: Shape, pairs: tuple[Pair, ...], catalog: Cat
     if not any(_same_unit(pair, left, right) or _along_edge(pair, left, right, catalog) for pair in pairs):
         column = left.root[1] if left.root else "the unit"
         raise QueryError(
-            "This would bring rows of different people together.",
+            "This would combine rows of different people.",
             span=span,
             fix=f"equate the unit of both sides ({column}), or join along the reference that the catalog declares.",
         )
 
 
 def _reference(left: Shape, right: Shape, catalog: Catalog) -> str:
-    """How to declare that the units of one side are those of the other, whose table has a row for each."""
+    """Returns the fix that declares that the units of one side are those of the other."""
     if left.root is None or right.root is None:
         return "declare where their units come from, with `references` in the catalog."
     turned = catalog.tables[right.root[0]].max_rows == 1 and catalog.tables[left.root[0]].max_rows != 1
@@ -202,7 +202,7 @@ def _reference(left: Shape, right: Shape, catalog: Catalog) -> str:
 
 
 def unit_pair(pairs: tuple[Pair, ...], left: Shape, right: Shape) -> Pair | None:
-    """The pair that equates the two units, if one does."""
+    """Returns the pair that equates the two units, if there is one."""
     return next((pair for pair in pairs if _same_unit(pair, left, right)), None)
 
 
@@ -221,14 +221,14 @@ def _edge(child: tuple[str, str], parent: tuple[str, str], catalog: Catalog) -> 
 
 
 def known(expression: Expression, shape: Shape) -> Known:
-    """All that is known of an expression over the shape's columns."""
+    """Returns what is known about an expression over the shape's columns."""
     if isinstance(expression, Column) and expression.name in shape.columns:
         return shape.columns[expression.name]
     return Known(facts(expression, shape.scope))
 
 
 def check_union(parts: list[Shape], span: Span) -> None:
-    """All parts must protect the same units. Rows protected on their own must not appear twice."""
+    """Refuses parts with different units or columns, and rows that could count twice."""
     if len({part.protects for part in parts}) > 1 or len({part.root for part in parts}) > 1:
         raise QueryError(
             "The parts of this UNION ALL do not protect the same units, as far as the catalog says.",
@@ -243,7 +243,7 @@ def check_union(parts: list[Shape], span: Span) -> None:
         )
     first = parts[0]
     if any(set(part.columns) != set(first.columns) for part in parts):
-        raise QueryError("The parts of UNION ALL have not the same columns.", span=span, fix="name them alike.")
+        raise QueryError("The parts of UNION ALL have different columns.", span=span, fix="name them alike.")
     for other in parts[1:]:
         for name, column in first.columns.items():
             kinds = [column.facts.kind, other.columns[name].facts.kind]
@@ -255,51 +255,51 @@ def check_union(parts: list[Shape], span: Span) -> None:
                 )
 
 
-def marked(name: str, source: Shape, other: Shape, pairs: tuple[Pair, ...], listed: Pair | None, span: Span) -> Shape:
-    """The source's rows with the column `name`: whether they have a partner, or list. The pairs are checked and typed."""
-    check_names([] if "." in name else [name], span)  # the reader's own have an alias, as in "#subquery 2.exists"
+def with_mark(name: str, source: Shape, other: Shape, pairs: tuple[Pair, ...], listed: Pair | None, span: Span) -> Shape:
+    """Adds the column `name` to the source: whether the row has a partner, or is in the list. The pairs are typed already."""
+    check_names([] if "." in name else [name], span)  # names from the SQL reader have an alias: "#subquery 2.exists"
     check_once([*source.columns, name], span)
-    relation, kept = source.relation, _kept(source)
+    relation, kept = source.relation, _all_columns(source)
     equal = every = tuple((a, _comparable(a, b, source, other)) for a, b in pairs)
     partners, same, one = (fresh(f"{name} {word}", source.columns) for word in ("any", "same", "one"))
     if not pairs:  # all rows have the same partners
         relation, every = Compute(relation, (*kept, Named(one, Literal(1)))), ((Column(one), Literal(1)),)
     if listed is None:
-        relation = _looked_up(relation, other.relation, every, partners, None)
-        found, parts = _there(partners), 3
+        relation = _join_counts(relation, other.relation, every, partners, None)
+        value, parts = _exists(partners), 3
     else:
         x, y = listed[0], _comparable(*listed, source, other)
-        relation = _looked_up(relation, other.relation, every, partners, y)
-        relation = _looked_up(relation, other.relation, (*equal, (x, y)), same, None)
-        found, parts = _truth(x, partners, same), 15 + size([x], source, span)
+        relation = _join_counts(relation, other.relation, every, partners, y)
+        relation = _join_counts(relation, other.relation, (*equal, (x, y)), same, None)
+        value, parts = _in(x, partners, same), 15 + size([x], source, span)
     column = Known(Facts("bool", nullable=listed is not None, values=(False, True)), size=parts)
-    relation = Compute(relation, (*kept, Named(name, found)))
+    relation = Compute(relation, (*kept, Named(name, value)))
     return replace(source, relation=relation, columns={**source.columns, name: column})
 
 
-def _kept(source: Shape) -> tuple[Named, ...]:
+def _all_columns(source: Shape) -> tuple[Named, ...]:
     unit = [UNIT] if source.protects == BY_UNIT else []
     return tuple(Named(name, Column(name)) for name in [*source.columns, *unit])
 
 
 def _comparable(a: Expression, b: Expression, left: Shape, right: Shape) -> Expression:
-    """b in the kind in which it is compared with a: whole numbers that are one double must be one group."""
+    """Casts b to the kind in which it is compared with a: integers that are the same double must be one group."""
     ours, theirs = (_kind(side, shape) for side, shape in ((a, left), (b, right)))
     kind = family([ours, theirs])
     if kind == "real" and theirs == "int":
         return Call("to_real", (b,), span=b.span)
-    if theirs == "null" and kind not in (None, "null"):  # a bare NULL in a column has no kind that an engine could compare
+    if theirs == "null" and kind not in (None, "null"):  # engines cannot compare a bare NULL, which has no kind
         return Call(f"to_{'date' if kind == 'timestamp' else kind}", (b,), span=b.span)
     return b
 
 
 def _kind(expression: Expression, shape: Shape) -> str:
-    """The unit, which `columns` does not list, is compared with a unit, which is of its kind."""
+    """Returns the kind of an expression. UNIT, which `columns` does not list, is compared only with units of its kind."""
     return "unit" if expression == Column(UNIT) else facts(expression, shape.scope).kind
 
 
-def _looked_up(left: Relation, right: Relation, equal: tuple[Pair, ...], tag: str, y: Expression | None) -> Relation:
-    """Each row of the left once, with how many rows of the right are equal in all pairs, and in how many y is not NULL."""
+def _join_counts(left: Relation, right: Relation, equal: tuple[Pair, ...], tag: str, y: Expression | None) -> Relation:
+    """Joins to each left row the number of right rows that equal it in all pairs, and of those whose y is not NULL."""
     names = [f"{tag} {place}" for place in range(len(equal))]
     keys = [Named(name, b) for name, (_, b) in zip(names, equal, strict=True)]
     counts, listing = [Aggregate(tag, "count")], f"{tag} listed"
@@ -311,11 +311,11 @@ def _looked_up(left: Relation, right: Relation, equal: tuple[Pair, ...], tag: st
     return Join(left, grouped, pairs, "left")
 
 
-def _there(tag: str) -> Expression:
+def _exists(tag: str) -> Expression:
     return Call("not", (Call("is_null", (Column(tag),)),))
 
 
-def _truth(x: Expression, partners: str, same: str) -> Expression:
+def _in(x: Expression, partners: str, same: str) -> Expression:
     unknown = Call("or", (Call("is_null", (x,)), Call("lt", (Column(f"{partners} listed"), Column(partners)))))
     none, no, yes = Call("is_null", (Column(partners),)), Literal(False), Literal(True)
-    return Call("case", (_there(same), yes, none, no, unknown, Literal(None), no))
+    return Call("case", (_exists(same), yes, none, no, unknown, Literal(None), no))

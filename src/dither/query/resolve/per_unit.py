@@ -1,7 +1,7 @@
-"""Aggregation inside one unit: legal if the unit is among the keys, exact because only whole numbers are added up.
+"""Resolves aggregation inside one unit: legal if the unit is among the keys, exact because only whole numbers are added.
 
-A sum of numbers with a fraction would depend on the order of rows. So a bounded column with a step is put on its grid
-first, q = floor((x - low) / step + 1/2), the whole q are added up, and the sum is low * n + step * q.
+A sum of fractions would depend on the order of rows. So a bounded column with a step is first put on its grid,
+q = floor((x - low) / step + 1/2), the whole numbers q are added, and the sum is low * n + step * q.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dither.query.functions.base import Facts
 from dither.query.functions.registry import facts, typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Join, Literal, Named, PerUnit, Relation, fresh
 from dither.query.nodes import per_unit as functions
-from dither.query.resolve.aggregates import check_functions, check_key, described, short
+from dither.query.resolve.aggregates import check_functions, check_key, short, show_kind
 from dither.query.resolve.shapes import (
     BY_ROW,
     BY_UNIT,
@@ -24,26 +24,26 @@ from dither.query.resolve.shapes import (
     Known,
     Shape,
     check_names,
+    clamp_loose,
     constant,
-    held,
-    said,
+    key_notes,
     size,
 )
 from dither.query.work import UNIT
 
-_LOOSE = ("count", "count_distinct", "sum")  # their bounds count max_rows rows, and a unit may have more
+_LOOSE = ("count", "count_distinct", "sum")  # their bounds assume max_rows rows, and a unit may have more
 
 
 def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
-    """One row for each unit and value of the further keys. `lookup`: the join that reads a value from it, if one does."""
+    """Returns the shape with one row for each unit and value of the other keys. `lookup`: the scalar join that reads it."""
     _check_parts(node, source, lookup)
-    compared = lookup is not None and bool(lookup.equal)  # what is only compared drops nobody: it is compared as it is
+    compared = lookup is not None and bool(lookup.equal)  # keys that are only compared drop nobody, and are not clamped
     if source.protects == PUBLIC:
         return _public(node, source, compared)
     _check_unit(node, source, lookup)
     mine = [key for key in node.keys if _is_unit(key.expression, source)]
     others = [key for key in node.keys if not _is_unit(key.expression, source)]
-    further = [Named(key.name, key.expression if compared else held(key.expression, source)) for key in others]
+    further = [Named(key.name, key.expression if compared else clamp_loose(key.expression, source)) for key in others]
     known = {key.name: facts(key.expression, source.scope) for key in further}
     _check_keys(node, known, compared)
     lowered = [_lowered(each, source) for each in node.aggregates]
@@ -57,8 +57,8 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
     named = [Named(key.name, Column(UNIT)) for key in mine] + [Named(key.name, Column(key.name)) for key in further]
     named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, lowered, strict=True)]
     relation = Compute(relation, (*named, Named(UNIT, Column(UNIT))))
-    found = {key.name: replace(_origin(key.expression, source), unique=not further) for key in mine}
-    found |= {
+    columns = {key.name: replace(_origin(key.expression, source), unique=not further) for key in mine}
+    columns |= {
         key.name: Known(
             known[key.name],
             origin=_origin(key.expression, source).origin,
@@ -67,7 +67,7 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
         )
         for key in further
     }
-    found |= {
+    columns |= {
         each.name: Known(result, loose=each.function in _LOOSE, depends=_depends(each, source))
         for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)
     }
@@ -75,17 +75,17 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
     return replace(
         source,
         relation=relation,
-        columns=found,
+        columns=columns,
         max_rows=1 if alone else source.max_rows,
         max_groups=1 if alone else source.max_groups,
         whole=None,
-        said=said((key.expression for key in others), source),
+        notes=key_notes((key.expression for key in others), source),
         together=(mine[0].name, *known),
     )
 
 
 def _depends(each: Aggregate, source: Shape) -> Dependence:
-    """How many rows a person has is nobody's id; the largest of a person's ids is one."""
+    """Returns how an aggregate depends on the unit: a count does not, the largest id of a person does."""
     counts = each.argument is None or each.function in ("count", "count_distinct")
     return Dependence.NONE if counts or each.argument is None else source.depends(each.argument)
 
@@ -99,7 +99,7 @@ def _check_parts(node: PerUnit, source: Shape, lookup: Join | None) -> None:
 
 
 def _check_keys(node: PerUnit, known: Mapping[str, Facts], compared: bool) -> None:
-    """What is only compared may be of any kind; what is grouped by may not."""
+    """Refuses kinds that cannot be keys; keys that are only compared may be of any kind but NULL."""
     for key in (key for key in node.keys if key.name in known):
         if not compared:
             check_key(known[key.name], key.expression)
@@ -109,7 +109,7 @@ def _check_keys(node: PerUnit, known: Mapping[str, Facts], compared: bool) -> No
 
 
 def _public(node: PerUnit, source: Shape, compared: bool) -> Shape:
-    """Aggregation of a public table: exact, and public again. One row for each value of the keys."""
+    """Returns the shape of an aggregated public table: exact and public, one row for each value of the keys."""
     known = {key.name: facts(key.expression, source.scope) for key in node.keys}
     _check_keys(node, known, compared)
     lowered = [_lowered(each, source) for each in node.aggregates]
@@ -117,10 +117,10 @@ def _public(node: PerUnit, source: Shape, compared: bool) -> Shape:
     inside = tuple(part for parts, _, _ in lowered for part in parts)
     named = [Named(key.name, Column(key.name)) for key in node.keys]
     named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, lowered, strict=True)]
-    found = {name: Known(each, unique=len(keys) == 1) for name, each in known.items()}
-    found |= {each.name: Known(result) for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)}
+    columns = {name: Known(each, unique=len(keys) == 1) for name, each in known.items()}
+    columns |= {each.name: Known(result) for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)}
     relation = Compute(PerUnit(source.relation, keys, inside, span=node.span), tuple(named))
-    return replace(source, relation=relation, columns=found, whole=None, together=tuple(known))
+    return replace(source, relation=relation, columns=columns, whole=None, together=tuple(known))
 
 
 def _is_unit(expression: Expression, source: Shape) -> bool:
@@ -142,13 +142,13 @@ def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
         raise QueryError(
             "This subquery would put an exact number about other people into each row.",
             span=node.span,
-            fix=f"{_joined(source)}equate the unit ({unit}) of both sides in its WHERE.",
+            fix=f"{_reference_fix(source)}equate the unit ({unit}) of both sides in its WHERE.",
         )
     if lookup is not None and not lookup.equal:
         raise QueryError(
             "This subquery would put an exact number about people into the question.",
             span=node.span,
-            fix="ask for it as a question of its own, and write the noisy number here; or take it from a public table.",
+            fix="ask for it in a separate question and write the noisy number here, or take it from a public table.",
         )
     if source.protects == BY_UNIT:
         if units:
@@ -156,7 +156,7 @@ def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
         raise QueryError(
             f"This subquery {what} across people, and the question then asks about the result.",
             span=node.span,
-            fix=f"{_joined(source)}add {unit} to its {place}, so that it is per person, or make it the whole question.",
+            fix=f"{_reference_fix(source)}add {unit} to its {place}, so that it is per person, or make it the whole question.",
         )
     if source.protects == BY_ROW:
         raise QueryError(
@@ -166,10 +166,14 @@ def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
         )
 
 
-def _joined(source: Shape) -> str:
-    """What to do first where the subquery has a column that leads to the unit, and not the unit itself."""
-    found = source.columns.values()
-    if source.root is None or any(known.unit for known in found) or all(known.depends == Dependence.NONE for known in found):
+def _reference_fix(source: Shape) -> str:
+    """Returns the first step of a fix if the subquery has a column that leads to the unit, but not the unit."""
+    columns = source.columns.values()
+    if (
+        source.root is None
+        or any(known.unit for known in columns)
+        or all(known.depends == Dependence.NONE for known in columns)
+    ):
         return ""
     return f"follow the catalog's references: join it to the table that has {source.root[1]}; then "
 
@@ -178,9 +182,9 @@ Lowered = tuple[tuple[Aggregate, ...], Expression, Facts]
 
 
 def _lowered(each: Aggregate, source: Shape) -> Lowered:
-    """(aggregates the engine computes, the value made of them, what is known of it)."""
+    """Returns the aggregates that the engine computes, the value made from them, and its facts."""
     each = each.lowered()
-    most = source.max_rows if source.private else None  # a public table has as many rows as it has
+    most = source.max_rows if source.private else None  # a public table has no limit
     top = None if most is None else Fraction(most)
     counted = Facts("int", Fraction(0), top, nullable=False, whole=True, values=_up_to(most), step=Fraction(1))
     if each.argument is None or each.function in ("count", "count_distinct"):
@@ -198,7 +202,7 @@ def _lowered(each: Aggregate, source: Shape) -> Lowered:
         return (replace(each, argument=argument),), Column(each.name), replace(known, nullable=True)
     if not known.numeric:
         raise QueryError(
-            f"{each.function.upper()} needs a number, and {short(each.argument)} is {described(known.kind)}.",
+            f"{each.function.upper()} needs a number, and {short(each.argument)} is {show_kind(known.kind)}.",
             span=each.argument.span or each.span,
             fix="use a number, or CASE WHEN ... THEN 1 ELSE 0 END.",
         )
@@ -210,7 +214,7 @@ def _up_to(most: int | None) -> tuple[int, ...] | None:
 
 
 def _added(each: Aggregate, x: Expression, known: Facts, source: Shape) -> Lowered:
-    """SUM and AVG, by way of whole numbers."""
+    """Computes SUM and AVG from whole numbers; refuses sums of fractions without a grid."""
     result = _sum_facts(each, known, source.max_rows if source.private else None)
     if known.low is None or known.high is None:
         if known.whole:
@@ -242,7 +246,7 @@ def _on_grid(each: Aggregate, clipped: Expression, low: Fraction, step: Fraction
 
 
 def _sum_facts(each: Aggregate, known: Facts, rows: int | None) -> Facts:
-    """A unit has at least one row, and counts for at most max_rows; what lies beyond is clipped where it is used."""
+    """Returns the facts of a sum: a unit has 1 to max_rows rows; larger sums are clipped where they are used."""
     if each.function == "avg":
         return Facts("real", known.low, known.high)
     if rows is None:

@@ -1,14 +1,12 @@
-"""The constants of a question are values that SQL could have written, also where it is built by hand from nodes.
-
-What a plan cannot say, a ledger cannot keep and an engine cannot compare is refused here, before anything is charged.
-
-Leaves out the columns that nobody asks for, so that plans read well and engines read little. Changes no answer.
-
-Names and shapes are read; now: kinds, bounds, whose rows are whose. The unit becomes an ordinary column named UNIT.
+"""Resolves a query: infers kinds and bounds, finds the unit of every row, and makes it an ordinary column named UNIT.
 
     resolve(query, catalog, text)  ->  Resolved
 
-After this an engine needs to know nothing of privacy, and the planner nothing of tables.
+After this step engines need to know nothing about privacy, and the planner nothing about tables.
+
+`check_constants` refuses constants that SQL could not write, in queries built by hand from nodes: a plan must show them,
+a ledger store them and an engine compare them. `prune` drops unused columns, so that plans are short and engines read
+little; it changes no answer.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ from dither.query.nodes import (
     fresh,
     private,
 )
-from dither.query.resolve.aggregates import aggregates, check_functions, described, keys, outputs
+from dither.query.resolve.aggregates import aggregates, check_functions, keys, outputs, show_kind
 from dither.query.resolve.joins import (
     Pair,
     at_most_one,
@@ -54,8 +52,8 @@ from dither.query.resolve.joins import (
     check_scalar,
     check_semi,
     check_union,
-    marked,
     unit_pair,
+    with_mark,
 )
 from dither.query.resolve.per_unit import per_unit
 from dither.query.resolve.shapes import (
@@ -66,21 +64,21 @@ from dither.query.resolve.shapes import (
     Shape,
     check_names,
     check_once,
+    clamp_loose,
     equalities,
-    held,
-    said,
-    scanned,
+    key_notes,
+    scan,
     size,
 )
 from dither.query.work import UNIT
 
-_LARGEST = 2**63  # an engine's whole numbers lie below it
-_LONGEST = 4096  # bits of a fraction's two parts: more is no number of a question
+_LARGEST = 2**63  # engines' integers are smaller
+_LONGEST = 4096  # the most bits of a numerator or denominator
 _KINDS = (type(None), bool, int, float, Fraction, str, datetime.date, datetime.datetime)
 
 
 def check_constants(query: Query) -> None:
-    """Refuses literals, quantiles' shares and limits that are no values.
+    """Refuses literals, shares of quantiles and limits that SQL could not write.
 
     >>> from dither.query.nodes import Call, Column, Filter, Scan
     >>> adult = Call("ge", (Column("p.age"), Literal(b"18")))
@@ -100,7 +98,7 @@ def check_constants(query: Query) -> None:
 
 
 def _walk(node: Any) -> Iterator[Any]:
-    """The nodes of a question, itself first."""
+    """Returns all nodes of a query, itself first."""
     if isinstance(node, tuple):
         for part in node:
             yield from _walk(part)
@@ -112,7 +110,7 @@ def _walk(node: Any) -> Iterator[Any]:
 
 
 def _value(value: Any, span: tuple[int, int] | None) -> None:
-    if type(value) not in _KINDS:  # a subclass may compare, hash or print as it likes
+    if type(value) not in _KINDS:  # a subclass may compare, hash or print in its own way
         raise QueryError(
             f"A constant cannot be of the kind {type(value).__name__}.",
             span=span,
@@ -130,7 +128,7 @@ def _text(value: str, span: tuple[int, int] | None) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise QueryError("A text of the question is no Unicode text.", span=span, fix="leave lone surrogates out.") from None
+        raise QueryError("A text of the question is not valid Unicode.", span=span, fix="leave lone surrogates out.") from None
 
 
 def _number(value: Any, span: tuple[int, int] | None) -> None:
@@ -150,9 +148,9 @@ Names = frozenset[str]
 
 
 def prune(query: Query, by_unit: bool) -> Query:
-    """The query with a source that offers just what its keys and aggregates use, and the unit."""
-    wanted = _used(query.keys) | _arguments(query.aggregates) | frozenset([UNIT] if by_unit else [])
-    return replace(query, source=_pruned(query.source, wanted))
+    """Drops the columns of the source that the keys, the aggregates and the unit do not use."""
+    used = _used(query.keys) | _arguments(query.aggregates) | frozenset([UNIT] if by_unit else [])
+    return replace(query, source=_prune(query.source, used))
 
 
 def _used(named: tuple[Named, ...]) -> Names:
@@ -163,35 +161,35 @@ def _arguments(aggregates: tuple[Aggregate, ...]) -> Names:
     return frozenset[str]().union(*(columns(each.value) for each in aggregates if each.value is not None))
 
 
-def _pruned(node: Relation, wanted: Names) -> Relation:
+def _prune(node: Relation, used: Names) -> Relation:
     if isinstance(node, Scan):
         return node
     if isinstance(node, Filter):
-        return replace(node, source=_pruned(node.source, wanted | columns(node.condition)))
+        return replace(node, source=_prune(node.source, used | columns(node.condition)))
     if isinstance(node, Compute):
-        kept = tuple(each for each in node.columns if each.name in wanted) or node.columns[:1]
-        return Compute(_pruned(node.source, _used(kept)), kept)
+        kept = tuple(each for each in node.columns if each.name in used) or node.columns[:1]
+        return Compute(_prune(node.source, _used(kept)), kept)
     if isinstance(node, PerUnit):
-        aggregates = tuple(each for each in node.aggregates if each.name in wanted)
-        return replace(node, source=_pruned(node.source, _used(node.keys) | _arguments(aggregates)), aggregates=aggregates)
+        aggregates = tuple(each for each in node.aggregates if each.name in used)
+        return replace(node, source=_prune(node.source, _used(node.keys) | _arguments(aggregates)), aggregates=aggregates)
     if isinstance(node, Union):
-        return Union(tuple(_pruned(part, wanted) for part in node.parts))
+        return Union(tuple(_prune(part, used) for part in node.parts))
     pairs = node.equal if isinstance(node, Join) or node.listed is None else (node.listed, *node.equal)
     ours = frozenset[str]().union(*(columns(left) for left, _ in pairs))
     theirs = frozenset[str]().union(*(columns(right) for _, right in pairs))
     if isinstance(node, Semi):
-        return replace(node, source=_pruned(node.source, wanted | ours), other=_pruned(node.other, theirs))
-    return _joined(node, wanted | ours, wanted | theirs)
+        return replace(node, source=_prune(node.source, used | ours), other=_prune(node.other, theirs))
+    return _prune_join(node, used | ours, used | theirs)
 
 
-def _joined(node: Join, left: Names, right: Names) -> Relation:
-    # Both sides may offer a column UNIT; only the left one's is handed on (resolve.py renames the right one's).
-    return replace(node, left=_pruned(node.left, left), right=_pruned(node.right, right))
+def _prune_join(node: Join, left: Names, right: Names) -> Relation:
+    # Both sides may have a column UNIT; only the left one is passed on (`_join` renames the right one).
+    return replace(node, left=_prune(node.left, left), right=_prune(node.right, right))
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """A legal question. `scope` has the facts of the source's columns; `rows` is empty unless all rows are asked about."""
+    """A resolved query. `scope` has the facts of the source's columns; `rows` is empty unless the query is about all rows."""
 
     query: Query
     by_unit: bool
@@ -201,11 +199,11 @@ class Resolved:
     scope: Mapping[str, Facts] = field(hash=False)
     rows: Rows
     unit: str
-    said: tuple[str, ...] = ()  # what an answer must say of its keys
-    free_keys: tuple[Named, ...] = ()  # the keys before counts and sums per unit were held to their bounds
+    said: tuple[str, ...] = ()  # notes for the answer about its keys
+    free_keys: tuple[Named, ...] = ()  # the keys before counts and sums per unit are clamped to their bounds
 
     def operands(self) -> Operands:
-        """What is grouped by and what is aggregated, FILTER inside, with all that is known of it."""
+        """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
         lowered = tuple(each.lowered() for each in self.query.aggregates)
         keys = tuple(facts(key.expression, self.scope) for key in self.query.keys)
         arguments = {each.argument: facts(each.argument, self.scope) for each in lowered if each.argument is not None}
@@ -213,7 +211,7 @@ class Resolved:
 
 
 class Operands(NamedTuple):
-    """The facts of the keys, the aggregates with FILTER inside, and the facts of their arguments."""
+    """The facts of the keys, the aggregates without FILTER (see `Aggregate.lowered`), the facts of their arguments."""
 
     keys: tuple[Facts, ...]
     aggregates: tuple[Aggregate, ...]
@@ -221,7 +219,7 @@ class Operands(NamedTuple):
 
 
 def resolve(query: Query, catalog: Catalog, text: str = "") -> Resolved:
-    """The question with its unit made explicit, or the reason why it is not answered. Reads no row."""
+    """Resolves a query, or refuses it with the reason. Reads no row."""
     try:
         return _resolve(query, catalog)
     except QueryError as error:
@@ -242,9 +240,9 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         )
     check_names([key.name for key in query.keys] + [each.name for each in query.aggregates])
     _check_size(query, source)
-    named = keys(tuple(Named(key.name, held(key.expression, source)) for key in query.keys), source)
-    found = replace(query, source=source.relation, keys=named, aggregates=aggregates(query.aggregates, source))
-    found = outputs(found, source.scope)
+    named = keys(tuple(Named(key.name, clamp_loose(key.expression, source)) for key in query.keys), source)
+    resolved = replace(query, source=source.relation, keys=named, aggregates=aggregates(query.aggregates, source))
+    resolved = outputs(resolved, source.scope)
     groups = source.max_groups if query.keys else 1
     if groups is None:
         raise QueryError(
@@ -254,7 +252,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         )
     table = catalog.tables[source.whole] if source.whole and not query.keys else None
     return Resolved(
-        query=prune(found, source.protects == BY_UNIT),
+        query=prune(resolved, source.protects == BY_UNIT),
         by_unit=source.protects == BY_UNIT,
         tables=source.tables,
         max_rows=source.max_rows,
@@ -262,7 +260,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
-        said=said([key.expression for key in query.keys], source) if query.keys else (),
+        said=key_notes([key.expression for key in query.keys], source) if query.keys else (),
         free_keys=tuple(Named(key.name, typed(key.expression, source.scope)) for key in query.keys),
     )
 
@@ -270,7 +268,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
 def _relation(node: Relation, catalog: Catalog) -> Shape:
     if isinstance(node, Scan):
         check_names([node.alias], node.span)
-        return scanned(node, catalog)
+        return scan(node, catalog)
     if isinstance(node, Filter):
         source = _relation(node.source, catalog)
         kept = condition(node.condition, source)
@@ -279,7 +277,7 @@ def _relation(node: Relation, catalog: Catalog) -> Shape:
     if isinstance(node, Compute):
         return _compute(node, _relation(node.source, catalog))
     if isinstance(node, Join) and node.scalar is not None:
-        return _looked_up(node, catalog)
+        return _join_scalars(node, catalog)
     if isinstance(node, Join):
         return _join(node, _relation(node.left, catalog), _relation(node.right, catalog), catalog)
     if isinstance(node, Semi):
@@ -290,7 +288,7 @@ def _relation(node: Relation, catalog: Catalog) -> Shape:
 
 
 def first_table(node: Relation) -> Span:
-    """Where the first table of a relation is named."""
+    """Returns the span of the first table of a relation."""
     if isinstance(node, Scan):
         return node.span
     inner = node.left if isinstance(node, Join) else node.parts[0] if isinstance(node, Union) else node.source
@@ -298,11 +296,11 @@ def first_table(node: Relation) -> Span:
 
 
 def condition(expression: Expression, source: Shape) -> Expression:
-    """A condition over the source's columns: it must be true or false (or NULL, which keeps nothing)."""
+    """Types a condition over the source's columns; refuses an expression that is not true, false or NULL."""
     kind = facts(expression, source.scope).kind
     if kind not in ("bool", "null"):
         raise QueryError(
-            f"A condition is needed here, and this is {described(kind)}.", span=expression.span, fix="compare it: x > 0."
+            f"A condition is needed here, and this is {show_kind(kind)}.", span=expression.span, fix="compare it: x > 0."
         )
     size([expression], source)
     return typed(expression, source.scope)
@@ -324,33 +322,33 @@ def _computed(node: Compute, source: Shape) -> Shape:
     for each in node.columns:
         inner = each.expression
         plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
-        inner = inner if plain else held(inner, source)
+        inner = inner if plain else clamp_loose(inner, source)
         columns[each.name] = plain or Known(
             facts(inner, source.scope), size=size([inner], source), depends=source.depends(inner)
         )
         named.append(Named(each.name, typed(inner, source.scope)))
     if source.protects == BY_UNIT:
         named.append(Named(UNIT, Column(UNIT)))
-    told = said((each.expression for each in node.columns if not isinstance(each.expression, Column)), source)
+    notes = key_notes((each.expression for each in node.columns if not isinstance(each.expression, Column)), source)
     together = _renamed(source.together, node.columns)
-    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns, said=told, together=together)
+    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns, notes=notes, together=together)
 
 
 def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str, ...]:
-    """What no two rows share together, under its new names; nothing if one of them is left out."""
+    """Returns the new names of columns that are unique together; none if one of them is dropped."""
     names = {each.expression.name: each.name for each in columns if isinstance(each.expression, Column)}
     return tuple(names[name] for name in together) if all(name in names for name in together) else ()
 
 
 def _both(left: Shape, right: Shape) -> dict[str, object]:
-    """What holds of two relations together: the larger allowance; groups are known only if known for all private ones."""
+    """Returns the fields of two joined shapes: the larger max_rows; max_groups only if all private sides have one."""
     private = [side for side in (left, right) if side.private]
     groups = [side.max_groups for side in private]
     return {
         "protects": private[0].protects if private else PUBLIC,
         "root": private[0].root if private else None,
         "tables": tuple(dict.fromkeys((*left.tables, *right.tables))),
-        "said": tuple(dict.fromkeys((*left.said, *right.said))),
+        "notes": tuple(dict.fromkeys((*left.notes, *right.notes))),
         "max_rows": max([side.max_rows for side in private], default=1),
         "max_groups": None if None in groups else max([count for count in groups if count is not None], default=1),
     }
@@ -370,14 +368,14 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     joins = check_joins(left.joins + right.joins + (both and not any(once)), span)
     other = right.relation
     if both:
-        own = fresh("unit", offered(left.relation) | offered(other))
+        own = fresh("unit", _column_names(left.relation) | _column_names(other))
         other = Compute(other, (*(Named(name, Column(name)) for name in right.columns), Named(own, Column(UNIT))))
         pairs = _equated(pairs, left, right, own)
     left, right = (
         left.equated((a, right.depends(b)) for a, b in node.equal),
         right.equated((b, left.depends(a)) for a, b in node.equal),
     )
-    # What is unique stays so where each row finds at most one partner.
+    # Unique columns stay unique if each row has at most one partner.
     columns = {name: replace(known, unique=known.unique and once[1]) for name, known in left.columns.items()}
     theirs = {name: replace(known, unique=known.unique and once[0]) for name, known in right.columns.items()}
     columns |= {name: known.missing() if node.kind == "left" else known for name, known in theirs.items()}
@@ -388,13 +386,13 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
 
 
 def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
-    """The pairs with the units equated: in place of the pair that says so already, or on top."""
-    said = unit_pair(pairs, left, right)
-    return ((Column(UNIT), Column(own)), *(pair for pair in pairs if pair is not said))
+    """Returns the pairs with one that equates UNIT, in place of the pair that equates the unit columns, if any."""
+    written = unit_pair(pairs, left, right)
+    return ((Column(UNIT), Column(own)), *(pair for pair in pairs if pair is not written))
 
 
-def offered(node: Relation) -> frozenset[str]:
-    """The names of a resolved relation's columns; those of a table are its alias' own."""
+def _column_names(node: Relation) -> frozenset[str]:
+    """Returns the column names of a resolved relation, without those of tables, which begin with an alias."""
     if isinstance(node, Scan):
         return frozenset()
     if isinstance(node, Compute):
@@ -402,14 +400,14 @@ def offered(node: Relation) -> frozenset[str]:
     if isinstance(node, PerUnit):
         return frozenset([*(each.name for each in node.keys), *(each.name for each in node.aggregates)])
     if isinstance(node, Join):
-        return offered(node.left) | offered(node.right)
-    return offered(node.parts[0] if isinstance(node, Union) else node.source)
+        return _column_names(node.left) | _column_names(node.right)
+    return _column_names(node.parts[0] if isinstance(node, Union) else node.source)
 
 
-def _looked_up(node: Join, catalog: Catalog) -> Shape:
-    """Subqueries that stand for values, each joined to the row it is read for.
+def _join_scalars(node: Join, catalog: Catalog) -> Shape:
+    """Resolves joins of scalar subqueries.
 
-    What equates nothing is equated by a column that is 1 in all rows; it is added once, below all of the joins.
+    A subquery without pairs is joined on a column that is 1 in all rows, which is added once, below all joins.
     """
     above = [node]
     while isinstance(above[-1].left, Join) and above[-1].left.scalar is not None:
@@ -420,12 +418,12 @@ def _looked_up(node: Join, catalog: Catalog) -> Shape:
         every = tuple(Named(name, Column(name)) for name in source.columns)
         source = _computed(Compute(source.relation, (*every, Named(one, Literal(1)))), source)
     for each in reversed(above):
-        source = _with_scalar(each, source, _relation(each.right, catalog), Column(one), catalog)
+        source = _join_scalar(each, source, _relation(each.right, catalog), Column(one), catalog)
     return source
 
 
-def _with_scalar(node: Join, source: Shape, other: Shape, one: Column, catalog: Catalog) -> Shape:
-    """The rows of the subquery as one for each value of what is equated, left-joined to the source."""
+def _join_scalar(node: Join, source: Shape, other: Shape, one: Column, catalog: Catalog) -> Shape:
+    """Groups the subquery's rows by the equated columns and left-joins them to the source."""
     scalar, span = node.scalar, node.span
     if scalar is None:
         raise TypeError("this join looks up no value")
@@ -447,11 +445,11 @@ def _with_scalar(node: Join, source: Shape, other: Shape, one: Column, catalog: 
 def _semi(node: Semi, source: Shape, other: Shape, catalog: Catalog) -> Shape:
     span: Span = node.span
     if node.negated and node.mark is not None:
-        raise QueryError("A mark says whether, and is not negated.", span=span, fix="write NOT around its column.")
+        raise QueryError("A mark cannot be negated.", span=span, fix="write NOT around its column.")
     pairs = check_pairs(node.equal, source, other, span)
     listed = check_pairs((node.listed,) if node.listed is not None else (), source, other, span)
     if (not node.negated and node.mark is None) or unit_pair(listed, source, other):
-        pairs, listed = (*listed, *pairs), ()  # a unit is never NULL: rows without one are nobody's
+        pairs, listed = (*listed, *pairs), ()  # a unit is never NULL: rows without one are dropped
     one = listed[0] if listed else None
     check_semi(source, other, pairs, catalog, span, one, node.negated)
     if source.private and other.private:
@@ -459,14 +457,14 @@ def _semi(node: Semi, source: Shape, other: Shape, catalog: Catalog) -> Shape:
     tables = tuple(dict.fromkeys((*source.tables, *other.tables)))
     shape = replace(source, tables=tables, joins=check_joins(source.joins + other.joins, span))
     if node.mark is not None:
-        return marked(node.mark, shape, other, pairs, one, span)
+        return with_mark(node.mark, shape, other, pairs, one, span)
     if not node.negated:
         shape = shape.equated((a, other.depends(b)) for a, b in pairs)
     return replace(shape, relation=Semi(source.relation, other.relation, pairs, node.negated, one, span=span), whole=None)
 
 
 def _union(node: Union, catalog: Catalog) -> Shape:
-    """All rows of all parts: one unit may bring what it brings to each, so the allowances add up."""
+    """Resolves UNION ALL: a unit has its rows of every part, so max_rows and max_groups add up."""
     if not node.parts:
         raise QueryError("A union has at least one part.", fix="name the parts.")
     parts = [_relation(part, catalog) for part in node.parts]
@@ -491,13 +489,13 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         max_groups=None if None in groups else sum(count for count in groups if count is not None),
         whole=None,
         together=(),
-        said=tuple(dict.fromkeys(text for part in parts for text in part.said)),
+        notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )
 
 
 def _alike(part: Shape, columns: Mapping[str, Known]) -> Relation:
-    """The part with its integers cast to real where another part has real numbers, and its columns in the common order."""
+    """Casts a part's integers to real where another part has reals, and orders its columns alike."""
     named = []
     for name, known in columns.items():
         value: Expression = Column(name)

@@ -1,4 +1,4 @@
-"""Aggregates and grouping: what stands above a GROUP BY, written over keys and aggregates only."""
+"""Reads aggregates and grouping: expressions above a GROUP BY, over keys and aggregates only."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from sqlglot import exp
 from dither.query.nodes import Aggregate, Column, Expression, Literal, Named, by_word, private
 from dither.query.nodes import per_unit as functions
 from dither.query.sql.expressions import expression
-from dither.query.sql.names import Scope, candidates, matching, only, place, refuse, spelled
+from dither.query.sql.names import Scope, candidates, matching, name_of, only, place, refuse
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether the node itself is an aggregate, with or without FILTER and WITHIN GROUP."""
+    """Returns whether a node is an aggregate, with or without FILTER and WITHIN GROUP."""
     if isinstance(node, (exp.Filter, exp.WithinGroup)):
         return True
     return isinstance(node, exp.Anonymous) and isinstance(node.this, str) and node.this.upper() in by_word()
 
 
 def has_aggregate(node: exp.Expr) -> bool:
-    """Whether an aggregate stands in the node, not counting its subqueries (those are looked at on their own)."""
+    """Returns whether a node contains an aggregate outside its subqueries."""
     if isinstance(node, (exp.Select, exp.Subquery)):
         return False
     return is_aggregate(node) or any(has_aggregate(part) for part in node.iter_expressions())
 
 
 def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
-    """COUNT(DISTINCT x), SUM(x) FILTER (WHERE y), PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x), ...; its name is still open."""
+    """Reads an aggregate, without a name yet: SUM(x) FILTER (WHERE y), PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x), ..."""
     scope = scope.at("inside an aggregate")
     condition: Expression | None = None
     call = node
@@ -45,16 +45,16 @@ def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
     only(scope, call, "this expressions", "An aggregate")
     word = call.this.upper()
     name = by_word()[word]
-    fitting = functions() if per_unit else private()
-    if name not in fitting:
+    allowed = functions() if per_unit else private()
+    if name not in allowed:
         why = "cannot be used inside a subquery that aggregates per person" if per_unit else "is only for subqueries per person"
-        other = ", ".join(sorted(word for word, meaning in by_word().items() if meaning in fitting))
+        other = ", ".join(sorted(word for word, meaning in by_word().items() if meaning in allowed))
         raise refuse(scope, call, f"{word} {why}.", f"use one of {other}.")
-    found = _read(word, name, call, ordered, scope)
+    aggregate = _read(word, name, call, ordered, scope)
     span = place(scope.text, call)
-    if condition is not None and found.function == "count_units":
+    if condition is not None and aggregate.function == "count_units":
         raise refuse(scope, node, "COUNT_UNITS takes no FILTER.", "write COUNT(DISTINCT x) over the unit column.")
-    return replace(found, where=condition, span=span)
+    return replace(aggregate, where=condition, span=span)
 
 
 def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, scope: Scope) -> Aggregate:
@@ -109,7 +109,7 @@ def _quantile(word: str, call: exp.Expr, arguments: list[exp.Expr], ordered: exp
 
 @dataclass
 class Grouping:
-    """Keys and aggregates of one SELECT while it is read: the one place that gives them their names."""
+    """Collects and names the keys and aggregates of one SELECT."""
 
     scope: Scope
     per_unit: bool
@@ -117,26 +117,26 @@ class Grouping:
     aggregates: list[Aggregate] = field(default_factory=list)
     outputs: list[Named] = field(default_factory=list)
 
-    def add_key(self, wanted: str, value: Expression) -> None:
+    def add_key(self, name: str, value: Expression) -> None:
         if not any(key.expression == value for key in self.keys):
-            self.keys.append(Named(self._free(wanted), value))
+            self.keys.append(Named(self._unique_name(name), value))
 
-    def add(self, node: exp.Expr, wanted: str = "") -> Column:
-        """The aggregate's column; the same aggregate asked twice is one."""
-        found = read_aggregate(node, self.scope, self.per_unit)
+    def add(self, node: exp.Expr, name: str = "") -> Column:
+        """Adds an aggregate unless it is there already, and returns its column."""
+        aggregate = read_aggregate(node, self.scope, self.per_unit)
         for old in self.aggregates:
-            if old == replace(found, name=old.name):
-                return Column(old.name, span=found.span)
-        self.aggregates.append(replace(found, name=self._free(wanted or natural(found))))
-        return Column(self.aggregates[-1].name, span=found.span)
+            if old == replace(aggregate, name=old.name):
+                return Column(old.name, span=aggregate.span)
+        self.aggregates.append(replace(aggregate, name=self._unique_name(name or default_name(aggregate))))
+        return Column(self.aggregates[-1].name, span=aggregate.span)
 
-    def above(self, node: exp.Expr, place: str, aliases: bool, wanted: str = "") -> Expression:
-        """An expression over keys and aggregates. With `aliases`, outputs of SELECT may be named too."""
+    def above(self, node: exp.Expr, place: str, aliases: bool, name: str = "") -> Expression:
+        """Reads an expression over keys and aggregates; with `aliases` also over outputs of SELECT."""
         here = self.scope.at(place)
 
         def look(part: exp.Expr) -> Expression | None:
             if is_aggregate(part):
-                return self.add(part, wanted if part is node else "")
+                return self.add(part, name if part is node else "")
             if isinstance(part, exp.Subquery) or id(part) in here.values:
                 return self._value(part, here)
             if isinstance(part, exp.Column) and aliases:
@@ -150,14 +150,14 @@ class Grouping:
         return expression(node, here, look)
 
     def _value(self, part: exp.Expr, here: Scope) -> Expression:
-        """A subquery that stands for a value of a row: above a GROUP BY it must be a key."""
+        """Returns the key that equals a scalar subquery; refuses other subqueries above a GROUP BY."""
         value = here.values.get(id(part))
         for key in self.keys:
             if key.expression == value:
                 return Column(key.name, span=place(here.text, part))
         if here.place == "in SELECT" and id(part) in here.alone:
-            what = "This subquery has nothing to do with the rows that are aggregated here, so it is a question of its own."
-            fix = "ask it as one, with its own price, and compute with both answers; write the number itself if it is public."
+            what = "This subquery does not refer to the rows that are aggregated here, so it is a separate question."
+            fix = "ask it separately, at its own price, and combine the answers; if the number is public, write it here."
         elif here.place == "in SELECT":
             what = "This subquery is neither grouped by nor inside an aggregate, so it has no single value per group."
             example = "AVG((SELECT ...))" if isinstance(part, exp.Subquery) else "COUNT(*) FILTER (WHERE ...)"
@@ -166,15 +166,15 @@ class Grouping:
             what = f"A subquery cannot stand {here.place} of a subquery that aggregates per person."
             fix = "put it into WHERE of the question around it: FROM (SELECT ... GROUP BY ...) t WHERE t.n > (SELECT ...)."
         else:
-            what = f"A subquery cannot stand {here.place}, where tables were read already and only noisy results are left."
-            fix = "read public tables directly and write the number here; what is about people, ask as a question of its own."
+            what = f"A subquery cannot stand {here.place}: only noisy results are available there."
+            fix = "read public tables directly and write the number here; ask about people in a separate question."
         raise refuse(here, part, what, fix)
 
     def _key(self, part: exp.Expr, here: Scope, aliases: bool) -> Expression | None:
         if isinstance(part, exp.Column) or not list(part.find_all(exp.Column, exp.Select)):
             return self._grouped_column(part, here) if isinstance(part, exp.Column) else None
         if aliases and any(not candidates(name, here) for name in _own_columns(part)):
-            return None  # it names an output of SELECT, so it cannot be spelled over rows
+            return None  # it names an output of SELECT, so it is not an expression over rows
         value = expression(part, here)
         for key in self.keys:
             if key.expression == value:
@@ -186,7 +186,7 @@ class Grouping:
         for key in self.keys:
             if key.expression == value:
                 return Column(key.name, span=place(here.text, part))
-        name = spelled(here, part.this)[0]
+        name = name_of(here, part.this)[0]
         raise refuse(
             here,
             part,
@@ -197,31 +197,31 @@ class Grouping:
     def _alias(self, part: exp.Column, here: Scope) -> Expression | None:
         if part.args.get("table") is not None:
             return None
-        name, quoted = spelled(here, part.this)
-        found = matching(name, quoted, self.outputs, lambda output: output.name)
-        if len(found) > 1:
+        name, quoted = name_of(here, part.this)
+        outputs = matching(name, quoted, self.outputs, lambda output: output.name)
+        if len(outputs) > 1:
             raise refuse(here, part, f"{name} could mean more than one output.", "rename outputs with AS.")
-        return found[0].expression if found else None
+        return outputs[0].expression if outputs else None
 
-    def _free(self, wanted: str) -> str:
-        taken = {key.name for key in self.keys} | {found.name for found in self.aggregates}
-        number, name = 1, wanted
+    def _unique_name(self, base: str) -> str:
+        taken = {key.name for key in self.keys} | {aggregate.name for aggregate in self.aggregates}
+        number, name = 1, base
         while name in taken:
             number += 1
-            name = f"{wanted}_{number}"
+            name = f"{base}_{number}"
         return name
 
 
 def _own_columns(node: exp.Expr) -> list[exp.Column]:
-    """The columns named in the node, not counting its subqueries."""
+    """Returns the columns in a node, without those of its subqueries."""
     if isinstance(node, (exp.Select, exp.Subquery)):
         return []
     if isinstance(node, exp.Column):
         return [node]
-    return [found for part in node.iter_expressions() for found in _own_columns(part)]
+    return [column for part in node.iter_expressions() for column in _own_columns(part)]
 
 
-def natural(found: Aggregate) -> str:
-    """count, avg_age, sum: the name an aggregate gets when the question gives none."""
-    inner = found.argument if found.where is None else None
-    return f"{found.function}_{inner.name.rsplit('.', 1)[-1]}" if isinstance(inner, Column) else found.function
+def default_name(aggregate: Aggregate) -> str:
+    """Returns the name of an aggregate if the question gives none: count, avg_age, sum."""
+    inner = aggregate.argument if aggregate.where is None else None
+    return f"{aggregate.function}_{inner.name.rsplit('.', 1)[-1]}" if isinstance(inner, Column) else aggregate.function

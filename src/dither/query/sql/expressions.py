@@ -1,6 +1,6 @@
-"""The words of SQL that mean something to us: functions, operators, types; and advice for some that do not.
+"""Reads SQL expressions into expression nodes: closed lists of functions, operators, types and syntax.
 
-Expressions of SQL to expressions of ours: a closed list of node classes and of the arguments set on them.
+Functions that are often asked for and not supported have advice of their own (ADVICE).
 """
 
 from __future__ import annotations
@@ -83,16 +83,16 @@ TYPES: dict[str, str] = {
 }
 
 
-# A question may replace a node before it is read (keys and aggregates above a GROUP BY); None leaves it alone.
+# Replaces a node before it is read (keys and aggregates above a GROUP BY); None leaves it.
 Replace = Callable[[exp.Expr], Expression | None]
 
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$")
 _FALSE = Literal(False)
-_LONGEST = 60  # letters of an operand that a fix repeats
+_LONGEST = 60  # the most characters of an operand in a fix
 
 
 def expression(node: exp.Expr, scope: Scope, replace: Replace | None = None) -> Expression:
-    """The expression a node of sqlglot means, or a refusal that points at what is not supported."""
+    """Reads a sqlglot node into an expression; refuses what is not supported."""
     replaced = replace(node) if replace else None
     replaced = scope.values.get(id(node)) if replaced is None else replaced
     if replaced is not None:
@@ -112,15 +112,15 @@ def expression(node: exp.Expr, scope: Scope, replace: Replace | None = None) -> 
 
 
 def _check_null(node: exp.Expr, scope: Scope) -> None:
-    """A comparison with NULL itself is never true: a question that was meant otherwise must not be charged for."""
+    """Refuses a comparison with NULL: it is never true, and a mistaken question must not be charged."""
     if not isinstance(node, (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)):
         return
     others = [
         side for side, other in ((node.this, node.expression), (node.expression, node.this)) if isinstance(other, exp.Null)
     ]
     if others:
-        shown = others[0].sql() if len(others[0].sql()) <= _LONGEST else "x"
-        test = f"write {shown} IS {'NOT ' if isinstance(node, exp.NEQ) else ''}NULL."
+        operand = others[0].sql() if len(others[0].sql()) <= _LONGEST else "x"
+        test = f"write {operand} IS {'NOT ' if isinstance(node, exp.NEQ) else ''}NULL."
         fix = test if isinstance(node, (exp.EQ, exp.NEQ)) else f"compare with a value, or {test}"
         raise refuse(scope, node, "A comparison with NULL is never true.", fix)
 
@@ -213,10 +213,10 @@ def _in(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
         raise refuse(scope, node, "NULL in a list is equal to nothing.", "leave it out, or write x IS NULL.")
     if all(isinstance(item, Literal) for item in items):
         return Call("in_list", (inner, *items), span=span)
-    found: Expression = Call("eq", (inner, items[0]), span=span)
+    either: Expression = Call("eq", (inner, items[0]), span=span)
     for item in items[1:]:
-        found = Call("or", (found, Call("eq", (inner, item), span=span)), span=span)
-    return found
+        either = Call("or", (either, Call("eq", (inner, item), span=span)), span=span)
+    return either
 
 
 def _between(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
@@ -232,8 +232,8 @@ def _like(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         raise refuse(scope, node.expression, "The pattern of LIKE must be a constant text.", "write x LIKE 'a%'.")
     span = place(scope.text, node)
-    found = Call("like", (expression(node.this, scope, replace), pattern), span=span)
-    return Call("not", (found,), span=span) if node.args.get("negate") else found
+    like = Call("like", (expression(node.this, scope, replace), pattern), span=span)
+    return Call("not", (like,), span=span) if node.args.get("negate") else like
 
 
 def _case(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
@@ -301,11 +301,11 @@ def _call(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
     if name in ("IF", "IIF") and len(node.expressions) == 3:
         return Call("case", tuple(expression(part, scope, replace) for part in node.expressions), span=span)
     if name not in FUNCTIONS:
-        raise _no_function(name, node, scope)
+        raise _unknown_function(name, node, scope)
     return Call(FUNCTIONS[name], tuple(expression(part, scope, replace) for part in node.expressions), span=span)
 
 
-def _no_function(name: str, node: exp.Expr, scope: Scope) -> Exception:
+def _unknown_function(name: str, node: exp.Expr, scope: Scope) -> Exception:
     if name in ADVICE:
         what, fix = ADVICE[name]
         return refuse(scope, node, what.format(name=name), fix)

@@ -1,19 +1,18 @@
-"""Questions that were cut off or lost a word: sqlglot reads them as if nothing were missing, so they are refused here.
+"""Parses SQL text into a sqlglot tree; refuses unknown tokens and incomplete questions.
 
-    SELECT COUNT(*) FROM people GROUP BY         a clause with nothing in it
-    SELECT COUNT(*), FROM people                 a comma with nothing behind it
-    ... WHERE age BETWEEN 18 64                  a word that a form of several words needs
-    ... WHERE a = b IS NULL                      brackets: SQL means (a = b) IS NULL, and sqlglot reads a = (b IS NULL)
+sqlglot accepts more than dither answers, renames functions and drops some clauses. So its table of functions is emptied
+(every call keeps its written name), every *token* must be on a list, and the other readers of this package allow node
+classes and their arguments one by one. A clause that sqlglot would drop begins with a keyword, which is refused here.
 
-A question that somebody meant otherwise must not be charged for. `check_gaps` looks at neighbouring tokens; `check_counts`
-at the finished tree, in which every AND, THEN and so on that was needed must have been written.
+sqlglot also accepts questions that lack a word. They are refused, because a question that means something else than its
+author thinks must not be charged:
 
-The question's text to one tree of sqlglot, through a narrow gate.
+    SELECT COUNT(*) FROM people GROUP BY         an empty clause
+    SELECT COUNT(*), FROM people                 a comma with nothing after it
+    ... WHERE age BETWEEN 18 64                  a missing word of a form
+    ... WHERE a = b IS NULL                      SQL means (a = b) IS NULL, and sqlglot reads a = (b IS NULL)
 
-sqlglot reads more than we answer, renames functions and drops clauses it does not care for. So: its table of functions
-is emptied (every call keeps the name that was written), every *token* must be on a list, and the importers (sql*.py)
-then allow node classes and the arguments set on them one by one. A clause that sqlglot would drop begins with a
-keyword, and that keyword is refused here, where it stands.
+`check_gaps` looks at neighbouring tokens. `check_counts` looks at the tree: every AND and THEN in it must have been written.
 """
 
 from __future__ import annotations
@@ -37,109 +36,111 @@ _CLAUSES = "SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET WITH UNION J
 _OPERATORS = "AND OR NOT EQ NEQ LT LTE GT GTE DPIPE PLUS DASH SLASH MOD DCOLON DOT BETWEEN LIKE IN IS CASE WHEN THEN ELSE"
 _OPENING = _types(f"{_CLAUSES} {_OPERATORS} COMMA")  # something must follow
 _CLOSING = _types("SEMICOLON COMMA R_PAREN FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET UNION JOIN INNER ON USING THEN")
-_NEEDED = _types("SELECT FROM CASE WHEN THEN BETWEEN IN")  # it is of no use to leave these out alone
-_SIDES = _types("LEFT RIGHT")  # joins, unless they are called as functions
-_TURNED = _types("LT GT")  # after = they are a comparison written the wrong way round
+_NEEDED = _types("SELECT FROM CASE WHEN THEN BETWEEN IN")  # leaving out the word alone is no fix
+_SIDES = _types("LEFT RIGHT")  # joins, unless called as functions
+_AFTER_EQ = _types("LT GT")  # =< and => are comparisons written the wrong way round
 _NAME_SIGNS = _types("ALIAS DOT")
 _EMPTY_KEYS = [TokenType.GROUP_BY, TokenType.L_PAREN, TokenType.R_PAREN]
 _COMPARING = _types("EQ NEQ LT LTE GT GTE")
 _PARTING = _types("AND OR COMMA CASE WHEN THEN ELSE END ALIAS SELECT FROM WHERE ON HAVING GROUP_BY ORDER_BY LIMIT UNION")
-_NAMELIKE_CLAUSES = _types("LIMIT OFFSET")  # may stand for a name where only a name can stand
+_NAMELIKE_CLAUSES = _types("LIMIT OFFSET")  # names where only a name can stand
 
 
-def check_gaps(text: str, found: Sequence[Token]) -> None:
-    """Refuse words and commas with nothing behind them, and parentheses that do not match."""
-    for index, token in enumerate(found):
-        after = found[index + 1] if index + 1 < len(found) else None
+def check_gaps(text: str, tokens: Sequence[Token]) -> None:
+    """Refuses words and commas with nothing after them, and unmatched parentheses."""
+    for index, token in enumerate(tokens):
+        after = tokens[index + 1] if index + 1 < len(tokens) else None
         if token.token_type is TokenType.L_PAREN and after is not None and after.token_type is TokenType.COMMA:
             raise _nothing_before(text, after)
-        if [each.token_type for each in found[index : index + 3]] == _EMPTY_KEYS:
+        if [each.token_type for each in tokens[index : index + 3]] == _EMPTY_KEYS:
             fix = "to ask about everyone at once, leave GROUP BY out."
             raise _refusal(text, token, "This GROUP BY has no key.", fix)
-        if token.token_type is TokenType.EQ and after is not None and after.token_type in _TURNED:
+        if token.token_type is TokenType.EQ and after is not None and after.token_type in _AFTER_EQ:
             what = f"={after.text} compares nothing."
             raise QueryError(what, text=text, span=(token.start, after.end + 1), fix=f"write {after.text}=.")
-        if token.token_type in _OPENING and _closes(found, index):
+        if token.token_type in _OPENING and _closes(tokens, index):
             raise _gap(text, token, after)
-    _check_parentheses(text, found)
-    _check_is(text, found)
+    _check_parentheses(text, tokens)
+    _check_is(text, tokens)
 
 
-def _check_is(text: str, found: Sequence[Token]) -> None:
-    """Refuse IS behind a comparison, if nothing parts them."""
-    compared = [False]  # in each parenthesis that is open
-    for token in found:
+def _check_is(text: str, tokens: Sequence[Token]) -> None:
+    """Refuses IS after a comparison with no AND, OR or other separator between them."""
+    compared = [False]  # one entry for each open parenthesis
+    for token in tokens:
         kind = token.token_type
         if kind is TokenType.L_PAREN:
             compared.append(False)
         elif kind is TokenType.R_PAREN:
             compared.pop()
         elif kind is TokenType.IS and compared[-1]:
-            fix = "put brackets around what it belongs to: (a = b) IS NULL, or a = (b IS NULL)."
-            raise _refusal(text, token, "IS behind a comparison could belong to either side.", fix)
+            fix = "add brackets: (a = b) IS NULL, or a = (b IS NULL)."
+            raise _refusal(text, token, "IS after a comparison is ambiguous.", fix)
         elif kind in _COMPARING or kind in _PARTING:
             compared[-1] = kind in _COMPARING
 
 
-def _closes(found: Sequence[Token], index: int) -> bool:
-    """Whether what follows the token at `index` ends a clause or a list, so that the token has nothing to itself."""
-    before = found[index - 1].token_type if index else None
-    token = found[index].token_type
-    if before in _NAME_SIGNS and token not in _NAME_SIGNS:  # it stands for a name there; the parser says which words may
+def _closes(tokens: Sequence[Token], index: int) -> bool:
+    """Returns whether the token at `index` has nothing after it: a clause or a list ends there."""
+    before = tokens[index - 1].token_type if index else None
+    token = tokens[index].token_type
+    if before in _NAME_SIGNS and token not in _NAME_SIGNS:  # it is a name here; the parser decides whether it may be
         return False
-    if index + 1 == len(found):
+    if index + 1 == len(tokens):
         return True
-    after = found[index + 1].token_type
+    after = tokens[index + 1].token_type
     if token is TokenType.DISTINCT and after in (TokenType.FROM, TokenType.ON):  # x IS DISTINCT FROM y; DISTINCT ON (x)
         return before is TokenType.SELECT and after is TokenType.FROM
     if token in _NAME_SIGNS and after in _NAMELIKE_CLAUSES:
         return False
     if after in _SIDES:
-        return index + 2 < len(found) and found[index + 2].token_type in (TokenType.JOIN, TokenType.OUTER)
+        return index + 2 < len(tokens) and tokens[index + 2].token_type in (TokenType.JOIN, TokenType.OUTER)
     return after in _CLOSING
 
 
 def _gap(text: str, token: Token, after: Token | None) -> QueryError:
     if token.token_type is TokenType.COMMA:
-        return _refusal(text, token, "Nothing follows this comma.", "leave the comma out, or write what belongs behind it.")
+        return _refusal(text, token, "Nothing follows this comma.", "leave the comma out, or write what follows it.")
     if after is not None and after.token_type is TokenType.COMMA:
         return _nothing_before(text, after)
     if token.token_type in _NEEDED:
-        return _refusal(text, token, f"Nothing follows {token.text.upper()}.", "write what belongs behind it.")
+        return _refusal(text, token, f"Nothing follows {token.text.upper()}.", "write what follows it.")
     word = " ".join(token.text.upper().split())[:20]
     names = [each.text for each in (token, after) if each is not None and each.token_type in _NAMELIKE_CLAUSES]
     name = f'; if {names[0]} is a name, write "{names[0]}" in double quotes' if names else ""
-    return _refusal(text, token, f"Nothing follows {word}.", f"write what belongs behind it, or leave {word} out{name}.")
+    return _refusal(text, token, f"Nothing follows {word}.", f"write what follows it, or leave {word} out{name}.")
 
 
 def _nothing_before(text: str, comma: Token) -> QueryError:
-    return _refusal(text, comma, "Nothing stands before this comma.", "leave the comma out, or write what belongs before it.")
+    return _refusal(text, comma, "Nothing stands before this comma.", "leave the comma out, or write what comes before it.")
 
 
-def _check_parentheses(text: str, found: Sequence[Token]) -> None:
+def _check_parentheses(text: str, tokens: Sequence[Token]) -> None:
     open_: list[Token] = []
-    for token in found:
+    for token in tokens:
         if token.token_type is TokenType.L_PAREN:
             open_.append(token)
         elif token.token_type is TokenType.R_PAREN:
             if not open_:
-                raise _refusal(text, token, "This parenthesis closes none.", "leave it out, or open it before.")
+                raise _refusal(
+                    text, token, "This closing parenthesis has no opening one.", "remove it, or add the opening one."
+                )
             open_.pop()
     if open_:
         raise _refusal(text, open_[-1], "This parenthesis is not closed.", "close it.")
 
 
-def check_counts(text: str, found: Sequence[Token], tree: exp.Expr) -> None:
-    """Refuse BETWEEN without AND and WHEN without THEN: as many must have been written as the tree has use for."""
+def check_counts(text: str, tokens: Sequence[Token], tree: exp.Expr) -> None:
+    """Refuses BETWEEN without AND and WHEN without THEN: the tree has more of them than the text."""
     needed = {
         TokenType.AND: list(tree.find_all(exp.And, exp.Between)),
         TokenType.THEN: [branch for case in tree.find_all(exp.Case) for branch in case.args.get("ifs") or ()],
     }
     forms = {TokenType.AND: ("BETWEEN", "x BETWEEN 1 AND 9"), TokenType.THEN: ("WHEN", "CASE WHEN x > 1 THEN 1 ELSE 0 END")}
     for word, nodes in needed.items():
-        if sum(token.token_type is word for token in found) < len(nodes):
+        if sum(token.token_type is word for token in tokens) < len(nodes):
             form, example = forms[word]
-            first = next(token for token in found if token.token_type is TokenType[form])
+            first = next(token for token in tokens if token.token_type is TokenType[form])
             raise _refusal(text, first, f"{form} is not followed by {word.name} everywhere.", f"write {example}.")
 
 
@@ -147,13 +148,13 @@ def _refusal(text: str, token: Token, what: str, fix: str) -> QueryError:
     return QueryError(what, text=text, span=(token.start, token.end + 1), fix=fix)
 
 
-LONGEST = 50_000  # letters
-DEEPEST = 120  # levels of nesting, so that no later walk over the tree runs out of stack
+LONGEST = 50_000  # characters
+DEEPEST = 120  # levels of nesting, so that no walk over the tree runs out of stack
 _OWN_PARSERS = ("CAST", "TRY_CAST", "EXTRACT")
 
 
 class Narrow(Dialect):
-    """Plain SQL with no function known by name: COUNT(x), f(x) and RANDOM() all arrive as calls of what was written."""
+    """Plain SQL without known functions: COUNT(x), f(x) and RANDOM() are all parsed as calls of the written name."""
 
     NULL_ORDERING = "nulls_are_last"
 
@@ -175,12 +176,12 @@ _NAMELIKE_WORDS = """
     NAME TYPE KEY SOURCE ROLE TAG TIME INDEX LANGUAGE MONEY UUID POINT LIST MAP OBJECT
 """
 _MOMENTS = "CURRENT_DATE CURRENT_DATETIME CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER LOCALTIME LOCALTIMESTAMP"
-_NAMELIKE = frozenset(TokenType[word] for word in _NAMELIKE_WORDS.split())  # read as names without quotes, too
+_NAMELIKE = frozenset(TokenType[word] for word in _NAMELIKE_WORDS.split())  # also names, without quotes
 _ALLOWED = _NAMELIKE | frozenset(TokenType[word] for word in _WORDS.split())
 _VOLATILE = frozenset(TokenType[word] for word in _MOMENTS.split())
 _PARAMETERS = frozenset({TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.DOLLAR})
-_NAMING = frozenset({TokenType.FROM, TokenType.JOIN})  # what follows them is a name
-_FOLLOWED = {  # where something else follows, these words were meant as names
+_NAMING = frozenset({TokenType.FROM, TokenType.JOIN})  # a name follows
+_FOLLOWED = {  # if another token follows, the word is meant as a name
     **dict.fromkeys((TokenType.ANY, TokenType.SOME), TokenType.L_PAREN),
     **dict.fromkeys((TokenType.SEMI, TokenType.ANTI), TokenType.JOIN),
 }
@@ -229,14 +230,14 @@ def read(text: str) -> tuple[exp.Expr, list[Token]]:
 
 
 def read_expression(text: str) -> exp.Expr:
-    """One expression on its own, as the fluent reader needs it."""
-    found = _tokens(text)
-    if not found:
+    """Parses one expression, for the fluent reader."""
+    tokens = _tokens(text)
+    if not tokens:
         raise QueryError("The expression is empty.", fix="write an expression such as 'age >= 18'.")
-    _check_tokens(text, found)
-    if found[-1].token_type is TokenType.SEMICOLON:
-        raise QueryError("An expression has no semicolon.", text=text, span=_span(found[-1]), fix="leave it out.")
-    return _parsed(text, found, exp.Condition)
+    _check_tokens(text, tokens)
+    if tokens[-1].token_type is TokenType.SEMICOLON:
+        raise QueryError("An expression has no semicolon.", text=text, span=_span(tokens[-1]), fix="leave it out.")
+    return _parsed(text, tokens, exp.Condition)
 
 
 def _tokens(text: str) -> list[Token]:
@@ -250,39 +251,37 @@ def _tokens(text: str) -> list[Token]:
         ) from None
 
 
-def _check_tokens(text: str, found: list[Token]) -> None:
+def _check_tokens(text: str, tokens: list[Token]) -> None:
     depth = 0
-    for index, token in enumerate(found):
+    for index, token in enumerate(tokens):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
         if depth > DEEPEST // 2:
             raise QueryError("The question is nested too deeply.", text=text, span=_span(token), fix="ask more simply.")
-        if token.token_type is TokenType.SEMICOLON and index < len(found) - 1:
+        if token.token_type is TokenType.SEMICOLON and index < len(tokens) - 1:
             raise QueryError(
                 "Only one statement is answered at a time.", text=text, span=_span(token), fix="ask one at a time."
             )
-        after = found[index + 1] if index + 1 < len(found) else None
-        if token.token_type is TokenType.NUMBER and after is not None and after.start == token.end + 1 and _wordy(after):
-            raise QueryError(
-                "This number is not written as one.", text=text, span=(token.start, after.end + 1), fix="write 16 or 1.5e3."
-            )
+        after = tokens[index + 1] if index + 1 < len(tokens) else None
+        if token.token_type is TokenType.NUMBER and after is not None and after.start == token.end + 1 and _is_word(after):
+            raise QueryError("This is not a number.", text=text, span=(token.start, after.end + 1), fix="write 16 or 1.5e3.")
         if token.token_type not in _ALLOWED:
-            before = found[index - 1].token_type if index else None
+            before = tokens[index - 1].token_type if index else None
             if before is TokenType.ALIAS or (before in _NAMING and token.token_type not in _REASONS):
                 raise _reserved(text, token)
             _refuse(text, token, after)
-    check_gaps(text, found)
+    check_gaps(text, tokens)
 
 
 def _reserved(text: str, token: Token) -> QueryError:
     return QueryError(
-        f"{token.text.upper()[:40]} is a word of SQL, and here it stands for a name.",
+        f"{token.text.upper()[:40]} is a word of SQL, and here it is used as a name.",
         text=text,
         span=_span(token),
         fix=f'write "{token.text[:40]}" in double quotes, or choose another name.',
     )
 
 
-def _wordy(token: Token) -> bool:
+def _is_word(token: Token) -> bool:
     return token.token_type is not TokenType.STRING and token.text[:1].isidentifier()
 
 
@@ -306,30 +305,30 @@ def _refuse(text: str, token: Token, after: Token | None) -> None:
     raise QueryError(reason[0], text=text, span=_span(token), fix=reason[1])
 
 
-def _parsed(text: str, found: list[Token], into: type[exp.Expr]) -> exp.Expr:
+def _parsed(text: str, tokens: list[Token], into: type[exp.Expr]) -> exp.Expr:
     reader = Narrow().parser()
     try:
         if into is exp.Expr:
-            trees = [tree for tree in reader.parse(found, text) if tree is not None]
+            trees = [tree for tree in reader.parse(tokens, text) if tree is not None]
         else:
-            trees = [tree for tree in reader.parse_into(into, found, text) if tree is not None]
+            trees = [tree for tree in reader.parse_into(into, tokens, text) if tree is not None]
     except ParseError as error:
-        raise _unreadable(text, found, error) from None
+        raise _unreadable(text, tokens, error) from None
     except (SqlglotError, RecursionError, ValueError, AttributeError, IndexError, TypeError, KeyError):
-        # sqlglot fails in its own ways on some texts; whatever it is, it depends on the question alone.
+        # sqlglot raises other errors on some texts; they depend on the question alone.
         raise QueryError("The question cannot be read as SQL.", fix="check its spelling.") from None
     if len(trees) != 1:
         raise QueryError("Exactly one statement is answered at a time.", fix="ask one SELECT.")
     _check_depth(text, trees[0])
-    _check_heard(text, found, trees[0])
-    check_counts(text, found, trees[0])
+    _check_nothing_dropped(text, tokens, trees[0])
+    check_counts(text, tokens, trees[0])
     return trees[0]
 
 
-def _unreadable(text: str, found: list[Token], error: ParseError) -> QueryError:
+def _unreadable(text: str, tokens: list[Token], error: ParseError) -> QueryError:
     place = error.errors[0] if error.errors else {}
-    where = [token for token in found if (token.line, token.col) == (place.get("line"), place.get("col"))]
-    before = found[found.index(where[0]) - 1] if where and found.index(where[0]) else None
+    where = [token for token in tokens if (token.line, token.col) == (place.get("line"), place.get("col"))]
+    before = tokens[tokens.index(where[0]) - 1] if where and tokens.index(where[0]) else None
     if before is not None and before.token_type is TokenType.ALIAS and where[0].text.isidentifier():
         return _reserved(text, where[0])
     return QueryError(
@@ -340,13 +339,13 @@ def _unreadable(text: str, found: list[Token], error: ParseError) -> QueryError:
     )
 
 
-def hinted(error: QueryError, text: str, names: Iterable[str]) -> QueryError:
-    """The refusal of a text that cannot be read, with a hint where a word of SQL stands there that is a column's name, too."""
+def with_hint(error: QueryError, text: str, names: Iterable[str]) -> QueryError:
+    """Adds a hint to a refusal if a word of SQL near its span is also the name of a column."""
     if error.span is None or "double quotes" in error.fix:
         return error
-    found = _tokens(text)
-    at = next((index for index, token in enumerate(found) if token.start >= error.span[0]), len(found))
-    near = [token for token in found[max(1, at - 1) : at + 2] if token.token_type not in _NAMES | _NAMELIKE]
+    tokens = _tokens(text)
+    at = next((index for index, token in enumerate(tokens) if token.start >= error.span[0]), len(tokens))
+    near = [token for token in tokens[max(1, at - 1) : at + 2] if token.token_type not in _NAMES | _NAMELIKE]
     columns = {name.lower(): name for name in names if name.isidentifier()}
     name = next((columns[token.text.lower()] for token in near if token.text.lower() in columns), None)
     if name is None:
@@ -359,19 +358,19 @@ _NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, Token
 _UNMARKED = frozenset({"CAST", "TRY_CAST", "EXTRACT", "WITHIN", "GROUP", "NULLS", "LAST"})
 
 
-def _check_heard(text: str, found: list[Token], tree: exp.Expr) -> None:
-    """Every name, constant and DISTINCT that was written must have left its mark in the tree: nothing is dropped unheard."""
+def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> None:
+    """Refuses names, constants and DISTINCT that are in the text but not in the tree: sqlglot dropped them."""
     marked = {node.meta["start"] for node in tree.walk() if "start" in node.meta}
-    for index, token in enumerate(found):
-        part = index > 1 and found[index - 2].text.upper() == "EXTRACT"
-        part = part or (token.token_type is TokenType.NUMBER and index > 0 and found[index - 1].token_type is TokenType.DOT)
+    for index, token in enumerate(tokens):
+        part = index > 1 and tokens[index - 2].text.upper() == "EXTRACT"
+        part = part or (token.token_type is TokenType.NUMBER and index > 0 and tokens[index - 1].token_type is TokenType.DOT)
         if token.token_type in _NAMES and token.start not in marked and token.text.upper() not in _UNMARKED and not part:
             raise QueryError(f"{token.text[:40]} has no meaning here.", text=text, span=_span(token), fix="leave it out.")
-    written_out = [token for token in found if token.token_type is TokenType.DISTINCT]
-    kept = list(tree.find_all(exp.Distinct, exp.NullSafeEQ, exp.NullSafeNEQ))
-    kept += [node for node in tree.find_all(exp.SetOperation) if node.args.get("distinct")]
-    if len(written_out) > len(kept):
-        raise QueryError("DISTINCT has no meaning here.", text=text, span=_span(written_out[-1]), fix="leave it out.")
+    in_text = [token for token in tokens if token.token_type is TokenType.DISTINCT]
+    in_tree = list(tree.find_all(exp.Distinct, exp.NullSafeEQ, exp.NullSafeNEQ))
+    in_tree += [node for node in tree.find_all(exp.SetOperation) if node.args.get("distinct")]
+    if len(in_text) > len(in_tree):
+        raise QueryError("DISTINCT has no meaning here.", text=text, span=_span(in_text[-1]), fix="leave it out.")
 
 
 def _check_depth(text: str, tree: exp.Expr) -> None:
@@ -387,8 +386,8 @@ def _span(token: Token) -> tuple[int, int]:
     return token.start, token.end + 1
 
 
-def written(node: exp.Expr) -> tuple[int, int] | None:
-    """Where a node was written: from the first to the last place known beneath it."""
+def span_of(node: exp.Expr) -> tuple[int, int] | None:
+    """Returns the span of a node in the text: from the first to the last known place in its subtree."""
     starts: list[int] = []
     ends: list[int] = []
     for part in node.walk():
@@ -396,6 +395,3 @@ def written(node: exp.Expr) -> tuple[int, int] | None:
             starts.append(part.meta["start"])
             ends.append(part.meta["end"] + 1)
     return (min(starts), max(ends)) if starts else None
-
-
-__all__ = ["DEEPEST", "Narrow", "read", "read_expression", "written"]

@@ -1,9 +1,7 @@
-"""SQL text to a Query: one SELECT with aggregates over a relation, and what is done with the noisy result.
+"""Reads SQL text into a Query: the outermost SELECT, with HAVING, ORDER BY, LIMIT and OFFSET.
 
-    parse(text, catalog)  reads names and shapes;  resolve.py then judges whether it may be answered.
-
-Refused is everything that is not on a list: see grammar.py for words, sql_expressions.py for expressions,
-sql_tables.py, sql_joins.py and sql_subqueries.py for relations. A refusal says what, where, how to fix it, and charges nothing.
+`parse` reads names and structure; resolve/ then decides whether the question may be answered. Everything that is not on
+a list is refused: tokens in gate.py, expressions in expressions.py, relations in tables.py, joins.py and subqueries.py.
 """
 
 from __future__ import annotations
@@ -15,29 +13,29 @@ from dither.errors import QueryError
 from dither.query.nodes import Column, Expression, Literal, Named, Order, Query
 from dither.query.sql.aggregates import Grouping, has_aggregate
 from dither.query.sql.expressions import expression
-from dither.query.sql.gate import hinted, read
+from dither.query.sql.gate import read, with_hint
 from dither.query.sql.names import Scope, only, place, refuse
-from dither.query.sql.subqueries import begun, group, output_name, rows
+from dither.query.sql.subqueries import group, new_context, output_name, rows
 from dither.query.sql.tables import Context, with_ctes
 from dither.text import folded
 
-_LONGEST = 60  # letters of keys that a fix repeats
+_LONGEST = 60  # the most characters of keys in a fix
 
 
 def parse(text: str, catalog: Catalog) -> Query:
-    """The question that the text asks of the catalog's tables."""
+    """Reads SQL text into a Query over the catalog's tables."""
     try:
         tree, _ = read(text)
     except QueryError as error:
-        raise hinted(error, text, [name for table in catalog.tables.values() for name in table.columns]) from None
+        raise with_hint(error, text, [name for table in catalog.tables.values() for name in table.columns]) from None
     try:
-        return question(tree, begun(text, catalog))
+        return question(tree, new_context(text, catalog))
     except RecursionError:
         raise QueryError("The question is nested too deeply.", text=text, fix="ask more simply.") from None
 
 
 def question(tree: exp.Expr, context: Context) -> Query:
-    """The outermost SELECT: the one whose aggregates are released with noise."""
+    """Reads the outermost SELECT, whose aggregates are released with noise."""
     scope = context.scope
     while isinstance(tree, exp.Subquery) and not [key for key, value in tree.args.items() if value and key != "this"]:
         tree = tree.this
@@ -57,17 +55,17 @@ def question(tree: exp.Expr, context: Context) -> Query:
     having = tree.args.get("having")
     if having is not None:
         only(here, having, "this", "HAVING")
-    kept = None if having is None else grouping.above(having.this, "in HAVING", True)
+    condition = None if having is None else grouping.above(having.this, "in HAVING", True)
     order = _order(tree, grouping)
     limit, offset = _limit(tree, here), _offset(tree, here)
     if not grouping.aggregates:
         raise _no_aggregate(tree, here)
     outputs = tuple(grouping.outputs)
-    return Query(source.relation, tuple(grouping.keys), tuple(grouping.aggregates), outputs, kept, order, limit, offset)
+    return Query(source.relation, tuple(grouping.keys), tuple(grouping.aggregates), outputs, condition, order, limit, offset)
 
 
 def _without_distinct(tree: exp.Select) -> str:
-    """Beside aggregates DISTINCT changes nothing; alone it asks which values there are, and that is a GROUP BY."""
+    """Returns the fix for SELECT DISTINCT: redundant with aggregates, otherwise a GROUP BY."""
     if any(has_aggregate(item) for item in tree.expressions):
         return "leave DISTINCT out: groups are distinct."
     keys = ", ".join(item.unalias().sql() for item in tree.expressions)
@@ -80,7 +78,7 @@ def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:
         return refuse(scope, tree, "This asks only which groups there are.", "add an aggregate such as COUNT(*).")
     for item in tree.expressions:
         if item.find(exp.Anonymous):
-            expression(output_name(item, scope)[1], scope)  # a function that is unknown, or known for showing rows
+            expression(output_name(item, scope)[1], scope)  # refuses unknown functions and those that show rows
     first = tree.expressions[0] if tree.expressions else tree
     return refuse(
         scope,
@@ -91,8 +89,8 @@ def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:
 
 
 def _outputs(tree: exp.Select, grouping: Grouping) -> None:
-    written = [(item, *output_name(item, grouping.scope)) for item in tree.expressions]
-    read = [(item, name, grouping.above(value, "in SELECT", False, name)) for item, name, value in written]
+    items = [(item, *output_name(item, grouping.scope)) for item in tree.expressions]
+    read = [(item, name, grouping.above(value, "in SELECT", False, name)) for item, name, value in items]
     taken: set[str] = set()
     for number, (item, name, value) in enumerate(read, start=1):
         if name and folded(name) in taken:
@@ -109,14 +107,14 @@ def _order(tree: exp.Select, grouping: Grouping) -> tuple[Order, ...]:
         return ()
     scope = grouping.scope
     only(scope, clause, "expressions", "ORDER BY")
-    found = []
+    orders = []
     for item in clause.expressions:
-        only(scope, item, "this desc", "ORDER BY")  # NULLS FIRST sets an argument that is not on the list; NULLs come last
+        only(scope, item, "this desc", "ORDER BY")  # refuses NULLS FIRST: NULLs come last
         value = grouping.above(item.this, "in ORDER BY", True)
         if isinstance(value, Literal):
             value = _position(value, grouping, item)
-        found.append(Order(value, bool(item.args.get("desc"))))
-    return tuple(found)
+        orders.append(Order(value, bool(item.args.get("desc"))))
+    return tuple(orders)
 
 
 def _position(value: Literal, grouping: Grouping, item: exp.Expr) -> Expression:
@@ -136,14 +134,14 @@ def _limit(tree: exp.Select, scope: Scope) -> int | None:
 
 
 def _offset(tree: exp.Select, scope: Scope) -> int:
-    """How many rows of the noisy result are left out at its beginning: free, like LIMIT."""
+    """Returns how many rows of the noisy result to skip: post-processing, like LIMIT."""
     clause, limit = tree.args.get("offset"), tree.args.get("limit")
     if clause is None:
         return 0
     only(scope, clause, "expression", "OFFSET")
     first, second = (place(scope.text, each) for each in (clause, limit if limit is not None else clause))
     if first and second and first < second:  # LIMIT 10, 5 means the other order in some databases
-        raise refuse(scope, clause, "Here it is not clear which number is the limit.", "write LIMIT 5 OFFSET 10.")
+        raise refuse(scope, clause, "It is not clear which number is the limit.", "write LIMIT 5 OFFSET 10.")
     return _rows(clause, "OFFSET", scope)
 
 

@@ -1,10 +1,8 @@
-"""WHERE: plain conditions filter, IN (SELECT ...) and EXISTS (SELECT ...) beside AND become semi-joins.
+"""Reads SELECT, WHERE and UNION ALL below the private aggregate into relations.
 
-Inside other conditions IN and EXISTS stand for a value, as in SELECT: see sql_scalars.py.
-A subquery may name columns of the row it is read for (the outer row) in one way: by an equality of its own in its WHERE.
-Whether such an equality keeps people apart is judged in legality.py.
-
-SELECT and UNION ALL below the private aggregate to relations. Whether they mix people is judged in legality.py.
+In WHERE, plain conditions filter; IN (SELECT ...) and EXISTS (SELECT ...) joined by AND become semi-joins, and inside
+other conditions they are values: see joins.py. A subquery may use columns of the outer row only in an equality of its
+own in its WHERE. resolve/joins.py decides whether a relation mixes people.
 """
 
 from __future__ import annotations
@@ -20,23 +18,21 @@ from dither.query.nodes import Call, Column, Compute, Expression, Filter, Named,
 from dither.query.sql.aggregates import Grouping, has_aggregate
 from dither.query.sql.expressions import expression
 from dither.query.sql.joins import conjuncts, is_nested, joined_tables, partners, with_values
-from dither.query.sql.names import Field, Scope, Source, candidates, matching, only, place, refuse, spelled
+from dither.query.sql.names import Field, Scope, Source, candidates, matching, name_of, only, place, refuse
 from dither.query.sql.tables import Context, Inner, Pair, check_below, with_ctes
 from dither.text import folded
 
 
 def inner(node: exp.Select, items: Sequence[exp.Expr], outer: Scope, context: Context) -> Inner:
-    """WITH, FROM, JOIN and WHERE of a subquery, what is needed to read these items of its SELECT, and what equates its rows
-    with the outer row.
-    """
+    """Reads WITH, FROM, JOIN and WHERE of a subquery, and joins the subqueries of these items of its SELECT."""
     context = with_ctes(node, context)
-    found = kept(node, outer, context)
-    relation, scope = with_values(found.source, items, found.scope, context)
-    return Inner(Source(relation, found.source.fields), scope, found.pairs)
+    read = from_where(node, outer, context)
+    relation, scope = with_values(read.source, items, read.scope, context)
+    return Inner(Source(relation, read.source.fields), scope, read.pairs)
 
 
-def kept(node: exp.Select, outer: Scope, context: Context) -> Inner:
-    """FROM, JOIN and WHERE: filters first, then semi-joins."""
+def from_where(node: exp.Select, outer: Scope, context: Context) -> Inner:
+    """Reads FROM, JOIN and WHERE: filters first, then semi-joins."""
     source = joined_tables(node, context)
     scope = Scope(context.text, source.fields, "in WHERE", outer.fields)
     clause = node.args.get("where")
@@ -54,14 +50,14 @@ def kept(node: exp.Select, outer: Scope, context: Context) -> Inner:
             pairs.append(pair)
     compared = [node.this for node, _ in map(_bare, nested) if isinstance(node, exp.In)]
     relation, filled = with_values(source, [*conditions, *compared], scope, context)
-    relation = filtered(relation, [expression(part, filled) for part in conditions])
+    relation = filter_by(relation, [expression(part, filled) for part in conditions])
     for part in nested:
         relation = _semi(relation, part, filled, context)
     return Inner(Source(relation, source.fields), scope, tuple(pairs))
 
 
-def filtered(relation: Relation, conditions: list[Expression]) -> Relation:
-    """One filter by all of the conditions."""
+def filter_by(relation: Relation, conditions: list[Expression]) -> Relation:
+    """Filters a relation by all conditions."""
     if not conditions:
         return relation
     whole = conditions[0]
@@ -81,7 +77,7 @@ def _split(node: exp.Expr) -> tuple[list[exp.Expr], list[exp.Expr]]:
 
 
 def _bare(node: exp.Expr) -> tuple[exp.Expr | None, bool]:
-    """The IN or EXISTS under NOT and parentheses, and whether it is negated."""
+    """Returns the IN or EXISTS under NOT and parentheses, and whether it is negated."""
     negated = False
     while isinstance(node, (exp.Not, exp.Paren)):
         negated ^= isinstance(node, exp.Not)
@@ -93,18 +89,18 @@ def _semi(relation: Relation, part: exp.Expr, scope: Scope, context: Context) ->
     node, negated = _bare(part)
     if node is None:
         raise refuse(scope, part, "This condition cannot be read.", "write it with AND, IN and EXISTS.")
-    found = partners(node, scope, context)
-    if found.listed is not None and not negated:
-        return Semi(relation, found.rows, (found.listed, *found.pairs), False, span=found.span)
-    if found.listed is None and not found.pairs:  # the same for all rows: as a value it is looked up once, and not for each
-        mark = found.mark(context)
-        marked = Semi(relation, found.rows, (), False, mark=mark.name, span=found.span)
-        return Filter(marked, Call("not", (mark,), span=found.span) if negated else mark)
-    return Semi(relation, found.rows, found.pairs, negated, found.listed, span=found.span)
+    other = partners(node, scope, context)
+    if other.listed is not None and not negated:
+        return Semi(relation, other.rows, (other.listed, *other.pairs), False, span=other.span)
+    if other.listed is None and not other.pairs:  # the same for all rows: as a value it is computed once
+        mark = other.mark(context)
+        marked = Semi(relation, other.rows, (), False, mark=mark.name, span=other.span)
+        return Filter(marked, Call("not", (mark,), span=other.span) if negated else mark)
+    return Semi(relation, other.rows, other.pairs, negated, other.listed, span=other.span)
 
 
 def _correlation(part: exp.Expr, outer: Scope, inside: Scope) -> Pair | None:
-    """(outer expression, inner expression) if the condition equates the two; names belong to the nearest FROM that has them."""
+    """Returns (outer expression, inner expression) if a condition equates them; a name means the nearest FROM that has it."""
     if not isinstance(part, exp.EQ):
         return None
     for a, b in ((part.this, part.expression), (part.expression, part.this)):
@@ -114,13 +110,13 @@ def _correlation(part: exp.Expr, outer: Scope, inside: Scope) -> Pair | None:
     return None
 
 
-def begun(text: str, catalog: Catalog) -> Context:
-    """What a whole question is read in."""
+def new_context(text: str, catalog: Catalog) -> Context:
+    """Returns the context of a whole question."""
     return Context(text, catalog, select, inner)
 
 
 def select(node: exp.Expr, context: Context, alias: str) -> Source:
-    """A SELECT or UNION ALL below the private aggregate, its columns named "alias.column"."""
+    """Reads a SELECT or UNION ALL below the private aggregate; its columns are named "alias.column"."""
     if isinstance(node, exp.Subquery):
         only(context.scope, node, "this with_", "A subquery")
         return select(node.this, with_ctes(node, context), alias)
@@ -154,7 +150,7 @@ def _union(node: exp.Union, context: Context, alias: str) -> Source:
     context = with_ctes(node, context)
     parts = [select(part, context, alias) for part in (node.this, node.expression)]
     if len({len(part.fields) for part in parts}) != 1:
-        raise refuse(context.scope, node, "The parts of UNION ALL differ in how many columns they have.", "make them alike.")
+        raise refuse(context.scope, node, "The parts of UNION ALL have different numbers of columns.", "make them alike.")
     first, second = parts
     if [each.name for each in first.fields] != [each.name for each in second.fields]:
         pairs = zip(first.fields, second.fields, strict=True)
@@ -164,28 +160,28 @@ def _union(node: exp.Union, context: Context, alias: str) -> Source:
 
 
 def _outputs(node: exp.Select, scope: Scope) -> list[tuple[str, Expression]]:
-    found: list[tuple[str, Expression]] = []
+    outputs: list[tuple[str, Expression]] = []
     for item in node.expressions:
         if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
-            found += [(each.column, Column(each.name, span=place(scope.text, item))) for each in starred(item, scope)]
+            outputs += [(each.column, Column(each.name, span=place(scope.text, item))) for each in star_fields(item, scope)]
             continue
         name, value = output_name(item, scope)
         read = expression(value, scope)
-        found.append((name or _plain_name(read) or f"column_{len(found) + 1}", read))
-    names = [folded(name) for name, _ in found]
-    for name, _ in found:
+        outputs.append((name or _plain_name(read) or f"column_{len(outputs) + 1}", read))
+    names = [folded(name) for name, _ in outputs]
+    for name, _ in outputs:
         if names.count(folded(name)) > 1:
             raise refuse(scope, node, f"Two columns of this subquery are called {name}.", "rename one with AS.")
-    return found
+    return outputs
 
 
-def starred(item: exp.Expr, scope: Scope) -> list[Field]:
-    """The fields that * or t.* stands for."""
+def star_fields(item: exp.Expr, scope: Scope) -> list[Field]:
+    """Returns the fields of * or t.*."""
     star = item if isinstance(item, exp.Star) else item.this
     only(scope, star, "", "*")
     fields = [each for each in scope.fields if not each.hidden]
     if isinstance(item, exp.Column):
-        alias, quoted = spelled(scope, item.args.get("table"))
+        alias, quoted = name_of(scope, item.args.get("table"))
         fields = matching(alias, quoted, scope.fields, lambda each: each.alias)
         if not fields:
             raise refuse(scope, item, f"There is no table {alias} here.", "name a table of FROM.")
@@ -193,10 +189,10 @@ def starred(item: exp.Expr, scope: Scope) -> list[Field]:
 
 
 def output_name(item: exp.Expr, scope: Scope) -> tuple[str, exp.Expr]:
-    """The alias an output was given ("" if none) and its expression."""
+    """Returns the alias of an output ("" if it has none) and its expression."""
     if isinstance(item, exp.Alias):
         only(scope, item, "this alias", "AS")
-        return spelled(scope, item.args["alias"])[0], item.this
+        return name_of(scope, item.args["alias"])[0], item.this
     return "", item
 
 
@@ -205,7 +201,7 @@ def _plain_name(value: Expression) -> str:
 
 
 def _per_unit(node: exp.Select, source: Source, scope: Scope, alias: str) -> Source:
-    """A subquery with GROUP BY: legal only if it groups by the unit, which legality.py decides."""
+    """Reads a subquery with GROUP BY; resolve/per_unit.py refuses it unless it groups by the unit."""
     if node.args.get("distinct"):
         raise refuse(scope, node, "DISTINCT together with GROUP BY is not supported.", "leave DISTINCT out.")
     grouping = group(node, scope, per_unit=True)
@@ -219,30 +215,30 @@ def _per_unit(node: exp.Select, source: Source, scope: Scope, alias: str) -> Sou
     if len(set(names)) < len(names):
         raise refuse(scope, node, "Two columns of this subquery have the same name.", "rename one with AS.")
     having = node.args.get("having")
-    kept = None
+    condition = None
     if having is not None:
         only(scope, having, "this", "HAVING")
-        kept = grouping.above(having.this, "in HAVING", True)
+        condition = grouping.above(having.this, "in HAVING", True)
     clause = node.args.get("group")
     span = place(scope.text, clause) if clause is not None else place(scope.text, node)
     relation: Relation = PerUnit(source.relation, tuple(grouping.keys), tuple(grouping.aggregates), span=span)
-    if kept is not None:
-        relation = Filter(relation, kept)
+    if condition is not None:
+        relation = Filter(relation, condition)
     fields = tuple(Field(alias, each.name, f"{alias}.{each.name}") for each in outputs)
     return Source(Compute(relation, tuple(Named(f"{alias}.{each.name}", each.expression) for each in outputs)), fields)
 
 
 def group(node: exp.Select, scope: Scope, per_unit: bool) -> Grouping:
-    """The keys of GROUP BY: columns, expressions, positions in SELECT, or names given in SELECT."""
+    """Reads the keys of GROUP BY: columns, expressions, positions in SELECT, or aliases of SELECT."""
     grouping = Grouping(scope, per_unit)
     clause = node.args.get("group")
     if clause is None:
         return grouping
     if clause.args.get("all") is not None:
-        found = [each.span() for each in re.finditer(r"(?i)\bGROUP\s+BY\s+(ALL|DISTINCT)\b", scope.text)]
+        spans = [each.span() for each in re.finditer(r"(?i)\bGROUP\s+BY\s+(ALL|DISTINCT)\b", scope.text)]
         word = "ALL" if clause.args["all"] else "DISTINCT"
         what, fix = f"GROUP BY {word} does not say what to group by.", "name the columns: GROUP BY a, b."
-        raise QueryError(what, text=scope.text, span=found[0] if len(found) == 1 else None, fix=fix)
+        raise QueryError(what, text=scope.text, span=spans[0] if len(spans) == 1 else None, fix=fix)
     only(scope, clause, "expressions", "GROUP BY")
     for item in clause.expressions:
         if isinstance(item, exp.Tuple):
@@ -267,11 +263,11 @@ def _key(item: exp.Expr, node: exp.Select, scope: Scope) -> tuple[str, exp.Expr]
             raise refuse(scope, item, "This position of SELECT cannot be grouped by.", "group by a column.")
         return output_name(chosen, scope)
     if isinstance(item, exp.Column) and item.args.get("table") is None and not isinstance(item.this, exp.Star):
-        name, quoted = spelled(scope, item.this)
+        name, quoted = name_of(scope, item.this)
         if not matching(name, quoted, scope.fields, lambda each: each.column):
-            found = matching(name, quoted, _aliases(node, scope), lambda pair: pair[0])
-            if len(found) == 1:
-                return found[0]
+            outputs = matching(name, quoted, _aliases(node, scope), lambda pair: pair[0])
+            if len(outputs) == 1:
+                return outputs[0]
     return "", item
 
 
@@ -280,15 +276,15 @@ def _aliases(node: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
 
 
 def rows(node: exp.Select, context: Context) -> tuple[Source, Scope]:
-    """FROM, JOIN and WHERE of one SELECT, and what names and subqueries mean in its other clauses."""
-    found = kept(node, context.scope, context)
+    """Reads FROM, JOIN and WHERE of one SELECT. Returns its rows, and the scope of its other clauses."""
+    read = from_where(node, context.scope, context)
     clauses = [node.args.get(clause) for clause in ("group", "having", "order")]
     parts = [*node.expressions, *(clause for clause in clauses if clause is not None)]
-    relation, scope = with_values(found.source, parts, found.scope.at("in SELECT"), context)
-    return Source(relation, found.source.fields), scope
+    relation, scope = with_values(read.source, parts, read.scope.at("in SELECT"), context)
+    return Source(relation, read.source.fields), scope
 
 
 def keyword(text: str, word: str) -> tuple[int, int] | None:
-    """Where a keyword that left no trace in the tree was written, if it was written just once."""
+    """Returns the span of a keyword that the tree does not record, if the text has it just once."""
     upper = text.upper()
     return (upper.index(word), upper.index(word) + len(word)) if upper.count(word) == 1 else None

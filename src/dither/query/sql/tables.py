@@ -1,4 +1,4 @@
-"""Tables, CTEs and subqueries by name, under their aliases."""
+"""Reads tables, CTEs and subqueries in FROM, with their aliases."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from sqlglot import exp
 from dither.catalog.values import Catalog
 from dither.query.nodes import Column, Compute, Expression, Named, Scan, fresh
 from dither.query.sql.expressions import ADVICE
-from dither.query.sql.names import Field, Scope, Source, columns_of, matching, only, place, refuse, spelled, table
+from dither.query.sql.names import Field, Scope, Source, columns_of, matching, name_of, only, place, refuse, table
 from dither.text import folded
 
 Pair = tuple[Expression, Expression]
-MOST_TABLES = 64  # CTEs are written out where they are named, so a short text could name a great many tables
-MOST_READ = 2500  # each CTE is also read where it is written: twice as often for each WITH inside a WITH
+MOST_TABLES = 64  # CTEs are expanded wherever they are named, so a short text could name very many tables
+MOST_READ = 2500  # each CTE is also read where it is defined: twice as often for each WITH inside a WITH
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a part of the question is read in: the text, the catalog, the CTEs in sight."""
+    """The context of a part of the question: the text, the catalog, the visible CTEs."""
 
     text: str
     catalog: Catalog
-    subquery: Callable[[exp.Expr, Context, str], Source]  # how a SELECT in FROM, WHERE or WITH is read
-    inner: Callable[[exp.Select, Sequence[exp.Expr], Scope, Context], Inner]  # and one that may name the outer row
+    subquery: Callable[[exp.Expr, Context, str], Source]  # reads a SELECT in FROM, WHERE or WITH
+    inner: Callable[[exp.Select, Sequence[exp.Expr], Scope, Context], Inner]  # reads one that may name the outer row
     ctes: Mapping[str, tuple[exp.Expr, Context]] = field(default_factory=dict)
     scans: list[str] = field(default_factory=list)
-    read: list[str] = field(default_factory=list)  # like scans, but never begun anew
+    read: list[str] = field(default_factory=list)  # like `scans`, but never reset
 
     @property
     def scope(self) -> Scope:
         return Scope(self.text)
 
     def alias(self) -> str:
-        """The alias of the subquery that was read last: each names a table, so no two have the same number."""
+        """Returns the alias of the last subquery: each names a table, so no two get the same number."""
         return fresh(f"subquery {len(self.scans)}")
 
 
 @dataclass(frozen=True)
 class Inner:
-    """The rows of a subquery, what names mean in its SELECT, and (outer, inner) expressions that must be equal."""
+    """The rows of a subquery, the scope of its SELECT, and the (outer, inner) expressions that must be equal."""
 
     source: Source
     scope: Scope
@@ -49,7 +49,7 @@ class Inner:
 
 
 def with_ctes(node: exp.Expr, context: Context) -> Context:
-    """The context with the WITH clause of this node added; each CTE is read once, so that its mistakes are found."""
+    """Adds the WITH clause of a node to the context; reads each CTE once, to refuse its mistakes."""
     clause = node.args.get("with_")
     if clause is None:
         return context
@@ -57,7 +57,7 @@ def with_ctes(node: exp.Expr, context: Context) -> Context:
     for cte in clause.expressions:
         only(context.scope, cte, "this alias", "WITH")
         only(context.scope, cte.args["alias"], "this columns", "WITH")
-        name = spelled(context.scope, cte.args["alias"].this)[0]
+        name = name_of(context.scope, cte.args["alias"].this)[0]
         if any(folded(old) == folded(name) for old in [*context.ctes, *context.catalog.tables]):
             raise refuse(context.scope, cte.args["alias"], f"{name} already names a table.", "choose another name for the CTE.")
         context.subquery(cte.this, replace(context, scans=[]), name)
@@ -66,7 +66,7 @@ def with_ctes(node: exp.Expr, context: Context) -> Context:
 
 
 def check_below(node: exp.Select, context: Context) -> None:
-    """A SELECT below the private aggregate has only clauses that look at each row, or each group, by itself."""
+    """Refuses clauses of a SELECT below the private aggregate that compare rows of different people."""
     for clause, word in (("limit", "LIMIT"), ("offset", "OFFSET"), ("order", "ORDER BY")):
         if node.args.get(clause) is not None:
             raise refuse(
@@ -79,12 +79,12 @@ def check_below(node: exp.Select, context: Context) -> None:
 
 
 def named_table(node: exp.Expr, context: Context) -> Source:
-    """A table of the catalog, a CTE, or a subquery, under its alias."""
+    """Reads a table of the catalog, a CTE or a subquery, with its alias."""
     scope = context.scope
     if isinstance(node, exp.Subquery):
         only(scope, node, "this alias with_", "A subquery in FROM")
         alias = _alias(node, context) or f"subquery_{len(context.scans) + 1}"
-        return _renamed(context.subquery(node.this, with_ctes(node, context), alias), node, context)
+        return _rename_columns(context.subquery(node.this, with_ctes(node, context), alias), node, context)
     if not isinstance(node, exp.Table):
         raise refuse(scope, node, "Only tables of the catalog and subqueries can stand in FROM.", "name a table.")
     if node.args.get("db") is not None:
@@ -93,7 +93,7 @@ def named_table(node: exp.Expr, context: Context) -> Source:
     if isinstance(node.this, exp.Anonymous):
         what, fix = ADVICE.get(str(node.this.this).upper(), ("Functions cannot stand in FROM.", "name a table of the catalog."))
         raise refuse(scope, node.this, what.format(name=str(node.this.this).upper()), fix)
-    name, quoted = spelled(scope, node.this)
+    name, quoted = name_of(scope, node.this)
     context.scans.append(name)
     context.read.append(name)
     if len(context.scans) > MOST_TABLES or len(context.read) > MOST_READ:
@@ -101,14 +101,14 @@ def named_table(node: exp.Expr, context: Context) -> Source:
     known = matching(name, quoted, context.ctes, lambda each: each)
     if known:
         cte, inner = context.ctes[known[0]]
-        inner = replace(inner, scans=context.scans)  # it counts where it is named, and not where it was written
-        return _renamed(context.subquery(cte.this, inner, _alias(node, context) or known[0]), cte, context)
-    found, declared = table(node.this, scope, context.catalog)
-    alias = _alias(node, context) or found
+        inner = replace(inner, scans=context.scans)  # its tables count where it is named, not where it is defined
+        return _rename_columns(context.subquery(cte.this, inner, _alias(node, context) or known[0]), cte, context)
+    full_name, declared = table(node.this, scope, context.catalog)
+    alias = _alias(node, context) or full_name
     if node.args.get("alias") is not None and node.args["alias"].args.get("columns"):
         raise refuse(scope, node, "A table's columns cannot be renamed here.", "rename them with AS in SELECT.")
     fields = tuple(Field(alias, each, f"{alias}.{each}") for each in columns_of(declared))
-    return Source(Scan(found, alias, span=place(context.text, node)), fields)
+    return Source(Scan(full_name, alias, span=place(context.text, node)), fields)
 
 
 def _alias(node: exp.Expr, context: Context) -> str:
@@ -116,23 +116,23 @@ def _alias(node: exp.Expr, context: Context) -> str:
     if alias is None:
         return ""
     only(context.scope, alias, "this columns", "An alias")
-    name = spelled(context.scope, alias.this)[0]
+    name = name_of(context.scope, alias.this)[0]
     if "." in name:
         raise refuse(context.scope, alias, "An alias has no dot in it.", "choose another name.")
     return name
 
 
-def _renamed(source: Source, node: exp.Expr, context: Context) -> Source:
-    """The columns under the names given as alias (a, b, ...), if any were."""
+def _rename_columns(source: Source, node: exp.Expr, context: Context) -> Source:
+    """Renames the columns as in `alias (a, b, ...)`, if names are given."""
     alias = node.args.get("alias")
     names = alias.args.get("columns") if alias is not None else None
     if not names:
         return source
     if len(names) != len(source.fields):
         raise refuse(context.scope, alias, f"{len(names)} names for {len(source.fields)} columns.", "name each column.")
-    spell = [spelled(context.scope, each)[0] for each in names]
-    if len({folded(each) for each in spell}) < len(spell):
+    new_names = [name_of(context.scope, each)[0] for each in names]
+    if len({folded(each) for each in new_names}) < len(new_names):
         raise refuse(context.scope, alias, "Two of these names are the same.", "choose different names.")
-    fields = tuple(Field(old.alias, new, f"{old.alias}.{new}") for old, new in zip(source.fields, spell, strict=True))
+    fields = tuple(Field(old.alias, new, f"{old.alias}.{new}") for old, new in zip(source.fields, new_names, strict=True))
     renaming = zip(fields, source.fields, strict=True)
     return Source(Compute(source.relation, tuple(Named(new.name, Column(old.name)) for new, old in renaming)), fields)
