@@ -1,10 +1,10 @@
-"""The ledger: register a catalog, reserve a price, commit an answer.
+"""The ledger: registers a catalog, reserves a price, commits an answer.
 
-Each of them is one transaction of the store: the checks and the entry they allow cannot be separated. Sums are kept beside
-the entries, so that an ask costs the same after a million others.
+Each step is one transaction of the store, so nothing can happen between a check and the entry it allows. The sums are stored
+beside the entries (state.py), so a question costs the same time after a million others.
 
-The same question asked at once is charged once: the first holds a lease (leases.py), the others wait for its answer. A
-failure after a charge closes the catalog to new questions (state.Fuse) until the curator reopens it.
+If several people ask the same question at once, it is charged once: the first holds a lease (reservations.py), the others wait
+for its answer. A failure after a charge closes the catalog to new questions (state.Fuse) until the curator reopens it.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ __all__ = [
     "Standing",
 ]
 
-BACKWARDS = timedelta(minutes=5)  # a clock that is behind the ledger by more than this is worth a warning
-POLLS = (0.01, 0.2)  # seconds between two looks at somebody else's lease: at first, and at most
+BACKWARDS = timedelta(minutes=5)  # warn if the clock is behind the ledger by more than this
+POLLS = (0.01, 0.2)  # seconds between two checks of another holder's lease: first and longest
 
 
 class Standing(NamedTuple):
-    """What may be spent in all and what was: for everyone together."""
+    """The caps and what was spent of them by everyone together."""
 
     caps: Caps
     sums: Sums
@@ -79,7 +79,7 @@ class Standing(NamedTuple):
 
 
 class Ending(Enum):
-    """What came of the price of a question that broke off."""
+    """What happened to the price of a question that was interrupted."""
 
     UNCHARGED = "its price was not charged, or was given back"
     CHARGED = "its price stays charged"
@@ -91,7 +91,7 @@ def utc() -> datetime:
 
 
 class Ledger:
-    """What has been spent, and the only way to spend. Without a key it can be read, and nothing else."""
+    """Records what was spent; the only way to spend. Without a key it is read-only."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Ledger:
         self._seen = Head()
         self._warned = False
         self._guard = threading.Lock()
-        self._held: weakref.WeakSet[Reservation] = weakref.WeakSet()  # what this object reserved
+        self._held: weakref.WeakSet[Reservation] = weakref.WeakSet()  # those this object made
         self._renewal = Renewal(lambda: bool(self._pending()), self._renew, lease)
         if key is not None and key.public != self._identity.public_key:
             raise LedgerError(
@@ -133,8 +133,10 @@ class Ledger:
     # --- writing ------------------------------------------------------------------------------------------------
 
     def register(self, declaration: Declaration, expected: tuple[str | None, ...] | None = None) -> None:
-        """The catalog is in force from here on. The first one fixes the caps for ever; a later one may not change them.
-        With `expected` it follows one of these, as their texts stand in the store (None: no catalog), and no other."""
+        """Puts a catalog in force. The first one fixes the caps permanently; a later one that changes them is refused.
+
+        `expected` lists the stored texts of the catalogs that this one may follow (None: no catalog yet).
+        """
         wanted = Terms.of(declaration).text()
         if self._store.get("catalog") == wanted:
             return
@@ -155,17 +157,17 @@ class Ledger:
         self._saw(head)
 
     def attempt(self, request: Request) -> Reservation:
-        """A question about to be reserved. Keep it: `give_up` tells from it what was charged, whatever interrupts."""
+        """Returns a question about to be reserved. Keep it: after an interruption, `give_up` says what was charged for it."""
         held = Reservation(self._identity.ledger, request)
-        held.record.written  # noqa: B018 - now, while nobody waits
+        held.record.written  # noqa: B018 - encode it now, before the store is locked
         with self._guard:
             self._held.add(held)
         return held
 
     def reserve(self, asked: Request | Reservation) -> Reservation | Kept:
-        """Pay for the question, or be shown the answer it had before. A refusal charges nothing.
+        """Charges for the question, or returns its stored answer. A refusal charges nothing.
 
-        If somebody is answering the same question now, waits for that answer, uncharged; `fresh` questions do not.
+        If the same question is being answered now, waits for that answer, uncharged; a `fresh` question does not wait.
         """
         held = asked if isinstance(asked, Reservation) else self.attempt(asked)
         pause = POLLS[0]
@@ -180,14 +182,15 @@ class Ledger:
                 pause = min(2 * pause, POLLS[1])
 
     def commit(self, reservation: Reservation, payload: str) -> Receipt:
-        """Keep the answer. Once only; if the store fails the answer is not given, and its price stays spent.
+        """Stores the answer, once, and returns its receipt. If the store fails, the price stays spent and nothing is released.
 
-        Its time is that of the entry before: how long the engine ran depends on rows, and is nobody's business."""
+        The entry gets the time of the one before it, because the engine's running time depends on rows.
+        """
         if not isinstance(payload, str):
             raise ArgumentError("payload must be a text.", fix="write the answer as text first.")
         secret = self._own(reservation).settle(self._identity.ledger, cancel=False)
         record = Committed(reservation.number, reservation.hash, reservation.request.digest, secret, payload)
-        record.written  # noqa: B018 - now, while nobody waits
+        record.written  # noqa: B018 - encode it now, before the store is locked
         receipts: list[Receipt] = []
 
         def sign(entry: Entry, hash: str) -> str:
@@ -202,7 +205,7 @@ class Ledger:
         return receipts[-1]
 
     def cancel(self, reservation: Reservation) -> None:
-        """Give the price back, if the engine was never called. Only the object that reserved can."""
+        """Gives the price back. Refused once the engine was called, and for a reservation of another ledger object."""
         secret = self._own(reservation).settle(self._identity.ledger, cancel=True)
         with saying(SPENT, UNSURE), self._writing(*keys_of(reservation.request.analyst)) as (inside, last):
             self._end(inside, reservation)
@@ -210,10 +213,10 @@ class Ledger:
         self._saw(head)
 
     def give_up(self, reservation: Reservation, why: str) -> Ending:
-        """End a question that broke off, from whatever state it is in, and say what came of its price.
+        """Ends an interrupted question, whatever its state, and returns what happened to its price.
 
-        Before the engine was called the price is given back. After that it stays, and `why` is written down: a failure of
-        the ENGINE closes the catalog to new questions. A question that was settled stays as it is.
+        Before the engine is called the price is given back. After that it stays charged, and `why` is recorded: ENGINE
+        closes the catalog to new questions. A settled question stays as it is.
         """
         self._own(reservation)
         if not reservation.charged:
@@ -237,7 +240,7 @@ class Ledger:
         return Ending.CHARGED if reservation.touched else Ending.UNCHARGED
 
     def reopen(self) -> Fuse:
-        """Let new questions in again. Returns what is forgiven: what had closed the catalog, and the deaths so far."""
+        """Opens the catalog to new questions. Returns the fuse as it was before."""
         with saying("nothing"), self._writing() as (inside, last):
             head = self._bury(inside, last)
             fuse = Fuse.parse(inside.get("fuse"))
@@ -248,7 +251,7 @@ class Ledger:
         return fuse
 
     def restored(self, checked: str) -> Head:
-        """Note that the ledger goes on from a backup that ends here. `checked` is the newest head it was compared with."""
+        """Records that the ledger continues from a backup that ends here. `checked` is the newest head it was compared with."""
         with saying("nothing"), self._writing() as (inside, last):
             head, _ = self._add(inside, last, self._time(last), Restored(last.number, checked))
         self._saw(head)
@@ -257,7 +260,7 @@ class Ledger:
     # --- reading ------------------------------------------------------------------------------------------------
 
     def preview(self, request: Request, declaration: Declaration, expected: tuple[str | None, ...]) -> Preview:
-        """What reserving this would come to now, were this declaration registered first. Writes nothing."""
+        """Returns what reserving this would do now if this declaration were registered first. Writes nothing."""
         return preview(self._store, self._identity, request, declaration, expected)
 
     def standing(self) -> Standing:
@@ -268,18 +271,18 @@ class Ledger:
         return Standing(caps, sums, caps.rule(sums), head.number, head)
 
     def quota(self, analyst: str) -> Sums:
-        """What one analyst used, answers that were shown again included."""
+        """Returns the sums of one analyst, replayed answers included."""
         return state.sums(self._store.get(keys_of(analyst_name(analyst))[0]))
 
     def history(self) -> Iterator[Entry]:
         return map(parse, self._store.rows())
 
     def head(self) -> Head:
-        """Where the chain ends; keep its text elsewhere, and a rollback can be detected."""
+        """Returns the end of the chain. Keep its text elsewhere to detect a rollback."""
         return Head.parse(self._store.get("head"))
 
     def fuse(self) -> Fuse:
-        """Whether the catalog is closed to new questions, and how many processes died with a question charged."""
+        """Returns whether the catalog is closed to new questions, and how many processes died with a charged question."""
         return Fuse.parse(self._store.get("fuse"))
 
     def close(self) -> None:
@@ -289,7 +292,7 @@ class Ledger:
     # --- steps --------------------------------------------------------------------------------------------------
 
     def _reserve(self, held: Reservation) -> Reservation | Kept | int:
-        """One try, in one transaction; the number of a reservation that is being answered now, if this would double it."""
+        """Tries once, in one transaction. Returns a number if another reservation is answering the same question now."""
         request = held.request
         question = "" if request.fresh else request.digest
         refusal: BudgetError | ArgumentError | LedgerError | None = None
@@ -309,7 +312,7 @@ class Ledger:
                 except (BudgetError, ArgumentError, LedgerError) as error:
                     if inside.writes != before:
                         raise
-                    refusal = error  # raised below: what _bury found stays written
+                    refusal = error  # raised below, so that what _bury wrote stays
         except LedgerError as error:
             raise meaning(error, "nothing", SHARED) if kept else error from None
         self._saw(head)
@@ -322,19 +325,19 @@ class Ledger:
         return kept or held
 
     def _witnessed(self, held: Reservation) -> None:
-        """The head with this charge, kept elsewhere before any row is read; a charge that no witness saw is given back."""
+        """Adds the head with this charge to the witness before any row is read. Cancels the charge if that fails."""
         if self._witness is None:
             return
         try:
             self._witness.add(self._identity.ledger, Head(held.number, held.hash))
-            # Again, because a copy of this ledger may have been charged since: one of the two is the first in the file.
+            # Compare again: if a copy of this ledger was charged meanwhile, only one of the two is first in the file.
             self._witness.compare(self._identity.ledger, self._store.entry, self.name)
         except LedgerError:
             self.cancel(held)
             raise
 
     def _charge(self, inside: Sealed, last: Head, held: Reservation) -> Head:
-        """The question is admitted by every rule, its price is added to what was spent, and its lease begins."""
+        """Checks every rule, adds the price to the sums, and starts the lease."""
         request = held.request
         admitted = rules.admit(inside, request)
         before = History.parse(inside.get("history"))
@@ -353,7 +356,7 @@ class Ledger:
         return head
 
     def _show(self, inside: Sealed, last: Head, request: Request, row: Row) -> tuple[Kept, Head]:
-        """The answer of this row again; it counts, once, in the quota of whoever had not seen it."""
+        """Returns the stored answer of this row. Counts it once in the quota of an analyst who has not seen it."""
         found = again(inside, self._identity, request, row)
         if found.used is None:
             return found.kept, last
@@ -373,7 +376,7 @@ class Ledger:
     # --- leases -------------------------------------------------------------------------------------------------
 
     def _bury(self, inside: Sealed, head: Head) -> Head:
-        """Ends the questions whose process died. They stay charged, and the third of them closes the catalog."""
+        """Ends questions whose process died. They stay charged; the third one closes the catalog."""
         held, now = reservations.from_text(inside.get("leases")), reservations.milliseconds(self._clock())
         dead = [number for number, lease in sorted(held.items()) if not self._alive(lease, now)]
         if not dead:
@@ -389,7 +392,7 @@ class Ledger:
         return head
 
     def _end(self, inside: Sealed, reservation: Reservation) -> None:
-        """Its lease ends; if it ended before, somebody took the process for dead and the question is settled."""
+        """Removes the lease. Refuses if it is gone: another process took this one for dead and ended the question."""
         held = reservations.from_text(inside.get("leases"))
         if held.pop(reservation.number, None) is None:
             raise LedgerError(
@@ -399,7 +402,7 @@ class Ledger:
         inside.put("leases", reservations.to_text(held))
 
     def _in_flight(self, inside: Sealed, question: str) -> int:
-        """The reservation that is being answered for this question, or 0."""
+        """Returns the number of the reservation that is answering this question, or 0."""
         for number, lease in reservations.from_text(inside.get("leases")).items():
             if lease.question == question[: reservations.MARK]:
                 held = held_here(lease.token) if lease.own else None
@@ -410,7 +413,7 @@ class Ledger:
         return 0
 
     def _busy(self, flight: int, question: str) -> bool:
-        """Whether somebody is still answering this question."""
+        """Returns whether this question is still being answered."""
         held: Leases = reservations.from_text(self._store.get("leases"))
         lease = held.get(flight)
         return (
@@ -420,7 +423,7 @@ class Ledger:
         )
 
     def _alive(self, lease: Lease, now: int) -> bool:
-        """Whether its holder may still answer; one of this process must still be held by somebody here."""
+        """Returns whether the holder may still answer. A lease of this process needs its Reservation object to exist."""
         return lease.alive(now, self._lease) and not (lease.own and held_here(lease.token) is None)
 
     def _pending(self) -> list[Reservation]:
@@ -439,12 +442,12 @@ class Ledger:
 
     @contextmanager
     def _writing(self, *keys: str, question: str = "") -> Iterator[tuple[Sealed, Head]]:
-        """A transaction on sums that the key's holder sealed, and sealed again at its end."""
+        """Opens a transaction, checks the seal of the stored sums, and seals them again at its end."""
         key = self._signing()
         with self._store.transaction(*BOOKS, *keys, question=question) as inside:
             head = self._head(inside)
             sealed = Sealed(inside, key, self._identity.ledger)
-            if not self._seen.number:  # once: what this process writes it knows
+            if not self._seen.number:  # once: later entries are this process's own
                 ends_at(inside, head, self.name)
             if self._witness is not None:
                 self._witness.compare(self._identity.ledger, inside.entry, self.name)
@@ -465,7 +468,7 @@ class Ledger:
         record: Record,
         sign: Callable[[Entry, str], str] | None = None,
     ) -> tuple[Head, Entry]:
-        """The next entry, in the chain. The seal signs its hash, and so all before it; what is shown alone is signed too."""
+        """Appends the next entry. The seal signs the head, and so all entries; `sign` is for those that are shown alone."""
         entry = Entry(head.number + 1, head.hash, secrets.token_hex(16), time, record)
         body = entry.body
         hash = hash_of(body)
@@ -481,7 +484,7 @@ class Ledger:
         return self._key
 
     def _head(self, inside: Transaction) -> Head:
-        """Where the chain ends, unless that is before what this process has seen: then an older copy was put in place."""
+        """Returns the head. Refuses one that is older than what this process has seen: an older copy was put in place."""
         head, seen = Head.parse(inside.get("head")), self._seen
         if head.number < seen.number or (head.number == seen.number and head.hash != seen.hash):
             raise LedgerError(
@@ -499,7 +502,7 @@ class Ledger:
                 self._seen = head
 
     def _time(self, head: Head) -> str:
-        """Now, but never earlier than the entry before: the order of entries comes from their numbers, not from clocks."""
+        """Returns the time now, or the previous entry's if the clock is behind: numbers, not clocks, order the entries."""
         now = self._clock().astimezone(UTC)
         text = now.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
         if text >= head.time:
@@ -519,7 +522,7 @@ class Ledger:
 
 
 def _ending(inside: Sealed, reservation: Reservation) -> Ending:
-    """What the entry that settled the reservation says; it stands somewhere after it."""
+    """Returns how the reservation was settled, from the entry after it that did so."""
     number = reservation.number
     while (row := inside.entry(number := number + 1)) is not None:
         record = parse(row).record

@@ -1,12 +1,10 @@
-"""The curator's key: signs entries and receipts, so that nobody else can write a ledger that verifies.
+"""Signs entries and receipts with the curator's key, so that nobody else can write a ledger that verifies.
 
-Ed25519. The private half is a file beside the ledger, readable by its owner only; the public half is in the ledger and may
-be given to anyone.
+The key is Ed25519. The private key is a file beside the ledger, readable by its owner only. The public key is in the ledger
+and may be given to anyone.
 
-What the analyst keeps: what was asked and what it cost, tied to one place in one ledger by the curator's signature.
-
-A receipt names the entries it stands on. Held against a ledger it proves that the ledger still has them: a copy from before
-the answer does not.
+A receipt is for the analyst: the question and its price, tied to one place in one ledger by the curator's signature. It names
+two entries. A ledger that lacks them, such as a copy from before the answer, is not the ledger that issued the receipt.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from dither.ledger.records import Committed, Entry, Reserved, canonical, parsed,
 
 
 class Key:
-    """The private half."""
+    """The curator's private key."""
 
     def __init__(self, private: Ed25519PrivateKey) -> None:
         self._private = private
@@ -48,7 +46,7 @@ class Key:
 
     @classmethod
     def create(cls, path: Path) -> Key:
-        """A new key in a new file, on the disk whole before it is used; a key that is there already is kept and returned."""
+        """Creates a key file, synced before the key is used. Returns the existing key if there is one."""
         made = cls.new()
         text = made._private.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
         sweep(path)
@@ -101,11 +99,11 @@ class Key:
         return self._private.sign(message.encode("ascii")).hex()
 
     def seal(self, text: str) -> str:
-        """A signature of the text, which anyone can check, and a MAC, which the key's holder checks thirty times faster."""
+        """Returns a signature of the text, for anyone to check, and a MAC, which the key's holder checks 30 times faster."""
         return f"{self.sign(state_message(text))} {self._mac(text)}"
 
     def sealed(self, text: str, seal: str) -> bool:
-        """Whether the key's holder sealed this text. A spoilt MAC does no harm while the signature is right."""
+        """Returns whether this key sealed the text. If the MAC is damaged, a valid signature is enough."""
         signature, _, mac = seal.partition(" ")
         right = hmac.compare_digest(mac.encode("utf-8", "replace"), self._mac(text).encode("ascii"))
         return right or signed(self.public, state_message(text), signature)
@@ -118,22 +116,22 @@ class Key:
 
 
 def signed(public: str, message: str, signature: str) -> bool:
-    """Whether the signature of the message was made with the private half of `public`."""
+    """Returns whether the private key of `public` signed the message."""
     try:
         given = bytes.fromhex(signature)
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(given, message.encode("ascii"))
     except (InvalidSignature, ValueError):
         return False
-    return given.hex() == signature  # one spelling only
+    return given.hex() == signature  # only the canonical spelling
 
 
 def state_message(text: str) -> str:
-    """What is signed of the sums beside the entries: the latest only, so an old one is nowhere to be found."""
+    """Returns the text that is signed for the stored sums. Only the latest signature is stored."""
     return f"dither ledger state 1 signature\n{text}"
 
 
 def entry_message(hash: str) -> str:
-    """What is signed of an entry that is not a receipt's: its hash, which covers all entries before it."""
+    """Returns the text that is signed for a replayed entry: its hash, which covers all entries before it."""
     return f"dither ledger entry 1 signature\n{hash}"
 
 
@@ -149,7 +147,7 @@ class Receipt:
     signature: str
 
     def verify(self, public_key: str) -> bool:
-        """Whether the holder of this key signed exactly these facts. Whether a ledger has them: `dither verify --receipt`."""
+        """Returns whether this key signed the receipt. `dither verify --receipt` checks that a ledger has its entries."""
         return signed(public_key, message(self.body), self.signature)
 
     def to_json(self) -> str:
@@ -174,12 +172,12 @@ def _place(found: Any) -> bool:
 
 
 def message(body: Mapping[str, Any]) -> str:
-    """What is signed."""
+    """Returns the text that is signed for a receipt."""
     return f"dither receipt 1\n{canonical(body)}"
 
 
 def facts(ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: str) -> dict[str, Any]:
-    """A receipt's body, from the reservation and the place of the committed entry."""
+    """Returns a receipt's body, from the reservation and the place of the committed entry."""
     asked = reserved.record
     if not isinstance(asked, Reserved):
         raise LedgerError(f"Entry {reserved.number} is no reservation.", fix="run `dither verify`.")
@@ -207,7 +205,7 @@ def issue(key: Key, ledger: str, reserved: Entry, reserved_hash: str, number: in
 
 
 def stored(ledger: str, reserved: Entry, committed: Entry, signature: str) -> Receipt:
-    """The receipt of an answer in the ledger, as it was given out."""
+    """Returns the receipt of a stored answer, as it was issued."""
     if not isinstance(committed.record, Committed):
         raise LedgerError(f"Entry {committed.number} is no answer.", fix="run `dither verify`.")
     return Receipt(facts(ledger, reserved, reserved.hash, committed.number, committed.hash), signature)

@@ -1,17 +1,13 @@
-"""What a failure of the store means for who asked: what was charged, or may have been.
+"""A question between reserve and commit: its Reservation, its lease, and what an error there charged.
 
-Leases: who is answering which question, and whether that process is still alive.
+A Reservation is created before anything is written, so that after any interruption its holder can tell whether the price was
+charged. Only its holder can commit or cancel it, once.
 
-A reserved question has a lease until it is committed, cancelled or failed. Whoever asks the same question meanwhile waits
-for its answer instead of paying again. The holder renews the lease; one that ran out, or whose process is gone, is removed
-by the next who asks: the charge stays, and the holder can no longer commit.
+A reserved question has a lease until it is committed, cancelled or failed. Others who ask the same question wait for its answer
+instead of paying again. The holder renews the lease. The next question removes a lease that ran out or whose process is gone:
+the charge stays, and the holder can no longer commit.
 
-    leases    {"12": ["<mark of the question, empty for a fresh one>", "<token>", "<machine>", "<process>", <until, in ms>]}
-
-A question on its way through the ledger. Whoever holds this object, and nobody else, may commit or cancel it, once.
-
-It is made before anything is written, so that whoever is interrupted at any point still holds what tells whether the price
-was charged.
+    leases    {"12": ["<start of the question's digest, empty if fresh>", "<token>", "<machine>", "<process>", <until, in ms>]}
 """
 
 from __future__ import annotations
@@ -43,6 +39,7 @@ UNSURE = "the price of the question, unless it was still given back: see `dither
 
 @contextmanager
 def saying(charged: str, unsure: str = "") -> Iterator[None]:
+    """Makes errors of the store say what was charged."""
     try:
         yield
     except LedgerError as error:
@@ -50,15 +47,15 @@ def saying(charged: str, unsure: str = "") -> Iterator[None]:
 
 
 def meaning(error: LedgerError, charged: str, unsure: str) -> LedgerError:
-    """What an error of the store means here; `unsure` where the store cannot tell whether it has written."""
+    """Returns the error with what was charged: `unsure` if the store does not know whether it wrote."""
     says = unsure if unsure and error.charged != "nothing" else charged
     return LedgerError(error.what, where=error.where, fix=error.fix, charged=says)
 
 
-SECONDS = 60.0  # how long a lease lasts unless it is renewed
-YOUNG = 1000  # milliseconds in which nobody looks whether its process is still there: that would cost more than most questions
-MARK = 16  # digits of a question's digest, and of a reservation's token, that a lease is known by: 64 bits of each
-BEATS = 4  # how often it is renewed in that time
+SECONDS = 60.0  # how long a lease lasts without renewal
+YOUNG = 1000  # milliseconds in which the process is taken to be alive: looking costs more than most questions
+MARK = 16  # digits of a question's digest and of a reservation's token in a lease: 64 bits of each
+BEATS = 4  # renewals in that time
 
 
 _LEASE = re.compile(
@@ -70,7 +67,7 @@ _LEASE = re.compile(
 
 class Lease(NamedTuple):
     question: str
-    token: str  # the reservation's, which no other one has
+    token: str  # the start of the reservation's token, unique
     machine: str
     process: str
     until: int
@@ -84,16 +81,16 @@ class Lease(NamedTuple):
 
     @property
     def own(self) -> bool:
-        """Whether this process holds it."""
+        """Whether this process holds the lease."""
         return (self.machine, self.process) == (machine(), _own(os.getpid()))
 
     def alive(self, now: int, seconds: float) -> bool:
-        """Whether the holder may still answer. A lease that ends too far ahead is from a clock that was set back since."""
+        """Returns whether the holder may still answer. A lease that ends too far ahead comes from a clock that was set back."""
         left = self.until - now
         if 1000 * seconds - left < YOUNG:
             return left <= 2000 * seconds
         if not self.own and self.machine == machine() and self.process != process(int(self.process.partition(".")[0])):
-            return False  # its number is free, or another process has it now
+            return False  # the process is gone, or another one has its number
         return left >= 0
 
 
@@ -101,7 +98,7 @@ Leases = dict[int, Lease]
 
 
 def to_text(leases: Mapping[int, Lease]) -> str:
-    """Canonical JSON, written by hand: it is done while others wait."""
+    """Encodes leases as canonical JSON, by hand: others wait for the store's lock meanwhile."""
     parts = [f'"{number}":["{q}","{t}","{m}","{p}",{until}]' for number, (q, t, m, p, until) in leases.items()]
     return "{" + ",".join(sorted(parts)) + "}"
 
@@ -125,7 +122,7 @@ def milliseconds(moment: datetime) -> int:
 
 @cache
 def machine() -> str:
-    """Where process numbers mean the same: one boot of one machine, and there one namespace of processes."""
+    """Returns the scope in which process numbers are unique: one boot of one machine, and its process namespace."""
     parts = [os.uname().nodename if hasattr(os, "uname") else ""]
     with suppress(OSError):
         parts += [Path("/proc/sys/kernel/random/boot_id").read_text(), os.readlink("/proc/self/ns/pid")]
@@ -138,7 +135,7 @@ def _own(pid: int) -> str:
 
 
 def process(pid: int) -> str:
-    """A process by its number and its start, since numbers are used again; "N.gone" if there is none."""
+    """Returns a process's number and start time, since numbers are reused; "N.gone" if there is none."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
         return f"{pid}.gone" if fields[0] in "ZX" else f"{pid}.{fields[19]}"
@@ -157,7 +154,7 @@ def process(pid: int) -> str:
 
 
 class Renewal:
-    """Renews leases a few times in their life, on a thread that ends by itself when none is `pending`."""
+    """Renews leases on a thread, which ends when none is `pending`."""
 
     def __init__(self, pending: Callable[[], bool], renew: Callable[[], None], seconds: float) -> None:
         self._pending = pending
@@ -167,7 +164,7 @@ class Renewal:
         self._running: tuple[int, threading.Event] | None = None
 
     def start(self) -> None:
-        """Called once something is pending."""
+        """Starts the thread if it is not running. Call it when a lease is pending."""
         with self._guard:
             if self._running is not None and self._running[0] == os.getpid() and not self._running[1].is_set():
                 return
@@ -176,15 +173,15 @@ class Renewal:
         self._begin(stop)
 
     def _begin(self, stop: threading.Event) -> None:
-        """A thread that takes no signals: one that came to it would not wake the main thread from its wait.
+        """Starts a thread that takes no signals: a signal delivered to it would not wake the main thread.
 
-        Not Thread.start, which waits for the thread: a Ctrl-C in that wait is lost in an error of its own."""
+        Does not use Thread.start, which waits for the thread: a Ctrl-C during that wait would be lost."""
         if not hasattr(signal, "pthread_sigmask"):
             _thread.start_new_thread(self._run, (stop,))
             return
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
-            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # which the new thread inherits
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # the new thread inherits this mask
             _thread.start_new_thread(self._run, (stop,))
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -199,25 +196,27 @@ class Renewal:
                 if not self._pending():
                     stop.set()
                     return
-            with suppress(DitherError):  # the store is away: if it stays away the lease runs out, and the commit says so
+            with suppress(DitherError):  # if the store stays away, the lease runs out and the commit is refused
                 self._renew()
 
 
-_LIVE: weakref.WeakValueDictionary[str, Reservation] = weakref.WeakValueDictionary()  # all of this process, by their mark
+_LIVE: weakref.WeakValueDictionary[str, Reservation] = (
+    weakref.WeakValueDictionary()
+)  # of this process, by the start of their token
 
 
 def held_here(token: str) -> Reservation | None:
-    """The reservation of this process whose token begins so. None: whoever made it let go of it without settling it."""
+    """Returns the reservation of this process whose token starts like this; None if it was dropped without being settled."""
     return _LIVE.get(token)
 
 
 class Reservation:
-    """Made by Ledger.attempt. The secret is in this process's memory only, so that a copy of the ledger cannot settle it."""
+    """A question being answered. Its secret is only in this process's memory, so a copy of the ledger cannot settle it."""
 
     def __init__(self, ledger: str, request: Request) -> None:
         self.request = request
         self.record = request.reserved(secret := secrets.token_hex(32))
-        self.admitted: Admitted | None = None  # the sums with its price in them, once it is charged
+        self.admitted: Admitted | None = None  # the sums including its price, once it is charged
         self._ledger = ledger
         self._secret = secret
         self._origin = Origin()
@@ -230,7 +229,7 @@ class Reservation:
 
     @property
     def charged(self) -> bool:
-        """Whether an entry was made for it. Until its transaction is over it may still be taken back."""
+        """Whether an entry was made for it. The entry may still be rolled back until its transaction ends."""
         return self._written is not None
 
     @property
@@ -247,7 +246,7 @@ class Reservation:
 
     @property
     def rule(self) -> str:
-        """Which of the two sums admitted the question: "sum" or "zcdp"."""
+        """The rule that admitted the question: "sum" or "zcdp"."""
         return self.entry.record.rule if isinstance(self.entry.record, Reserved) else ""
 
     @property
@@ -257,28 +256,29 @@ class Reservation:
 
     @property
     def settled(self) -> bool:
-        """Whether somebody has begun to commit, cancel or fail it."""
+        """Whether a commit, cancel or failure was started."""
         return self._settled
 
     @property
     def mine(self) -> bool:
-        """Whether this very thread holds it: it would wait for itself."""
+        """Whether this thread holds it, and so would wait for itself."""
         return self._thread == threading.get_ident()
 
     def place(self, entry: Entry, hash: str) -> None:
-        """The entry that charges for it, about to be written."""
+        """Notes the entry that charges for it, before it is written."""
         self._written = entry, hash
 
     def touch(self) -> None:
-        """The engine is about to be called: from here on the price is spent, whatever happens."""
+        """Marks the price as spent. Call it just before the engine is called."""
         self._same_process()
         with self._lock:
             self._open()
             self._touched = True
 
     def settle(self, ledger: str, *, cancel: bool) -> str:
-        """The secret, once: to a commit, or to a cancel if the engine was not called. A failed attempt is not repeated,
-        because nobody can tell whether the store wrote it."""
+        """Returns the secret for a commit, or for a cancel if the engine was not called. Works once.
+
+        A failed attempt cannot be repeated, because the store may have written it."""
         self._same_process()
         with self._lock:
             self._open()
@@ -294,7 +294,7 @@ class Reservation:
             return self._secret
 
     def withdraw(self) -> str:
-        """The secret, to whoever ends the question without an answer: even if a commit or cancel was begun and broke off."""
+        """Returns the secret for ending the question without an answer, even after an interrupted commit or cancel."""
         self._same_process()
         with self._lock:
             self._settled = True

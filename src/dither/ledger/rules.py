@@ -1,8 +1,7 @@
-"""Whether a question may be asked: every rule, on values read inside one transaction. Nothing here looks at rows.
+"""Decides whether a question is admitted: every rule, on values read inside one transaction, without looking at rows.
 
-Answers that were given before: found, checked against their signature, and shown again.
-
-Tells what reserving a question would come to, by the rules that reserving goes by, and writes nothing.
+Also finds stored answers and checks their signatures before they are shown again. `preview` applies the same rules without
+writing anything.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from dither.text import folded
 
 
 class Books(Protocol):
-    """What the rules read: inside a transaction to reserve, as last committed to preview."""
+    """What the rules read: inside a transaction when reserving, as last committed when previewing."""
 
     def get(self, key: str) -> str | None: ...
 
@@ -35,17 +34,17 @@ class Books(Protocol):
 
 
 class Admitted(NamedTuple):
-    """A question that every rule admits: the declaration in force, and the sums with its price in them."""
+    """A question that every rule admits: the terms in force, and the sums including its price."""
 
     terms: Terms
     caps: Caps
     total: Sums
     rule: str
-    used: Sums  # by whoever asks
+    used: Sums  # by the analyst
 
 
 def admit(books: Books, request: Request) -> Admitted:
-    """Every rule for a new charge."""
+    """Applies every rule for a new charge. Refuses with BudgetError, ClosedError, ArgumentError or LedgerError."""
     if Fuse.parse(books.get("fuse")).closed:
         raise ClosedError
     terms, caps = declared(books, request, request.charge)
@@ -60,7 +59,7 @@ def admit(books: Books, request: Request) -> Admitted:
 
 
 def declared(books: Books, request: Request, charge: Charge) -> tuple[Terms, Caps]:
-    """The declaration in force and its caps, if they allow this question at this price."""
+    """Returns the terms in force and the caps. Refuses a question or price that they do not allow."""
     terms, kept = books.get("catalog"), books.get("caps")
     if terms is None or kept is None:
         raise LedgerError(
@@ -72,7 +71,7 @@ def declared(books: Books, request: Request, charge: Charge) -> tuple[Terms, Cap
 
 
 def in_force(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Terms:
-    """The declaration in force, if the question was planned with it and its analyst and price are among the declared."""
+    """Returns the terms. Refuses a question planned with other terms, an undeclared analyst, or a price out of range."""
     now = (terms.catalog, terms.snapshot, terms.neighbours)
     if now != (request.catalog_hash, request.snapshot, request.neighbours):
         raise _superseded()
@@ -88,9 +87,9 @@ def in_force(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Term
 
 
 def dear_enough(terms: Terms, caps: Caps, charge: Charge) -> None:
-    """Refuses a price below the least one. Only what is public anyway is free.
+    """Refuses a price below the least one. Only public values are free.
 
-    Whoever may ask at any price may ask without end, and whatever a question tells beside its answer is told as often.
+    Without a least price an analyst could ask without end, and each question may leak a little beside its answer.
     """
     if not charge.epsilon:
         return
@@ -108,7 +107,7 @@ def dear_enough(terms: Terms, caps: Caps, charge: Charge) -> None:
 
 
 def quota(caps: Caps, per_analyst: Fraction | None, used: Sums, analyst: str, charge: Charge) -> Sums:
-    """One analyst's sums with this question in them, or a refusal. A quota is for fairness."""
+    """Returns the analyst's sums including this question, or refuses. Quotas are for fairness, not for privacy."""
     after = used.plus(charge)
     if per_analyst is None:
         return after
@@ -130,7 +129,7 @@ def cost(charge: Charge, caps: Caps) -> str:
 
 
 def left(caps: Caps, sums: Sums) -> str:
-    """What is left of each sum. A sum that was exceeded, while the other one admitted questions, has nothing left."""
+    """Shows what is left of each sum. A sum may be exceeded while the other admits questions; then nothing is left of it."""
     parts = [f"ε = {_left(caps.epsilon, sums.epsilon)}"]
     if caps.delta_sums:
         parts.append(f"δ = {_left(caps.delta_sums, sums.delta)}")
@@ -144,7 +143,7 @@ def _left(cap: Fraction, used: int) -> str:
 
 
 def check_in_force(now: str | None, among: tuple[str | None, ...] | None) -> None:
-    """An old session must not undo what a newer one has declared."""
+    """Refuses if the catalog in force is not `among` these: an old session must not undo a newer declaration."""
     if among is not None and now not in among:
         raise _superseded()
 
@@ -156,7 +155,7 @@ def _superseded() -> LedgerError:
 
 
 def unchanged(caps: Caps, history: History | None, declared: Declaration) -> None:
-    """What a later catalog may not change: the budget, and whom a table with history protects."""
+    """Refuses a catalog that changes the budget, or the unit or neighbours of tables already asked about."""
     if (caps.epsilon, caps.delta) != (declared.epsilon, declared.delta):
         raise LedgerError(
             "The catalog's budget is not the one this ledger was opened with "
@@ -182,34 +181,34 @@ def unchanged(caps: Caps, history: History | None, declared: Declaration) -> Non
 
 
 def noted(history: History | None, terms: Terms, request: Request) -> History:
-    """The history with this question's tables in it."""
+    """Returns the history with this question's tables added."""
     tables = history.tables if history else {}
     added = {name: terms.units.get(name, folded(request.unit)) for name in request.tables if name not in tables}
     return History(terms.neighbours, tables | added)
 
 
 class Kept(NamedTuple):
-    """An answer that was given before, with the receipt it was given with."""
+    """A stored answer with its receipt."""
 
     payload: str
     receipt: Receipt
     analyst: str  # who asked first
     time: str
-    charged: bool  # whether it counted for this analyst's quota now
+    charged: bool  # whether it was counted in this analyst's quota now
     caps: Caps
-    total: Sums  # what was spent in all when it was shown again
+    total: Sums  # what everyone had spent when it was shown again
 
 
 class Again(NamedTuple):
-    """What showing an answer again comes to: its price counts, once, in the quota of whoever had not seen it."""
+    """A stored answer about to be shown again. Its price counts once in the quota of each analyst."""
 
     kept: Kept
     loss: Charge
-    used: Sums | None  # by this analyst with that price in it; None if the answer is not new to them
+    used: Sums | None  # by this analyst including that price; None if this analyst has seen the answer
 
 
 def again(books: Books, identity: Identity, request: Request, row: Row) -> Again:
-    """The answer of this row, if the declaration in force and the quota allow it to be shown to this analyst."""
+    """Returns the stored answer of this row. Refuses if the terms or the quota do not allow this analyst to see it."""
     reserved, asked, payload, receipt = stored_answer(books.entry, identity, row, request.digest)
     terms, caps = declared(books, request, asked.loss)
     analyst = request.analyst
@@ -223,8 +222,9 @@ def again(books: Books, identity: Identity, request: Request, row: Row) -> Again
 def stored_answer(
     entry: Callable[[int], Row | None], identity: Identity, row: Row, digest: str
 ) -> tuple[Entry, Reserved, str, Receipt]:
-    """The reservation, the answer and its receipt, if the signature still holds and it answers the question with this digest:
-    what a row is found by is not signed, so an edited answer is never shown, nor another question's."""
+    """Returns the reservation, the answer and its receipt. Refuses a wrong signature or an answer to another question.
+
+    The `question` column of a row is not signed, so the digest inside the entry is compared."""
     committed = parse(row)
     answer = committed.record
     if not isinstance(answer, Committed) or answer.digest != digest or not 0 < answer.reserved < row.number:
@@ -243,7 +243,7 @@ def stored_answer(
 
 
 def is_shown(row: Row, identity: Identity, committed: int, analyst: str) -> bool:
-    """True: a signed row says that this answer was shown to this analyst, and counted, before. Any other row is damage."""
+    """Returns True if a signed row says that this answer was shown to this analyst and counted. Refuses any other row."""
     found = parse(row)
     if not isinstance(found.record, Replayed) or (found.record.committed, found.record.analyst) != (committed, analyst):
         raise _damaged(row)
@@ -257,8 +257,8 @@ def _damaged(row: Row) -> LedgerError:
 
 
 class Preview(NamedTuple):
-    """`again`: the entry of the answer that would be shown again, `counted` if its price would count in the asker's quota;
-    `refusal`: why the ledger would refuse, empty if it would not."""
+    """What reserving would do. `again`: the entry of the stored answer that would be shown; `counted`: whether its price would
+    count in the analyst's quota; `refusal`: why the ledger would refuse, or empty."""
 
     again: int | None = None
     refusal: str = ""
@@ -268,9 +268,9 @@ class Preview(NamedTuple):
 def preview(
     store: Store, identity: state.Identity, request: Request, declaration: Declaration, expected: tuple[str | None, ...]
 ) -> Preview:
-    """What would come of this request now, with this declaration in force if it may follow what is (`expected`).
+    """Returns what reserving this request would do now, with this declaration in force if it may follow the `expected` ones.
 
-    A name that may not ask is an ArgumentError here as it is for reserving: another price would not help.
+    Raises ArgumentError for an undeclared analyst, as reserving does: another price would not help.
     """
     row = None if request.fresh else store.latest(request.digest)
     number = None if row is None else row.number
@@ -290,7 +290,7 @@ def preview(
 
 
 class _Committed:
-    """The books as last committed."""
+    """The ledger as last committed."""
 
     def __init__(self, store: Store, kept: dict[str, str]) -> None:
         self._kept = kept

@@ -1,24 +1,22 @@
-"""One transaction of the PostgreSQL store, between its lock and its commit.
+"""The PostgreSQL store, for several machines: tables `entries` and `state` in one schema.
 
-The ledger in PostgreSQL, for several machines: tables `entries` and `state` in one schema.
+Why it is serializable. Every transaction is READ COMMITTED, and its first statement locks the same row (FOR UPDATE), so at
+most one transaction is between that statement and its commit. Each later statement sees everything committed before it
+started, and so everything that earlier holders of the lock wrote. Hence the result equals that of running the transactions
+one by one, in the order in which they got the lock. The isolation level is set explicitly: under REPEATABLE READ the snapshot
+would be as old as the *start* of the wait for the lock.
 
-Why it is serializable. Every transaction is READ COMMITTED and its first statement locks one row that all of them lock
-(FOR UPDATE), so at most one is between that statement and its commit. Each later statement sees everything committed
-before the statement began, so everything earlier holders of the lock wrote. Hence what happens equals the transactions one
-by one, in the order in which they got the lock. The level is asked for by name: under REPEATABLE READ the snapshot would be
-as old as the *beginning* of the wait for the lock.
-
-Why it is durable, and why the lock is not held while a disk is waited for. The commit itself does not wait
-(synchronous_commit off, for that transaction only). Then, with the lock free, one more tiny transaction is written and
+Why it is durable, and why the lock is not held while waiting for the disk. The commit itself does not wait
+(synchronous_commit off, for that transaction only). Then, with the lock free, one more small transaction is written and
 waited for (synchronous_commit on), and only then does `transaction()` return. The server's log reaches the disk, and a
-standby, in order, so when that last record is there everything before it is: what is acknowledged is durable, and so is
-whatever it was built on. A crash can only take away a tail that nobody was told about. Reads outside a transaction wait in
-the same way before they tell. So many processes share one flush; with the lock held over it they would queue for the disk.
+standby, in order, so once that last record is there, everything before it is there. What is acknowledged is durable, and so is
+everything it depends on. A crash can only remove entries that were never acknowledged. Reads outside a transaction wait
+in the same way before they return. So many processes share one flush; with the lock held they would queue for the disk.
 
-A transaction makes two round trips, plus one for each read not announced: what was announced comes along with the lock, and
+A transaction makes two round trips, plus one for each read that was not announced: announced reads come with the lock, and
 all writes go with the commit, each as one message of several statements (postgres_wire.py).
-A lost connection is opened again by the next transaction; a transaction is begun again only if its connection turned out
-to be dead before its first statement was done, and never repeated after that.
+The next transaction reopens a lost connection. A transaction is retried only if its connection was dead before its first
+statement was done, and never after that.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ from dither.process import Origin
 
 
 class Work:
-    """Between the lock and the commit. Writes are kept here until the commit; reads see them."""
+    """A transaction between its lock and its commit. It buffers writes until the commit; its reads see them."""
 
     def __init__(
         self, name: str, statements: Statements, wire: Wire, known: dict[str, str | None], asked: dict[str, Row | None]
@@ -86,7 +84,7 @@ class Work:
         return self._asked[question]
 
     def wire(self) -> Wire:
-        """The connection, if this transaction still is what it talks about."""
+        """Returns the connection. Refuses if this transaction is over, or in another process."""
         if self.closed or not self._origin.here:
             fix = "begin a new one, in the process that uses it."
             raise LedgerError(f"A transaction of the ledger {self._name} is over.", fix=fix)
@@ -111,13 +109,13 @@ def first(found: list[tuple[Any, ...]]) -> Row | None:
 
 RESTORE = "`dither verify` tells what else is; restore the newest backup."
 _OPEN: weakref.WeakSet[Postgres] = weakref.WeakSet()
-_PARENTS: list[Wire] = []  # connections inherited by a fork: never closed here, the parent still talks on them
+_PARENTS: list[Wire] = []  # connections inherited by a fork: never closed here, the parent still uses them
 
 
 class Postgres:
-    """One connection, used by one thread at a time. `create` and `open` make one.
+    """One connection, used by one thread at a time. Use `create` or `open`.
 
-    Guarantee: transactions happen one after the other across all machines, and are durable when they return.
+    Guarantee: transactions are serial across all machines, and durable when they return.
     Relies on: the server's fsync and its disk.
     """
 
@@ -126,13 +124,13 @@ class Postgres:
         self._sql = said.Statements(address.schema)
         self._lock = threading.RLock()
         self._wire: Wire | None = None
-        self._work: Callable[[], Work | None] = lambda: None  # the transaction that is going on
+        self._work: Callable[[], Work | None] = lambda: None  # the running transaction
         self._closed = False
         _OPEN.add(self)
 
     @classmethod
     def create(cls, url: str, first: Mapping[str, str] | None = None, rows: Iterable[Row] = ()) -> Postgres:
-        """A new ledger with `first` under its keys, and `rows`; of several who try at once exactly one makes it."""
+        """Creates a ledger with the texts `first` and `rows`. If several try at once, exactly one succeeds."""
         store = cls(Address.of(url))
         try:
             store._make(first or {}, iter(rows))
@@ -143,7 +141,7 @@ class Postgres:
 
     @classmethod
     def open(cls, url: str) -> Postgres:
-        """A ledger that is there. A missing one is an error: a mistyped address must not start a fresh budget."""
+        """Opens an existing ledger. Refuses a missing one: a mistyped address must not start a new budget."""
         store = cls(Address.of(url))
         try:
             if store.get("") != said.FORMAT:
@@ -164,10 +162,10 @@ class Postgres:
             before = self._work()
             if before is not None and not before.closed:
                 raise LedgerError(f"{self.name} is in a transaction already.", fix="end it first.")
-            if self._wire is not None and self._wire.busy:  # something was interrupted on its way out
+            if self._wire is not None and self._wire.busy:  # an earlier transaction was interrupted while it ended
                 self._drop()
             work: Work | None = None
-            try:  # whatever interrupts this must not leave the lock held
+            try:  # no interruption may leave the lock held
                 work = self._begun(keys, question)
                 self._work = weakref.ref(work)
                 yield work
@@ -203,8 +201,8 @@ class Postgres:
         return found, int(last or 0)
 
     def rows(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
-        # Rows are never changed, so page after page up to a fixed number is the ledger of one moment, and no long
-        # snapshot keeps the server from clearing away old versions of `state`.
+        # Rows never change, so pages up to a fixed number are one snapshot, and no long transaction keeps the server from
+        # removing old versions of `state`.
         end = self.state()[1] if stop is None else stop
         while start <= end and (found := self._read(self._sql.rows, start, end)):
             for each in map(row_of, found):
@@ -272,14 +270,14 @@ class Postgres:
         try:
             done = wire.together(*writes, Said(said.COMMIT), Said(said.SETTLE))
         except psycopg.Error as error:
-            if refused(error) and wire.failed:  # so it was refused before the commit
+            if refused(error) and wire.failed:  # refused before the commit
                 raise failure(self.name, error) from None
             self._drop()
             raise unknown(self.name) from None
         except BaseException:
             self._drop()
             raise
-        if done[-2].status != "COMMIT":  # the server says ROLLBACK, and no error, if an earlier statement had failed
+        if done[-2].status != "COMMIT":  # ROLLBACK without an error, if an earlier statement had failed
             raise LedgerError(f"The ledger {self.name} took back what was written.", fix="ask again.")
 
     def _roll_back(self) -> None:
@@ -311,7 +309,7 @@ class Postgres:
                     raise
 
     def _connected(self) -> tuple[Wire, bool]:
-        """The connection, and whether it is a new one: an old one may have died unnoticed."""
+        """Returns the connection, and whether it is new: an old one may have died unnoticed."""
         if self._closed:
             raise LedgerError(f"The ledger {self.name} was closed.", fix="open the catalog again.")
         if self._wire is not None and not self._wire.closed:
@@ -326,7 +324,7 @@ class Postgres:
             wire.close()
 
     def _forked(self) -> None:
-        """In a child process: the lock may be held by a thread that does not exist here, the connection is the parent's."""
+        """Resets a child process: a thread that does not exist here may hold the lock, and the connection is the parent's."""
         self._lock = threading.RLock()
         self._work = lambda: None
         if self._wire is not None:

@@ -1,11 +1,11 @@
-"""SQLite's errors in our words: fixed texts, by the kind of error, so that nothing of a statement or a value is repeated.
+"""The SQLite store: one file, or memory for trying things out.
 
-A ledger in a SQLite file, or in memory for trying things out.
+The journal is a rollback journal, not a write-ahead log. So between transactions all entries are in the file itself, and the
+locks are on the file under any name. Sync is full: a transaction that returned is on the disk. `BEGIN IMMEDIATE` takes the
+file's one write lock before anything is read, so no other process can write between a check and the entry it allows. Readers
+open the file read-only.
 
-One file and nothing beside it: the journal is rolled back, not written ahead, so between transactions all entries are in the
-file itself, and its locks are on the file whatever it is called. Full sync: a transaction that returned is on the disk.
-`BEGIN IMMEDIATE` takes the file's one write lock before anything is read, so that a check and the entry it allows cannot be
-separated by another process. Who only reads opens the file read-only.
+Errors have fixed texts, by SQLite's error code, so that they never repeat a statement or a value.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _HOT = (sqlite3.SQLITE_READONLY_ROLLBACK, sqlite3.SQLITE_READONLY_RECOVERY, sqli
 
 @contextmanager
 def told(name: str, charged: str = "nothing") -> Iterator[None]:
-    """What fails inside fails as a LedgerError."""
+    """Turns SQLite's errors into LedgerError."""
     try:
         yield
     except sqlite3.Error as error:
@@ -91,7 +91,7 @@ _OPEN: weakref.WeakSet[SQLite] = weakref.WeakSet()
 
 
 class SQLite:
-    """One connection, used by one thread at a time. `create`, `open` and `memory` make one."""
+    """One connection, used by one thread at a time. Use `create`, `open` or `memory`."""
 
     def __init__(self, path: Path | None, *, readonly: bool = False) -> None:
         self._path = path
@@ -99,7 +99,7 @@ class SQLite:
         self._lock = threading.RLock()
         self._lost = ""  # why this store can no longer be used
         self._connection: sqlite3.Connection | None = None
-        self._file: tuple[int, int] | None = None  # which file the name stood for when it was opened
+        self._file: tuple[int, int] | None = None  # device and inode of the opened file
         self.backup = False  # whether the file is a backup; known once it is open
         _OPEN.add(self)
 
@@ -107,7 +107,7 @@ class SQLite:
     def create(
         cls, path: Path, first: Mapping[str, str] | None = None, rows: Iterable[Row] = (), *, backup: bool = False
     ) -> SQLite:
-        """A new file with `first` under its keys, and `rows`. It appears whole, or not at all; never replaces one."""
+        """Creates a file with the texts `first` and `rows`, atomically; never replaces one."""
         path = Path(path)
         _no_log_beside(path)
         sweep(path)
@@ -123,15 +123,14 @@ class SQLite:
 
     @classmethod
     def open(cls, path: Path, *, readonly: bool = False) -> SQLite:
-        """A ledger that is there; a backup only to be read. A missing file is an error: a forgotten path must not start a
-        fresh budget."""
+        """Opens an existing ledger; a backup only with `readonly`. Refuses a missing file: it must not start a new budget."""
         store = cls(Path(path).absolute(), readonly=readonly)
         store._read("SELECT 1")
         return store
 
     @classmethod
     def memory(cls, first: Mapping[str, str] | None = None, rows: Iterable[Row] = ()) -> SQLite:
-        """Forgotten when the process ends; refuses to be copied or forked, which would double the budget."""
+        """Creates a store in memory. It ends with the process, and cannot be copied or forked: that would double the budget."""
         store = cls(None)
         store._connection = _connect(":memory:")
         _prepare(store._connection, first or {}, rows, APPLICATION)
@@ -149,11 +148,11 @@ class SQLite:
             if connection.in_transaction:
                 raise LedgerError(f"{self.name} is in a transaction already.", fix="end it first.")
             try:
-                try:  # an interrupt may come right after the lock was taken
+                try:  # an interrupt may come right after the lock is taken
                     with told(self.name):
                         connection.execute("BEGIN IMMEDIATE")
                     if self._path is not None:
-                        self._no_log(self._path)  # again: SQLite would take up one that came meanwhile
+                        self._no_log(self._path)  # again: SQLite would use a log that appeared meanwhile
                     inside = _Transaction(connection, self.name, keys)
                     yield inside
                     inside.flush()
@@ -189,7 +188,7 @@ class SQLite:
         return {key: value for _, key, value in found}, last or 0
 
     def rows(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
-        # Rows are never changed, so page after page up to a fixed number is the ledger of one moment.
+        # Rows never change, so pages up to a fixed number are one snapshot.
         end = self.state()[1] if stop is None else stop
         while start <= end and (found := self._read(ROWS, start, end)):
             yield from map(Row._make, found)
@@ -214,7 +213,7 @@ class SQLite:
         return self._connection
 
     def _same_file(self) -> None:
-        """A file that was moved away takes its entries along: what is written to it now would be forgotten."""
+        """Refuses a file that was moved or replaced: entries written to it now would be lost."""
         if self._path is None:
             return
         if _file(self._path) != self._file:
@@ -226,7 +225,7 @@ class SQLite:
         self._no_log(self._path)
 
     def _no_log(self, path: Path) -> None:
-        """With a write-ahead log beside it SQLite would write there, under this one name, and not into the file."""
+        """Refuses a write-ahead log beside the file: SQLite would write there, and not into the file."""
         if os.path.lexists(f"{path}-wal"):
             raise LedgerError(
                 f"Another program put a write-ahead log beside {self.name}, so its entries could be in two files.",
@@ -234,7 +233,7 @@ class SQLite:
             )
 
     def _one_name(self, path: Path) -> None:
-        """The journal lies beside the name that was used: under another name nobody would find it after a crash."""
+        """Refuses a second hard link: the journal is beside one name only, so a crash under the other is not rolled back."""
         if not sole(path):
             raise LedgerError(
                 f"The ledger {self.name} has a second name (a hard link).",
@@ -266,11 +265,11 @@ class SQLite:
         return connection
 
     def _forked(self) -> None:
-        """In a child process: the lock may be held by a thread that does not exist here, the connection is the parent's."""
+        """Resets a child process: a thread that does not exist here may hold the lock, and the connection is the parent's."""
         self._lock = threading.RLock()
         if self._connection is None:
             return
-        # Closing the parent's connection from here could disturb its locks, so the object is kept for ever.
+        # Closing the parent's connection here could release its locks, so the object is never freed.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
         self._connection = None
         if self._path is None:
@@ -284,7 +283,7 @@ class _Transaction:
     def __init__(self, connection: sqlite3.Connection, name: str, keys: tuple[str, ...]) -> None:
         self._connection = connection
         self._name = name
-        found = self._run(SEVERAL.format(", ".join("?" * len(keys))), *keys)  # nobody else writes, so it stays true
+        found = self._run(SEVERAL.format(", ".join("?" * len(keys))), *keys)  # nobody else writes meanwhile
         self._put: dict[str, str] = {}
         self._known: dict[str, str | None] = dict.fromkeys(keys) | dict(found)
 
@@ -298,7 +297,7 @@ class _Transaction:
         self._known[key] = self._put[key] = value
 
     def flush(self) -> None:
-        """All texts at once, before the commit: a statement costs more than a text."""
+        """Writes all texts in one statement, before the commit: statements are slow, texts are not."""
         if self._put:
             texts = [part for pair in self._put.items() for part in pair]
             self._run(PUT.format(", ".join(["(?, ?)"] * len(self._put))), *texts)
@@ -327,7 +326,7 @@ def _file(path: Path) -> tuple[int, int] | None:
 
 @cache
 def _objects() -> list[tuple[str, ...]]:
-    """The tables, triggers and indexes that a ledger is made with."""
+    """Returns the tables, triggers and indexes of a new ledger."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
         connection.executescript(SCHEMA + "COMMIT;")
@@ -349,7 +348,7 @@ def _another(name: str, application: int, version: int) -> LedgerError:
 
 
 def _text(found: bytes) -> str:
-    """What is not UTF-8 was not written by a ledger. It is read all the same, so that verification can tell."""
+    """Decodes a text. Bytes that are not UTF-8 are read too, so that verification can report them."""
     return found.decode("utf-8", "surrogateescape")
 
 
@@ -386,7 +385,7 @@ def _prepare(connection: sqlite3.Connection, first: Mapping[str, str], rows: Ite
 
 
 def _no_log_beside(path: Path) -> None:
-    """SQLite would write the log of a file that was lost into the new one."""
+    """Refuses the log of a lost file: SQLite would apply it to the new one."""
     for ending in ("-journal", "-wal"):
         log = Path(f"{path}{ending}")
         if log.exists() and log.stat().st_size:

@@ -1,7 +1,7 @@
-"""Reading entries for verification: written a second time, from the description and not from the code that writes them.
+"""Decodes entries for verification: a second implementation, written from their description.
 
 An entry is a JSON object in canonical text; its hash is SHA-256 over "dither ledger entry 1", a line break and that text.
-Every kind has exactly the fields listed here.
+Each kind has exactly the fields listed here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CAPS = ("epsilon", "delta_sums", "delta_keys", "delta_conversion", "rho_max")
 
 
 class EntryError(Exception):
-    """What is wrong with an entry, in words."""
+    """A problem of an entry. Its text continues "entry 7 ..."."""
 
 
 def text_of(value: Any) -> str:
@@ -31,7 +31,7 @@ def text_of(value: Any) -> str:
 
 
 def loaded(text: Any) -> Any:
-    """JSON text in which no name stands twice; ValueError for all else."""
+    """Decodes JSON. Raises ValueError for repeated names and anything that is not JSON."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({name for name, _ in pairs}) < len(pairs):
@@ -47,7 +47,7 @@ def loaded(text: Any) -> Any:
 
 
 def _no_number(name: str) -> None:
-    raise ValueError(name)  # NaN and the infinities, which JSON does not have
+    raise ValueError(name)  # NaN and the infinities
 
 
 def sha256(purpose: str, text: str) -> str:
@@ -55,7 +55,7 @@ def sha256(purpose: str, text: str) -> str:
 
 
 def number(value: Any) -> Fraction:
-    """A rational in lowest terms."""
+    """Decodes a rational. Refuses one that is not in lowest terms."""
     if isinstance(value, str) and len(value) <= 2001 and NUMBER.fullmatch(value):
         top, _, bottom = value.partition("/")
         found = Fraction(int(top), int(bottom or "1"))
@@ -155,7 +155,7 @@ SHAPES: dict[str, dict[str, Callable[[Any], bool]]] = {
 
 
 def entry(row: Row) -> dict[str, Any]:
-    """The fields of a row's body, if it is an entry of a known kind and hashes to what the row says."""
+    """Returns the fields of a row's body. Refuses an unknown kind, wrong fields or a wrong hash."""
     if type(row.number) is not int or not all(isinstance(part, str) for part in row[1:]):
         raise EntryError("is not made of texts")
     try:

@@ -1,9 +1,9 @@
-"""Re-walking a ledger: chain, signatures, sums and rules, with code that shares nothing with the code that wrote it.
+"""Verifies a ledger: chain, signatures, sums and rules, independently of the code that wrote it.
 
-What it finds, with the public key alone: any entry that was edited, dropped, added, doubled, moved or cut off the end, any
-charge that was not allowed, any sum that is not what the entries add up to or was not signed by the curator's key, and tables
-or triggers that were changed. What it cannot find alone: a ledger that was put back as a whole to an earlier moment, for that
-ledger was right then. A head that was noted elsewhere, a witness, or any receipt finds that too; nothing else can.
+With the public key alone it finds: entries that were edited, removed, added, repeated, moved or cut off the end; charges that
+the rules did not allow; sums that differ from the entries or were not signed with the curator's key; changed tables and
+triggers. It cannot find a rollback of the whole ledger, because the older copy was valid. Only a head kept elsewhere, a
+witness or a receipt detects a rollback.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from dither.ledger.stores.base import Row, Store
 from dither.ledger.verify.entries import EntryError, entry, loaded, text_of
 from dither.ledger.verify.walk import GRID, Walk
 
-MOST = 100  # problems that are told one by one
+MOST = 100  # problems listed one by one
 START = "0" * 64
 HEAD = re.compile(r"([1-9][0-9]{0,18}):([0-9a-f]{64})", re.ASCII)
 SEALED = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
-LOWEST = -(2**63)  # so that a row which was moved below 1 is met as well
+LOWEST = -(2**63)  # so that a row moved below 1 is found as well
 
 
 class Report(NamedTuple):
-    """What was found. No problems: the ledger is what its entries say, from the first to the last."""
+    """The result of verification. Without problems, every entry and sum of the ledger is as it was written."""
 
     problems: tuple[str, ...]
     entries: int
     head: str
     kinds: dict[str, int]
-    open: int  # reservations without an answer: questions that are on their way, or were when a process died
-    closed: int  # the entry that closed the catalog to new questions, if it is closed
-    restored: int  # how often the ledger went on from a backup
+    open: int  # reservations without an answer: running questions, or those of a process that died
+    closed: int  # the entry that closed the catalog to new questions, or 0
+    restored: int  # how often the ledger was restored from a backup
     spent: dict[str, Fraction]
 
     @property
@@ -49,9 +49,9 @@ def verify(
     receipt: Receipt | Mapping[str, Receipt] | None = None,
     public_key: str | None = None,
 ) -> Report:
-    """Walk the whole ledger. `head` ("number:hash"), `receipt` and `public_key` come from elsewhere and are compared.
+    """Verifies the whole ledger. Compares it with a `head` ("number:hash"), `receipt` and `public_key` kept elsewhere.
 
-    Several heads or receipts come with the names that they are told apart by, such as their files'.
+    Pass several heads or receipts as a mapping from a name to show, such as the file's.
     """
     state, last = store.state()
     heads = {"the head": head} if isinstance(head, str) else head or {}
@@ -65,7 +65,7 @@ def verify(
 
 
 def _marks(heads: Mapping[str, str], receipts: Mapping[str, Receipt]) -> dict[int, list[tuple[str, str]]]:
-    """Hashes that entries must have, by number, each with where that is known from."""
+    """Returns the hashes that entries must have, by number, each with its source."""
     marks: dict[int, list[tuple[str, str]]] = {}
     for source, head in heads.items():
         found = HEAD.fullmatch(head.strip())
@@ -81,7 +81,7 @@ def _marks(heads: Mapping[str, str], receipts: Mapping[str, Receipt]) -> dict[in
 
 
 class _Check:
-    """The chain: numbers, hashes, times, signatures. What entries mean is checked by the walk."""
+    """Checks numbers, hashes, times and signatures. `Walk` checks what the entries mean."""
 
     def __init__(
         self, store: Store, state: dict[str, str], marks: dict[int, list[tuple[str, str]]], public_key: str | None
@@ -115,7 +115,7 @@ class _Check:
                 self.say(f"entry {row.number} {wrong}.")
         except EntryError as wrong:
             self.say(f"entry {row.number} {wrong}.")
-        except (ValueError, ArithmeticError, TypeError, DitherError):  # numbers, say, that no caps can be made of
+        except (ValueError, ArithmeticError, TypeError, DitherError):  # such as caps that are not valid
             self.say(f"entry {row.number} cannot be checked.")
         self.last = row
 
@@ -128,7 +128,7 @@ class _Check:
         self.time = max(self.time, found["time"])
         if found["kind"] == "replayed/1":
             right = signed(self.identity["public_key"], entry_message(row.hash), row.signature)
-        else:  # a committed entry has its receipt's, which the walk checks; the seal signs for all others
+        else:  # a committed entry has its receipt's signature, which the walk checks; the seal covers the others
             right = found["kind"] == "committed/1" or not row.signature
         if not right:
             self.say(f"entry {row.number} is not signed with the ledger's key.")
@@ -154,7 +154,7 @@ class _Check:
             self.say(f"{source} is not signed with the ledger's key, or was edited.")
 
     def _state(self) -> None:
-        """What is kept beside the entries must be what they add up to, and signed as it stands."""
+        """Checks that the stored state follows from the entries and is sealed."""
         wanted = self.walk.state()
         if self.last.number and isinstance(self.last.hash, str):
             wanted["head"] = text_of({"number": self.last.number, "hash": self.last.hash, "time": self.time})
@@ -167,7 +167,7 @@ class _Check:
             self.say("the stored sums are not signed with the ledger's key: they, or the last entries, were changed.")
 
     def _sealed(self) -> bool:
-        """Whether the signature beside the sums is of just these sums, with just this last entry."""
+        """Returns whether the seal's signature covers the stored state."""
         seal = self.state.get("seal")
         held = [self.state.get(name) for name in SEALED]
         if not isinstance(seal, str) or not all(text is None or isinstance(text, str) for text in held):
@@ -177,7 +177,7 @@ class _Check:
         return text.isascii() and signed(self.identity["public_key"], text, seal.partition(" ")[0])
 
     def _identity(self, public_key: str | None) -> dict[str, str]:
-        """Who the ledger says it is."""
+        """Returns the ledger's identity, as stored."""
         try:
             found = loaded(self.state.get("ledger", ""))
             right = isinstance(found, dict) and set(found) == {"format", "ledger", "public_key"} and found["format"] == 2
@@ -193,5 +193,5 @@ class _Check:
 
 
 def _named(key: Any) -> str:
-    """A key in a message: whoever put it there chose its characters."""
+    """Shows a key in a message. Anyone may have written it, so unprintable characters are escaped."""
     return key if isinstance(key, str) and key.isprintable() and len(key) < 300 else ascii(key)[:300]

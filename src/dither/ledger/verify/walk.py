@@ -1,8 +1,6 @@
-"""Adding up a second time: what was spent and whether each question was allowed, with arithmetic of its own.
+"""Recomputes what was spent, and checks that the rules allowed each entry: caps, catalogs, charges, answers, replays.
 
 Each part of a loss is rounded up to a whole number of 1/GRID and added. The rules are those of privacy/filters.py, restated.
-
-What the entries mean, one after the other: caps, catalogs, charges, answers, cancellations, replays.
 
 Memory holds the open reservations and one set of totals per analyst, however long the ledger is.
 """
@@ -19,7 +17,7 @@ from dither.ledger.stores.base import Row, Store
 from dither.ledger.verify.entries import CAPS, LOSS, EntryError, entry, loaded, number, sha256, text_of
 from dither.privacy.conversion import delta_of_zcdp
 
-QUESTIONS = 10_000  # the most that the sum of rho may admit
+QUESTIONS = 10_000  # the most that the sum of rho admits
 GRID = 10**36 * 144403552893600  # the second factor is the least common multiple of 1, …, 32
 
 Totals = dict[str, int]
@@ -30,7 +28,7 @@ def nothing() -> Totals:
 
 
 def added(totals: Totals, loss: dict[str, Any], sign: int = 1) -> Totals:
-    """The totals with a loss added, or taken away again."""
+    """Returns the totals with a loss added, or subtracted for sign -1."""
     found = dict(totals)
     for part in LOSS:
         if loss[part] is not None:
@@ -40,7 +38,7 @@ def added(totals: Totals, loss: dict[str, Any], sign: int = 1) -> Totals:
 
 
 def caps(found: dict[str, Any], epsilon: Fraction | None = None) -> dict[str, Fraction]:
-    """The caps of the first entry, if they are sound: the parts of delta, and rho_max by the certified conversion."""
+    """Returns the caps of the first entry. Checks the parts of delta, and rho_max by the certified conversion."""
     kept = {name: number(found[name]) for name in CAPS}
     delta = kept["delta_sums"] + kept["delta_keys"] + kept["delta_conversion"]
     if kept["epsilon"] <= 0 or delta >= 1:
@@ -51,7 +49,7 @@ def caps(found: dict[str, Any], epsilon: Fraction | None = None) -> dict[str, Fr
 
 
 def rule(kept: dict[str, Fraction], used: Totals) -> str | None:
-    """The rule these totals keep."""
+    """Returns the rule that these totals satisfy, or None."""
     spent = {part: Fraction(used[part], GRID) for part in LOSS}
     if spent["epsilon"] <= kept["epsilon"] and spent["delta"] <= kept["delta_sums"]:
         return "sum"
@@ -60,12 +58,12 @@ def rule(kept: dict[str, Fraction], used: Totals) -> str | None:
 
 
 def within_share(kept: dict[str, Fraction], epsilon: Fraction, used: Totals) -> bool:
-    """Whether these totals keep either rule when each cap is cut down as epsilon is: for one analyst, or one question."""
+    """Returns whether these totals satisfy a rule with each cap scaled like epsilon: for one analyst, or one question."""
     return rule({name: cap * epsilon / kept["epsilon"] for name, cap in kept.items()}, used) is not None
 
 
 def dear_enough(kept: dict[str, Fraction], least: Fraction, loss: dict[str, Any]) -> bool:
-    """Whether a loss is none at all, or at least the least epsilon and, where rho is stated, its share of rho_max."""
+    """Returns whether a loss is zero, or at least the least epsilon and, where rho is stated, its share of rho_max."""
     epsilon, rho = number(loss["epsilon"]), loss["rho"]
     return epsilon == 0 or (epsilon >= least and (rho is None or number(rho) * QUESTIONS >= kept["rho_max"]))
 
@@ -77,7 +75,7 @@ TERMS = (
 
 
 class Walk:
-    """The ledger as it was after each entry. `step` says what the next entry may not be."""
+    """Replays the ledger entry by entry. `step` yields the problems of the next entry."""
 
     def __init__(self, store: Store, identity: dict[str, str]) -> None:
         self._store = store
@@ -96,7 +94,7 @@ class Walk:
         self.restored = 0
 
     def step(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
-        """What is wrong with this entry, after those before it."""
+        """Yields the problems of this entry, given those before it."""
         kind = found["kind"].partition("/")[0]
         if (kind == "opened") != (row.number == 1):
             yield "opens the ledger a second time" if kind == "opened" else "is the first and does not open the ledger"
@@ -117,7 +115,7 @@ class Walk:
         yield from steps[kind](row, found)
 
     def state(self) -> dict[str, str]:
-        """What must stand beside the entries."""
+        """Returns the state that must be stored beside the entries."""
         found: dict[str, Any] = {f"analyst:{name}": totals for name, totals in self.analysts.items()}
         rolls: dict[str, dict[str, str]] = {}
         for name, totals in self.analysts.items():
@@ -133,7 +131,7 @@ class Walk:
         return {key: text_of(value) for key, value in found.items()}
 
     def leases(self, text: Any) -> bool:
-        """Whether these leases are of the reservations that are open, each of its own question."""
+        """Returns whether these are the leases of the open reservations."""
         if text is None:
             return not self._charged
         try:
@@ -186,13 +184,13 @@ class Walk:
         if self._terms is not None:
             known = self._history["tables"] if self._history else {}
             units = {name.casefold(): unit.casefold() for name, unit in self._terms["units"].items()}
-            asked = [name.casefold() for name in found["tables"]]  # a question finds a table whatever its capitals
+            asked = [name.casefold() for name in found["tables"]]  # table names are case-insensitive in questions
             new = {name: units.get(name, found["unit"].casefold()) for name in asked if name not in known}
             self._history = {"neighbours": self._terms["neighbours"], "tables": known | new}
         self.pending[row.number] = (row.hash, found)
 
     def _allowed(self, found: dict[str, Any]) -> Iterator[str]:
-        """The catalog's rules at that time."""
+        """Checks the catalog in force at that time."""
         terms = self._terms
         if terms is None:
             yield "was asked without a catalog"
@@ -215,7 +213,7 @@ class Walk:
             yield "was not allowed by its analyst's quota"
 
     def _ended(self, found: dict[str, Any]) -> dict[str, Any]:
-        """The reservation that this entry ends: open until now."""
+        """Ends and returns the open reservation that this entry names."""
         hash, asked = self.pending.pop(found["reserved"], ("", {}))
         if not asked:
             raise EntryError("ends a reservation that is not open")
@@ -224,7 +222,7 @@ class Walk:
         return asked
 
     def _settled(self, row: Row, found: dict[str, Any]) -> dict[str, Any]:
-        """The same, ended by who made it."""
+        """Ends a reservation, and checks that its maker wrote this entry."""
         asked = self._ended(found)
         if sha256("ledger token 1", found["token"]) != asked["token"]:
             raise EntryError("was not written by who reserved")
@@ -240,7 +238,7 @@ class Walk:
             yield "has a receipt that is not signed with the ledger's key"
 
     def _receipt(self, row: Row, found: dict[str, Any], asked: dict[str, Any]) -> str:
-        """The text that was signed as the receipt of this answer."""
+        """Returns the text that was signed as the receipt of this answer."""
         same = ("question", "catalog", "snapshot", "unit", "neighbours", "analyst", "mechanisms", "loss", "rule", "time")
         body = {name: asked[name] for name in same} | {"receipt": 1, "ledger": self._identity["ledger"]}
         body["reserved"] = {"number": found["reserved"], "hash": found["reserved_hash"]}
@@ -291,7 +289,7 @@ class Walk:
             yield "goes on from another entry than the one before it"
 
     def _earlier(self, row: Row, at: int, kind: str) -> dict[str, Any]:
-        """An entry before this one, which the walk has checked already."""
+        """Returns an earlier entry, which was checked already."""
         before = self._store.entry(at) if at < row.number else None
         if before is None or before.kind != kind:
             raise EntryError(f"names an entry {at} that is no {kind.partition('/')[0]} entry before it")
