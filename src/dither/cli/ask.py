@@ -1,4 +1,4 @@
-"""`quote` and `ask`: what a question would cost, and the answer."""
+"""`quote` and `ask`: the price of a question, and its answer."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _quote(
 
 
 def _quoting(where: str) -> str:
-    """The ledger if it is there; a quote writes nothing, so before `dither init` it can do without."""
+    """Returns the ledger, or one in memory if there is none yet: a quote writes nothing."""
     from dither import workspace
     from dither.ledger import opening
 
@@ -73,7 +73,7 @@ def _quoting(where: str) -> str:
         return where
     except NoLedgerError:
         if not opening.is_address(where) and Path(where).exists():
-            raise  # a folder, say
+            raise  # it is a folder
     say(f"There is no ledger {workspace.named(where)} yet: dither init makes it, and then you can ask.")
     return opening.MEMORY
 
@@ -117,13 +117,13 @@ def _ask(
         output.write_answer(answer, form, None if out is None else partial(files.write, out))
     say(answer.footer())
     show_standing(left)
-    if plot is not None:  # the last, because it may fail: what was charged is said by then
+    if plot is not None:  # last, because it may fail: the charge has been reported by then
         with output.kept(plot, charged):
             files.write(plot, drawn(answer.plot, plot))
 
 
 def show_standing(left: tuple[Standing, Standing | None] | None) -> None:
-    """The bars below what was paid for. It is out by then; what is said of it may get lost."""
+    """Prints the budget bars below an answer. Ignores write errors: the answer is already out."""
     from dither.cli.ledger import show
 
     if left is not None:
@@ -132,7 +132,7 @@ def show_standing(left: tuple[Standing, Standing | None] | None) -> None:
 
 
 def standing(survey: Curator, analyst: str | None) -> tuple[Standing, Standing | None] | None:
-    """For the bar below the answer. If the ledger cannot say it now, the answer, which is paid for, is shown without."""
+    """Returns the budget and the quota, or None if the ledger fails: the answer is paid for and must be shown."""
     from dither.session import ANYONE
     from dither.standing import quota
 

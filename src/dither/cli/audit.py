@@ -1,4 +1,4 @@
-"""`audit`: is a promise kept? For dither itself, or for anyone's function."""
+"""`audit`: checks the privacy claims of dither itself, or of any function."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def _audit(
 
 
 def _check_page(report: Path | None, files: Outputs) -> None:
-    """Refuses a page that could not be written later."""
+    """Refuses a report that could not be written later."""
     if report is not None and report.suffix.lower() not in (".html", ".htm"):
         raise ArgumentError(f"{report} is no name of a page.", fix="end it in .html.")
     files.check({"--report": report, "the JSON beside it": None if report is None else report.with_suffix(".json")})
 
 
 def _show(report: Report) -> None:
-    """Every verdict if they are few; of many, what is no proof."""
+    """Prints every verdict if they are few; of many, only those that are not proofs."""
     from dither.audit.verdict import PROVED, WALKED
 
     many = len(report.verdicts) > _FEW
@@ -84,7 +84,7 @@ def _show(report: Report) -> None:
 
 
 class _Steps:
-    """What is being done, and how far it is, on a terminal's stderr."""
+    """Shows the current step and its progress on stderr, if that is a terminal."""
 
     def __init__(self) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())

@@ -1,4 +1,4 @@
-"""`init`, `check` and `suggest`: a catalog drafted, checked, and its bounds proposed privately."""
+"""`init`, `check` and `suggest`: draft a catalog, check it, and find bounds privately."""
 
 from __future__ import annotations
 
@@ -74,17 +74,17 @@ def _draft(data: list[str], unit: str | None, out: Path, books: dict[str, Path])
                 "add {unit}, or {row} if every row is its own person.", unit=Shell("--unit person_id"), row=Shell("--unit row")
             ),
         )
-    if os.path.lexists(out):  # never replaced, not even by force: a catalog is a promise
+    if os.path.lexists(out):  # never replaced, not even with --force: a catalog is a promise
         raise ArgumentError(
             f"{out} is there already.", fix=Fix("name another file with {out}, or move it away.", out=Shell("--out"))
         )
     files = Outputs(protected=protected({source: source for source in data}, books))
     files.check({"--out": out})
     if out.parent.resolve() != Path.cwd():
-        data = [str(Path(source).resolve()) for source in data]  # a catalog's relative sources are relative to its folder
+        data = [str(Path(source).resolve()) for source in data]  # sources in a catalog are relative to its folder
     try:
         text = workspace.draft(data, unit)
-    except CatalogError as error:  # there is no catalog yet: it is the data or the unit that was named wrongly
+    except CatalogError as error:  # there is no catalog yet, so the data or the unit was wrong
         raise ArgumentError(error.what, where=error.where, fix=error.fix) from None
     try:
         files.write(out, text.encode("utf-8"))

@@ -1,4 +1,4 @@
-"""`explain` and `demo`: what an epsilon means, in words and numbers, and the whole story on made-up data."""
+"""`explain` and `demo`: what an epsilon means, in words and numbers; a tour on made-up data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dither.errors import ArgumentError
 from dither.exact.numbers import about
 
 _HOUSEHOLD = 4
-_TELLING = 100  # above this epsilon every line would say "any factor" and "100 %"
+_TELLING = 100  # above this epsilon every bound is "any factor" or "100 %"
 _BELIEFS = ("1/100", "1/10", "1/2", "9/10")
 _ALARMS = ("1/1000", "1/100", "1/20", "1/10", "1/2")
 
@@ -46,11 +46,11 @@ def _demo(
 
 
 def _command(words: Sequence[str]) -> int:
-    """One command line in this process; its exit code."""
+    """Runs one command in this process and returns its exit code."""
     found = app(list(words), prog_name="dither", standalone_mode=False)
     code = found if isinstance(found, int) else 0
     if code in (INTERRUPTED, TERMINATED, UNREAD):
-        raise typer.Exit(code)  # who stops a step stops the story
+        raise typer.Exit(code)  # stopping a step stops the demo
     return code
 
 
@@ -125,7 +125,7 @@ def _household(loss: dt.Approx) -> list[RenderableType]:
 
 
 def _attacker(loss: dt.Approx, slack: Fraction) -> list[RenderableType]:
-    """Beliefs are stated for pure prices only: a delta bounds how often they move further, not how far."""
+    """Returns the attacker's section. Beliefs need a pure price: a delta bounds how often they move further, not how far."""
     parts: list[RenderableType] = []
     if slack:
         parts.append(Text("With a delta, it is bounded how often a belief moves further than by ε, not how far.\n"))
@@ -190,5 +190,5 @@ def _most(value: Fraction) -> str:
 
 
 def _price(value: Fraction) -> str:
-    """The number in full where it is short, else four digits rounded up: a price is never made smaller than it is."""
+    """Shows a short number in full, and others with four digits, rounded up: a price is never understated."""
     return about(value, up=True, digits=12) if len(f"{float(value):.12g}") <= 8 else _most(value)

@@ -1,7 +1,6 @@
-"""`history`: who asked what, when, at which price, and what came of it. Reads no data and needs no key.
+"""`history`: who asked what, when, at which price, and how it ended. Reads no data and needs no key.
 
-One row for each asking: a reserved question with what became of it, or an answer shown again. `--entries` lists the ledger's
-entries as they are.
+Each row is one reserved question and how it ended, or a stored answer shown again. `--entries` lists the ledger's entries.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 ENTRIES = ("number", "time", "what", "analyst", "epsilon", "delta", "rule", "about", "question")
 QUESTIONS = ("number", "time", "state", "analyst", "epsilon", "delta", "rule", "question", "quota_epsilon")
 _SCREENFUL = 50
-_EACH = 4  # entries that a question is taken to have, until there turn out to be more
+_EACH = 4  # first guess of the entries per question
 
 Rowed = dict[str, Any]
 
@@ -58,7 +57,7 @@ def _history(
             _table(rows, "what" if entries else "state")
         else:
             _stream(rows, ENTRIES if entries else QUESTIONS, form)
-        sys.stdout.flush()  # the rows come before what is said about them
+        sys.stdout.flush()  # print the rows before the notes about them
         if more and limit is None:
             say(f"The last {most} are shown: --limit shows more.", "dim")
         if form is Listing.TABLE:
@@ -75,7 +74,7 @@ def _entries(store: Store, start: int) -> Iterator[Rowed]:
 
 
 def _entry(entry: Entry) -> Rowed:
-    """What an entry says, under the names of ENTRIES; exact numbers as text."""
+    """Returns an entry as a row with the columns ENTRIES; exact numbers as text."""
     from dither.ledger.records import Cancelled, Committed, Failed, Lapsed, Reopened, Replayed, Reserved, Restored
 
     record = entry.record
@@ -96,11 +95,11 @@ def _entry(entry: Entry) -> Rowed:
     return found
 
 
-# --- one row for each asking ------------------------------------------------------------------------------------
+# --- one row for each question ----------------------------------------------------------------------------------
 
 
 def _questions(store: Store, last: int, most: int | None) -> tuple[list[Rowed], bool]:
-    """The askings, and whether there are more before them. Looks further back until there are enough."""
+    """Returns the last questions, and whether there are more before them. Reads further back until there are enough."""
     back = last if most is None else _EACH * most
     while True:
         start = max(1, last - back + 1)
@@ -113,7 +112,7 @@ def _questions(store: Store, last: int, most: int | None) -> tuple[list[Rowed], 
 
 
 def _askings(store: Store, start: int, last: int) -> list[Rowed]:
-    """What was asked from entry `start` on. A settlement is later than what it settles, so none is missed."""
+    """Returns the questions from entry `start` on. How a question ended is always in a later entry."""
     from dither.ledger.records import Replayed, Reserved, parse
 
     found: dict[int, Rowed] = {}
@@ -136,7 +135,7 @@ def _askings(store: Store, start: int, last: int) -> list[Rowed]:
 
 
 def _has_quotas(store: Store) -> bool:
-    """Whether analysts have quotas now: where they have none, what each one used is nobody's concern."""
+    """Returns whether analysts have quotas now. Without quotas, the use of each analyst is not shown."""
     from dither.ledger.state import Terms
 
     text = store.get("catalog")
@@ -144,7 +143,7 @@ def _has_quotas(store: Store) -> bool:
 
 
 def _settle(row: Rowed, record: Record) -> None:
-    """How a reserved question ended."""
+    """Sets how a reserved question ended."""
     from dither.ledger.records import ENGINE, Cancelled, Committed, Failed
 
     if isinstance(record, Failed):
@@ -156,13 +155,13 @@ def _settle(row: Rowed, record: Record) -> None:
 
 
 def _asked(store: Store, committed: int, found: dict[int, Rowed]) -> str:
-    """The question of an answer, which may stand further back than what is listed."""
+    """Returns the question of a stored answer, which may be before the listed entries."""
     from dither.ledger.records import Committed, Reserved, parse
 
     answer = store.entry(committed)
     record = parse(answer).record if answer else None
     if not isinstance(record, Committed):
-        return ""  # verification says what is wrong
+        return ""  # `dither verify` reports what is wrong
     if record.reserved in found:
         return str(found[record.reserved]["question"])
     question = store.entry(record.reserved)
@@ -174,11 +173,11 @@ def _one_line(question: str) -> str:
     return " ".join(question.split())
 
 
-# --- how they are written ---------------------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------------------------
 
 
 def _stream(rows: Iterable[Rowed], columns: Sequence[str], form: Listing) -> None:
-    """One a line, as they come: a ledger may be long. JSON is one object a line, too."""
+    """Writes one row per line as it is read: a ledger may be long. JSON is one object per line."""
     safe = harmless_lines if sys.stdout.isatty() else str
     if form is Listing.CSV:
         sys.stdout.write(as_csv([columns]))
@@ -201,7 +200,7 @@ def _table(rows: Iterable[Rowed], state: str) -> None:
 
 
 def _price(row: Rowed, state: str) -> str:
-    """What was charged, rounded up; a price that was given back is none."""
+    """Shows what was charged, rounded up."""
     from dither.exact.numbers import about
 
     if row[state] == "shown again":

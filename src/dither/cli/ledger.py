@@ -1,13 +1,9 @@
-"""What was spent and what is left, as bars, as a table and as JSON.
+"""`budget`, `verify`, `backup`, `restore`, `witness` and `reopen`: the commands about the ledger. They read no data.
 
-With a delta there are two sums, and a question is admitted while one of them holds; each has its bar. An analyst's quota has
-the same sums and the same bars as everything.
+`budget`, `verify`, `backup` and `witness` need no key, so an auditor can run them on a copy.
 
-`budget` and `verify`: what was spent, and whether the books are true. They read no data.
-
-Neither needs the curator's key, so an auditor can run them on a copy.
-
-`backup`, `restore`, `witness` and `reopen`: keeping a ledger from day to day. They read no data.
+With a delta there are two sums, and a question is admitted if it fits one of them; each sum has its bar. An analyst's quota
+has the same sums and bars as the whole budget.
 """
 
 from __future__ import annotations
@@ -42,12 +38,12 @@ if TYPE_CHECKING:
     from dither.standing import Line, Part, Standing
 
 COLUMNS = ("rule", "part", "total", "spent", "left", "analyst")
-_NAME = 20  # letters of an analyst's name beside a bar
-_BAR, _WORDS = 8, 28  # the least room for a bar, and for the words beside it
+_NAME = 20  # most letters of an analyst's name beside a bar
+_BAR, _WORDS = 8, 28  # the least width of a bar, and of the words beside it
 
 
 def show(console: Console, budget: Standing, quota: Standing | None = None) -> None:
-    """Bars, one below the other, as wide as the window allows."""
+    """Prints a bar for each sum, as wide as the window allows."""
     found = _labelled("budget", "", budget.lines)
     if quota is not None:
         name = f"{_short(harmless(quota.analyst))}'s quota"
@@ -69,7 +65,7 @@ def show(console: Console, budget: Standing, quota: Standing | None = None) -> N
 
 
 def _below(console: Console, rows: list[tuple[str, Part, str]]) -> None:
-    """In a window without room beside the bars."""
+    """Prints the words below the bars, in a narrow window."""
     for label, part, words in rows:
         console.print(Text(by_words(label, console.width), style="bold"), soft_wrap=True)
         console.print(Text("  ") + bar(part.spent, part.total, min(30, max(1, console.width - 2))), soft_wrap=True)
@@ -77,19 +73,19 @@ def _below(console: Console, rows: list[tuple[str, Part, str]]) -> None:
 
 
 def _labelled(alone: str, before: str, found: tuple[Line, ...]) -> list[tuple[str, Line]]:
-    """One sum has a name of its own; of two that are an either-or each says what it adds up."""
+    """Returns each sum with its label. Two alternative sums are labelled by what they add up."""
     if not any(part.sign == "δ" for part in found[0].parts):
         return [(alone, found[0])]
     return list(zip((f"{before}by ε", "or by ρ"), found, strict=False))
 
 
 def _short(name: str) -> str:
-    """A name may have 200 letters, and a bar is beside it."""
+    """Cuts a long name to fit beside a bar."""
     return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
 
 
 def as_rows(budget: Standing, quota: Standing | None = None) -> list[tuple[str, ...]]:
-    """Every sum under COLUMNS, exact: those of everyone together, and with its name those of an analyst's quota."""
+    """Returns every exact sum as a row with COLUMNS: those of everyone, and those of an analyst's quota."""
     kept = [budget, *([quota] if quota is not None else [])]
     return [
         (line.rule, part.sign, *part.as_data().values(), each.analyst)
@@ -100,7 +96,7 @@ def as_rows(budget: Standing, quota: Standing | None = None) -> list[tuple[str, 
 
 
 def as_data(budget: Standing, head: Head, quota: Standing | None = None) -> dict[str, Any]:
-    """Exact numbers as text, for programs. A quota has the same rules as the total; its epsilon stands alone as well."""
+    """Returns the budget as JSON data, with exact numbers as text. A quota has the same rules, and its epsilon once more."""
     found: dict[str, Any] = budget.as_data() | {"entries": head.number, "head": str(head)}
     if quota is not None:
         own = quota.as_data()
@@ -120,7 +116,7 @@ def _budget(form: Books = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Led
         closed = books.fuse().closed
     if form is Listing.JSON:
         found = as_data(budget, head, quota) | {"closed": closed or None}
-        typer.echo(json.dumps(found, indent=2))  # ASCII: a name is only shown
+        typer.echo(json.dumps(found, indent=2))  # ASCII, so that a name cannot control a terminal
     elif form is Listing.CSV:
         sys.stdout.write(as_csv([COLUMNS, *as_rows(budget, quota)]))
     else:
@@ -134,7 +130,7 @@ def _budget(form: Books = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Led
 
 
 def _standing(books: Opened, catalog: Path) -> tuple[Standing, Terms | Budget]:
-    """What the ledger says; before its first catalog, what the catalog file declares."""
+    """Returns the budget in the ledger or, before its first catalog, the one in the catalog file."""
     from dither.catalog.file import read
     from dither.ledger.state import Terms
     from dither.privacy.filters import Caps, Sums
@@ -179,7 +175,7 @@ def _verify(
     elif report.problems:
         many = "1 problem" if len(report.problems) == 1 else f"{len(report.problems)} problems"
         told = [f"{name}: {many} in {report.entries:,} entries.", *(f"  {each}" for each in report.problems)]
-        typer.echo("\n".join(map(harmless, told)))  # who meddled with a ledger may have left something for the terminal
+        typer.echo("\n".join(map(harmless, told)))  # an edited ledger may contain control sequences
     else:
         typer.echo(_verdict(harmless(name), report, smooth, receipt or (), witness if seen else None))
     if report.problems:
@@ -193,7 +189,7 @@ def _verify(
 
 
 def _witnessed(file: Path | None, store: Store) -> dict[str, str]:
-    """The newest head in the witness, read before the ledger is: a question that is asked meanwhile is in both then."""
+    """Returns the newest head in the witness. Read it before the ledger, so that a question asked meanwhile is no problem."""
     from dither.ledger.state import Identity
     from dither.ledger.witness import Witness
 
@@ -202,7 +198,7 @@ def _witnessed(file: Path | None, store: Store) -> dict[str, str]:
     try:
         identity = Identity.parse(store.get("ledger"), store.name)
     except LedgerError:
-        return {}  # verification says what is wrong
+        return {}  # verification reports what is wrong
     seen = Witness(file).newest(identity.ledger)
     if seen is None:
         say(f"The witness {harmless(str(file))} has no head of this ledger: dither witness adds one.")
@@ -211,7 +207,7 @@ def _witnessed(file: Path | None, store: Store) -> dict[str, str]:
 
 
 def _has_rho(store: Store) -> bool:
-    """Whether this budget adds up ρ at all: in a pure one the sum of it would only puzzle."""
+    """Returns whether this budget adds up ρ."""
     from dither.ledger import state
 
     text = store.get("caps")
@@ -245,7 +241,7 @@ def _times(count: int) -> str:
 
 
 def _as_json(name: str, report: Report) -> dict[str, Any]:
-    """The verdict for programs; exact numbers as text."""
+    """Returns the verdict as JSON data, with exact numbers as text."""
     count = {kind.partition("/")[0]: number for kind, number in report.kinds.items()}
     return {
         "ledger": name,
@@ -264,7 +260,7 @@ def _as_json(name: str, report: Report) -> dict[str, Any]:
 
 
 def receipt_of(file: Path) -> Receipt:
-    """A receipt from its file; what is none is a slip of whoever named it."""
+    """Reads a receipt. Refuses a file that is not one as wrong usage: the ledger itself was not judged."""
     from dither.ledger.receipts import Receipt
 
     saved = Fix("name the file that `{ask}` wrote.", ask=Shell("dither ask --receipt"))
@@ -281,7 +277,7 @@ def receipt_of(file: Path) -> Receipt:
 
 
 def head_of(text: str) -> str:
-    """A head as it was written down: a slip of the pen must not read as a ledger that was meddled with."""
+    """Returns the head. Refuses a malformed one as wrong usage: a typo must not look like an edited ledger."""
     if not re.fullmatch(r"[0-9]{1,18}:[0-9a-f]{64}", text.strip()):
         raise ArgumentError(
             "A head is written as number:hash, the hash in 64 digits from 0 to f.",
@@ -318,11 +314,11 @@ def _backup(
 
 
 def _free(file: Path, catalog: Path, where: str) -> None:
-    """Refuses a new file among the data or the ledger's own files, as far as a catalog says where those are."""
+    """Refuses a new file that would become part of the data or of the ledger's files."""
     try:
         what = outputs_of(catalog, where, None, False).protected.name_of(file) if catalog.is_file() else None
     except CatalogError:
-        return  # a ledger is kept whatever is wrong with its catalog
+        return  # a broken catalog must not prevent a backup
     if what is not None and not os.path.lexists(file):
         raise ArgumentError(f"{file} would become part of {what}.", fix="name another file.")
 

@@ -1,4 +1,4 @@
-"""What people see: two consoles, a bar for the budget, tables that bear pipes and narrow windows."""
+"""Prints to stdout and stderr: text, tables, budget bars and progress, for terminals, pipes and narrow windows."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from rich.text import Text
 
 from dither.errors import DitherError
 
-_LONG = 30  # a column of questions that is narrower cannot be read
-_INDENT, _NARROWEST = 4, 16  # of a question in an error; a window without room for anything around a caret
+_LONG = 30  # the least width of a column of questions
+_INDENT, _NARROWEST = 4, 16  # of a question in an error; narrower windows cannot show a caret in its context
 _CARET = re.compile(r" {4,}\^+")
 
 
 class OutputError(DitherError):
-    """What was to be shown cannot be written: a full disk, a closed standard output."""
+    """The output cannot be written: a full disk, a closed standard output."""
 
     code, exit_code = "output", 4
 
 
 def occupy_streams() -> None:
-    """Gives a standard stream that was closed a stand-in, before a ledger's file can be opened in its place.
+    """Replaces closed standard streams, so that no ledger file is opened under their descriptors.
 
-    What is written to a closed stdout fails, as it should; what is said to a closed stderr goes nowhere.
+    Writing to a closed stdout still fails; text for a closed stderr is dropped.
     """
     for number, name, flags in ((0, "stdin", os.O_RDONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is not None:
@@ -50,7 +50,7 @@ def occupy_streams() -> None:
 
 
 def let_go_of_stdout() -> None:
-    """What is still buffered goes nowhere, or Python complains about it a second time while it ends."""
+    """Drops what is still buffered; otherwise Python reports the error again when it exits."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -58,9 +58,9 @@ def let_go_of_stdout() -> None:
 
 
 def speak_utf8() -> None:
-    """Data in a pipe or a file is UTF-8 wherever it is run; a terminal that knows no ε is shown a question mark.
+    """Sets UTF-8 for pipes and files; a terminal that cannot show ε gets a question mark.
 
-    Without this a locale of another kind would end in a traceback, after the question was paid for.
+    Otherwise some locales would end in a traceback, after the question was charged.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -68,18 +68,18 @@ def speak_utf8() -> None:
 
 
 def out() -> Console:
-    """Standard output, for data."""
+    """Returns a console on stdout, for data."""
     return Console(highlight=False)
 
 
 def notes() -> Console:
-    """Standard error, for everything that is not data."""
+    """Returns a console on stderr, for everything that is not data."""
     return Console(stderr=True, highlight=False)
 
 
 def complain(text: str) -> None:
-    """An error, on stderr. A question is cut around the caret below it, so that one stays below the other."""
-    with suppress(OSError):  # there is nowhere left to complain to
+    """Prints an error to stderr. Cuts a long question around the caret below it, so that they stay aligned."""
+    with suppress(OSError):  # stderr is closed, too
         console = notes()
         lines, width = harmless_lines(text).split("\n"), _room(console)
         kept: list[str] = []
@@ -92,7 +92,7 @@ def complain(text: str) -> None:
 
 
 def around(line: str, caret: str, width: int | None) -> tuple[str, str]:
-    """A line and the caret below it, cut to the width of a window with what the caret points at in the middle.
+    """Cuts a line and the caret below it to a width, with the marked part in the middle.
 
     >>> print(*around("    SELECT a, b, SUM(income) FROM people", "                     ^^^^^^", 24), sep="\\n")
         …, SUM(income) FROM…
@@ -102,7 +102,7 @@ def around(line: str, caret: str, width: int | None) -> tuple[str, str]:
         return line, caret
     text, room = line[_INDENT:], width - _INDENT
     start = caret.index("^") - _INDENT
-    span = min(len(caret) - _INDENT - start, room - 2)  # a … has room at either end
+    span = min(len(caret) - _INDENT - start, room - 2)  # leaves room for a … at either end
     left = max(0, min(start - (room - span) // 2, len(text) - room))
     shown = ("…" if left else text[:1]) + text[left + 1 : left + room - 1]
     shown += "…" if left + room < len(text) else text[left + room - 1 : left + room]
@@ -110,15 +110,16 @@ def around(line: str, caret: str, width: int | None) -> tuple[str, str]:
 
 
 def say(text: str, style: str = "") -> None:
-    """A remark, on stderr."""
+    """Prints a note to stderr."""
     with suppress(OSError):
         console = notes()
         console.print(Text(by_words(text, _room(console)), style=style), soft_wrap=True)
 
 
 def tell(text: str, hang: int | None = None) -> None:
-    """Lines of text on stdout; on a terminal without what it would obey. With `hang` they are broken between words there, the
-    rest so far in; without it they are as they are, to be copied."""
+    """Writes lines to stdout; escapes control characters on a terminal.
+
+    With `hang`, long lines are wrapped there and indented by it. Without it they stay whole, to be copied."""
     if sys.stdout.isatty():
         text, width = harmless_lines(text), _room(out()) if hang is not None else None
         text = "\n".join(by_words(line, width, " " * (hang or 0)) for line in text.split("\n"))
@@ -126,19 +127,19 @@ def tell(text: str, hang: int | None = None) -> None:
 
 
 def _room(console: Console) -> int | None:
-    """How wide a line may be: a pipe or a file takes any."""
+    """Returns the width of a terminal; None for a pipe or a file."""
     return console.width if console.is_terminal else None
 
 
 def say_head(head: str) -> None:
-    """Where the chain ends, on stderr: in one piece, to be copied; without room for that as much as tells it apart."""
+    """Prints the head to stderr on one line, to be copied; shortened in a narrow window."""
     room = _room(notes())
     whole = room is None or len(head) + 5 <= room
     say(f"head {head}" if whole else f"head {head.partition(':')[0]}:{head.partition(':')[2][:8]}…; dither verify has it whole")
 
 
 def by_words(text: str, width: int | None, hang: str = "") -> str:
-    """One line broken between words, and never inside `ε = 0.1`, `± 3` or `95 %`: half a number is another number.
+    """Wraps a line between words, but never inside `ε = 0.1`, `± 3` or `95 %`: half a number is another number.
 
     >>> print(by_words("charged ε = 0.1; ± at 95 % confidence", 15, "  "))
     charged
@@ -155,9 +156,9 @@ def by_words(text: str, width: int | None, hang: str = "") -> str:
 
 
 def show_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool], long: str = "") -> None:
-    """A table on stdout: drawn for a terminal, plain and never cut when piped. Only the `long` column, if one is, is folded.
+    """Writes a table to stdout: drawn on a terminal, plain and never cut in a pipe. Only the `long` column is wrapped.
 
-    Where a window is too narrow for it, the rows stand one below the other: half a number is another number.
+    In a narrow window each row becomes several lines: half a number is another number.
     """
     if not sys.stdout.isatty():
         sys.stdout.write(plain_table(columns, cells, right))
@@ -165,7 +166,7 @@ def show_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Se
     columns, cells = [harmless(name) for name in columns], [[harmless(text) for text in row] for row in cells]
     console, wide = out(), [max(map(cell_len, (name, *texts))) for name, *texts in zip(columns, *cells, strict=True)]
     needed = sum(min(width, _LONG) if name == long else width for name, width in zip(columns, wide, strict=True))
-    if needed + 2 * len(columns) <= console.width:  # two cells between columns, and one at either end
+    if needed + 2 * len(columns) <= console.width:  # two spaces between columns, one at either end
         console.print(_drawn(columns, cells, right, long))
     elif long:
         console.print(Text(_stacked(columns, cells, long, console.width)), soft_wrap=True)
@@ -183,7 +184,7 @@ def _drawn(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequen
 
 
 def _stacked(columns: Sequence[str], cells: Sequence[Sequence[str]], long: str, width: int) -> str:
-    """For each row its short cells, broken only between them, and below them the long one."""
+    """Returns each row as its short cells, wrapped between cells, with the long cell below."""
     place, lines = list(columns).index(long), []
     for row in cells:
         lines.append("")
@@ -198,14 +199,14 @@ def _stacked(columns: Sequence[str], cells: Sequence[Sequence[str]], long: str, 
 
 
 def _records(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
-    """Each row as lines of its own, a name and a value on each."""
+    """Returns each row as lines of a name and a value."""
     wide = max(map(cell_len, columns))
     names = [name + " " * (wide - cell_len(name)) for name in columns]
     return "\n\n".join("\n".join(f"{name}  {text}" for name, text in zip(names, row, strict=True)) for row in cells)
 
 
 def harmless(text: str) -> str:
-    """On one line, and without what a terminal would obey: a key or a question of somebody else's is only shown.
+    """Returns the text on one line, with control characters escaped: text from others must not control a terminal.
 
     >>> harmless("a\\nb \\x1b[2J é")
     'a\\\\nb \\\\x1b[2J é'
@@ -214,12 +215,12 @@ def harmless(text: str) -> str:
 
 
 def harmless_lines(text: str) -> str:
-    """The same, line by line."""
+    """Escapes control characters in each line."""
     return "\n".join(map(harmless, text.split("\n")))
 
 
 def harmless_json(text: str) -> str:
-    """The same for JSON, in its own spelling: it reads as before, whoever looks at it.
+    """Escapes control characters as JSON does, so that the JSON keeps its meaning.
 
     >>> harmless_json('{"a": "\x9b2J é"}')
     '{"a": "\\\\u009b2J é"}'
@@ -228,7 +229,7 @@ def harmless_json(text: str) -> str:
 
 
 def plain_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
-    """Aligned text.
+    """Returns a table as aligned text.
 
     >>> print(plain_table(["ward", "n"], [["bones", "7 ± 2"]], [False, True]), end="")
     ward       n
@@ -246,7 +247,7 @@ def plain_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: S
 
 
 def bar(spent: Fraction, total: Fraction, width: int) -> Text:
-    """How much of the budget is gone: full cells for what is spent, at least one as soon as anything is."""
+    """Returns a bar of what is spent: at least one full cell if anything is, and all only if everything is."""
     share = min(spent / total, Fraction(1)) if total else Fraction(1)
     full = int(share * width)
     if share and not full:
@@ -258,7 +259,7 @@ def bar(spent: Fraction, total: Fraction, width: int) -> Text:
 
 
 class Watch:
-    """Progress of a long question on a terminal's stderr: it appears with the first report and is gone with the answer."""
+    """Shows the progress of a long question on stderr, if that is a terminal, until the answer is there."""
 
     def __init__(self) -> None:
         self._shown: Progress | None = None
