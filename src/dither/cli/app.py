@@ -182,7 +182,7 @@ app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # they show the values of variables, which may be rows
-    help="Answers about people's data, with a price on each.",
+    help="Answer questions about personal data with differential privacy, within a budget.",
 )
 
 
@@ -196,32 +196,34 @@ def _version(asked: bool) -> None:
 def _root(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
-    """Answers about people's data, with a price on each."""
+    """Answer questions about personal data with differential privacy, within a budget."""
 
 
 CATALOG = Path("catalog.toml")
 
-Catalog = Annotated[Path, typer.Option("--catalog", "-c", help="The catalog file.")]
+Catalog = Annotated[Path, typer.Option("--catalog", "-c", help="Catalog file.")]
 Ledger = Annotated[
     str | None,
-    typer.Option("--ledger", "-l", envvar="DITHER_LEDGER", help="A path or a postgresql:// URL. Default: beside the catalog."),
+    typer.Option("--ledger", "-l", envvar="DITHER_LEDGER", help="Path or postgresql:// URL. Default: beside the catalog."),
 ]
 Key = Annotated[
     Path | None, typer.Option("--key", envvar="DITHER_KEY", help="The curator's key file. Default: beside the ledger.")
 ]
 Witness = Annotated[
     Path | None,
-    typer.Option(envvar="DITHER_WITNESS", help="A file of heads that the ledger is compared with (dither witness makes it)."),
+    typer.Option(envvar="DITHER_WITNESS", help="File of heads to compare the ledger with. See: dither witness."),
 ]
-Analyst = Annotated[str | None, typer.Option("--analyst", "-a", envvar="DITHER_ANALYST", help="Who asks, if there are quotas.")]
-Question = Annotated[str, typer.Argument(help="The question, in SQL. - reads it from standard input.", show_default=False)]
-Epsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="The price to pay, as in 0.1 or 1/3.")]
-Delta = Annotated[str | None, typer.Option(help="The delta to pay, in catalogs that have one. Default: its share.")]
+Analyst = Annotated[
+    str | None, typer.Option("--analyst", "-a", envvar="DITHER_ANALYST", help="Name of the analyst, if there are quotas.")
+]
+Question = Annotated[str, typer.Argument(help="Question in SQL, or - to read it from stdin.", show_default=False)]
+Epsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="Price to pay, such as 0.1 or 1/3.")]
+Delta = Annotated[str | None, typer.Option(help="Delta to pay, if the catalog has one. Default: in proportion to epsilon.")]
 Margin = Annotated[
-    str | None, typer.Option("--margin", "-m", help="Instead of a price: the ± you want, at the smallest price.")
+    str | None, typer.Option("--margin", "-m", help="Margin (±) to reach at the lowest price. Use it instead of --epsilon.")
 ]
-Confidence = Annotated[str, typer.Option(help="How sure a margin is.")]
-Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Rows to assume, for the margins of means.")]
+Confidence = Annotated[str, typer.Option(help="Confidence of the margins.")]
+Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Number of rows to assume for the margins of means.")]
 
 
 def there(catalog: Path) -> Path:

@@ -53,7 +53,10 @@ def _quote(
     key: Key = None,
     analyst: Analyst = None,
 ) -> None:
-    """Show the plan, its price and the margins to expect. Free: reads no rows, charges nothing."""
+    """Show the plan, the price and the expected margins of a question.
+
+    Free: reads no rows and charges nothing.
+    """
     where = _quoting(place(there(catalog), ledger))
     with opened(catalog, where, key, analyst) as survey:
         found = survey.quote(asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows)
@@ -86,11 +89,11 @@ def _ask(
     delta: Delta = None,
     confidence: Confidence = "0.95",
     rows: Rows = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise even if the same was answered before.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise if the question was answered before.")] = False,
     form: Form = None,
     out: Out = None,
     receipt: Annotated[Path | None, typer.Option(help="Write the signed receipt to this file (JSON).")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the answer with its error bars to this file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the answer to this file (.png, .svg or .pdf).")] = None,
     force: Force = False,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
@@ -98,7 +101,10 @@ def _ask(
     analyst: Analyst = None,
     witness: Witness = None,
 ) -> None:
-    """Answer a question. Its price is charged before any row is read; the same question again is free."""
+    """Answer a question and charge its price.
+
+    The price is charged before any row is read. Asking the same question again at the same price is free.
+    """
     output.drawable(plot)
     where = existing(there(catalog), ledger)
     files = outputs_of(catalog, where, key, force, witness)

@@ -22,21 +22,24 @@ _FEW = 12
 
 @app.command("audit")
 def _audit(
-    target: Annotated[str, typer.Argument(help="dither itself, or module:function in the current folder.", show_default=False)],
-    epsilon: Annotated[str | None, typer.Option("--epsilon", "-e", help="What the function claims.")] = None,
-    delta: Annotated[str, typer.Option(help="Its delta, if it claims one.")] = "0",
+    target: Annotated[str, typer.Argument(help="dither, or module:function in the current folder.", show_default=False)],
+    epsilon: Annotated[str | None, typer.Option("--epsilon", "-e", help="Epsilon that the function claims.")] = None,
+    delta: Annotated[str, typer.Option(help="Delta that the function claims.")] = "0",
     data: Annotated[
-        str, typer.Option(help="What it takes: numbers, array, integers, words, counts, rows or table.")
+        str, typer.Option(help="Input of the function: numbers, array, integers, words, counts, rows or table.")
     ] = "numbers",
-    pairs: Annotated[str | None, typer.Option(help="Your own neighbouring inputs: module:name, a list or a function.")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds. Default: 120 for dither, 30 for a function.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Data is generated from this.")] = 1,
-    report: Annotated[Path | None, typer.Option(help="Write a page to read (HTML), and JSON beside it.")] = None,
+    pairs: Annotated[str | None, typer.Option(help="Your own neighbouring inputs: module:name of a list or function.")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Time limit in seconds. Default: 120 for dither, 30 for a function.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the made-up data.")] = 1,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file, and JSON beside it.")] = None,
     force: Force = False,
 ) -> None:
-    """Check a privacy claim: prove it, replay it, attack it. Exit code 1 means that it is violated.
+    """Check the privacy claim of dither itself or of a function.
 
-    The function gets made-up data. If it takes `rng` or `noise` as well, its noise is recorded and replayed.
+    Proves the claim, replays the noise or attacks the answers, on made-up data. Exit code 1 means that the claim is violated.
+    If a function takes `rng` or `noise`, its noise is recorded and replayed.
     """
     from dither.audit import command
     from dither.audit.report import page

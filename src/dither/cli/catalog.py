@@ -33,14 +33,14 @@ from dither.errors import ArgumentError, CatalogError, DitherError, Fix, Shell
 @app.command("init")
 def _init(
     data: Annotated[list[str] | None, typer.Argument(help="Parquet or CSV files, or file.duckdb#table.")] = None,
-    unit: Annotated[str | None, typer.Option("--unit", "-u", help="The column that says whose row it is, or: row.")] = None,
-    out: Annotated[Path, typer.Option("--out", "--catalog", "-c", help="The catalog file to write.")] = CATALOG,
+    unit: Annotated[str | None, typer.Option("--unit", "-u", help="Column that identifies a person, or: row.")] = None,
+    out: Annotated[Path, typer.Option("--out", "--catalog", "-c", help="Catalog file to write.")] = CATALOG,
     ledger: Ledger = None,
     key: Key = None,
 ) -> None:
-    """Draft a catalog from column names and types only, and make the ledger beside it. No value is looked at.
+    """Draft a catalog and create the ledger beside it.
 
-    Without DATA the catalog stays as it is and only the ledger is made. A ledger that is there is kept.
+    Reads column names and types only, never values. Without DATA, creates only the ledger. Replaces no catalog and no ledger.
     """
     from dither import workspace
     from dither.ledger import opening
@@ -96,12 +96,15 @@ def _draft(data: list[str], unit: str | None, out: Path, books: dict[str, Path])
 
 @app.command("check")
 def _check(
-    file: Annotated[Path | None, typer.Argument(help="The catalog file, if not by --catalog.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="Catalog file. Same as --catalog.")] = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
-    data: Annotated[bool, typer.Option("--data", help="Read the rows, too. What it finds is for the curator only.")] = False,
+    data: Annotated[bool, typer.Option("--data", help="Also read the rows. The findings are for the curator only.")] = False,
 ) -> None:
-    """Report every problem of a catalog at once, with its line, and what its ledger would refuse. No rows without --data."""
+    """List all problems of a catalog, with their lines.
+
+    Also lists changes that its ledger would refuse. Reads no rows without --data.
+    """
     from dither import workspace
 
     named = there(file or catalog)
@@ -114,17 +117,17 @@ def _check(
 
 @app.command("suggest")
 def _suggest(
-    column: Annotated[str, typer.Argument(help="The column to find bounds for, as in people.income.")],
-    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="The price to pay.")],
+    column: Annotated[str, typer.Argument(help="Column to find bounds for, such as people.income.")],
+    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Price to pay, such as 0.1.")],
     delta: Delta = None,
-    by: Annotated[str | None, typer.Option(help="A column to group by: proposes max_groups, too.")] = None,
+    by: Annotated[str | None, typer.Option(help="Column to group by. Also proposes max_groups.")] = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
     key: Key = None,
     analyst: Analyst = None,
     witness: Witness = None,
 ) -> None:
-    """Propose bounds for a column from the data, privately. Costs its price, like any question."""
+    """Propose bounds for a column from the data, privately, for a price."""
     where = existing(there(catalog), ledger)
     with Watch() as progress, opened(catalog, where, key, analyst, progress, witness) as survey:
         proposal = survey.suggest(column, epsilon, delta, by=by)

@@ -30,9 +30,12 @@ _ALARMS = ("1/1000", "1/100", "1/20", "1/10", "1/2")
 
 @app.command("demo")
 def _demo(
-    folder: Annotated[Path | None, typer.Option(help="Leave the hospital in this new folder, to ask it more.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Keep the hospital's data in this new folder.")] = None,
 ) -> None:
-    """A made-up hospital: checked, quoted, answered with margins, refused when the budget ends, verified."""
+    """Show every step on a made-up hospital.
+
+    Checks its catalog, quotes and answers questions until the budget refuses one, and verifies the ledger.
+    """
     from dither import demo
 
     if folder is not None:
@@ -56,12 +59,12 @@ def _command(words: Sequence[str]) -> int:
 
 @app.command("explain")
 def _explain(
-    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="The price to explain.")],
-    delta: Annotated[str, typer.Option(help="Its delta, if it has one.")] = "0",
-    plot: Annotated[Path | None, typer.Option(help="Draw it, too: a picture file to write, such as explain.png.")] = None,
+    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Price to explain, such as 0.1.")],
+    delta: Annotated[str, typer.Option(help="Delta of the price.")] = "0",
+    plot: Annotated[Path | None, typer.Option(help="Also draw it to this file (.png, .svg or .pdf).")] = None,
     force: Force = False,
 ) -> None:
-    """Say in words and numbers what a price means for one person, for a household of four, and for an attacker."""
+    """Explain what a price means for one person, a household of four and an attacker."""
     drawable(plot)
     files = Outputs(force)
     files.check({"--plot": plot})

@@ -33,15 +33,15 @@ Rowed = dict[str, Any]
 @app.command("history")
 def _history(
     form: Books = Listing.TABLE,
-    entries: Annotated[bool, typer.Option("--entries", help="The ledger's entries as they are, several a question.")] = False,
+    entries: Annotated[bool, typer.Option("--entries", help="List the ledger's entries, several per question.")] = False,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "--last", "-n", min=1, help="Only so many from the end. Default: 50 on a terminal, else all."),
+        typer.Option("--limit", "--last", "-n", min=1, help="Show only the last N. Default: 50 on a terminal, else all."),
     ] = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
 ) -> None:
-    """List who asked what, when, at which price, and what came of it."""
+    """List who asked what, when, at which price, and how it ended."""
     from dither.ledger import opening
 
     with closing(opening.view(place(catalog, ledger))) as books:

@@ -106,7 +106,10 @@ def as_data(budget: Standing, head: Head, quota: Standing | None = None) -> dict
 
 @app.command("budget")
 def _budget(form: Books = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Ledger = None, analyst: Analyst = None) -> None:
-    """Show what was spent and what is left, for everyone together, and of one --analyst's quota."""
+    """Show what is spent and what is left of the budget.
+
+    With --analyst, also of that analyst's quota.
+    """
     from dither import standing
     from dither.ledger import opening
 
@@ -145,19 +148,19 @@ def _standing(books: Opened, catalog: Path) -> tuple[Standing, Terms | Budget]:
 
 @app.command("verify")
 def _verify(
-    head: Annotated[str | None, typer.Option(help="A head kept elsewhere, number:hash: the ledger must still have it.")] = None,
+    head: Annotated[str | None, typer.Option(help="Head kept elsewhere (number:hash) that the ledger must have.")] = None,
     receipt: Annotated[
-        list[Path] | None, typer.Option(help="A receipt file: the ledger must still have its entries. May be given again.")
+        list[Path] | None, typer.Option(help="Receipt file whose entries the ledger must have. Repeatable.")
     ] = None,
     witness: Witness = None,
-    public_key: Annotated[str | None, typer.Option(help="The curator's public key, as you know it (-f json shows it).")] = None,
-    form: Annotated[Verdict, typer.Option("--format", "-f", help="How to write it.")] = Verdict.TABLE,
+    public_key: Annotated[str | None, typer.Option(help="Expected public key of the curator (-f json prints it).")] = None,
+    form: Annotated[Verdict, typer.Option("--format", "-f", help="Output format.")] = Verdict.TABLE,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
 ) -> None:
-    """Re-walk the chain, re-add every loss and re-check every signature, with code of its own.
+    """Check every entry, sum and signature of the ledger.
 
-    Rollback to an old copy is found against a receipt, a head or a witness from later, and against nothing else.
+    Needs no key and no data. Only a later --head, --receipt or --witness detects that the ledger is an older copy.
     """
     from dither.ledger import opening
     from dither.ledger.verify.report import verify
@@ -296,13 +299,14 @@ def _well_written(public_key: str | None) -> None:
 
 @app.command("backup")
 def _backup(
-    file: Annotated[Path, typer.Argument(help="The new file to write.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="New file to write.", show_default=False)],
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
 ) -> None:
-    """Copy the ledger as it is now into a new file. Needs no key, and questions may go on meanwhile.
+    """Copy the ledger into a new file.
 
-    Nobody can spend from a backup. budget, history and verify read it: dither verify --ledger FILE.
+    Needs no key, and questions may run meanwhile. Nobody can spend from a backup.
+    budget, history and verify can read it: dither verify --ledger FILE.
     """
     from dither.ledger import copies
 
@@ -325,18 +329,19 @@ def _free(file: Path, catalog: Path, where: str) -> None:
 
 @app.command("restore")
 def _restore(
-    backup: Annotated[Path, typer.Argument(help="The file that `dither backup` wrote.", show_default=False)],
-    head: Annotated[list[str] | None, typer.Option(help="A head kept elsewhere, number:hash. May be given again.")] = None,
-    receipt: Annotated[list[Path] | None, typer.Option(help="A receipt file, the newest there is. May be given again.")] = None,
+    backup: Annotated[Path, typer.Argument(help="File written by dither backup.", show_default=False)],
+    head: Annotated[list[str] | None, typer.Option(help="Head kept elsewhere (number:hash). Repeatable.")] = None,
+    receipt: Annotated[list[Path] | None, typer.Option(help="Receipt file, the newest you have. Repeatable.")] = None,
     witness: Witness = None,
-    unchecked: Annotated[bool, typer.Option("--unchecked", help="Restore though nothing from elsewhere is named.")] = False,
+    unchecked: Annotated[bool, typer.Option("--unchecked", help="Restore without --head, --receipt or --witness.")] = False,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
     key: Key = None,
 ) -> None:
-    """Make a ledger from a backup, where the ledger was lost. The new ledger says so in an entry of its own.
+    """Create a ledger from a backup, after the ledger was lost.
 
-    Refused where a ledger is, and if the backup lacks what a head, a receipt or the witness names.
+    The new ledger records the restore. Refused if there is a ledger already.
+    Also refused if the backup lacks an entry that --head, --receipt or --witness names.
     """
     from dither.ledger import copies
     from dither.ledger import witness as witnesses
@@ -360,13 +365,14 @@ def _restore(
 
 @app.command("witness")
 def _witness(
-    file: Annotated[Path, typer.Argument(help="The file of heads, on another disk or machine.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="File of heads, on another disk or machine.", show_default=False)],
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
 ) -> None:
-    """Compare the ledger with the newest head in a file, and add the present one. Makes the file if it is missing.
+    """Record the ledger's head in a file kept elsewhere.
 
-    With --witness FILE, or DITHER_WITNESS, every question does the same: an older copy of the ledger then answers nothing.
+    First compares the ledger with the newest head in the file. Creates the file if it is missing.
+    With --witness FILE or DITHER_WITNESS every question does the same: an older copy of the ledger answers nothing.
     """
     from dither.ledger import opening, witness
 
@@ -392,7 +398,10 @@ def _witness(
 
 @app.command("reopen")
 def _reopen(catalog: Catalog = CATALOG, ledger: Ledger = None, key: Key = None, witness: Witness = None) -> None:
-    """Let new questions in again after a failure closed the catalog. Shows why the engine failed, to the curator only."""
+    """Allow new questions again after a failure closed the catalog.
+
+    Shows the curator why the engine failed.
+    """
     from dither import workspace
     from dither.ledger import opening
 

@@ -36,7 +36,7 @@ import typer
 from dither.cli.screen import OutputError, harmless_json, harmless_lines, plain_table, say, show_table
 from dither.errors import ArgumentError, DitherError, Fix, Interrupted, Shell, extra
 
-Force = Annotated[bool, typer.Option("--force", help="Replace an output file that is there already.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing output files.")]
 
 _STREAMS = {"/dev/stdout": 1, "/dev/fd/1": 1, "/proc/self/fd/1": 1, "/dev/stderr": 2, "/dev/fd/2": 2, "/proc/self/fd/2": 2}
 # Files that SQLite and DuckDB create beside a database, and apply when they open it.
@@ -344,9 +344,11 @@ class Verdict(StrEnum):
 Save = Callable[[bytes], None]  # writes a file whose name was checked
 
 _ENDINGS = {".csv": Format.CSV, ".json": Format.JSON, ".parquet": Format.PARQUET, ".txt": Format.TABLE, "": Format.TABLE}
-Form = Annotated[Format | None, typer.Option("--format", "-f", help="How to write it. Default: as --out ends, else table.")]
+Form = Annotated[
+    Format | None, typer.Option("--format", "-f", help="Output format. Default: by the suffix of --out, or table.")
+]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the answer to this file instead of stdout.")]
-Books = Annotated[Listing, typer.Option("--format", "-f", help="How to write it.")]
+Books = Annotated[Listing, typer.Option("--format", "-f", help="Output format.")]
 
 
 def chosen(form: Format | None, out: Path | None) -> Format:
