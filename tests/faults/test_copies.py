@@ -144,11 +144,11 @@ def test_what_a_process_reserved_is_settled_by_nobody_else(
     same = {name: getattr(dead.record, name) for name in names}
     forged = survey.ledger.attempt(Request(**same, catalog_hash=dead.record.catalog, charge=dead.record.loss))
     forged.place(dead, dead.hash)
-    survey.ledger._held.discard(forged)
+    survey.ledger._reservations.discard(forged)
     with pytest.raises(dt.LedgerError, match="made up"):
         survey.ledger.commit(forged, "42") if settle == "commit" else survey.ledger.cancel(forged)
     assert verify(survey.ledger.store).open == 1
-    survey.ledger._held.add(forged)  # as who runs the curator's Python could; then verification tells
+    survey.ledger._reservations.add(forged)  # as who runs the curator's Python could; then verification tells
     survey.ledger.commit(forged, "42") if settle == "commit" else survey.ledger.cancel(forged)
     assert verify(survey.ledger.store).problems
     survey.ledger.close()

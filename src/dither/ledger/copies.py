@@ -26,7 +26,7 @@ from dither.ledger.stores.sqlite import SQLite
 from dither.ledger.verify.report import verify
 from dither.ledger.witness import LOGS, Witness
 
-TOLD = 3  # problems listed when a backup is refused
+MOST_SHOWN = 3  # problems listed when a backup is refused
 
 
 class Evidence(NamedTuple):
@@ -78,22 +78,22 @@ def restore(
 
     `unchecked` allows restoring without evidence. `beside` lists places where the ledger itself may still exist.
     """
-    _vacant(where)
+    _check_vacant(where)
     signing = Key.read(opening.key_path(where, key))
-    with closing(_backup(backup)) as store:
+    with closing(_open_backup(backup)) as store:
         identity = Identity.parse(store.get("ledger"), store.name)
-        _lost(identity, [*beside, *_named_by(opening.key_path(where, key))])
+        _check_lost(identity, [*beside, *_ledgers_beside(opening.key_path(where, key))])
         heads = _heads(evidence, identity, unchecked)
-        _verified(store, heads, evidence.receipts, signing)
+        _check_backup(store, heads, evidence.receipts, signing)
         checked = _newest(heads, evidence.receipts)
         texts, last = store.state()
-        head, texts, row = _continued(store, texts, last, signing, checked)
+        head, texts, row = _continue(store, texts, last, signing, checked)
         opening.make(where, texts, chain(store.rows(1, last), [row])).close()
-    _witnessed(evidence.witness, identity, head)
+    _add_to_witness(evidence.witness, identity, head)
     return Restoration(head, last, checked)
 
 
-def _vacant(where: Where) -> None:
+def _check_vacant(where: Where) -> None:
     taken = LedgerError(
         "There is a ledger in that place already, and a second one from its backup would be a second budget.",
         fix="go on with the ledger that is there; if it is damaged, move it away first.",
@@ -110,7 +110,7 @@ def _vacant(where: Where) -> None:
     raise taken
 
 
-def _backup(path: Path) -> SQLite:
+def _open_backup(path: Path) -> SQLite:
     store = SQLite.open(path, readonly=True)
     if store.backup:
         return store
@@ -121,7 +121,7 @@ def _backup(path: Path) -> SQLite:
     )
 
 
-def _lost(identity: Identity, places: Sequence[Where]) -> None:
+def _check_lost(identity: Identity, places: Sequence[Where]) -> None:
     """Refuses if the backup's ledger still exists in one of these places."""
     for place in places:
         try:
@@ -136,7 +136,7 @@ def _lost(identity: Identity, places: Sequence[Where]) -> None:
             )
 
 
-def _named_by(key: Path) -> list[Path]:
+def _ledgers_beside(key: Path) -> list[Path]:
     """Returns the path of the ledger that a key was created beside."""
     return [key.with_name(key.name.removesuffix(".key"))] if key.name.endswith(".key") else []
 
@@ -158,13 +158,13 @@ def _heads(evidence: Evidence, identity: Identity, unchecked: bool) -> dict[str,
     return heads
 
 
-def _verified(store: Store, heads: Mapping[str, str], receipts: Mapping[str, Receipt], key: Key) -> None:
+def _check_backup(store: Store, heads: Mapping[str, str], receipts: Mapping[str, Receipt], key: Key) -> None:
     report = verify(store, heads, receipts, key.public)
     if report.problems:
-        more = [f"and {len(report.problems) - TOLD} more."] if len(report.problems) > TOLD else []
+        more = [f"and {len(report.problems) - MOST_SHOWN} more."] if len(report.problems) > MOST_SHOWN else []
         raise LedgerError(
             f"{store.name} is not restored: it is not whole, or lacks what is known from elsewhere.",
-            where="\n".join([*report.problems[:TOLD], *more]),
+            where="\n".join([*report.problems[:MOST_SHOWN], *more]),
             fix="restore a newer backup; docs/ledger.md says what can be done if there is none.",
         )
 
@@ -176,7 +176,7 @@ def _newest(heads: Mapping[str, str], receipts: Mapping[str, Receipt]) -> str:
     return max(named, key=lambda head: int(head.partition(":")[0]), default="")
 
 
-def _continued(store: Store, texts: dict[str, str], last: int, key: Key, checked: str) -> tuple[Head, dict[str, str], Row]:
+def _continue(store: Store, texts: dict[str, str], last: int, key: Key, checked: str) -> tuple[Head, dict[str, str], Row]:
     """Returns the head, texts and entry that follow the last one. A ledger in memory that ends like this store writes them."""
     end = [row for row in (store.entry(last),) if row is not None]
     with closing(Ledger(SQLite.memory(texts, end), key)) as ledger:
@@ -185,7 +185,7 @@ def _continued(store: Store, texts: dict[str, str], last: int, key: Key, checked
         return head, ledger.store.state()[0], row
 
 
-def _witnessed(witness: Witness | None, identity: Identity, head: Head) -> None:
+def _add_to_witness(witness: Witness | None, identity: Identity, head: Head) -> None:
     if witness is None:
         return
     try:

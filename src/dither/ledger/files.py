@@ -27,7 +27,7 @@ def publish(draft: Path, path: Path) -> None:
         os.close(folder)
 
 
-def sweep(path: Path) -> None:
+def remove_stale_drafts(path: Path) -> None:
     """Removes stale drafts of this file. A draft of a key file contains a key."""
     for draft in _drafts(path):
         with suppress(OSError):
@@ -35,20 +35,20 @@ def sweep(path: Path) -> None:
                 os.unlink(draft.path)
 
 
-def sole(path: Path) -> bool:
+def has_one_name(path: Path) -> bool:
     """Returns whether a file has only this name. Removes the name of its draft, which a process killed in `publish` leaves."""
-    found = os.stat(path)
-    if found.st_nlink > 1:
+    status = os.stat(path)
+    if status.st_nlink > 1:
         for draft in _drafts(path):
-            if draft.inode() == found.st_ino:
+            if draft.inode() == status.st_ino:
                 with suppress(OSError):
                     os.unlink(draft.path)
-        found = os.stat(path)
-    return found.st_nlink == 1
+        status = os.stat(path)
+    return status.st_nlink == 1
 
 
 def _drafts(path: Path) -> list[os.DirEntry[str]]:
-    left = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}(-wal|-shm|-journal)?")
-    with suppress(OSError), os.scandir(path.parent) as found:
-        return [each for each in found if left.fullmatch(each.name)]
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}(-wal|-shm|-journal)?")
+    with suppress(OSError), os.scandir(path.parent) as files:
+        return [file for file in files if pattern.fullmatch(file.name)]
     return []

@@ -33,15 +33,15 @@ def create(where: Where, key: Where | None = None) -> Ledger:
         check_new(Path(where))
     file = key_path(where, key)
     with suppress(OSError):  # if this fails, so does creating the key
-        _mark_of(file).touch(mode=0o600)
+        _marker_of(file).touch(mode=0o600)
     made = Key.create(file)
     try:
-        store = make(where, _first(made))
+        store = make(where, _new_texts(made))
     except LedgerError:
         if not is_address(where) and Path(where).exists():  # another process was faster
-            _unmark(file)
+            _remove_marker(file)
         raise
-    _unmark(file)
+    _remove_marker(file)
     return Ledger(store, made)
 
 
@@ -53,7 +53,7 @@ def make(where: Where, first: Mapping[str, str], rows: Iterable[Row] = ()) -> St
 def lost(where: Where, key: Where | None = None) -> LedgerError | None:
     """Returns why no new ledger may be created beside this key, or None. Call it where there is no ledger."""
     file = key_path(where, key)
-    if not os.path.lexists(file) or _mark_of(file).exists():
+    if not os.path.lexists(file) or _marker_of(file).exists():
         return None
     return LedgerError(
         f"The ledger of the key {file.name} is missing, and with it what was spent. A new one would be a second budget.",
@@ -63,23 +63,25 @@ def lost(where: Where, key: Where | None = None) -> LedgerError | None:
     )
 
 
-def _mark_of(key: Path) -> Path:
+def _marker_of(key: Path) -> Path:
     """Returns the path of a file that exists while a ledger is being created, from before its key until after the ledger.
 
     A key beside such a file belongs to a ledger that was never used: nothing is charged before `open` removes the file."""
     return key.parent / f".{key.name}.making"
 
 
-def _unmark(key: Path) -> None:
+def _remove_marker(key: Path) -> None:
     with suppress(OSError):
-        _mark_of(key).unlink(missing_ok=True)
+        _marker_of(key).unlink(missing_ok=True)
 
 
 def check_new(path: Path) -> None:
     """Refuses a place where no ledger can be created, before a key is left there."""
     _check_name(path)
     if os.path.lexists(path):
-        raise _odd(path) or LedgerError(f"There is a ledger {path.name} already.", fix="open it, or name another file.")
+        raise _not_a_ledger(path) or LedgerError(
+            f"There is a ledger {path.name} already.", fix="open it, or name another file."
+        )
     if not path.absolute().parent.is_dir():
         raise LedgerError(
             f"The ledger {path.name} cannot be made: there is no folder {path.parent}.", fix="make the folder, or name another."
@@ -95,7 +97,7 @@ def _check_name(where: Where) -> None:
         raise LedgerError("A ledger in memory ends with its process.", fix="name a file.")
 
 
-def _odd(path: Path) -> LedgerError | None:
+def _not_a_ledger(path: Path) -> LedgerError | None:
     """Returns an error if the path is a folder or a broken link."""
     if path.is_dir():
         return LedgerError(f"{path} is a folder, and a ledger is a file.", fix="name the file in it.")
@@ -113,7 +115,7 @@ def open(where: Where, key: Where | None = None, witness: Where | None = None) -
     try:
         file = key_path(where, key)
         opened = Ledger(store, Key.read(file), witness=None if witness is None else Witness(Path(witness)))
-        _unmark(file)
+        _remove_marker(file)
         return opened
     except DitherError:
         store.close()
@@ -139,7 +141,7 @@ def readable(where: Where, *, backup: bool = True) -> Store:
 def memory() -> Ledger:
     """Creates a ledger in memory, for trying things out. It ends with the process."""
     key = Key.new()
-    return Ledger(SQLite.memory(_first(key)), key)
+    return Ledger(SQLite.memory(_new_texts(key)), key)
 
 
 def find(where: Where) -> Store:
@@ -148,7 +150,7 @@ def find(where: Where) -> Store:
         return _postgres().open(str(where))
     path = Path(where)
     _check_name(path)
-    if odd := _odd(path):
+    if odd := _not_a_ledger(path):
         raise odd
     if not path.exists():
         raise NoLedgerError(path.name, looked=str(path.absolute()))
@@ -168,7 +170,7 @@ def key_path(where: Where, key: Where | None) -> Path:
     return Path(f"{Path(where)}.key")
 
 
-def _first(key: Key) -> dict[str, str]:
+def _new_texts(key: Key) -> dict[str, str]:
     return first_texts(Identity(secrets.token_hex(16), key.public), key)
 
 

@@ -27,8 +27,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dither.errors import Blank, Fix, LedgerError
-from dither.ledger.files import draft_of, publish, sweep
-from dither.ledger.records import Committed, Entry, Reserved, canonical, parsed, plain
+from dither.ledger.files import draft_of, publish, remove_stale_drafts
+from dither.ledger.records import Committed, Entry, Reserved, canonical, load_json, plain
 
 
 class Key:
@@ -49,7 +49,7 @@ class Key:
         """Creates a key file, synced before the key is used. Returns the existing key if there is one."""
         made = cls.new()
         text = made._private.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
-        sweep(path)
+        remove_stale_drafts(path)
         draft = draft_of(path)
         try:
             with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
@@ -102,7 +102,7 @@ class Key:
         """Returns a signature of the text, for anyone to check, and a MAC, which the key's holder checks 30 times faster."""
         return f"{self.sign(state_message(text))} {self._mac(text)}"
 
-    def sealed(self, text: str, seal: str) -> bool:
+    def is_sealed(self, text: str, seal: str) -> bool:
         """Returns whether this key sealed the text. If the MAC is damaged, a valid signature is enough."""
         signature, _, mac = seal.partition(" ")
         right = hmac.compare_digest(mac.encode("utf-8", "replace"), self._mac(text).encode("ascii"))
@@ -156,10 +156,10 @@ class Receipt:
     @classmethod
     def from_json(cls, text: str) -> Receipt:
         try:
-            found = parsed(text)
-            body, signature = found["body"], found["signature"]
-            right = set(found) == {"body", "signature"} and set(body) == FIELDS and body["receipt"] == 1
-            if right and isinstance(signature, str) and all(_place(body[name]) for name in ("reserved", "entry")):
+            fields = load_json(text)
+            body, signature = fields["body"], fields["signature"]
+            right = set(fields) == {"body", "signature"} and set(body) == FIELDS and body["receipt"] == 1
+            if right and isinstance(signature, str) and all(_is_place(body[name]) for name in ("reserved", "entry")):
                 message(body)
                 return cls(body, signature)
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -167,8 +167,8 @@ class Receipt:
         raise LedgerError("This is no receipt of dither.", fix="name the file that was saved with the answer.")
 
 
-def _place(found: Any) -> bool:
-    return set(found) == {"number", "hash"} and type(found["number"]) is int and isinstance(found["hash"], str)
+def _is_place(value: Any) -> bool:
+    return set(value) == {"number", "hash"} and type(value["number"]) is int and isinstance(value["hash"], str)
 
 
 def message(body: Mapping[str, Any]) -> str:
@@ -176,23 +176,23 @@ def message(body: Mapping[str, Any]) -> str:
     return f"dither receipt 1\n{canonical(body)}"
 
 
-def facts(ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: str) -> dict[str, Any]:
+def body_of(ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: str) -> dict[str, Any]:
     """Returns a receipt's body, from the reservation and the place of the committed entry."""
-    asked = reserved.record
-    if not isinstance(asked, Reserved):
+    record = reserved.record
+    if not isinstance(record, Reserved):
         raise LedgerError(f"Entry {reserved.number} is no reservation.", fix="run `dither verify`.")
     return {
         "receipt": 1,
         "ledger": ledger,
-        "question": asked.question,
-        "catalog": asked.catalog,
-        "snapshot": asked.snapshot,
-        "unit": asked.unit,
-        "neighbours": asked.neighbours,
-        "analyst": asked.analyst,
-        "mechanisms": asked.written["mechanisms"],
-        "loss": asked.written["loss"],
-        "rule": asked.rule,
+        "question": record.question,
+        "catalog": record.catalog,
+        "snapshot": record.snapshot,
+        "unit": record.unit,
+        "neighbours": record.neighbours,
+        "analyst": record.analyst,
+        "mechanisms": record.encoded["mechanisms"],
+        "loss": record.encoded["loss"],
+        "rule": record.rule,
         "time": reserved.time,
         "reserved": {"number": reserved.number, "hash": reserved_hash},
         "entry": {"number": number, "hash": hash},
@@ -200,12 +200,12 @@ def facts(ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: s
 
 
 def issue(key: Key, ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: str) -> Receipt:
-    body = facts(ledger, reserved, reserved_hash, number, hash)
+    body = body_of(ledger, reserved, reserved_hash, number, hash)
     return Receipt(body, key.sign(message(body)))
 
 
-def stored(ledger: str, reserved: Entry, committed: Entry, signature: str) -> Receipt:
+def stored_receipt(ledger: str, reserved: Entry, committed: Entry, signature: str) -> Receipt:
     """Returns the receipt of a stored answer, as it was issued."""
     if not isinstance(committed.record, Committed):
         raise LedgerError(f"Entry {committed.number} is no answer.", fix="run `dither verify`.")
-    return Receipt(facts(ledger, reserved, reserved.hash, committed.number, committed.hash), signature)
+    return Receipt(body_of(ledger, reserved, reserved.hash, committed.number, committed.hash), signature)

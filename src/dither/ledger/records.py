@@ -55,21 +55,21 @@ def canonical(value: Any) -> str:
     return _encode(value)
 
 
-def parsed(text: Any) -> Any:
+def load_json(text: Any) -> Any:
     """Decodes JSON. Raises ValueError for repeated names, NaN, infinities and too deep nesting."""
     if not isinstance(text, str):
         raise ValueError("no text")
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        return json.loads(text, object_pairs_hook=_refuse_repeated, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("too deep") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a name stands twice")
-    return found
+    return members
 
 
 def _no_number(name: str) -> None:
@@ -81,7 +81,7 @@ def digest(purpose: str, text: str) -> str:
     return hashlib.sha256(f"dither {purpose}\n{text}".encode("ascii")).hexdigest()
 
 
-def written(value: Fraction) -> str:
+def encode_rational(value: Fraction) -> str:
     """Encodes a rational. Refuses negative and very long ones.
 
     >>> written(Fraction(2, 20)), written(Fraction(3))
@@ -95,7 +95,7 @@ def written(value: Fraction) -> str:
     return str(value)
 
 
-def read(text: Any) -> Fraction:
+def decode_rational(text: Any) -> Fraction:
     """Decodes a rational. Raises ValueError unless the text is canonical."""
     if not isinstance(text, str) or len(text) > 2 * _DIGITS + 1 or not _RATIONAL_TEXT.fullmatch(text):
         raise ValueError("no rational")
@@ -146,12 +146,12 @@ class Declaration:
     units: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        _texts(self, "catalog_hash", "text", "neighbours", "snapshot")
+        _check_texts(self, "catalog_hash", "text", "neighbours", "snapshot")
         for name in ("epsilon", "per_analyst", "per_query"):
             value = getattr(self, name)
             if not (name != "epsilon" and value is None):
-                _above_zero(value, name)
-        _above_zero(self.least_epsilon, "least_epsilon")
+                _check_positive(value, name)
+        _check_positive(self.least_epsilon, "least_epsilon")
         if self.least_epsilon > self.epsilon:
             raise ArgumentError("least_epsilon must be at most epsilon.", fix="state what one question costs at least.")
         if not isinstance(self.delta, Fraction) or not 0 <= self.delta < 1:
@@ -183,14 +183,14 @@ class Request:
     fresh: bool = False
 
     def __post_init__(self) -> None:
-        _texts(self, "question", "plan", "catalog_hash", "snapshot", "unit", "neighbours")
+        _check_texts(self, "question", "plan", "catalog_hash", "snapshot", "unit", "neighbours")
         object.__setattr__(self, "analyst", analyst_name(self.analyst))
         if not isinstance(self.charge, Charge):
             raise ArgumentError("charge must be a Charge.", fix="state what the release may cost: Charge(epsilon, delta).")
         if self.mechanisms or self.charge != _FREE:  # only public values, which need no noise, are free
-            _above_zero(self.charge.epsilon, "epsilon")
+            _check_positive(self.charge.epsilon, "epsilon")
         for part in (self.charge.epsilon, self.charge.delta, self.charge.rho or Fraction(0), self.charge.slack):
-            written(part)
+            encode_rational(part)
         if not isinstance(self.fresh, bool):
             raise ArgumentError("fresh must be True or False.", fix=Fix("write {fresh}.", fresh=True))
         if not all(isinstance(name, str) for name in self.tables):
@@ -214,10 +214,10 @@ def _units(units: Mapping[str, str]) -> dict[str, str]:
     """Returns the unit of each table, with case-folded names. Refuses two tables of one name: their units could differ."""
     if not all(isinstance(part, str) for pair in units.items() for part in pair):
         raise ArgumentError("units must name each table's unit in words.", fix='write {"people": "person_id"}.')
-    found = {folded(table): folded(unit) for table, unit in units.items()}
-    if len(found) < len(units):
+    by_table = {folded(table): folded(unit) for table, unit in units.items()}
+    if len(by_table) < len(units):
         raise ArgumentError("Two tables in units differ only in capitals, which are one name.", fix="rename one.")
-    return found
+    return by_table
 
 
 def analyst_name(name: Any) -> str:
@@ -231,32 +231,32 @@ def analyst_name(name: Any) -> str:
     return name
 
 
-def _above_zero(value: Any, name: str) -> None:
+def _check_positive(value: Any, name: str) -> None:
     if not isinstance(value, Fraction) or value <= 0:
         raise ArgumentError(f"{name} must be a Fraction above 0.", fix=Fix("write {it}.", it=Python(f'{name}=Fraction("0.1")')))
-    written(value)
+    encode_rational(value)
 
 
-def _texts(asked: Any, *names: str) -> None:
+def _check_texts(values: Any, *names: str) -> None:
     for name in names:
-        if not isinstance(getattr(asked, name), str):
-            given = type(getattr(asked, name)).__name__
+        if not isinstance(getattr(values, name), str):
+            given = type(getattr(values, name)).__name__
             raise ArgumentError(f"{name} must be a text, and it is a {given}.", fix=Fix("give {it} as a str.", it=Name(name)))
 
 
 START = "0" * 64  # the previous hash of the first entry
 
 
-class _Written:
+class _Encoded:
     """A record whose fields are encoded once, so that it can be done before the store is locked."""
 
     @cached_property
-    def written(self) -> dict[str, Any]:
-        return {name: codec.write(getattr(self, name)) for name, codec in _SHAPES[type(self)].items()}
+    def encoded(self) -> dict[str, Any]:
+        return {name: codec.write(getattr(self, name)) for name, codec in _FIELD_CODECS[type(self)].items()}
 
 
 @dataclass(frozen=True)
-class Opened(_Written):
+class Opened(_Encoded):
     KIND: ClassVar[str] = "opened/1"
     ledger: str  # 128 random bits: the ledger's name in receipts
     public_key: str
@@ -264,7 +264,7 @@ class Opened(_Written):
 
 
 @dataclass(frozen=True)
-class Declared(_Written):
+class Declared(_Encoded):
     KIND: ClassVar[str] = "catalog/1"
     catalog: str  # its hash
     text: str
@@ -280,7 +280,7 @@ class Declared(_Written):
 
 
 @dataclass(frozen=True)
-class Reserved(_Written):
+class Reserved(_Encoded):
     KIND: ClassVar[str] = "reserved/1"
     question: str  # as the analyst wrote it
     digest: str  # of the plan, the catalog's hash and the snapshot: the question's identity
@@ -297,15 +297,15 @@ class Reserved(_Written):
     fresh: bool
     token: str  # the digest of a secret that only the Reservation object has
 
-    def under(self, rule: str) -> Reserved:
+    def with_rule(self, rule: str) -> Reserved:
         """Returns the record with the rule that admits it."""
         made = replace(self, rule=rule)
-        made.__dict__["written"] = {**self.written, "rule": rule}
+        made.__dict__["encoded"] = {**self.encoded, "rule": rule}
         return made
 
 
 @dataclass(frozen=True)
-class Committed(_Written):
+class Committed(_Encoded):
     KIND: ClassVar[str] = "committed/1"
     reserved: int
     reserved_hash: str
@@ -314,12 +314,12 @@ class Committed(_Written):
     payload: str
 
     @property
-    def found_by(self) -> str:
+    def lookup_key(self) -> str:
         return self.digest
 
 
 @dataclass(frozen=True)
-class Cancelled(_Written):
+class Cancelled(_Encoded):
     KIND: ClassVar[str] = "cancelled/1"
     reserved: int
     reserved_hash: str
@@ -327,7 +327,7 @@ class Cancelled(_Written):
 
 
 @dataclass(frozen=True)
-class Failed(_Written):
+class Failed(_Encoded):
     KIND: ClassVar[str] = "failed/1"
     reserved: int
     reserved_hash: str
@@ -336,7 +336,7 @@ class Failed(_Written):
 
 
 @dataclass(frozen=True)
-class Lapsed(_Written):
+class Lapsed(_Encoded):
     """Written by another process, which found the lease of a dead one; so it has no token."""
 
     KIND: ClassVar[str] = "lapsed/1"
@@ -345,7 +345,7 @@ class Lapsed(_Written):
 
 
 @dataclass(frozen=True)
-class Replayed(_Written):
+class Replayed(_Encoded):
     KIND: ClassVar[str] = "replayed/1"
     committed: int
     committed_hash: str
@@ -354,18 +354,18 @@ class Replayed(_Written):
     loss: Charge
 
     @property
-    def found_by(self) -> str:
+    def lookup_key(self) -> str:
         return shown_to(self.committed, self.analyst)
 
 
 @dataclass(frozen=True)
-class Reopened(_Written):
+class Reopened(_Encoded):
     KIND: ClassVar[str] = "reopened/1"
     closed: int  # the entry that closed the catalog; 0 if it was not closed and only dead processes are forgiven
 
 
 @dataclass(frozen=True)
-class Restored(_Written):
+class Restored(_Encoded):
     KIND: ClassVar[str] = "restored/1"
     backup: int  # the last entry of the backup
     checked: str  # a later head ("number:hash") the backup was compared with, or empty
@@ -404,8 +404,8 @@ class Entry:
 
     @property
     def body(self) -> str:
-        own = {"kind": self.kind, "number": self.number, "previous": self.previous, "nonce": self.nonce, "time": self.time}
-        return canonical(own | self.record.written)
+        place = {"kind": self.kind, "number": self.number, "previous": self.previous, "nonce": self.nonce, "time": self.time}
+        return canonical(place | self.record.encoded)
 
     @property
     def hash(self) -> str:
@@ -430,18 +430,18 @@ def shown_to(committed: int, analyst: str) -> str:
     return digest("ledger replay 1", canonical([committed, analyst]))
 
 
-def found_by(record: Record) -> str:
+def lookup_key(record: Record) -> str:
     """Returns the `question` column of the record's row."""
-    return record.found_by if isinstance(record, Committed | Replayed) else ""
+    return record.lookup_key if isinstance(record, Committed | Replayed) else ""
 
 
 def parse(row: Row) -> Entry:
     """Decodes the entry of a row. Refuses unknown kinds, missing fields and text that is not canonical."""
     try:
-        found = json.loads(row.body)
-        number = _CODECS["int"].read(found.pop("number"))
-        previous, nonce, time = (_TEXT.read(found.pop(name)) for name in ("previous", "nonce", "time"))
-        entry = Entry(number, previous, nonce, time, _record(KINDS[found.pop("kind")], found))
+        data = json.loads(row.body)
+        number = _CODECS["int"].read(data.pop("number"))
+        previous, nonce, time = (_TEXT.read(data.pop(name)) for name in ("previous", "nonce", "time"))
+        entry = Entry(number, previous, nonce, time, _record(KINDS[data.pop("kind")], data))
         if (entry.number, entry.kind, entry.body) == (row.number, row.kind, row.body):
             return entry
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, DitherError):
@@ -491,12 +491,12 @@ def _rationals(made: type, names: tuple[str, ...]) -> _Codec:
 
 
 _TEXT, _A_LIST, _MAPPING = _is(str), _is(list).read, _is(dict)
-_RATIONAL = _or_null(_Codec(written, read))
+_RATIONAL = _or_null(_Codec(encode_rational, decode_rational))
 _CODECS = {
     "str": _TEXT,
     "int": _is(int),
     "bool": _is(bool),
-    "Fraction": _Codec(written, read),
+    "Fraction": _Codec(encode_rational, decode_rational),
     "Fraction | None": _RATIONAL,
     "tuple[str, ...]": _list(_TEXT),
     "tuple[str, ...] | None": _or_null(_list(_TEXT)),
@@ -505,13 +505,13 @@ _CODECS = {
     "Charge": _rationals(Charge, ("epsilon", "delta", "rho", "slack")),
     "Caps": _rationals(Caps, ("epsilon", "delta_sums", "delta_keys", "delta_conversion", "rho_max")),
 }
-_SHAPES: dict[type, dict[str, _Codec]] = {
+_FIELD_CODECS: dict[type, dict[str, _Codec]] = {
     kind: {each.name: _CODECS[str(each.type)] for each in fields(kind)} for kind in KINDS.values()
 }
 
 
-def _record(kind: type[Record], found: dict[str, Any]) -> Record:
-    shape = _SHAPES[kind]
-    if set(shape) != set(found):
+def _record(kind: type[Record], data: dict[str, Any]) -> Record:
+    shape = _FIELD_CODECS[kind]
+    if set(shape) != set(data):
         raise ValueError("wrong fields")
-    return kind(**{name: shape[name].read(value) for name, value in found.items()})
+    return kind(**{name: shape[name].read(value) for name, value in data.items()})

@@ -38,15 +38,15 @@ UNSURE = "the price of the question, unless it was still given back: see `dither
 
 
 @contextmanager
-def saying(charged: str, unsure: str = "") -> Iterator[None]:
+def stating_charge(charged: str, unsure: str = "") -> Iterator[None]:
     """Makes errors of the store say what was charged."""
     try:
         yield
     except LedgerError as error:
-        raise meaning(error, charged, unsure) from None
+        raise with_charge(error, charged, unsure) from None
 
 
-def meaning(error: LedgerError, charged: str, unsure: str) -> LedgerError:
+def with_charge(error: LedgerError, charged: str, unsure: str) -> LedgerError:
     """Returns the error with what was charged: `unsure` if the store does not know whether it wrote."""
     says = unsure if unsure and error.charged != "nothing" else charged
     return LedgerError(error.what, where=error.where, fix=error.fix, charged=says)
@@ -74,7 +74,9 @@ class Lease(NamedTuple):
 
     @classmethod
     def new(cls, question: str, token: str, now: datetime, seconds: float) -> Lease:
-        return cls(question[:MARK], token[:MARK], machine(), _own(os.getpid()), milliseconds(now) + round(1000 * seconds))
+        return cls(
+            question[:MARK], token[:MARK], machine(), _process_now(os.getpid()), milliseconds(now) + round(1000 * seconds)
+        )
 
     def renewed(self, now: datetime, seconds: float) -> Lease:
         return self._replace(until=milliseconds(now) + round(1000 * seconds))
@@ -82,7 +84,7 @@ class Lease(NamedTuple):
     @property
     def own(self) -> bool:
         """Whether this process holds the lease."""
-        return (self.machine, self.process) == (machine(), _own(os.getpid()))
+        return (self.machine, self.process) == (machine(), _process_now(os.getpid()))
 
     def alive(self, now: int, seconds: float) -> bool:
         """Returns whether the holder may still answer. A lease that ends too far ahead comes from a clock that was set back."""
@@ -107,8 +109,8 @@ def from_text(text: str | None) -> Leases:
     if text is None or text == "{}":
         return {}
     try:
-        found = _LEASE.findall(text)
-        leases = {int(number): Lease(q, t, m, p, int(until)) for number, q, t, m, p, until in found}
+        matches = _LEASE.findall(text)
+        leases = {int(number): Lease(q, t, m, p, int(until)) for number, q, t, m, p, until in matches}
         if to_text(leases) == text:
             return leases
     except (ValueError, TypeError):
@@ -130,7 +132,7 @@ def machine() -> str:
 
 
 @lru_cache(maxsize=1)
-def _own(pid: int) -> str:
+def _process_now(pid: int) -> str:
     return process(pid)
 
 
@@ -160,12 +162,12 @@ class Renewal:
         self._pending = pending
         self._renew = renew
         self._pause = seconds / BEATS
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
         self._running: tuple[int, threading.Event] | None = None
 
     def start(self) -> None:
         """Starts the thread if it is not running. Call it when a lease is pending."""
-        with self._guard:
+        with self._lock:
             if self._running is not None and self._running[0] == os.getpid() and not self._running[1].is_set():
                 return
             stop = threading.Event()
@@ -192,7 +194,7 @@ class Renewal:
 
     def _run(self, stop: threading.Event) -> None:
         while not stop.wait(self._pause):
-            with self._guard:
+            with self._lock:
                 if not self._pending():
                     stop.set()
                     return
@@ -234,11 +236,11 @@ class Reservation:
 
     @property
     def entry(self) -> Entry:
-        return self._place()[0]
+        return self._written_entry()[0]
 
     @property
     def hash(self) -> str:
-        return self._place()[1]
+        return self._written_entry()[1]
 
     @property
     def number(self) -> int:
@@ -260,7 +262,7 @@ class Reservation:
         return self._settled
 
     @property
-    def mine(self) -> bool:
+    def in_this_thread(self) -> bool:
         """Whether this thread holds it, and so would wait for itself."""
         return self._thread == threading.get_ident()
 
@@ -270,18 +272,18 @@ class Reservation:
 
     def touch(self) -> None:
         """Marks the price as spent. Call it just before the engine is called."""
-        self._same_process()
+        self._check_process()
         with self._lock:
-            self._open()
+            self._check_open()
             self._touched = True
 
     def settle(self, ledger: str, *, cancel: bool) -> str:
         """Returns the secret for a commit, or for a cancel if the engine was not called. Works once.
 
         A failed attempt cannot be repeated, because the store may have written it."""
-        self._same_process()
+        self._check_process()
         with self._lock:
-            self._open()
+            self._check_open()
             if ledger != self._ledger:
                 raise LedgerError("This reservation is of another ledger.", fix="settle it where it was made.")
             if cancel and self._touched:
@@ -295,22 +297,22 @@ class Reservation:
 
     def withdraw(self) -> str:
         """Returns the secret for ending the question without an answer, even after an interrupted commit or cancel."""
-        self._same_process()
+        self._check_process()
         with self._lock:
             self._settled = True
             return self._secret
 
-    def _place(self) -> tuple[Entry, str]:
+    def _written_entry(self) -> tuple[Entry, str]:
         if self._written is None:
             raise LedgerError("Nothing was reserved for this question.", fix="reserve it first.")
         return self._written
 
-    def _open(self) -> None:
-        self._place()
+    def _check_open(self) -> None:
+        self._written_entry()
         if self._settled:
             raise LedgerError("This reservation was committed or cancelled already.", fix="ask again.")
 
-    def _same_process(self) -> None:
+    def _check_process(self) -> None:
         self._origin.check(
             "This reservation belongs to another process.", "settle it in the process that made it.", LedgerError
         )

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from dither.errors import ArgumentError, BudgetError, ClosedError, Fix, LedgerError, Python
 from dither.exact.numbers import about
 from dither.ledger import state
-from dither.ledger.receipts import Receipt, entry_message, signed, stored
+from dither.ledger.receipts import Receipt, entry_message, signed, stored_receipt
 from dither.ledger.records import Committed, Declaration, Entry, Replayed, Request, Reserved, hash_of, parse, shown_to
 from dither.ledger.state import Fuse, History, Identity, Terms, keys_of
 from dither.ledger.stores.base import Row, Store
@@ -21,7 +21,7 @@ from dither.privacy.filters import GRID, MOST_QUESTIONS, Caps, Charge, Sums
 from dither.text import folded
 
 
-class Books(Protocol):
+class View(Protocol):
     """What the rules read: inside a transaction when reserving, as last committed when previewing."""
 
     def get(self, key: str) -> str | None: ...
@@ -43,38 +43,38 @@ class Admitted(NamedTuple):
     used: Sums  # by the analyst
 
 
-def admit(books: Books, request: Request) -> Admitted:
+def admit(view: View, request: Request) -> Admitted:
     """Applies every rule for a new charge. Refuses with BudgetError, ClosedError, ArgumentError or LedgerError."""
-    if Fuse.parse(books.get("fuse")).closed:
+    if Fuse.parse(view.get("fuse")).closed:
         raise ClosedError
-    terms, caps = declared(books, request, request.charge)
-    charge, spent, own = request.charge, state.sums(books.get("total")), books.used(request.analyst)
-    used, total = own.plus(charge), spent.plus(charge)
+    terms, caps = declared(view, request, request.charge)
+    charge, spent, before = request.charge, state.sums(view.get("total")), view.used(request.analyst)
+    used, total = before.plus(charge), spent.plus(charge)
     rule = caps.rule(total)
     if rule is None:
         raise BudgetError(f"The budget does not allow this question: {cost(charge, caps)}; left {left(caps, spent)}.")
     if terms.per_analyst is not None:
-        used = quota(caps, terms.per_analyst, own, request.analyst, charge)
+        used = quota(caps, terms.per_analyst, before, request.analyst, charge)
     return Admitted(terms, caps, total, rule, used)
 
 
-def declared(books: Books, request: Request, charge: Charge) -> tuple[Terms, Caps]:
+def declared(view: View, request: Request, charge: Charge) -> tuple[Terms, Caps]:
     """Returns the terms in force and the caps. Refuses a question or price that they do not allow."""
-    terms, kept = books.get("catalog"), books.get("caps")
-    if terms is None or kept is None:
+    terms, stored_caps = view.get("catalog"), view.get("caps")
+    if terms is None or stored_caps is None:
         raise LedgerError(
             "This ledger has no catalog yet.",
             fix=Fix("open the catalog with it{call}.", call=Python(": dt.open(catalog, ledger=…)", shell="")),
         )
-    caps = state.caps(kept)
-    return in_force(Terms.parse(terms), caps, request, charge), caps
+    caps = state.caps(stored_caps)
+    return check_terms(Terms.parse(terms), caps, request, charge), caps
 
 
-def in_force(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Terms:
+def check_terms(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Terms:
     """Returns the terms. Refuses a question planned with other terms, an undeclared analyst, or a price out of range."""
     now = (terms.catalog, terms.snapshot, terms.neighbours)
     if now != (request.catalog_hash, request.snapshot, request.neighbours):
-        raise _superseded()
+        raise _catalog_changed()
     if terms.analysts is not None and request.analyst not in terms.analysts:
         raise ArgumentError(
             f"{request.analyst} is none of the catalog's analysts.",
@@ -82,11 +82,11 @@ def in_force(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Term
         )
     if terms.per_query is not None and (most := caps.share(terms.per_query)).rule(Sums().plus(charge)) is None:
         raise BudgetError(f"One question may cost at most {left(most, Sums())} in this catalog, and {cost(charge, caps)}.")
-    dear_enough(terms, caps, charge)
+    check_least_price(terms, caps, charge)
     return terms
 
 
-def dear_enough(terms: Terms, caps: Caps, charge: Charge) -> None:
+def check_least_price(terms: Terms, caps: Caps, charge: Charge) -> None:
     """Refuses a price below the least one. Only public values are free.
 
     Without a least price an analyst could ask without end, and each question may leak a little beside its answer.
@@ -145,10 +145,10 @@ def _left(cap: Fraction, used: int) -> str:
 def check_in_force(now: str | None, among: tuple[str | None, ...] | None) -> None:
     """Refuses if the catalog in force is not `among` these: an old session must not undo a newer declaration."""
     if among is not None and now not in among:
-        raise _superseded()
+        raise _catalog_changed()
 
 
-def _superseded() -> LedgerError:
+def _catalog_changed() -> LedgerError:
     return LedgerError(
         "The catalog was changed while this session was open.", fix="open the catalog again; what was spent stays spent."
     )
@@ -180,7 +180,7 @@ def unchanged(caps: Caps, history: History | None, declared: Declaration) -> Non
             )
 
 
-def noted(history: History | None, terms: Terms, request: Request) -> History:
+def add_tables(history: History | None, terms: Terms, request: Request) -> History:
     """Returns the history with this question's tables added."""
     tables = history.tables if history else {}
     added = {name: terms.units.get(name, folded(request.unit)) for name in request.tables if name not in tables}
@@ -199,7 +199,7 @@ class Kept(NamedTuple):
     total: Sums  # what everyone had spent when it was shown again
 
 
-class Again(NamedTuple):
+class Replay(NamedTuple):
     """A stored answer about to be shown again. Its price counts once in the quota of each analyst."""
 
     kept: Kept
@@ -207,19 +207,19 @@ class Again(NamedTuple):
     used: Sums | None  # by this analyst including that price; None if this analyst has seen the answer
 
 
-def again(books: Books, identity: Identity, request: Request, row: Row) -> Again:
+def replay(view: View, identity: Identity, request: Request, row: Row) -> Replay:
     """Returns the stored answer of this row. Refuses if the terms or the quota do not allow this analyst to see it."""
-    reserved, asked, payload, receipt = stored_answer(books.entry, identity, row, request.digest)
-    terms, caps = declared(books, request, asked.loss)
+    reserved, question, payload, receipt = read_answer(view.entry, identity, row, request.digest)
+    terms, caps = declared(view, request, question.loss)
     analyst = request.analyst
-    seen = books.latest(shown_to(row.number, analyst)) if asked.analyst != analyst else None
-    known = asked.analyst == analyst or (seen is not None and is_shown(seen, identity, row.number, analyst))
-    used = None if known else quota(caps, terms.per_analyst, books.used(analyst), analyst, asked.loss)
-    total = state.sums(books.get("total"))
-    return Again(Kept(payload, receipt, asked.analyst, reserved.time, not known, caps, total), asked.loss, used)
+    seen = view.latest(shown_to(row.number, analyst)) if question.analyst != analyst else None
+    known = question.analyst == analyst or (seen is not None and check_shown(seen, identity, row.number, analyst))
+    used = None if known else quota(caps, terms.per_analyst, view.used(analyst), analyst, question.loss)
+    total = state.sums(view.get("total"))
+    return Replay(Kept(payload, receipt, question.analyst, reserved.time, not known, caps, total), question.loss, used)
 
 
-def stored_answer(
+def read_answer(
     entry: Callable[[int], Row | None], identity: Identity, row: Row, digest: str
 ) -> tuple[Entry, Reserved, str, Receipt]:
     """Returns the reservation, the answer and its receipt. Refuses a wrong signature or an answer to another question.
@@ -233,21 +233,21 @@ def stored_answer(
     if before is None or hash_of(before.body) != before.hash:
         raise _damaged(row)
     reserved = parse(before)
-    asked = reserved.record
-    if not isinstance(asked, Reserved) or asked.digest != answer.digest or committed.hash != row.hash:
+    question = reserved.record
+    if not isinstance(question, Reserved) or question.digest != answer.digest or committed.hash != row.hash:
         raise _damaged(row)
-    receipt = stored(identity.ledger, reserved, committed, row.signature)
+    receipt = stored_receipt(identity.ledger, reserved, committed, row.signature)
     if not receipt.verify(identity.public_key):
         raise _damaged(row)
-    return reserved, asked, answer.payload, receipt
+    return reserved, question, answer.payload, receipt
 
 
-def is_shown(row: Row, identity: Identity, committed: int, analyst: str) -> bool:
+def check_shown(row: Row, identity: Identity, committed: int, analyst: str) -> bool:
     """Returns True if a signed row says that this answer was shown to this analyst and counted. Refuses any other row."""
-    found = parse(row)
-    if not isinstance(found.record, Replayed) or (found.record.committed, found.record.analyst) != (committed, analyst):
+    entry = parse(row)
+    if not isinstance(entry.record, Replayed) or (entry.record.committed, entry.record.analyst) != (committed, analyst):
         raise _damaged(row)
-    if found.hash != row.hash or not signed(identity.public_key, entry_message(row.hash), row.signature):
+    if entry.hash != row.hash or not signed(identity.public_key, entry_message(row.hash), row.signature):
         raise _damaged(row)
     return True
 
@@ -274,16 +274,16 @@ def preview(
     """
     row = None if request.fresh else store.latest(request.digest)
     number = None if row is None else row.number
-    kept = store.several("catalog", "caps", "total", "fuse", keys_of(request.analyst)[0])
+    texts = store.several("catalog", "caps", "total", "fuse", keys_of(request.analyst)[0])
     wanted = state.Terms.of(declaration).text()
     try:
-        check_in_force(kept.get("catalog"), (*expected, wanted))
-        caps = kept.get("caps") or state.caps_text(declaration.caps)
-        books = _Committed(store, kept | {"catalog": wanted, "caps": caps})
+        check_in_force(texts.get("catalog"), (*expected, wanted))
+        caps = texts.get("caps") or state.encode_caps(declaration.caps)
+        view = _Committed(store, texts | {"catalog": wanted, "caps": caps})
         if row is None:
-            admit(books, request)
+            admit(view, request)
             return Preview()
-        counted = again(books, identity, request, row).used is not None and declaration.per_analyst is not None
+        counted = replay(view, identity, request, row).used is not None and declaration.per_analyst is not None
     except (BudgetError, LedgerError) as error:
         return Preview(number, error.what)
     return Preview(number, counted=counted)
@@ -292,12 +292,12 @@ def preview(
 class _Committed:
     """The ledger as last committed."""
 
-    def __init__(self, store: Store, kept: dict[str, str]) -> None:
-        self._kept = kept
+    def __init__(self, store: Store, texts: dict[str, str]) -> None:
+        self._texts = texts
         self.entry, self.latest = store.entry, store.latest
 
     def get(self, key: str) -> str | None:
-        return self._kept.get(key)
+        return self._texts.get(key)
 
     def used(self, analyst: str) -> Sums:
         return state.sums(self.get(keys_of(analyst)[0]))

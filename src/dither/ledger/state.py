@@ -17,7 +17,7 @@ Only the holder of the curator's key can change the state unnoticed.
 
     roll:NNN  for each analyst of one group: the digest of the text under analyst:NAME
     rolls     for each group: the digest of its roll. Sealed
-    seal      signature and MAC over the ledger's name and the texts of HELD. Only the latest is stored, never in an entry
+    seal      signature and MAC over the ledger's name and the texts of SEALED_KEYS. Only the latest is stored, not in an entry
 
 An edited, deleted or rolled-back sum is found before anything is written. A question reads one small group, however many
 analysts there are. The head is sealed too, so entries cannot be cut off. Everything rolled back together, entries and seal
@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 
 from dither.errors import LedgerError
 from dither.ledger.receipts import Key
-from dither.ledger.records import START, Declaration, canonical, digest, parsed, read, written
+from dither.ledger.records import START, Declaration, canonical, decode_rational, digest, encode_rational, load_json
 from dither.ledger.stores.base import Row, Transaction
 from dither.privacy.filters import Caps, Sums
 
@@ -62,20 +62,20 @@ def _reading(what: str) -> Iterator[None]:
         raise LedgerError(f"The ledger's {what} cannot be read.", fix="run `dither verify`.") from None
 
 
-def _checked(right: bool) -> None:
+def _require(right: bool) -> None:
     if not right:
         raise ValueError
 
 
 def _parts(form: re.Pattern[str], text: str) -> tuple[str, ...]:
-    found = form.fullmatch(text)
-    if found is None:
+    match = form.fullmatch(text)
+    if match is None:
         raise ValueError
-    return found.groups()
+    return match.groups()
 
 
-def _texts(found: object) -> bool:
-    return isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
+def _are_texts(fields: object) -> bool:
+    return isinstance(fields, dict) and all(isinstance(value, str) for value in fields.values())
 
 
 class Identity(NamedTuple):
@@ -88,9 +88,9 @@ class Identity(NamedTuple):
     @classmethod
     def parse(cls, text: str | None, name: str) -> Identity:
         try:
-            found = parsed(text)
-            if found["format"] == FORMAT and set(found) == {"format", *cls._fields} and _texts(found | {"format": ""}):
-                return cls(found["ledger"], found["public_key"])
+            fields = load_json(text)
+            if fields["format"] == FORMAT and set(fields) == {"format", *cls._fields} and _are_texts(fields | {"format": ""}):
+                return cls(fields["ledger"], fields["public_key"])
         except (ValueError, TypeError, KeyError):
             pass
         raise LedgerError(f"{name} is no ledger this version of dither can read.", fix="name the ledger, or update dither.")
@@ -138,18 +138,18 @@ class Terms(NamedTuple):
         return cls(catalog=declared.catalog_hash, units=dict(declared.units), **rest)
 
     def text(self) -> str:
-        return canonical({name: written(v) if isinstance(v, Fraction) else v for name, v in self._asdict().items()})
+        return canonical({name: encode_rational(v) if isinstance(v, Fraction) else v for name, v in self._asdict().items()})
 
     @classmethod
     @lru_cache(maxsize=16)
     def parse(cls, text: str) -> Terms:
         with _reading("catalog"):
-            found: dict[str, Any] = parsed(text)
+            fields: dict[str, Any] = load_json(text)
             for name in ("epsilon", "delta", "per_analyst", "per_query", "least_epsilon"):
-                found[name] = None if found[name] is None and name.startswith("per") else read(found[name])
-            found["analysts"] = None if found["analysts"] is None else tuple(found["analysts"])
-            _checked(_texts(found["units"]))
-            return cls(**found)
+                fields[name] = None if fields[name] is None and name.startswith("per") else decode_rational(fields[name])
+            fields["analysts"] = None if fields["analysts"] is None else tuple(fields["analysts"])
+            _require(_are_texts(fields["units"]))
+            return cls(**fields)
 
 
 class History(NamedTuple):
@@ -165,9 +165,9 @@ class History(NamedTuple):
         if text is None:
             return None
         with _reading("history"):
-            found = cls(**parsed(text))
-            _checked(_texts(found.tables))
-            return found
+            history = cls(**load_json(text))
+            _require(_are_texts(history.tables))
+            return history
 
 
 class Fuse(NamedTuple):
@@ -198,7 +198,7 @@ class Fuse(NamedTuple):
         return Fuse(self.closed or (entry if self.dead + 1 >= MOST_DEAD else 0), self.dead + 1)
 
 
-def sums_text(sums: Sums) -> str:
+def encode_sums(sums: Sums) -> str:
     return canonical(vars(sums))
 
 
@@ -210,20 +210,20 @@ def sums(text: str | None) -> Sums:
         return Sums(epsilon, delta, rho, slack, unstated)
 
 
-def caps_text(caps: Caps) -> str:
-    return canonical({name: written(value) for name, value in vars(caps).items()})
+def encode_caps(caps: Caps) -> str:
+    return canonical({name: encode_rational(value) for name, value in vars(caps).items()})
 
 
 @lru_cache(maxsize=16)
 def caps(text: str) -> Caps:
     with _reading("caps"):
-        found = Caps(**{name: read(value) for name, value in parsed(text).items()})
-        _checked(found.epsilon > 0)
-        return found
+        caps = Caps(**{name: decode_rational(value) for name, value in load_json(text).items()})
+        _require(caps.epsilon > 0)
+        return caps
 
 
-HELD = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
-BOOKS = (*HELD, "seal")
+SEALED_KEYS = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
+BOOKS = (*SEALED_KEYS, "seal")
 GROUPS = 128
 
 
@@ -250,21 +250,21 @@ class Sealed:
         self._inside = inside
         self._key = key
         self._ledger = ledger
-        self._held = {name: inside.get(name) for name in HELD}
+        self._texts = {name: inside.get(name) for name in SEALED_KEYS}
         self._changed = False
         self.writes = 0  # shows whether an error came before anything was written
-        found = inside.get("seal")
-        if not isinstance(found, str) or not key.sealed(self._text(), found):
+        seal = inside.get("seal")
+        if not isinstance(seal, str) or not key.is_sealed(self._text(), seal):
             raise _broken()
-        self._rolls: dict[str, str] = json.loads(self._held["rolls"] or "{}")
+        self._rolls: dict[str, str] = json.loads(self._texts["rolls"] or "{}")
 
     def get(self, key: str) -> str | None:
-        return self._held[key]
+        return self._texts[key]
 
     def put(self, key: str, value: str) -> None:
         self.writes += 1
         self._inside.put(key, value)
-        self._held[key] = value
+        self._texts[key] = value
         self._changed = True
 
     def used(self, analyst: str) -> Sums:
@@ -275,12 +275,12 @@ class Sealed:
         return sums(text)
 
     def use(self, analyst: str, sums: Sums) -> None:
-        place, text = keys_of(analyst)[0], sums_text(sums)
+        place, text = keys_of(analyst)[0], encode_sums(sums)
         name, roll = self._roll(analyst)
-        kept = canonical(roll | {analyst: _mark(text)})
-        self._rolls[_group(analyst)] = _mark(kept)
+        roll_text = canonical(roll | {analyst: _mark(text)})
+        self._rolls[_group(analyst)] = _mark(roll_text)
         self._inside.put(place, text)
-        self._inside.put(name, kept)
+        self._inside.put(name, roll_text)
         self.put("rolls", canonical(self._rolls))
 
     def append(self, row: Row) -> None:
@@ -306,7 +306,7 @@ class Sealed:
 
     def _text(self) -> str:
         try:
-            return sealed_text(self._ledger, self._held)
+            return sealed_text(self._ledger, self._texts)
         except (TypeError, ValueError):  # not a text, or not ASCII
             raise _broken() from None
 
@@ -316,9 +316,9 @@ def first_texts(identity: Identity, key: Key) -> dict[str, str]:
     return {"ledger": identity.text(), "seal": key.seal(sealed_text(identity.ledger, {}))}
 
 
-def sealed_text(ledger: str, held: Mapping[str, str | None]) -> str:
+def sealed_text(ledger: str, texts: Mapping[str, str | None]) -> str:
     """Returns the text to seal. Each part has its length before it, so no part can pass for another."""
-    parts = ["-" if (text := held.get(name)) is None else f"{len(text)} {text}" for name in HELD]
+    parts = ["-" if (text := texts.get(name)) is None else f"{len(text)} {text}" for name in SEALED_KEYS]
     text = "\n".join([ledger, *parts])
     text.encode("ascii")
     return text

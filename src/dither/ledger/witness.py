@@ -88,8 +88,8 @@ class Witness:
     def compare(self, ledger: str, entry: Callable[[int], Row | None], name: str) -> Head | None:
         """Returns the newest head. Refuses a ledger that lacks it; `entry` reads the ledger's entries."""
         seen = self.newest(ledger)
-        found = entry(seen.number) if seen else None
-        if seen and (found is None or found.hash != seen.hash):
+        row = entry(seen.number) if seen else None
+        if seen and (row is None or row.hash != seen.hash):
             raise LedgerError(
                 f"The ledger {name} does not have the entry {seen.number} that the witness {self.path.name} names: "
                 "an older or another copy is in its place.",

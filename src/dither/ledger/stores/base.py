@@ -16,7 +16,7 @@ class Row(NamedTuple):
 
     number: int
     kind: str  # as in the body, such as "committed/1"
-    question: str  # the key to look the row up by (records.found_by), empty for most kinds
+    question: str  # the key to look the row up by (records.lookup_key), empty for most kinds
     body: str  # canonical JSON, ASCII
     hash: str
     signature: str

@@ -32,24 +32,24 @@ from typing import Any, NoReturn
 import psycopg
 
 from dither.errors import LedgerError
-from dither.ledger.stores import postgres_sql as said
+from dither.ledger.stores import postgres_sql
 from dither.ledger.stores.base import Row
 from dither.ledger.stores.postgres_sql import Statements, written
-from dither.ledger.stores.postgres_wire import Address, Said, Value, Wire, failure, is_lost, refused, unknown
+from dither.ledger.stores.postgres_wire import Address, Statement, Value, Wire, failure, is_lost, is_refused, unknown_outcome
 from dither.process import Origin
 
 
-class Work:
+class Transaction:
     """A transaction between its lock and its commit. It buffers writes until the commit; its reads see them."""
 
     def __init__(
-        self, name: str, statements: Statements, wire: Wire, known: dict[str, str | None], asked: dict[str, Row | None]
+        self, name: str, statements: Statements, wire: Wire, known: dict[str, str | None], latest: dict[str, Row | None]
     ) -> None:
         self._name = name
         self._sql = statements
         self._wire = wire
         self._known = known
-        self._asked = asked
+        self._latest = latest
         self._origin = Origin()
         self.closed = False
         self.states: dict[str, str] = {}
@@ -59,8 +59,8 @@ class Work:
         if key in self.states:
             return self.states[key]
         if key not in self._known:
-            found = self._read(self._sql.get, written(key))
-            self._known[key] = found[0][0] if found else None
+            result = self._read(self._sql.get, written(key))
+            self._known[key] = result[0][0] if result else None
         return self._known[key]
 
     def put(self, key: str, value: str) -> None:
@@ -79,9 +79,9 @@ class Work:
         mine = [row for row in self.rows if row.question == question != ""]
         if mine:
             return max(mine)
-        if question not in self._asked:
-            self._asked[question] = first(self._read(self._sql.latest, question))
-        return self._asked[question]
+        if question not in self._latest:
+            self._latest[question] = first(self._read(self._sql.latest, question))
+        return self._latest[question]
 
     def wire(self) -> Wire:
         """Returns the connection. Refuses if this transaction is over, or in another process."""
@@ -93,18 +93,18 @@ class Work:
     def _read(self, statement: bytes, *values: Value) -> list[tuple[Any, ...]]:
         wire = self.wire()
         try:
-            return wire.together(Said(statement, values))[0].rows
+            return wire.run(Statement(statement, values))[0].rows
         except psycopg.Error as error:
             self.closed = True
             raise failure(self._name, error) from None
 
 
-def row_of(found: tuple[Any, ...]) -> Row:
-    return Row(int(found[0]), *found[1:])
+def row_of(result: tuple[Any, ...]) -> Row:
+    return Row(int(result[0]), *result[1:])
 
 
-def first(found: list[tuple[Any, ...]]) -> Row | None:
-    return row_of(found[0]) if found else None
+def first(result: list[tuple[Any, ...]]) -> Row | None:
+    return row_of(result[0]) if result else None
 
 
 RESTORE = "`dither verify` tells what else is; restore the newest backup."
@@ -121,10 +121,10 @@ class Postgres:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._sql = said.Statements(address.schema)
+        self._sql = postgres_sql.Statements(address.schema)
         self._lock = threading.RLock()
         self._wire: Wire | None = None
-        self._work: Callable[[], Work | None] = lambda: None  # the running transaction
+        self._work: Callable[[], Transaction | None] = lambda: None  # the running transaction
         self._closed = False
         _OPEN.add(self)
 
@@ -144,7 +144,7 @@ class Postgres:
         """Opens an existing ledger. Refuses a missing one: a mistyped address must not start a new budget."""
         store = cls(Address.of(url))
         try:
-            if store.get("") != said.FORMAT:
+            if store.get("") != postgres_sql.FORMAT:
                 what = f"{store.name} is no ledger, or was written by another version of dither that this one does not read."
                 raise LedgerError(what, fix="name another schema after #, or use the version it was made with.")
         except BaseException:
@@ -157,16 +157,16 @@ class Postgres:
         return self._address.name
 
     @contextmanager
-    def transaction(self, *keys: str, question: str = "") -> Iterator[Work]:
+    def transaction(self, *keys: str, question: str = "") -> Iterator[Transaction]:
         with self._lock:
             before = self._work()
             if before is not None and not before.closed:
                 raise LedgerError(f"{self.name} is in a transaction already.", fix="end it first.")
             if self._wire is not None and self._wire.busy:  # an earlier transaction was interrupted while it ended
                 self._drop()
-            work: Work | None = None
+            work: Transaction | None = None
             try:  # no interruption may leave the lock held
-                work = self._begun(keys, question)
+                work = self._begin(keys, question)
                 self._work = weakref.ref(work)
                 yield work
                 self._finish(work)
@@ -177,15 +177,15 @@ class Postgres:
                 raise
 
     def get(self, key: str) -> str | None:
-        found = self._read(self._sql.get, said.written(key))
-        return found[0][0] if found else None
+        result = self._read(self._sql.get, postgres_sql.written(key))
+        return result[0][0] if result else None
 
     def several(self, *keys: str) -> dict[str, str]:
-        found = self._read(self._sql.several, [said.written(key) for key in keys])
-        return {said.read(key): value for key, value in found}
+        result = self._read(self._sql.several, [postgres_sql.written(key) for key in keys])
+        return {postgres_sql.read(key): value for key, value in result}
 
     def faults(self) -> list[str]:
-        if {text for (text,) in self._read(self._sql.objects)} == said.FOUND:
+        if {text for (text,) in self._read(self._sql.objects)} == postgres_sql.EXPECTED_OBJECTS:
             return []
         return ["the tables, triggers or indexes of the schema are not those that a ledger is made with."]
 
@@ -196,16 +196,16 @@ class Postgres:
         return first(self._read(self._sql.latest, question))
 
     def state(self) -> tuple[dict[str, str], int]:
-        found = {said.read(key): value for key, value in self._read(self._sql.state)}
-        last = found.pop("")
-        return found, int(last or 0)
+        result = {postgres_sql.read(key): value for key, value in self._read(self._sql.state)}
+        last = result.pop("")
+        return result, int(last or 0)
 
     def rows(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
         # Rows never change, so pages up to a fixed number are one snapshot, and no long transaction keeps the server from
         # removing old versions of `state`.
         end = self.state()[1] if stop is None else stop
-        while start <= end and (found := self._read(self._sql.rows, start, end)):
-            for each in map(row_of, found):
+        while start <= end and (result := self._read(self._sql.rows, start, end)):
+            for each in map(row_of, result):
                 yield each
                 start = each.number + 1
 
@@ -220,39 +220,39 @@ class Postgres:
             wire, _ = self._connected()
 
             def say(statement: bytes, *values: str) -> list[Any]:
-                return wire.together(Said(statement, values))[0].rows
+                return wire.run(Statement(statement, values))[0].rows
 
             try:
                 with wire.link.transaction():
-                    say(said.ALONE, schema)
-                    if say(said.HAS_TABLE, f'"{schema}".state') == [("t",)]:
+                    say(postgres_sql.ALONE, schema)
+                    if say(postgres_sql.HAS_TABLE, f'"{schema}".state') == [("t",)]:
                         fix = "open it, or name another schema after #."
                         raise LedgerError(f"There is a ledger {self.name} already.", fix=fix)
-                    if say(said.HAS_SCHEMA, schema) == [("f",)]:
+                    if say(postgres_sql.HAS_SCHEMA, schema) == [("f",)]:
                         say(self._sql.schema)
                     for statement in self._sql.tables:
                         say(statement)
                     if first:
-                        wire.together(_put(self._sql.put, first))
-                    while page := list(islice(rows, said.PAGE)):
-                        wire.together(*(Said(self._sql.append, tuple(row)) for row in page))
+                        wire.run(_put(self._sql.put, first))
+                    while page := list(islice(rows, postgres_sql.PAGE)):
+                        wire.run(*(Statement(self._sql.append, tuple(row)) for row in page))
             except psycopg.Error as error:
                 raise failure(self.name, error) from None
 
-    def _begun(self, keys: tuple[str, ...], question: str) -> Work:
-        lock = [Said(said.BEGIN), Said(self._sql.lock)]
-        reads = [Said(self._sql.several, ([said.written(key) for key in keys],))]
+    def _begin(self, keys: tuple[str, ...], question: str) -> Transaction:
+        lock = [Statement(postgres_sql.BEGIN), Statement(self._sql.lock)]
+        reads = [Statement(self._sql.several, ([postgres_sql.written(key) for key in keys],))]
         if question:
-            reads.append(Said(self._sql.latest, (question,)))
+            reads.append(Statement(self._sql.latest, (question,)))
         while True:
             wire, fresh = self._connected()
             try:
-                _, locked, found, *seen = wire.together(*lock, *reads)
+                _, locked, result, *seen = wire.run(*lock, *reads)
                 if not locked.rows:
                     raise LedgerError(f"{self.name} is damaged: what its transactions lock is gone.", fix=RESTORE)
-                values = {said.read(key): value for key, value in found.rows}
-                asked = {question: first(seen[0].rows)} if question else {}
-                return Work(self.name, self._sql, wire, {key: values.get(key) for key in keys}, asked)
+                values = {postgres_sql.read(key): value for key, value in result.rows}
+                latest = {question: first(seen[0].rows)} if question else {}
+                return Transaction(self.name, self._sql, wire, {key: values.get(key) for key in keys}, latest)
             except psycopg.Error as error:
                 self._roll_back()
                 if fresh or not is_lost(error):
@@ -261,19 +261,19 @@ class Postgres:
                 self._drop()
                 raise
 
-    def _finish(self, work: Work) -> None:
+    def _finish(self, work: Transaction) -> None:
         wire = work.wire()
         work.closed = True
-        writes = [Said(self._sql.append, tuple(row)) for row in work.rows]
+        writes = [Statement(self._sql.append, tuple(row)) for row in work.rows]
         if work.states:
             writes.append(_put(self._sql.put, work.states))
         try:
-            done = wire.together(*writes, Said(said.COMMIT), Said(said.SETTLE))
+            done = wire.run(*writes, Statement(postgres_sql.COMMIT), Statement(postgres_sql.SETTLE))
         except psycopg.Error as error:
-            if refused(error) and wire.failed:  # refused before the commit
+            if is_refused(error) and wire.failed:  # refused before the commit
                 raise failure(self.name, error) from None
             self._drop()
-            raise unknown(self.name) from None
+            raise unknown_outcome(self.name) from None
         except BaseException:
             self._drop()
             raise
@@ -284,7 +284,7 @@ class Postgres:
         if self._wire is None:
             return
         try:
-            self._wire.together(Said(said.ROLLBACK))
+            self._wire.run(Statement(postgres_sql.ROLLBACK))
         except psycopg.Error:
             self._drop()
         except BaseException:
@@ -296,10 +296,10 @@ class Postgres:
             while True:
                 wire, fresh = self._connected()
                 try:
-                    found, settled = wire.together(Said(statement, values), Said(said.SETTLED))
+                    result, settled = wire.run(Statement(statement, values), Statement(postgres_sql.SETTLED))
                     if settled.rows == [("f",)]:
-                        wire.together(Said(said.SETTLE))
-                    return found.rows
+                        wire.run(Statement(postgres_sql.SETTLE))
+                    return result.rows
                 except psycopg.Error as error:
                     if fresh or not is_lost(error):
                         raise failure(self.name, error) from None
@@ -323,7 +323,7 @@ class Postgres:
             wire, self._wire = self._wire, None
             wire.close()
 
-    def _forked(self) -> None:
+    def _after_fork(self) -> None:
         """Resets a child process: a thread that does not exist here may hold the lock, and the connection is the parent's."""
         self._lock = threading.RLock()
         self._work = lambda: None
@@ -338,14 +338,14 @@ class Postgres:
         raise LedgerError("A ledger cannot be copied: its connection is one process's.", fix="open it by its address there.")
 
 
-def _put(statement: bytes, states: Mapping[str, str]) -> Said:
-    return Said(statement, ([said.written(key) for key in states], list(states.values())))
+def _put(statement: bytes, states: Mapping[str, str]) -> Statement:
+    return Statement(statement, ([postgres_sql.written(key) for key in states], list(states.values())))
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     for store in list(_OPEN):
-        store._forked()
+        store._after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_after_fork)

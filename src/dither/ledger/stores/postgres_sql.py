@@ -63,7 +63,7 @@ UNION ALL SELECT 'trigger ' || c.relname || ' ' || t.tgname || ' ' || t.tgtype |
 UNION ALL SELECT 'rule ' || tablename || ' ' || rulename FROM pg_rules WHERE schemaname = {l}
 ORDER BY 1
 """
-FOUND = {
+EXPECTED_OBJECTS = {
     "index entries_pkey truetruetrue",
     "index entries_question falsefalsetrue",
     "index state_pkey truetruetrue",
@@ -82,29 +82,29 @@ class Statements:
     """The statements about one schema's tables."""
 
     def __init__(self, schema: str) -> None:
-        def made(text: str) -> bytes:
+        def filled(text: str) -> bytes:
             return sql.SQL(text).format(s=sql.Identifier(schema), l=sql.Literal(schema)).as_bytes(None)
 
-        self.schema = made("CREATE SCHEMA {s}")
-        self.tables = [made(part) for part in TABLES.split(";\n")]
+        self.schema = filled("CREATE SCHEMA {s}")
+        self.tables = [filled(part) for part in TABLES.split(";\n")]
         # Locks the row first; then, for this transaction only, makes its commit not wait.
-        self.lock = made("SELECT set_config('synchronous_commit', 'off', true) FROM {s}.state WHERE key = '' FOR UPDATE")
-        self.several = made("SELECT key, value FROM {s}.state WHERE key = ANY($1)")
-        self.get = made("SELECT value FROM {s}.state WHERE key = $1")
-        self.append = made(f"INSERT INTO {{s}}.entries ({FIELDS}) VALUES ($1, $2, $3, $4, $5, $6)")
-        self.put = made(
+        self.lock = filled("SELECT set_config('synchronous_commit', 'off', true) FROM {s}.state WHERE key = '' FOR UPDATE")
+        self.several = filled("SELECT key, value FROM {s}.state WHERE key = ANY($1)")
+        self.get = filled("SELECT value FROM {s}.state WHERE key = $1")
+        self.append = filled(f"INSERT INTO {{s}}.entries ({FIELDS}) VALUES ($1, $2, $3, $4, $5, $6)")
+        self.put = filled(
             "INSERT INTO {s}.state SELECT * FROM unnest($1::text[], $2::text[])"
             " ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value"
         )
-        self.entry = made(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number = $1")
-        self.latest = made(
+        self.entry = filled(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number = $1")
+        self.latest = filled(
             f"SELECT {FIELDS} FROM {{s}}.entries WHERE question = $1 AND question <> '' ORDER BY number DESC LIMIT 1"
         )
-        self.state = made(
+        self.state = filled(
             "SELECT key, value FROM {s}.state WHERE key <> '' UNION ALL SELECT '', (SELECT max(number) FROM {s}.entries)::text"
         )
-        self.objects = made(OBJECTS)
-        self.rows = made(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number BETWEEN $1 AND $2 ORDER BY number LIMIT {PAGE}")
+        self.objects = filled(OBJECTS)
+        self.rows = filled(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number BETWEEN $1 AND $2 ORDER BY number LIMIT {PAGE}")
 
 
 @lru_cache(maxsize=256)
@@ -121,7 +121,7 @@ def written(key: str) -> str:
 def read(key: str) -> str:
     """Decodes a key. A key that no ledger wrote becomes one that no ledger can write."""
     if _WRITTEN.fullmatch(key):
-        found = key.encode("ascii").decode("unicode_escape")
-        if written(found) == key:
-            return found
+        decoded = key.encode("ascii").decode("unicode_escape")
+        if written(decoded) == key:
+            return decoded
     return f"foreign key {key!a}"

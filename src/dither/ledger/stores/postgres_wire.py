@@ -23,7 +23,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import error_from_result
 
 from dither.errors import LedgerError, NoLedgerError
-from dither.ledger.stores import postgres_sql as said
+from dither.ledger.stores import postgres_sql
 
 SCHEMA = "dither"
 # Notices a vanished machine within two minutes instead of hours. Options in the address override these.
@@ -48,26 +48,26 @@ class Address:
         base, _, schema = url.partition("#")
         schema = schema or SCHEMA
         try:
-            found: dict[str, str | int | None] = dict(conninfo_to_dict(base))
+            parts: dict[str, str | int | None] = dict(conninfo_to_dict(base))
         except psycopg.Error:
-            found = {}
-        named = re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema) and not schema.startswith("pg_")
-        if not found or not named or not base.startswith(("postgresql://", "postgres://")):
+            parts = {}
+        is_schema = re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema) and not schema.startswith("pg_")
+        if not parts or not is_schema or not base.startswith(("postgresql://", "postgres://")):
             # Do not show the part after '#' either: an unescaped # in a password puts half of it there.
             fix = "write postgresql://user:password@host/database#schema; in a password # is %23, @ is %40 and / is %2F; "
             fix += "a schema has small letters, digits and _."
             raise LedgerError("The ledger's address is not one of a PostgreSQL database.", fix=fix)
-        host = str(found.get("host") or found.get("hostaddr") or "localhost")
-        port = f":{found['port']}" if found.get("port") else ""
-        database = str(found.get("dbname") or found.get("user") or "")
-        options = {**PATIENCE, "application_name": "dither", **found, "client_encoding": "UTF8"}
+        host = str(parts.get("host") or parts.get("hostaddr") or "localhost")
+        port = f":{parts['port']}" if parts.get("port") else ""
+        database = str(parts.get("dbname") or parts.get("user") or "")
+        options = {**PATIENCE, "application_name": "dither", **parts, "client_encoding": "UTF8"}
         return cls(f"postgresql://{host}{port}/{database}#{schema}", schema, options)
 
     def connect(self) -> Wire:
         try:
             link = psycopg.connect(**self.options, autocommit=True)  # type: ignore[arg-type]
             try:
-                link.execute(said.SESSION)
+                link.execute(postgres_sql.SESSION)
             except BaseException:
                 link.close()
                 raise
@@ -77,17 +77,17 @@ class Address:
         return Wire(link)
 
 
-def refused(error: psycopg.Error) -> bool:
+def is_refused(error: psycopg.Error) -> bool:
     """Returns whether the server answered with an error: it is still there and has rolled back the transaction."""
     return error.diag.severity_nonlocalized == "ERROR"
 
 
 def is_lost(error: psycopg.Error) -> bool:
     """Returns whether the connection was lost, so that it is unknown what the server did last."""
-    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not refused(error)
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not is_refused(error)
 
 
-def unknown(name: str) -> LedgerError:
+def unknown_outcome(name: str) -> LedgerError:
     """Returns the error for a commit that the server did not acknowledge. Such a commit must not be retried."""
     what = f"The connection to the ledger {name} was lost while an entry was being written. Nothing was released."
     fix = "ask again when the server is back; `dither history` shows whether the charge was written."
@@ -133,10 +133,10 @@ Value = str | int | Sequence[str]
 INERROR = pq.TransactionStatus.INERROR
 
 
-class Said(NamedTuple):
+class Statement(NamedTuple):
     """A statement with $1, $2, … and their values."""
 
-    statement: bytes
+    sql: bytes
     values: tuple[Value, ...] = ()
 
 
@@ -171,49 +171,49 @@ class Wire:
     def close(self) -> None:
         self.link.close()
 
-    def together(self, *said: Said) -> list[Result]:
+    def run(self, *statements: Statement) -> list[Result]:
         """Sends the statements in one message. Returns a result for each, or raises the error of the first that failed.
 
         After an error from the server the connection can be used again. After any other interruption it is closed, because
         results could no longer be matched to statements."""
-        written = [(statement, [_written(value) for value in values]) for statement, values in said]
+        encoded = [(sql, [_encode(value) for value in values]) for sql, values in statements]
         names = dict(self._names)
         try:
-            asked = self._send(names, written)
-            found = list(self._answers())
+            expected = self._send(names, encoded)
+            results = list(self._results())
             self._server.exit_pipeline_mode()
         except BaseException:
             self.link.close()
             raise
-        for each in found:
-            if each.status == pq.ExecStatus.FATAL_ERROR:
+        for result in results:
+            if result.status == pq.ExecStatus.FATAL_ERROR:
                 self._tries += 1  # the server may have prepared some of the new ones: give them other names
-                raise error_from_result(each)
+                raise error_from_result(result)
         self._names = names
-        return [_read(each) for each, wanted in zip(found, asked, strict=True) if wanted]
+        return [_decode(result) for result, is_expected in zip(results, expected, strict=True) if is_expected]
 
-    def _send(self, names: dict[bytes, bytes], written: list[tuple[bytes, list[bytes]]]) -> list[bool]:
+    def _send(self, names: dict[bytes, bytes], encoded: list[tuple[bytes, list[bytes]]]) -> list[bool]:
         """Sends the message. Returns for each result to come whether it belongs to a statement of the caller."""
-        asked = []
+        expected = []
         self._server.enter_pipeline_mode()
-        for statement, values in written:
-            if statement not in names:  # just before its use: BEGIN must come before anything that the server looks up
-                names[statement] = self._name(statement)
-                self._server.send_prepare(names[statement], statement)
-                asked.append(False)
-            self._server.send_query_prepared(names[statement], values)
-            asked.append(True)
+        for sql, values in encoded:
+            if sql not in names:  # just before its use: BEGIN must come before anything that the server looks up
+                names[sql] = self._name(sql)
+                self._server.send_prepare(names[sql], sql)
+                expected.append(False)
+            self._server.send_query_prepared(names[sql], values)
+            expected.append(True)
         self._server.pipeline_sync()
         while self._server.flush():
             self._wait(sending=True)
-        return asked
+        return expected
 
-    def _name(self, statement: bytes) -> bytes:
+    def _name(self, sql: bytes) -> bytes:
         """Returns a name that depends on the statement's text. Behind a proxy others may have used the connection: their names
         must not be ours, and the server refuses a name that exists."""
-        return f"dither_{hashlib.sha256(statement).hexdigest()[:32]}_{self._tries}".encode()
+        return f"dither_{hashlib.sha256(sql).hexdigest()[:32]}_{self._tries}".encode()
 
-    def _answers(self) -> Iterable[pq.abc.PGresult]:
+    def _results(self) -> Iterable[pq.abc.PGresult]:
         while True:
             while self._server.is_busy():
                 self._wait()
@@ -237,22 +237,22 @@ class Wire:
         self._server.consume_input()
 
 
-def _written(value: Value) -> bytes:
+def _encode(value: Value) -> bytes:
     if isinstance(value, (str, int)):
         text = str(value)
     else:
         parts = (part.replace("\\", "\\\\").replace('"', '\\"') for part in value)
         text = "{{{}}}".format(",".join(f'"{part}"' for part in parts))
     try:
-        found = text.encode()
+        encoded = text.encode()
     except UnicodeEncodeError:  # a lone surrogate
-        found = b"\0"
-    if b"\0" in found:  # the driver would cut the text there
+        encoded = b"\0"
+    if b"\0" in encoded:  # the driver would cut the text there
         raise psycopg.DataError("this is no text that PostgreSQL holds")
-    return found
+    return encoded
 
 
-def _read(result: pq.abc.PGresult) -> Result:
+def _decode(result: pq.abc.PGresult) -> Result:
     columns = range(result.nfields)
     rows = [tuple([_text(result.get_value(row, column)) for column in columns]) for row in range(result.ntuples)]
     return Result((result.command_status or b"").decode(), rows)

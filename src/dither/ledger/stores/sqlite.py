@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dither.errors import LedgerError, NoLedgerError
-from dither.ledger.files import draft_of, publish, sole, sweep
+from dither.ledger.files import draft_of, has_one_name, publish, remove_stale_drafts
 from dither.ledger.stores.base import Row
 
 TEXTS = {  # by SQLite's primary error code: what, and how to fix it
@@ -46,7 +46,7 @@ _HOT = (sqlite3.SQLITE_READONLY_ROLLBACK, sqlite3.SQLITE_READONLY_RECOVERY, sqli
 
 
 @contextmanager
-def told(name: str, charged: str = "nothing") -> Iterator[None]:
+def translate_errors(name: str, charged: str = "nothing") -> Iterator[None]:
     """Turns SQLite's errors into LedgerError."""
     try:
         yield
@@ -109,11 +109,11 @@ class SQLite:
     ) -> SQLite:
         """Creates a file with the texts `first` and `rows`, atomically; never replaces one."""
         path = Path(path)
-        _no_log_beside(path)
-        sweep(path)
+        _check_no_log_beside(path)
+        remove_stale_drafts(path)
         draft = draft_of(path)
         try:
-            with told(path.name), closing(_connect(str(draft))) as connection:
+            with translate_errors(path.name), closing(_connect(str(draft))) as connection:
                 _prepare(connection, first or {}, rows, BACKUP if backup else APPLICATION)
             _publish(draft, path)
         finally:
@@ -144,19 +144,19 @@ class SQLite:
     def transaction(self, *keys: str, question: str = "") -> Iterator[_Transaction]:
         with self._lock:
             connection: Any = self._connected()
-            self._same_file()
+            self._check_same_file()
             if connection.in_transaction:
                 raise LedgerError(f"{self.name} is in a transaction already.", fix="end it first.")
             try:
                 try:  # an interrupt may come right after the lock is taken
-                    with told(self.name):
+                    with translate_errors(self.name):
                         connection.execute("BEGIN IMMEDIATE")
                     if self._path is not None:
-                        self._no_log(self._path)  # again: SQLite would use a log that appeared meanwhile
+                        self._check_no_log(self._path)  # again: SQLite would use a log that appeared meanwhile
                     inside = _Transaction(connection, self.name, keys)
                     yield inside
                     inside.flush()
-                    with told(self.name, charged=MAYBE):
+                    with translate_errors(self.name, charged=MAYBE):
                         connection.execute("COMMIT")
                 finally:
                     if connection.in_transaction:
@@ -166,8 +166,8 @@ class SQLite:
                     connection.rollback()
 
     def get(self, key: str) -> str | None:
-        found = self._read(GET, key)
-        return found[0][0] if found else None
+        result = self._read(GET, key)
+        return result[0][0] if result else None
 
     def several(self, *keys: str) -> dict[str, str]:
         return dict(self._read(SEVERAL.format(", ".join("?" * len(keys))), *keys))
@@ -184,15 +184,15 @@ class SQLite:
         return ["the file's tables, triggers or indexes are not those that a ledger is made with."]
 
     def state(self) -> tuple[dict[str, str], int]:
-        *found, (_, _, last) = sorted(self._read(STATE), key=lambda row: row[0])
-        return {key: value for _, key, value in found}, last or 0
+        *result, (_, _, last) = sorted(self._read(STATE), key=lambda row: row[0])
+        return {key: value for _, key, value in result}, last or 0
 
     def rows(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
         # Rows never change, so pages up to a fixed number are one snapshot.
         end = self.state()[1] if stop is None else stop
-        while start <= end and (found := self._read(ROWS, start, end)):
-            yield from map(Row._make, found)
-            start = found[-1][0] + 1
+        while start <= end and (result := self._read(ROWS, start, end)):
+            yield from map(Row._make, result)
+            start = result[-1][0] + 1
 
     def close(self) -> None:
         with self._lock:
@@ -202,17 +202,17 @@ class SQLite:
                 self._connection = None
 
     def _read(self, statement: str, *values: Any) -> list[Any]:
-        with self._lock, told(self.name):
+        with self._lock, translate_errors(self.name):
             return self._connected().execute(statement, values).fetchall()
 
     def _connected(self) -> sqlite3.Connection:
         if self._lost:
             raise LedgerError(f"The ledger {self.name} {self._lost}.", fix="open the catalog again.")
         if self._connection is None:
-            self._connection = self._reopened()
+            self._connection = self._open_file()
         return self._connection
 
-    def _same_file(self) -> None:
+    def _check_same_file(self) -> None:
         """Refuses a file that was moved or replaced: entries written to it now would be lost."""
         if self._path is None:
             return
@@ -221,10 +221,10 @@ class SQLite:
                 f"The ledger {self.name} was moved or replaced while it was open.",
                 fix="put it back, and open the catalog again.",
             )
-        self._one_name(self._path)
-        self._no_log(self._path)
+        self._check_one_name(self._path)
+        self._check_no_log(self._path)
 
-    def _no_log(self, path: Path) -> None:
+    def _check_no_log(self, path: Path) -> None:
         """Refuses a write-ahead log beside the file: SQLite would write there, and not into the file."""
         if os.path.lexists(f"{path}-wal"):
             raise LedgerError(
@@ -232,27 +232,27 @@ class SQLite:
                 fix=f"close that program; then run: sqlite3 {self.name} 'PRAGMA journal_mode = DELETE', and `dither verify`.",
             )
 
-    def _one_name(self, path: Path) -> None:
+    def _check_one_name(self, path: Path) -> None:
         """Refuses a second hard link: the journal is beside one name only, so a crash under the other is not rolled back."""
-        if not sole(path):
+        if not has_one_name(path):
             raise LedgerError(
                 f"The ledger {self.name} has a second name (a hard link).",
                 fix="remove the other name: a ledger is one file under one name, so that its budget is one.",
             )
 
-    def _reopened(self) -> sqlite3.Connection:
+    def _open_file(self) -> sqlite3.Connection:
         if self._path is None or not self._path.is_file():
             raise NoLedgerError(self.name)
         self._file = _file(self._path)
-        self._one_name(self._path)
-        self._no_log(self._path)
-        with told(self.name):
+        self._check_one_name(self._path)
+        self._check_no_log(self._path)
+        with translate_errors(self.name):
             connection = _connect(self._path.as_uri() + ("?mode=ro" if self._readonly else "?mode=rw"))
             try:
-                found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
-                if found not in ([[APPLICATION, FORMAT], [BACKUP, FORMAT]] if self._readonly else [[APPLICATION, FORMAT]]):
-                    raise _another(self.name, *found)
-                self.backup = found[0] == BACKUP
+                result = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+                if result not in ([[APPLICATION, FORMAT], [BACKUP, FORMAT]] if self._readonly else [[APPLICATION, FORMAT]]):
+                    raise _wrong_file(self.name, *result)
+                self.backup = result[0] == BACKUP
                 if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
                     raise LedgerError(
                         f"Another program switched {self.name} to a write-ahead log, which a ledger must not have.",
@@ -264,7 +264,7 @@ class SQLite:
                 raise
         return connection
 
-    def _forked(self) -> None:
+    def _after_fork(self) -> None:
         """Resets a child process: a thread that does not exist here may hold the lock, and the connection is the parent's."""
         self._lock = threading.RLock()
         if self._connection is None:
@@ -283,14 +283,14 @@ class _Transaction:
     def __init__(self, connection: sqlite3.Connection, name: str, keys: tuple[str, ...]) -> None:
         self._connection = connection
         self._name = name
-        found = self._run(SEVERAL.format(", ".join("?" * len(keys))), *keys)  # nobody else writes meanwhile
+        result = self._run(SEVERAL.format(", ".join("?" * len(keys))), *keys)  # nobody else writes meanwhile
         self._put: dict[str, str] = {}
-        self._known: dict[str, str | None] = dict.fromkeys(keys) | dict(found)
+        self._known: dict[str, str | None] = dict.fromkeys(keys) | dict(result)
 
     def get(self, key: str) -> str | None:
         if key not in self._known:
-            found = self._run(GET, key)
-            self._known[key] = found[0][0] if found else None
+            result = self._run(GET, key)
+            self._known[key] = result[0][0] if result else None
         return self._known[key]
 
     def put(self, key: str, value: str) -> None:
@@ -312,16 +312,16 @@ class _Transaction:
         return _row(self._run(LATEST, question))
 
     def _run(self, statement: str, *values: Any) -> list[Any]:
-        with told(self._name):
+        with translate_errors(self._name):
             return self._connection.execute(statement, values).fetchall()
 
 
 def _file(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 @cache
@@ -335,7 +335,7 @@ def _objects() -> list[tuple[str, ...]]:
         connection.close()
 
 
-def _another(name: str, application: int, version: int) -> LedgerError:
+def _wrong_file(name: str, application: int, version: int) -> LedgerError:
     if application == BACKUP:
         return LedgerError(
             f"{name} is a backup, and a backup cannot be spent from.", fix="dither restore makes a ledger of it."
@@ -347,13 +347,13 @@ def _another(name: str, application: int, version: int) -> LedgerError:
     return LedgerError(f"{name} {what}.", fix="name the ledger's file, or use the version of dither that it was made with.")
 
 
-def _text(found: bytes) -> str:
+def _text(value: bytes) -> str:
     """Decodes a text. Bytes that are not UTF-8 are read too, so that verification can report them."""
-    return found.decode("utf-8", "surrogateescape")
+    return value.decode("utf-8", "surrogateescape")
 
 
-def _row(found: list[Any]) -> Row | None:
-    return Row._make(found[0]) if found else None
+def _row(result: list[Any]) -> Row | None:
+    return Row._make(result[0]) if result else None
 
 
 def _connect(where: str) -> sqlite3.Connection:
@@ -384,7 +384,7 @@ def _prepare(connection: sqlite3.Connection, first: Mapping[str, str], rows: Ite
     connection.execute("COMMIT")
 
 
-def _no_log_beside(path: Path) -> None:
+def _check_no_log_beside(path: Path) -> None:
     """Refuses the log of a lost file: SQLite would apply it to the new one."""
     for ending in ("-journal", "-wal"):
         log = Path(f"{path}{ending}")
@@ -406,10 +406,10 @@ def _publish(draft: Path, path: Path) -> None:
         ) from None
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     for store in list(_OPEN):
-        store._forked()
+        store._after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_after_fork)

@@ -30,7 +30,7 @@ def text_of(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
-def loaded(text: Any) -> Any:
+def load_json(text: Any) -> Any:
     """Decodes JSON. Raises ValueError for repeated names and anything that is not JSON."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -58,9 +58,9 @@ def number(value: Any) -> Fraction:
     """Decodes a rational. Refuses one that is not in lowest terms."""
     if isinstance(value, str) and len(value) <= 2001 and NUMBER.fullmatch(value):
         top, _, bottom = value.partition("/")
-        found = Fraction(int(top), int(bottom or "1"))
-        if value == (str(found.numerator) if found.denominator == 1 else f"{found.numerator}/{found.denominator}"):
-            return found
+        ratio = Fraction(int(top), int(bottom or "1"))
+        if value == (str(ratio.numerator) if ratio.denominator == 1 else f"{ratio.numerator}/{ratio.denominator}"):
+            return ratio
     raise EntryError("a number is not in lowest terms")
 
 
@@ -160,23 +160,23 @@ def entry(row: Row) -> dict[str, Any]:
         raise EntryError("is not made of texts")
     try:
         matches = sha256("ledger entry 1", row.body) == row.hash
-        found: dict[str, Any] = loaded(row.body)
-        canonical = isinstance(found, dict) and text_of(found) == row.body
+        fields: dict[str, Any] = load_json(row.body)
+        canonical = isinstance(fields, dict) and text_of(fields) == row.body
     except (ValueError, RecursionError):
         raise EntryError("is not readable") from None
     if not matches:
         raise EntryError("does not have the hash that is beside it")
     if not canonical:
         raise EntryError("is not in canonical text")
-    shape = SHAPES.get(str(found.get("kind")))
+    shape = SHAPES.get(str(fields.get("kind")))
     if shape is None:
         raise EntryError("is of an unknown kind")
     rules = COMMON | shape
-    if set(rules) != set(found):
+    if set(rules) != set(fields):
         raise EntryError("has other fields than its kind")
     for name, rule in rules.items():
-        if not rule(found[name]):
+        if not rule(fields[name]):
             raise EntryError(f"has no right {name}")
-    if (found["kind"], found["number"]) != (row.kind, row.number):
+    if (fields["kind"], fields["number"]) != (row.kind, row.number):
         raise EntryError("is stored under another kind or number")
-    return found
+    return fields
