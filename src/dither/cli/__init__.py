@@ -20,15 +20,15 @@ when it runs, because `dither --help` must not wait for a database.
 from __future__ import annotations
 
 from dither.cli import ask, audit, catalog, explain, history, ledger
-from dither.cli.app import app, handled
-from dither.cli.screen import occupy_streams, speak_utf8
+from dither.cli.app import app, handle_signals
+from dither.cli.screen import replace_closed_streams, set_utf8
 
 __all__ = ["app", "ask", "audit", "catalog", "explain", "history", "ledger", "main"]
 
 
 def main() -> None:
     """Runs the command line."""
-    with handled():
-        occupy_streams()
-        speak_utf8()
+    with handle_signals():
+        replace_closed_streams()
+        set_utf8()
         app()

@@ -26,7 +26,7 @@ from typer.core import TyperGroup
 
 from dither import __version__
 from dither.cli.output import Outputs, protected
-from dither.cli.screen import OutputError, complain, let_go_of_stdout
+from dither.cli.screen import OutputError, discard_stdout, print_error
 from dither.errors import Argument, ArgumentError, Blank, DitherError, Fix, Interrupted, Name, Part, Python, Shell, python
 
 _OPTIONS = {
@@ -62,7 +62,7 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 UNKNOWN = "nothing, unless `dither history` shows a new entry"  # where it is unknown whether a price was written
 
 _received: list[int] = []
-_told: list[str] = []
+_reported: list[str] = []
 
 
 class Stopped(KeyboardInterrupt):
@@ -71,13 +71,13 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def handled() -> Iterator[None]:
+def handle_signals() -> Iterator[None]:
     """Raises Stopped on the first of SIGNALS, so that the charge is reported; a second signal ends the process.
 
     Sets the exit code for signals and broken pipes, even if a library turned them into other errors.
     """
     _received.clear()
-    _told.clear()
+    _reported.clear()
     before = {each: signal.getsignal(each) or signal.SIG_DFL for each in SIGNALS}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:  # do not stop nohup and background jobs
@@ -85,32 +85,32 @@ def handled() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise SystemExit(tell(UNKNOWN)) from None
+        raise SystemExit(report_stop(UNKNOWN)) from None
     except SystemExit as end:
-        if _received and not _told:  # the option parser was interrupted, and exits without a message
-            raise SystemExit(tell(UNKNOWN)) from None
+        if _received and not _reported:  # the option parser was interrupted, and exits without a message
+            raise SystemExit(report_stop(UNKNOWN)) from None
         if isinstance(end.__context__, BrokenPipeError):  # as Rich and Click raise it
             raise SystemExit(UNREAD) from None
         raise
     except Exception:
         if _received:  # a library that was being imported raised another error
-            raise SystemExit(tell(UNKNOWN)) from None
+            raise SystemExit(report_stop(UNKNOWN)) from None
         raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def code() -> int:
+def signal_exit_code() -> int:
     """Returns the exit code for the received signal."""
     return 128 + (_received[0] if _received else signal.SIGINT)
 
 
-def tell(charged: str) -> int:
+def report_stop(charged: str) -> int:
     """Prints to stderr what stopped the command and what was charged. Returns the exit code."""
-    _told.append(charged)
-    complain(f"{'Terminated' if code() == TERMINATED else 'Interrupted'}.\n  Charged: {charged}.")
-    return code()
+    _reported.append(charged)
+    print_error(f"{'Terminated' if signal_exit_code() == TERMINATED else 'Interrupted'}.\n  Charged: {charged}.")
+    return signal_exit_code()
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
@@ -141,7 +141,7 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
-            _given_once(command, command.context_class(command, info_name=name, parent=ctx), rest)
+            _check_given_once(command, command.context_class(command, info_name=name, parent=ctx), rest)
         return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
@@ -151,17 +151,17 @@ class Commands(TyperGroup):
         except DitherError as error:
             raise _refused(error) from None
         except KeyboardInterrupt as stopped:
-            raise typer.Exit(tell(stopped.charged if isinstance(stopped, Interrupted) else UNKNOWN)) from None
+            raise typer.Exit(report_stop(stopped.charged if isinstance(stopped, Interrupted) else UNKNOWN)) from None
         except BrokenPipeError:
-            let_go_of_stdout()
+            discard_stdout()
             raise typer.Exit(UNREAD) from None
-        except OSError:  # nothing was charged: writing after a charge is inside `output.kept`
+        except OSError:  # nothing was charged: writing after a charge is inside `output.reporting_charge`
             lost = OutputError("The output cannot be written.", fix="make room, or send it elsewhere, and try again.")
             raise _refused(lost) from None
         return result
 
 
-def _given_once(command: Any, ctx: Any, words: list[str]) -> None:
+def _check_given_once(command: Any, ctx: Any, words: list[str]) -> None:
     """Refuses two values for an option that takes one: guessing could charge the wrong price."""
     *_, given = command.make_parser(ctx).parse_args(args=list(words))
     valued = [one for one in given if one.param_type_name == "option" and not (one.is_flag or one.multiple or one.count)]
@@ -173,8 +173,8 @@ def _given_once(command: Any, ctx: Any, words: list[str]) -> None:
 def _refused(error: DitherError) -> typer.Exit:
     """Prints the error to stderr and returns the exit."""
     if isinstance(error, OutputError):
-        let_go_of_stdout()
-    complain(error.text_in(shell))
+        discard_stdout()
+    print_error(error.text_in(shell))
     return typer.Exit(error.exit_code)
 
 
@@ -186,8 +186,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(question_text: bool) -> None:
+    if question_text:
         typer.echo(f"dither {__version__}")
         raise typer.Exit
 
@@ -226,7 +226,7 @@ Confidence = Annotated[str, typer.Option(help="Confidence of the margins.")]
 Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Number of rows to assume for the margins of means.")]
 
 
-def there(catalog: Path) -> Path:
+def existing_catalog(catalog: Path) -> Path:
     """Returns the catalog file. Refuses a missing one and says how to create it."""
     if not catalog.exists():
         raise ArgumentError(
@@ -249,21 +249,21 @@ def _file(catalog: Path) -> Path:
     return catalog
 
 
-def place(catalog: Path, ledger: str | None) -> str:
+def ledger_place(catalog: Path, ledger: str | None) -> str:
     """Returns the place of the ledger: as named, or beside the catalog."""
     return ledger or str(_file(catalog).with_suffix(".ledger"))
 
 
-def existing(catalog: Path, ledger: str | None) -> str:
+def existing_ledger(catalog: Path, ledger: str | None) -> str:
     """Returns the place of the ledger. Refuses a missing ledger: a misspelt path must not start a new budget."""
     from dither.ledger import opening
 
-    where = place(catalog, ledger)
+    where = ledger_place(catalog, ledger)
     opening.find(where).close()
     return where
 
 
-def books_of(where: str, key: Path | None, witness: Path | None = None) -> dict[str, Path]:
+def ledger_files(where: str, key: Path | None, witness: Path | None = None) -> dict[str, Path]:
     """Returns the files that no output may replace: the ledger (if it is a file), its key, its notes and its witness."""
     from dither.diagnosis import notes_beside
     from dither.ledger import opening
@@ -279,10 +279,10 @@ def outputs_of(catalog: Path, where: str, key: Path | None, force: bool, witness
     from dither.catalog import file as catalog_file
 
     sources = {name: str(table.source) for name, table in catalog_file.read(catalog).tables.items()}
-    return Outputs(force, protected(sources, {"the catalog": catalog, **books_of(where, key, witness)}))
+    return Outputs(force, protected(sources, {"the catalog": catalog, **ledger_files(where, key, witness)}))
 
 
-def signing(where: str, key: Path | None) -> Path | None:
+def key_file(where: str, key: Path | None) -> Path | None:
     """Returns the key file, if named. Refuses a ledger on a server without one: there is no folder to look in."""
     from dither.ledger import opening
 
@@ -295,7 +295,7 @@ def signing(where: str, key: Path | None) -> Path | None:
 
 
 @contextmanager
-def opened(
+def open_curator(
     catalog: Path,
     where: str,
     key: Path | None,
@@ -307,10 +307,10 @@ def opened(
     from dither import curator
 
     rest: dict[str, Any] = {"analyst": analyst, "progress": progress, "witness": witness}
-    with curator.open(catalog, where, key=signing(where, key), **rest) as survey:
+    with curator.open(catalog, where, key=key_file(where, key), **rest) as survey:
         yield survey
 
 
-def asked(question: str) -> str:
+def question_text(question: str) -> str:
     """Returns the question's text, from stdin if it is `-`."""
     return sys.stdin.read() if question == "-" else question

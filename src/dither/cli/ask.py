@@ -24,15 +24,15 @@ from dither.cli.app import (
     Rows,
     Witness,
     app,
-    asked,
-    existing,
-    opened,
+    existing_catalog,
+    existing_ledger,
+    ledger_place,
+    open_curator,
     outputs_of,
-    place,
-    there,
+    question_text,
 )
-from dither.cli.output import Force, Form, Out, drawn
-from dither.cli.screen import Watch, notes, say, tell
+from dither.cli.output import Force, Form, Out, draw_bytes
+from dither.cli.screen import ReadingProgress, note, notes, print_lines
 from dither.errors import LedgerError, NoLedgerError
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ def _quote(
 
     Free: reads no rows and charges nothing.
     """
-    where = _quoting(place(there(catalog), ledger))
-    with opened(catalog, where, key, analyst) as survey:
-        found = survey.quote(asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows)
-    tell(str(found), hang=15)
+    where = _quoting(ledger_place(existing_catalog(catalog), ledger))
+    with open_curator(catalog, where, key, analyst) as survey:
+        found = survey.quote(question_text(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows)
+    print_lines(str(found), hang=15)
     if found.refusal:
         raise typer.Exit(3)
 
@@ -77,7 +77,7 @@ def _quoting(where: str) -> str:
     except NoLedgerError:
         if not opening.is_address(where) and Path(where).exists():
             raise  # it is a folder
-    say(f"There is no ledger {workspace.named(where)} yet: dither init makes it, and then you can ask.")
+    note(f"There is no ledger {workspace.named(where)} yet: dither init makes it, and then you can ask.")
     return opening.MEMORY
 
 
@@ -105,30 +105,30 @@ def _ask(
 
     The price is charged before any row is read. Asking the same question again at the same price is free.
     """
-    output.drawable(plot)
-    where = existing(there(catalog), ledger)
+    output.check_drawable(plot)
+    where = existing_ledger(existing_catalog(catalog), ledger)
     files = outputs_of(catalog, where, key, force, witness)
     files.check({"--out": out, "--receipt": receipt, "--plot": plot})
-    form = output.chosen(form, out)
-    with Watch() as progress, opened(catalog, where, key, analyst, progress, witness) as survey:
+    form = output.choose_format(form, out)
+    with ReadingProgress() as progress, open_curator(catalog, where, key, analyst, progress, witness) as survey:
         answer = survey.ask(
-            asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
+            question_text(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
         )
         left = standing(survey, analyst)
     charged = "nothing, it was given again" if answer.replayed else answer.price
     if receipt is not None:
-        with output.kept(receipt, charged):
+        with output.reporting_charge(receipt, charged):
             files.write(receipt, (answer.receipt.to_json() + "\n").encode())
-    with output.kept(out, charged):
+    with output.reporting_charge(out, charged):
         output.write_answer(answer, form, None if out is None else partial(files.write, out))
-    say(answer.footer())
-    show_standing(left)
+    note(answer.footer())
+    print_standing(left)
     if plot is not None:  # last, because it may fail: the charge has been reported by then
-        with output.kept(plot, charged):
-            files.write(plot, drawn(answer.plot, plot))
+        with output.reporting_charge(plot, charged):
+            files.write(plot, draw_bytes(answer.plot, plot))
 
 
-def show_standing(left: tuple[Standing, Standing | None] | None) -> None:
+def print_standing(left: tuple[Standing, Standing | None] | None) -> None:
     """Prints the budget bars below an answer. Ignores write errors: the answer is already out."""
     from dither.cli.ledger import show
 

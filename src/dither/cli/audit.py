@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from dither.cli.app import app
 from dither.cli.output import Force, Outputs
-from dither.cli.screen import notes, say
+from dither.cli.screen import note, notes
 from dither.errors import ArgumentError, DitherError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _audit(
             beside = page.save(found, report, files.write)
         except OSError:
             raise DitherError(f"{report} cannot be written.", fix="name a file in a folder that is there.") from None
-        say(f"The report is in {report}, and for programs in {beside}.")
+        note(f"The report is in {report}, and for programs in {beside}.")
     if found.violations:
         raise typer.Exit(1)
     if all(verdict.open for verdict in found.verdicts):

@@ -17,16 +17,16 @@ from dither.cli.app import (
     Ledger,
     Witness,
     app,
-    books_of,
-    existing,
-    opened,
-    place,
-    signing,
-    there,
+    existing_catalog,
+    existing_ledger,
+    key_file,
+    ledger_files,
+    ledger_place,
+    open_curator,
 )
-from dither.cli.ask import show_standing, standing
-from dither.cli.output import Outputs, kept, protected
-from dither.cli.screen import Watch, say, tell
+from dither.cli.ask import print_standing, standing
+from dither.cli.output import Outputs, protected, reporting_charge
+from dither.cli.screen import ReadingProgress, note, print_lines
 from dither.errors import ArgumentError, CatalogError, DitherError, Fix, Shell
 
 
@@ -45,23 +45,23 @@ def _init(
     from dither import workspace
     from dither.ledger import opening
 
-    where = place(out, ledger)
-    signing(where, key)
+    where = ledger_place(out, ledger)
+    key_file(where, key)
     if where.strip().lower() == opening.MEMORY:
         raise ArgumentError("A ledger in memory ends with its process, so there is none to make.", fix="name a file.")
     if data:
-        _draft(data, unit, out, books_of(where, key))
-        say(f"{out} is written. Fill in what its comments ask for, then run: dither check {out}")
+        _draft(data, unit, out, ledger_files(where, key))
+        note(f"{out} is written. Fill in what its comments ask for, then run: dither check {out}")
     elif not out.exists():
         raise ArgumentError(
             "No data is named.", fix=Fix("write: {init}.", init=Shell("dither init people.parquet --unit person_id"))
         )
-    if workspace.make_ledger(where, signing(where, key)):
+    if workspace.make_ledger(where, key_file(where, key)):
         lies = f"is {key}" if key else "lies beside it"
-        say(f"The ledger is {workspace.named(where)}, and its key {lies}. Keep both: what was spent stays spent.")
-        say("The key signs in your name: keep it to yourself, and never commit it to a repository.")
+        note(f"The ledger is {workspace.named(where)}, and its key {lies}. Keep both: what was spent stays spent.")
+        note("The key signs in your name: keep it to yourself, and never commit it to a repository.")
     else:
-        say(f"The ledger {workspace.named(where)} is there already, and what was spent stays spent.")
+        note(f"The ledger {workspace.named(where)} is there already, and what was spent stays spent.")
 
 
 def _draft(data: list[str], unit: str | None, out: Path, books: dict[str, Path]) -> None:
@@ -107,10 +107,10 @@ def _check(
     """
     from dither import workspace
 
-    named = there(file or catalog)
-    problems = workspace.check(named) or workspace.held_to(named, place(named, ledger))
+    named = existing_catalog(file or catalog)
+    problems = workspace.check(named) or workspace.held_to(named, ledger_place(named, ledger))
     if problems := problems or (workspace.check_data(named) if data else ""):
-        tell(problems, hang=6)
+        print_lines(problems, hang=6)
         raise typer.Exit(1)
     typer.echo(f"{named}: nothing to complain about.")
 
@@ -128,11 +128,11 @@ def _suggest(
     witness: Witness = None,
 ) -> None:
     """Propose bounds for a column from the data, privately, for a price."""
-    where = existing(there(catalog), ledger)
-    with Watch() as progress, opened(catalog, where, key, analyst, progress, witness) as survey:
+    where = existing_ledger(existing_catalog(catalog), ledger)
+    with ReadingProgress() as progress, open_curator(catalog, where, key, analyst, progress, witness) as survey:
         proposal = survey.suggest(column, epsilon, delta, by=by)
         left = standing(survey, analyst)
-    with kept(None, proposal.price):
-        tell(str(proposal))
-    say(f"charged {proposal.price}")
-    show_standing(left)
+    with reporting_charge(None, proposal.price):
+        print_lines(str(proposal))
+    note(f"charged {proposal.price}")
+    print_standing(left)

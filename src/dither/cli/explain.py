@@ -17,8 +17,8 @@ from rich.text import Text
 
 import dither as dt
 from dither.cli.app import INTERRUPTED, TERMINATED, UNREAD, app
-from dither.cli.output import Force, Outputs, drawable, drawn
-from dither.cli.screen import out, say
+from dither.cli.output import Force, Outputs, check_drawable, draw_bytes
+from dither.cli.screen import note, out
 from dither.errors import ArgumentError
 from dither.exact.numbers import about
 
@@ -65,7 +65,7 @@ def _explain(
     force: Force = False,
 ) -> None:
     """Explain what a price means for one person, a household of four and an attacker."""
-    drawable(plot)
+    check_drawable(plot)
     files = Outputs(force)
     files.check({"--plot": plot})
     loss = dt.Approx(epsilon, delta)
@@ -79,8 +79,8 @@ def _explain(
     if plot is not None:
         from dither import plots
 
-        files.write(plot, drawn(partial(plots.guarantee_picture, eps), plot))
-        say(f"The picture is in {plot}.")
+        files.write(plot, draw_bytes(partial(plots.guarantee_picture, eps), plot))
+        note(f"The picture is in {plot}.")
     out().print(sections)
 
 

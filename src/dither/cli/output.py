@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dither.cli.screen import OutputError, harmless_json, harmless_lines, plain_table, say, show_table
+from dither.cli.screen import OutputError, escape_json, escape_lines, note, plain_table, show_table
 from dither.errors import ArgumentError, DitherError, Fix, Interrupted, Shell, extra
 
 Force = Annotated[bool, typer.Option("--force", help="Replace existing output files.")]
@@ -92,7 +92,7 @@ class Protected:
         status = _status(file)
         if status is not None:
             inode = status.st_dev, status.st_ino
-            return next((rule.what for rule in self.rules if inode in rule.inodes()), _book(file, status))
+            return next((rule.what for rule in self.rules if inode in rule.inodes()), _protected_kind(file, status))
         return next((found for place in places if (found := _log(*place))), None)
 
 
@@ -148,7 +148,7 @@ def _log(folder: str, name: str) -> str | None:
     return None
 
 
-def _book(file: Path, status: os.stat_result) -> str | None:
+def _protected_kind(file: Path, status: os.stat_result) -> str | None:
     """Returns what the file is, if its first bytes or its name show a database, its log, a key or a witness."""
     if not stat.S_ISREG(status.st_mode):
         return None
@@ -225,11 +225,11 @@ class Outputs:
         elif status is not None and _is_device(status):
             _into_device(file, content)
         elif self.replace and os.path.lexists(file):
-            self._replaced(Path(os.path.realpath(file)), content, status)
+            self._replace(Path(os.path.realpath(file)), content, status)
         else:
             _publish(_draft(file.parent, content), file)
 
-    def _replaced(self, file: Path, content: bytes, status: os.stat_result | None) -> None:
+    def _replace(self, file: Path, content: bytes, status: os.stat_result | None) -> None:
         draft = _draft(file.parent, content)
         try:
             if self.protected.name_of(file) is not None:  # it appeared after the check
@@ -242,7 +242,7 @@ class Outputs:
             raise
 
 
-def drawn(draw: Callable[[Path], object], file: Path) -> bytes:
+def draw_bytes(draw: Callable[[Path], object], file: Path) -> bytes:
     """Returns the picture that `draw` saves, in the format of the suffix of `file`."""
     with tempfile.TemporaryDirectory(prefix="dither-") as folder:
         picture = Path(folder) / f"picture{file.suffix.lower()}"
@@ -348,10 +348,10 @@ Form = Annotated[
     Format | None, typer.Option("--format", "-f", help="Output format. Default: by the suffix of --out, or table.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the answer to this file instead of stdout.")]
-Books = Annotated[Listing, typer.Option("--format", "-f", help="Output format.")]
+ListingFormat = Annotated[Listing, typer.Option("--format", "-f", help="Output format.")]
 
 
-def chosen(form: Format | None, out: Path | None) -> Format:
+def choose_format(form: Format | None, out: Path | None) -> Format:
     """Returns the named format, or that of the file's suffix. Refuses Parquet on a terminal."""
     if form is None:
         ending = out.suffix.lower() if out is not None else ""
@@ -367,7 +367,7 @@ def chosen(form: Format | None, out: Path | None) -> Format:
     return form
 
 
-def drawable(plot: Path | None) -> None:
+def check_drawable(plot: Path | None) -> None:
     """Refuses a picture that could not be drawn later."""
     if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ArgumentError(f"{plot} is no name of a picture.", fix="end it in .png, .svg or .pdf.")
@@ -376,14 +376,14 @@ def drawable(plot: Path | None) -> None:
 
 
 @contextmanager
-def kept(file: Path | None, charged: str) -> Iterator[None]:
+def reporting_charge(file: Path | None, charged: str) -> Iterator[None]:
     """Reports failures to write an answer that was charged. The ledger has the answer, so asking again shows it for free."""
     again = "ask the same again: the kept answer is shown and costs nothing more."
     try:
         yield
         sys.stdout.flush()  # print the rows before the notes about them
     except BrokenPipeError:
-        say(f"Nobody reads the answer. It is kept: asking the same again shows it and costs nothing more. Charged: {charged}.")
+        note(f"Nobody reads the answer. It is kept: asking the same again shows it and costs nothing more. Charged: {charged}.")
         raise
     except DitherError:
         raise
@@ -411,7 +411,7 @@ def write_answer(answer: Answer, form: Format, save: Save | None) -> None:
         else:
             _text(plain_table(answer.columns, answer.cells(), right), save)
     elif form is Format.JSON:
-        _text(harmless_json(answer.to_json()) + "\n", save)
+        _text(escape_json(answer.to_json()) + "\n", save)
     elif form is Format.CSV:
         columns = answer.to_dict(margins=True)
         _text(as_csv([columns, *zip(*columns.values(), strict=True)]), save)
@@ -446,7 +446,7 @@ def _parquet(answer: Answer, save: Save | None) -> None:
 
 def _text(text: str, save: Save | None) -> None:
     if save is None:
-        sys.stdout.write(harmless_lines(text) if sys.stdout.isatty() else text)
+        sys.stdout.write(escape_lines(text) if sys.stdout.isatty() else text)
     else:
         save(text.encode("utf-8"))
 

@@ -33,7 +33,7 @@ class OutputError(DitherError):
     code, exit_code = "output", 4
 
 
-def occupy_streams() -> None:
+def replace_closed_streams() -> None:
     """Replaces closed standard streams, so that no ledger file is opened under their descriptors.
 
     Writing to a closed stdout still fails; text for a closed stderr is dropped.
@@ -49,7 +49,7 @@ def occupy_streams() -> None:
         setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
-def let_go_of_stdout() -> None:
+def discard_stdout() -> None:
     """Drops what is still buffered; otherwise Python reports the error again when it exits."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -57,7 +57,7 @@ def let_go_of_stdout() -> None:
         os.close(nowhere)
 
 
-def speak_utf8() -> None:
+def set_utf8() -> None:
     """Sets UTF-8 for pipes and files; a terminal that cannot show ε gets a question mark.
 
     Otherwise some locales would end in a traceback, after the question was charged.
@@ -77,17 +77,17 @@ def notes() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Prints an error to stderr. Cuts a long question around the caret below it, so that they stay aligned."""
     with suppress(OSError):  # stderr is closed, too
         console = notes()
-        lines, width = harmless_lines(text).split("\n"), _room(console)
+        lines, width = escape_lines(text).split("\n"), _width(console)
         kept: list[str] = []
         for above, line in zip(["", *lines], lines, strict=False):
             if kept and _CARET.fullmatch(line):
                 kept[-1:] = around(above, line, width)
             else:
-                kept.append(by_words(line, width, "      " if line.startswith("    ") else "  "))
+                kept.append(wrap_words(line, width, "      " if line.startswith("    ") else "  "))
         console.print(Text("\n".join(kept), style="red"), soft_wrap=True)
 
 
@@ -109,39 +109,41 @@ def around(line: str, caret: str, width: int | None) -> tuple[str, str]:
     return " " * _INDENT + shown, " " * (_INDENT + start - left) + "^" * span
 
 
-def say(text: str, style: str = "") -> None:
+def note(text: str, style: str = "") -> None:
     """Prints a note to stderr."""
     with suppress(OSError):
         console = notes()
-        console.print(Text(by_words(text, _room(console)), style=style), soft_wrap=True)
+        console.print(Text(wrap_words(text, _width(console)), style=style), soft_wrap=True)
 
 
-def tell(text: str, hang: int | None = None) -> None:
+def print_lines(text: str, hang: int | None = None) -> None:
     """Writes lines to stdout; escapes control characters on a terminal.
 
     With `hang`, long lines are wrapped there and indented by it. Without it they stay whole, to be copied."""
     if sys.stdout.isatty():
-        text, width = harmless_lines(text), _room(out()) if hang is not None else None
-        text = "\n".join(by_words(line, width, " " * (hang or 0)) for line in text.split("\n"))
+        text, width = escape_lines(text), _width(out()) if hang is not None else None
+        text = "\n".join(wrap_words(line, width, " " * (hang or 0)) for line in text.split("\n"))
     sys.stdout.write(text + "\n")
 
 
-def _room(console: Console) -> int | None:
+def _width(console: Console) -> int | None:
     """Returns the width of a terminal; None for a pipe or a file."""
     return console.width if console.is_terminal else None
 
 
-def say_head(head: str) -> None:
+def print_head(head: str) -> None:
     """Prints the head to stderr on one line, to be copied; shortened in a narrow window."""
-    room = _room(notes())
+    room = _width(notes())
     whole = room is None or len(head) + 5 <= room
-    say(f"head {head}" if whole else f"head {head.partition(':')[0]}:{head.partition(':')[2][:8]}…; dither verify has it whole")
+    note(
+        f"head {head}" if whole else f"head {head.partition(':')[0]}:{head.partition(':')[2][:8]}…; dither verify has it whole"
+    )
 
 
-def by_words(text: str, width: int | None, hang: str = "") -> str:
+def wrap_words(text: str, width: int | None, hang: str = "") -> str:
     """Wraps a line between words, but never inside `ε = 0.1`, `± 3` or `95 %`: half a number is another number.
 
-    >>> print(by_words("charged ε = 0.1; ± at 95 % confidence", 15, "  "))
+    >>> print(wrap_words("charged ε = 0.1; ± at 95 % confidence", 15, "  "))
     charged
       ε = 0.1; ± at
       95 %
@@ -163,7 +165,7 @@ def show_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Se
     if not sys.stdout.isatty():
         sys.stdout.write(plain_table(columns, cells, right))
         return
-    columns, cells = [harmless(name) for name in columns], [[harmless(text) for text in row] for row in cells]
+    columns, cells = [escape(name) for name in columns], [[escape(text) for text in row] for row in cells]
     console, wide = out(), [max(map(cell_len, (name, *texts))) for name, *texts in zip(columns, *cells, strict=True)]
     needed = sum(min(width, _LONG) if name == long else width for name, width in zip(columns, wide, strict=True))
     if needed + 2 * len(columns) <= console.width:  # two spaces between columns, one at either end
@@ -194,7 +196,7 @@ def _stacked(columns: Sequence[str], cells: Sequence[Sequence[str]], long: str, 
             else:
                 lines[-1] += ("  " if lines[-1] else "") + text
         if row[place]:
-            lines.append(by_words("    " + row[place], width, "    "))
+            lines.append(wrap_words("    " + row[place], width, "    "))
     return "\n".join(lines)
 
 
@@ -205,24 +207,24 @@ def _records(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
     return "\n\n".join("\n".join(f"{name}  {text}" for name, text in zip(names, row, strict=True)) for row in cells)
 
 
-def harmless(text: str) -> str:
+def escape(text: str) -> str:
     """Returns the text on one line, with control characters escaped: text from others must not control a terminal.
 
-    >>> harmless("a\\nb \\x1b[2J é")
+    >>> escape("a\\nb \\x1b[2J é")
     'a\\\\nb \\\\x1b[2J é'
     """
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def harmless_lines(text: str) -> str:
+def escape_lines(text: str) -> str:
     """Escapes control characters in each line."""
-    return "\n".join(map(harmless, text.split("\n")))
+    return "\n".join(map(escape, text.split("\n")))
 
 
-def harmless_json(text: str) -> str:
+def escape_json(text: str) -> str:
     """Escapes control characters as JSON does, so that the JSON keeps its meaning.
 
-    >>> harmless_json('{"a": "\x9b2J é"}')
+    >>> escape_json('{"a": "\x9b2J é"}')
     '{"a": "\\\\u009b2J é"}'
     """
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
@@ -236,7 +238,7 @@ def plain_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: S
     -----  -----
     bones  7 ± 2
     """
-    body = [[harmless(text) for text in row] for row in [columns, *cells]]
+    body = [[escape(text) for text in row] for row in [columns, *cells]]
     widths = [max(len(row[i]) for row in body) for i in range(len(columns))]
     body.insert(1, ["-" * width for width in widths])
     lines = (
@@ -258,13 +260,13 @@ def bar(spent: Fraction, total: Fraction, width: int) -> Text:
     return Text("█" * full, style=colour) + Text("░" * (width - full), style="dim")
 
 
-class Watch:
+class ReadingProgress:
     """Shows the progress of a long question on stderr, if that is a terminal, until the answer is there."""
 
     def __init__(self) -> None:
         self._shown: Progress | None = None
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ReadingProgress:
         return self
 
     def __call__(self, share: float) -> None:
