@@ -25,7 +25,7 @@ def rewritten(fake: Fake, number: int, **changes: Any) -> list[str]:
 
 CASES: list[tuple[int, dict[str, Any], str]] = [
     (3, {"rule": "zcdp"}, "under the rule it names"),
-    (3, {"analyst": "eve"}, "none of the analysts"),
+    (3, {"analyst": "eve"}, "not one of the analysts"),
     (3, {"catalog": "c9"}, "not in force"),
     (3, {"plan": "another"}, "digest that is not its question's"),
     (3, {"loss": {"epsilon": "11", "delta": "0", "rho": "1", "slack": "0"}}, "more than one question may"),
@@ -36,7 +36,7 @@ CASES: list[tuple[int, dict[str, Any], str]] = [
     (3, {"loss": {"epsilon": "1/10", "delta": "0", "rho": "1/1000000", "slack": "0"}}, "costs less than one question must"),
     (3, {"loss": {"epsilon": "6/10", "delta": "0", "rho": "1", "slack": "0"}}, "lowest terms"),
     (3, {"loss": {"epsilon": "3/5", "delta": "0", "rho": "1", "slack": "0"}}, "quota"),
-    (4, {"token": "0" * 64}, "was not written by who reserved"),
+    (4, {"token": "0" * 64}, "was not written by the process that reserved"),
     (4, {"reserved": 2}, "not open"),
     (6, {"reserved": 3}, "not open"),
     (7, {"loss": {"epsilon": "1/20", "delta": "0", "rho": "1/200", "slack": "0"}}, "another question"),
@@ -46,7 +46,7 @@ CASES: list[tuple[int, dict[str, Any], str]] = [
     (8, {"epsilon": "2"}, "changes the budget"),
     (8, {"neighbours": "replace one person"}, "neighbour relation"),
     (8, {"units": {"people": "row"}}, "unit of people"),
-    (12, {"token": "0" * 64}, "was not written by who reserved"),
+    (12, {"token": "0" * 64}, "was not written by the process that reserved"),
     (12, {"why": "interrupt"}, "not closed by the entry it names"),
     (12, {"why": "boredom"}, "has no right why"),
     (13, {"closed": 11}, "not closed by the entry it names"),

@@ -69,7 +69,7 @@ def _draft(data: list[str], unit: str | None, out: Path, books: dict[str, Path])
 
     if unit is None:
         raise ArgumentError(
-            "It is not said whose row is whose.",
+            "No unit is named: which column identifies a person?",
             fix=Fix(
                 "add {unit}, or {row} if every row is its own person.", unit=Shell("--unit person_id"), row=Shell("--unit row")
             ),
@@ -112,7 +112,7 @@ def _check(
     if problems := problems or (workspace.check_data(named) if data else ""):
         print_lines(problems, hang=6)
         raise typer.Exit(1)
-    typer.echo(f"{named}: nothing to complain about.")
+    typer.echo(f"{named}: no problems found.")
 
 
 @app.command("suggest")

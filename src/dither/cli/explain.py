@@ -134,7 +134,7 @@ def _attacker(loss: dt.Approx, slack: Fraction) -> list[RenderableType]:
         parts.append(Text("With a delta, it is bounded how often a belief moves further than by ε, not how far.\n"))
     else:
         parts += [
-            Text("Who knows everybody else's data, and believed something before, believes after all answers:"),
+            Text("The belief of an attacker who knows everyone else's data, before and after all answers:"),
             _beliefs(loss),
         ]
     return [*parts, Text("The best test for who took part, by how often it is wrong about those who did not:"), _tests(loss)]

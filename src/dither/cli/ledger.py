@@ -371,9 +371,9 @@ def _restore(
     if made.checked:
         note(f"The newest entry known from elsewhere is {made.checked.partition(':')[0]}, and the backup has it.")
         if witness is None:
-            note("A head or a receipt tells nothing about later answers: those are spent, and this ledger does not count them.")
+            note("A head or a receipt does not show later answers. Those are spent, and this ledger does not count them.")
     else:
-        note("Nothing was compared. What was answered after the backup was made is spent, and this ledger does not count it.")
+        note("Nothing was compared. Answers after the backup are spent, and this ledger does not count them.")
     print_head(str(made.head))
 
 

@@ -383,7 +383,7 @@ def reporting_charge(file: Path | None, charged: str) -> Iterator[None]:
         yield
         sys.stdout.flush()  # print the rows before the notes about them
     except BrokenPipeError:
-        note(f"Nobody reads the answer. It is kept: asking the same again shows it and costs nothing more. Charged: {charged}.")
+        note(f"The reader of the output is gone. The answer is kept: asking again shows it for free. Charged: {charged}.")
         raise
     except DitherError:
         raise

@@ -149,7 +149,7 @@ def _heads(evidence: Evidence, identity: Identity, unchecked: bool) -> dict[str,
             heads[f"the witness {evidence.witness.path.name}"] = str(seen)
     if not heads and not evidence.receipts and not unchecked:
         raise LedgerError(
-            "Nothing tells whether questions were answered after this backup was made; their budget could be spent twice.",
+            "Nothing shows whether questions were answered after this backup was made. Their budget could be spent twice.",
             fix=Fix(
                 "name what you have: {witness}, {head} or the newest {receipt}. If you have none, add {unchecked}.",
                 **{option: Shell(f"--{option}") for option in ("witness", "head", "receipt", "unchecked")},
@@ -163,7 +163,7 @@ def _check_backup(store: Store, heads: Mapping[str, str], receipts: Mapping[str,
     if report.problems:
         more = [f"and {len(report.problems) - MOST_SHOWN} more."] if len(report.problems) > MOST_SHOWN else []
         raise LedgerError(
-            f"{store.name} is not restored: it is not whole, or lacks what is known from elsewhere.",
+            f"{store.name} is not restored: it is damaged, or lacks what is known from elsewhere.",
             where="\n".join([*report.problems[:MOST_SHOWN], *more]),
             fix="restore a newer backup; docs/ledger.md says what can be done if there is none.",
         )

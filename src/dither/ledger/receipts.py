@@ -90,7 +90,7 @@ class Key:
             raise LedgerError(f"{path.name} is no key of a ledger.", fix="name the file that was made with the ledger.")
         if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise LedgerError(
-                f"The key file {path.name} is open to other users of this machine, and who has it can write the ledger.",
+                f"The key file {path.name} is open to other users of this machine: anyone who has it can write the ledger.",
                 fix=f"chmod 600 {path.name}",
             )
         return cls(private)

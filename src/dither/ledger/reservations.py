@@ -33,7 +33,7 @@ from dither.ledger.rules import Admitted
 from dither.process import Origin
 
 SPENT = "the price of the question"
-SHARED = "nothing, except perhaps in the quota of whoever had not seen this answer"
+SHARED = "nothing, except perhaps in the quota of an analyst who had not seen this answer"
 UNSURE = "the price of the question, unless it was still given back: see `dither history`"
 
 

@@ -160,7 +160,7 @@ def unchanged(caps: Caps, history: History | None, declared: Declaration) -> Non
         raise LedgerError(
             "The catalog's budget is not the one this ledger was opened with "
             f"(ε = {about(caps.epsilon, up=False)}, δ = {about(caps.delta, up=False)}).",
-            fix="declare the old budget again: it is for ever, and a new ledger is a new promise about the same people.",
+            fix="declare the old budget again. It is permanent: a new ledger would be a second budget for the same people.",
         )
     if history is None:
         return

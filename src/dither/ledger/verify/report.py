@@ -187,7 +187,7 @@ class _Check:
             stored, right = {}, False
         stored = stored if isinstance(stored, dict) else {}
         if not right or text_of(stored) != self.state.get("ledger"):
-            self.report("the ledger does not say who it is.")
+            self.report("the ledger's identity cannot be read.")
         identity = {name: str(stored.get(name, "")) for name in ("ledger", "public_key")}
         if public_key is not None and identity["public_key"] != public_key:
             self.report("the ledger has another public key than the one that was named.")

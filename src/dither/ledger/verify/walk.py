@@ -147,7 +147,7 @@ class Walk:
 
     def _opened(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
         if {name: fields[name] for name in ("ledger", "public_key")} != self._identity:
-            yield "names another ledger than the one it is in"
+            yield "names another ledger"
         if self._caps is None:
             self._caps = fields["caps"]
             self._limits = caps_of(fields["caps"])
@@ -200,7 +200,7 @@ class Walk:
         if any(fields[name] != terms[name] for name in ("catalog", "snapshot", "neighbours") if name in fields):
             yield "was asked with a catalog that was not in force"
         if terms["analysts"] is not None and fields["analyst"] not in terms["analysts"]:
-            yield "was asked by somebody who is none of the analysts"
+            yield "was asked by someone who is not one of the analysts"
         most = number(terms["per_query"]) if terms["per_query"] is not None and self._limits else None
         if most is not None and not within_share(self._limits, most, add_loss(no_totals(), fields["loss"])):
             yield "costs more than one question may"
@@ -227,7 +227,7 @@ class Walk:
         """Ends a reservation, and checks that its maker wrote this entry."""
         reserved = self._end(fields)
         if sha256("ledger token 1", fields["token"]) != reserved["token"]:
-            raise EntryError("was not written by who reserved")
+            raise EntryError("was not written by the process that reserved")
         return reserved
 
     def _committed(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
