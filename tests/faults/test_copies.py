@@ -47,7 +47,7 @@ def head_of(survey: Curator) -> str:
 
 
 def test_a_copy_that_is_used_beside_the_original(folder: Path) -> None:
-    """Each is right for itself, so only what one of them has given out shows that there are two."""
+    """Each copy verifies alone; only a receipt of one shows that there are two."""
     survey, other = opened(folder), folder / "other.ledger"
     common = asked(survey, 1)
     backup(folder / "survey.ledger", other)
@@ -126,7 +126,7 @@ def test_the_documents_say_so() -> None:
 def test_what_a_process_reserved_is_settled_by_nobody_else(
     kind: str, settle: str, folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The secret for it was in that process alone. Who makes one up writes a ledger that does not verify."""
+    """The secret was only in that process. With a made-up secret the ledger does not verify."""
     where = folder / "survey.ledger" if kind == "sqlite" else request.getfixturevalue("postgres_url")
     ended = dt.open(folder / "survey.toml", where, key=folder / "survey.key", make=True)
     ended.engine = Broken(KeyboardInterrupt())

@@ -205,7 +205,7 @@ def test_a_plain_new_file_passes(shared: Path, name: str, way: str) -> None:
 
 @pytest.mark.parametrize("protects", ["rules", "inodes"])
 def test_those_checks_can_fail(shared: Path, monkeypatch: pytest.MonkeyPatch, protects: str) -> None:
-    """Without rules, or without looking at what is behind a name, something passes."""
+    """The twin: without rules, or without resolving names, something passes."""
     if protects == "rules":
         monkeypatch.setattr(sys.modules["dither.cli.app"], "protected", lambda *_: output.Protected())
         assert not refused(shared, shared / "people.csv")

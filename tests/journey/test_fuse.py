@@ -53,7 +53,7 @@ def survey(folder: Path, request: pytest.FixtureRequest) -> Iterator[Curator]:
 
 
 def fail(survey: Curator, error: BaseException = FAILURES[0], question: str = COUNT) -> str:
-    """What whoever asks is told when the engine fails."""
+    """Returns what the analyst is told when the engine fails."""
     engine, survey.engine = survey.engine, Broken(error)
     try:
         with pytest.raises(dt.DitherError) as told:

@@ -22,7 +22,7 @@ LOADED = f"print(*sorted(set(sys.modules) & set({HEAVY})))"
 
 
 def fresh(code: str) -> str:
-    """What a new interpreter prints for this code."""
+    """Runs the code in a new interpreter and returns its output."""
     done = subprocess.run(
         [sys.executable, "-c", f"import sys\n{code}"], capture_output=True, text=True, check=False, timeout=60
     )

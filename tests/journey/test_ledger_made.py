@@ -64,7 +64,7 @@ def test_a_key_without_its_ledger_is_a_lost_budget(hospital: Path) -> None:
 
 
 def test_who_was_killed_while_making_one_lost_no_budget(hospital: Path) -> None:
-    """A key, and the mark of whoever was making its ledger: nothing can have been charged."""
+    """Leaves a key and the marker of an unfinished ledger: nothing can have been charged."""
     Key.create(Path("new.ledger.key"))
     mark = opening._marker_of(Path("new.ledger.key"))
     mark.touch()

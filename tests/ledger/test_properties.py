@@ -51,7 +51,7 @@ def up(value: Fraction | None) -> Fraction:
 
 @dataclass
 class Model:
-    """The rules, restated over lists of what was charged."""
+    """Restates the rules over lists of charges."""
 
     caps: Caps
     quota: Fraction | None

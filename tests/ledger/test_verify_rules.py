@@ -16,7 +16,7 @@ from ledger.edits import canonical, ended, rechained
 
 
 def rewritten(fake: Fake, number: int, **changes: Any) -> list[str]:
-    """The problems of a ledger whose entry was changed by somebody who has the key and made the chain again."""
+    """Returns the problems after an entry was changed and the chain rebuilt with the key."""
     rows = list(fake.kept)
     row = rows[number - 1]
     rows[number - 1] = row._replace(body=canonical(json.loads(row.body) | changes))
@@ -68,7 +68,7 @@ def test_rules_are_checked_even_where_the_chain_is_whole(
 
 
 def test_that_check_starts_from_nothing_else(fake: Fake) -> None:
-    """Without a change, only signatures and what names a hash tell that the chain was made again."""
+    """Without a change, only signatures and stored hashes show that the chain was rebuilt."""
     assert all("signed" in each or "hash" in each for each in rewritten(fake, 3))
 
 
@@ -106,7 +106,7 @@ def problems(rows: list[Row], fake: Fake) -> str:
 
 
 def test_each_kind_of_damage_is_named(fake: Fake) -> None:
-    """One edit is found in several ways; each way is told, so that none of them can go missing unnoticed."""
+    """One edit causes several problems; all are listed, so that no check can go missing unnoticed."""
     rows = fake.kept
     edited = rows[3]._replace(body=rows[3].body.replace('"payload":"42"', '"payload":"43"'))
     assert "entry 4 does not have the hash that is beside it" in problems([*rows[:3], edited, *rows[4:]], fake)
