@@ -1,4 +1,4 @@
-"""What must be true of a ledger after any death of a process that used it."""
+"""Checks a ledger after processes that used it were killed."""
 
 from __future__ import annotations
 

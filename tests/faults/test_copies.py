@@ -1,4 +1,4 @@
-"""Copies of a ledger, and of a session: what is noticed by itself, and what only a head or a receipt from elsewhere shows."""
+"""Copies of a ledger or a session: some are detected alone, others only with a head or receipt kept elsewhere."""
 
 from __future__ import annotations
 

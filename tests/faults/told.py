@@ -1,4 +1,4 @@
-"""What an error says of the charge, held against the ledger."""
+"""Compares the charge that an error states with the ledger."""
 
 from __future__ import annotations
 

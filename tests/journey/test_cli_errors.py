@@ -1,4 +1,4 @@
-"""What goes wrong at the command line ends with a text, an exit code and no traceback; and never with an unpaid answer."""
+"""Every error at the command line has a text and an exit code, no traceback, and never an unpaid answer."""
 
 from __future__ import annotations
 

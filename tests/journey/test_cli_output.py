@@ -1,4 +1,4 @@
-"""Where answers go: closed, full and shared outputs lose nothing that was paid for, and no text commands a terminal."""
+"""Closed, full and shared outputs lose no paid answer, and no text controls a terminal."""
 
 from __future__ import annotations
 

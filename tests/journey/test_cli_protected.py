@@ -1,4 +1,4 @@
-"""Outputs never replace a file unasked, and never the books or the data: not by force, and not under another name."""
+"""Outputs replace files only with --force, and never the ledger's files or the data, under any name."""
 
 from __future__ import annotations
 

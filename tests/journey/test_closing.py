@@ -40,7 +40,7 @@ class _Held:
 
 
 class Blind(Busy):
-    """Never counts a running question."""
+    """Never refuses to close."""
 
     def check(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""A failure after a charge is an answer nobody priced: the first one closes the catalog until the curator reopens it."""
+"""The first failure after a charge closes the catalog until the curator reopens it: it reveals something unpriced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`import dither` is quick because names are loaded when they are used; nobody who uses them may notice the difference."""
+"""`import dither` is quick because names are loaded on first use; users must not notice."""
 
 from __future__ import annotations
 

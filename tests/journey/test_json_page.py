@@ -1,4 +1,4 @@
-"""docs/json.md shows what is written, to the letter. UPDATE_GOLDEN=1 writes what is written now; read the difference."""
+"""docs/json.md shows the exact output. UPDATE_GOLDEN=1 rewrites it; read the difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ledger is made when somebody asks for it, once, and never in the place of one that was lost."""
+"""A ledger is created on request only, once, and never in place of a lost one."""
 
 from __future__ import annotations
 

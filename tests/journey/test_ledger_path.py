@@ -1,4 +1,4 @@
-"""Paying for questions on the real engine and a real ledger file: charged first, kept before shown, given again for nothing."""
+"""Questions on the real engine and a ledger file: charged first, stored before shown, free the second time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backups and ledgers restored from them: no second budget that nobody can find."""
+"""Backups and restored ledgers: a second budget is always detected."""
 
 from __future__ import annotations
 

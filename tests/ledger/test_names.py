@@ -1,4 +1,4 @@
-"""The ledger tells tables apart as questions do: a capital letter is no new table, and no new unit."""
+"""Table names are case-insensitive in the ledger, as in questions: capitals make no new table or unit."""
 
 from __future__ import annotations
 

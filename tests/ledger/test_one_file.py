@@ -1,4 +1,4 @@
-"""One ledger, one file, one budget: whatever it is called, and whatever lies or is missing beside it."""
+"""One ledger, one file, one budget: under any name, and with any files beside it."""
 
 from __future__ import annotations
 

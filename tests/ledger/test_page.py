@@ -1,4 +1,4 @@
-"""docs/ledger.md stays true: its messages are those that are said, its kinds and keys those that are written."""
+"""docs/ledger.md quotes real messages, kinds and keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that crashes: what a writer or a reader was told is there afterwards."""
+"""After a server crash, everything acknowledged to a writer or reader is still there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of several statements: whatever interrupts one leaves no lock behind, and no answer to another question."""
+"""Messages of several statements: an interruption leaves no lock and no unread result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever can write the database without the key can stop a ledger, and cannot make it allow more: on every store."""
+"""Someone who can write the database without the key can stop a ledger, but not raise its budget: on every store."""
 
 from __future__ import annotations
 

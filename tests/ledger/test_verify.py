@@ -1,4 +1,4 @@
-"""Verification finds every edit, and finds nothing in a ledger that nobody edited."""
+"""Verification finds every edit, and no problem in an unedited ledger."""
 
 from __future__ import annotations
 

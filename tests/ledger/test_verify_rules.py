@@ -1,4 +1,4 @@
-"""Verification checks the rules as well, for the holder of the key could write a whole chain that breaks them."""
+"""Verification checks the rules too: the key's holder could write a valid chain that breaks them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A witness: a ledger that was put back answers nothing, and what is no witness is left alone."""
+"""With a witness an older copy of the ledger answers nothing; files that are not a witness are not changed."""
 
 from __future__ import annotations
 
