@@ -1,4 +1,4 @@
-"""What must be true of a ledger after any death of a process that used it."""
+"""Checks a ledger after processes that used it were killed."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def examined(where: str, key: str, journal: Journal, before: str | None) -> tupl
 
 
 def asked_again(where: str, journal: Journal, open_: Callable[[], Curator], born: Callable[..., tuple[int, int]]) -> list[str]:
-    """Every question once more, by somebody who is not killed: what was kept is given again, all else is paid again."""
+    """Asks every question again without being killed: stored answers are shown, others are paid again."""
     ledger = opening.view(where)
     entries = list(ledger.history())
     ledger.close()

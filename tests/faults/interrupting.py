@@ -64,7 +64,7 @@ class Points:
 
 
 def broken_laws(open_session: Callable[[], Curator], question: str, stop: int, ledger: Path) -> list[str]:
-    """Asks, stops at a point, and says what does not hold after it. The exception is kept, as a notebook does."""
+    """Asks, stops at a point, and returns what does not hold after it. Keeps the exception, as a notebook does."""
     session, points, told = open_session(), Points(stop), []
     before, caught = session.budget.spent.epsilon, None
     try:
@@ -98,7 +98,7 @@ def _writable(ledger: Path) -> bool:
 
 
 def _unusable(session: Curator, question: str) -> list[str]:
-    """What another thread cannot do with the session: ask the same, and close it."""
+    """Returns what another thread cannot do with the session: ask the same question, or close it."""
     told: list[str] = []
 
     def use() -> None:

@@ -26,7 +26,7 @@ NOBODY = 65534
 
 
 def in_child(work: Callable[[], Any]) -> Any:
-    """What the work returns in a fork."""
+    """Runs the work in a fork and returns its result."""
     child, told = born(lambda ready: os.write(ready, json.dumps(work()).encode()) and None)
     with os.fdopen(told, "rb") as pipe:
         found = pipe.read()
@@ -56,7 +56,7 @@ def size(folder: Path, number: int, steps: int) -> list[Any]:
 
 
 def readonly(folder: Path, locked: str) -> list[Any]:
-    """A session of somebody who may read the survey and may not write its ledger."""
+    """Opens a session of a user who may read the survey but not write its ledger."""
     before = opened(folder)
     before.ask(question(0), epsilon="0.1")  # so that all that is needed is loaded
     before.ledger.close()

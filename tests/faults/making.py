@@ -27,7 +27,7 @@ from ledger.asking import asked, declaration
 
 
 def make(where: str, key: str) -> None:
-    """What `dither init` and the first question's catalog do to a ledger."""
+    """Creates a ledger and registers a catalog, as `dither init` and the first question do."""
     make_ledger(where, key)
     ledger = opening.open(where, key)
     ledger.register(declaration())
@@ -48,7 +48,7 @@ def life(where: str, key: str, fatal: int) -> int:
 
 
 def inherited(where: str, key: Path) -> list[str]:
-    """What is wrong with what the dead left, and with what comes of it."""
+    """Returns the problems of what a killed process left, and of the next attempt."""
     settled(where)
     problems, head = [], None
     if key.exists():

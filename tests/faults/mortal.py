@@ -69,7 +69,7 @@ def right(survey: Curator, text: str, show: Show) -> None:
 
 
 def charged_late(survey: Curator, text: str, show: Show) -> None:
-    """What others do: run, show, and only then write down what it cost."""
+    """The twin: runs and shows the answer before the price is written."""
     held: list[Any] = []
     reserve, commit = Ledger.reserve, Ledger.commit
     setattr(Ledger, "reserve", lambda _, attempt: attempt)  # noqa: B010
@@ -89,7 +89,7 @@ def kept_late(survey: Curator, text: str, show: Show) -> None:
 
 
 def given_back(survey: Curator, text: str, show: Show) -> None:
-    """What others do: a question whose process dies is given back, though its rows were read."""
+    """The twin: gives back the price of a dead process, although its rows were read."""
     reserve = Ledger.reserve
 
     def reserved(ledger: Ledger, attempt: Any) -> Any:
@@ -181,7 +181,7 @@ def deaths(case: Case, steps: Sequence[str]) -> Iterator[Death]:
 
 
 def main(case: Case) -> dict[str, Any]:
-    """What was found wrong, how many were killed, and which boundaries there are."""
+    """Returns the problems, the number of killed processes, and the boundaries."""
     journal, numbers = Journal(Path(case.folder) / "journal"), iter(range(10**6))
     if lived(case._replace(way="right"), Death(None), [next(numbers)], Journal(Path(case.folder) / "first")):
         return {"problems": ["the first question was not answered"]}

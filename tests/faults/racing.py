@@ -35,7 +35,7 @@ def asks(survey: Curator, process: int, thread: int, done: Any) -> None:
 
 
 def unchecked(books: Any, request: Request) -> Admitted:
-    """Charges without looking what is left."""
+    """Charges without checking what is left."""
     terms, caps = rules.declared(books, request, request.charge)
     total, used = state.sums(books.get("total")), books.used(request.analyst)
     return Admitted(terms, caps, total.plus(request.charge), "sum", used.plus(request.charge))

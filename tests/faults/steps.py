@@ -15,7 +15,7 @@ from dither.ledger import receipts
 from dither.ledger.ledger import Ledger
 from dither.ledger.reservations import Reservation
 from dither.ledger.stores import sqlite
-from dither.ledger.stores.postgres_wire import Said, Wire
+from dither.ledger.stores.postgres_wire import Statement, Wire
 from dither.ledger.stores.sqlite import SQLite
 from dither.planning.outputs import Draw
 
@@ -102,13 +102,13 @@ def watch_making(step: Step) -> None:
 
 
 def watch_postgres(step: Step) -> None:
-    real = Wire.together
+    real = Wire.run
 
-    def together(wire: Wire, *said: Said) -> Any:
-        words = [each.statement.split()[0].decode() for each in said]
-        return _said(next((word for word in ("BEGIN", "COMMIT") if word in words), words[0]), step, real, wire, *said)
+    def run(wire: Wire, *statements: Statement) -> Any:
+        words = [each.sql.split()[0].decode() for each in statements]
+        return _said(next((word for word in ("BEGIN", "COMMIT") if word in words), words[0]), step, real, wire, *statements)
 
-    Wire.together = together  # type: ignore[method-assign]
+    Wire.run = run  # type: ignore[method-assign]
 
 
 class Spoken:
@@ -118,8 +118,8 @@ class Spoken:
         self._real = real
         self._step = step
 
-    def execute(self, statement: str, *values: Any) -> Any:
-        return _said(statement.split()[0], self._step, self._real.execute, statement, *values)
+    def execute(self, sql: str, *values: Any) -> Any:
+        return _said(sql.split()[0], self._step, self._real.execute, sql, *values)
 
     def executescript(self, script: str) -> Any:
         return _said("COMMIT", self._step, self._real.executescript, script)

@@ -1,4 +1,4 @@
-"""Copies of a ledger, and of a session: what is noticed by itself, and what only a head or a receipt from elsewhere shows."""
+"""Copies of a ledger or a session: some are detected alone, others only with a head or receipt kept elsewhere."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def head_of(survey: Curator) -> str:
 
 
 def test_a_copy_that_is_used_beside_the_original(folder: Path) -> None:
-    """Each is right for itself, so only what one of them has given out shows that there are two."""
+    """Each copy verifies alone; only a receipt of one shows that there are two."""
     survey, other = opened(folder), folder / "other.ledger"
     common = asked(survey, 1)
     backup(folder / "survey.ledger", other)
@@ -126,7 +126,7 @@ def test_the_documents_say_so() -> None:
 def test_what_a_process_reserved_is_settled_by_nobody_else(
     kind: str, settle: str, folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The secret for it was in that process alone. Who makes one up writes a ledger that does not verify."""
+    """The secret was only in that process. With a made-up secret the ledger does not verify."""
     where = folder / "survey.ledger" if kind == "sqlite" else request.getfixturevalue("postgres_url")
     ended = dt.open(folder / "survey.toml", where, key=folder / "survey.key", make=True)
     ended.engine = Broken(KeyboardInterrupt())
@@ -144,11 +144,11 @@ def test_what_a_process_reserved_is_settled_by_nobody_else(
     same = {name: getattr(dead.record, name) for name in names}
     forged = survey.ledger.attempt(Request(**same, catalog_hash=dead.record.catalog, charge=dead.record.loss))
     forged.place(dead, dead.hash)
-    survey.ledger._held.discard(forged)
+    survey.ledger._reservations.discard(forged)
     with pytest.raises(dt.LedgerError, match="made up"):
         survey.ledger.commit(forged, "42") if settle == "commit" else survey.ledger.cancel(forged)
     assert verify(survey.ledger.store).open == 1
-    survey.ledger._held.add(forged)  # as who runs the curator's Python could; then verification tells
+    survey.ledger._reservations.add(forged)  # as who runs the curator's Python could; then verification tells
     survey.ledger.commit(forged, "42") if settle == "commit" else survey.ledger.cancel(forged)
     assert verify(survey.ledger.store).problems
     survey.ledger.close()

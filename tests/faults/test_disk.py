@@ -87,7 +87,7 @@ def test_a_full_disk(folder: Path, where: str, step: str, told: str) -> None:
 
 @pytest.mark.parametrize("locked", ["survey.ledger", "."])
 def test_a_file_or_folder_that_may_not_be_written(locked: str) -> None:
-    """By somebody who is not root, to whom everything is writable."""
+    """Run as a user other than root, who may write everything."""
     folder = Path(tempfile.mkdtemp())
     try:
         folder.chmod(0o755)

@@ -49,7 +49,7 @@ def points(ledger: Path) -> list[str]:
 
 
 def sampled(places: list[str]) -> list[int]:
-    """About 150 points: most where context managers are entered and left, and in what holds a lock or a price."""
+    """Chooses about 150 points: most where context managers start and end, or a lock or a price is held."""
     managers = [at for at, file in enumerate(places, 1) if file == contextlib.__file__]
     paying = [at for at, file in enumerate(places, 1) if any(part in file for part in PAYING)]
     return sorted({*managers[::3], *paying[::20], *range(1, len(places), len(places) // 20)})
@@ -76,7 +76,7 @@ def test_the_same_at_every_point(ledger: Path) -> None:
 
 
 class Counter:
-    """What Busy was: a count that goes up before its `try`."""
+    """The twin: a count that goes up before its `try`."""
 
     def __init__(self) -> None:
         self.closing, self.count = threading.Lock(), 0
@@ -101,7 +101,7 @@ class Counter:
 
 
 def stuck(counts: type[Busy | Counter]) -> list[str]:
-    """The points at which an interrupt would leave a question running for ever."""
+    """Returns the points at which an interrupt would leave a question running."""
 
     def work(busy: Busy | Counter) -> None:
         with busy.working():

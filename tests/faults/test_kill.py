@@ -23,7 +23,7 @@ Mortal = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def mortal(tmp_path: Path, request: pytest.FixtureRequest) -> Mortal:
-    """The program that forks and kills, on a survey with room for every question."""
+    """Runs the program that forks and kills, with a budget for every question."""
     people(50).to_parquet(tmp_path / "people.parquet")
     write(tmp_path, epsilon=10**6)
 
@@ -36,7 +36,7 @@ def mortal(tmp_path: Path, request: pytest.FixtureRequest) -> Mortal:
 
 
 def named(url: str) -> str:
-    """An address whose sessions can be told from those of other tests."""
+    """Returns an address whose sessions differ from those of other tests."""
     base, _, schema = url.partition("#")
     return f"{base}&application_name={schema}#{schema}"
 

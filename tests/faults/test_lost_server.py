@@ -112,7 +112,7 @@ def test_a_wire_cut_while_a_price_is_given_back(
 
 @pytest.mark.parametrize(("step", "told"), [("reserve", "nothing"), ("give_up", "charged"), ("commit", "charged")])
 def test_a_server_that_loses_its_power(folder: Path, postgres: Server, postgres_url: str, step: str, told: str) -> None:
-    """Stopped as by a power cut: what the server had only in its memory is gone, and nothing that was promised."""
+    """Stops the server as a power cut does: it loses its memory, but nothing that it acknowledged."""
     survey = dt.open(folder / "survey.toml", postgres_url, key=folder / "survey.key", make=True)
     survey.ask(question(0), epsilon="0.1")
     around(survey.ledger, step, lambda when: when == f"before {step}" and postgres.stop("immediate"))

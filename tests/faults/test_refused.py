@@ -102,7 +102,7 @@ def test_a_clock_that_goes_backwards(survey: Curator, where: str, back: timedelt
 
 
 def test_a_clock_that_goes_backwards_while_the_engine_reads(survey: Curator, where: str) -> None:
-    """What was paid for is not lost to the clock: the answer is kept, at the time of the entry before it."""
+    """An answer is stored even if the clock went back, with the time of the entry before it."""
 
     def late(engine: Engine, work: Work) -> Sequence[Group]:
         survey.ledger._clock = lambda: datetime(2001, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""What an error says of the charge, held against the ledger."""
+"""Compares the charge that an error states with the ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Outcome = list[Any]  # question, what became of it, and of an error its fix and 
 
 
 def outcome(survey: Curator, text: str, **options: Any) -> Outcome:
-    """An ask and what became of it. Whatever is no error of ours goes through."""
+    """Asks and returns the answer or the DitherError. Other exceptions pass."""
     try:
         answer = survey.ask(text, epsilon="0.1", **options)
         return [text, "answered", "", "ε = 0.1", answer.replayed]
@@ -24,7 +24,7 @@ def outcome(survey: Curator, text: str, **options: Any) -> Outcome:
 
 
 def charged(where: str, *, whole: bool = True) -> tuple[Counter[str], set[str]]:
-    """How often each question is charged in the ledger, and which were answered. The ledger must verify if it is `whole`."""
+    """Returns how often each question was charged, and which were answered. A `whole` ledger must verify."""
     ledger = opening.view(where)
     assert not whole or verify(ledger.store).problems == ()
     entries = list(ledger.history())
@@ -36,7 +36,7 @@ def charged(where: str, *, whole: bool = True) -> tuple[Counter[str], set[str]]:
 
 
 def sure(says: str) -> bool | None:
-    """Whether an error says that its question was charged; None if it says that it cannot tell."""
+    """Returns whether an error says that its question was charged; None if it says that this is unknown."""
     if "nothing" in says:
         return False
     return None if any(word in says for word in ("perhaps", "if its entry", "unless")) else True

@@ -81,7 +81,7 @@ class Broken:
 
 
 def second_time(first: Any, then: Any) -> Callable[[], bool]:
-    """What is returned or raised at the first call, and at those after it."""
+    """Returns or raises one thing at the first call, and another after it."""
     calls: Iterator[Any] = iter([first])
 
     def answer() -> bool:

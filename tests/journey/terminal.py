@@ -14,7 +14,7 @@ _STYLES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def seen(folder: Path, width: int, *words: str) -> list[str]:
-    """The lines on the screen, without colours and what stands behind them."""
+    """Returns the lines on the screen, without colours and trailing spaces."""
     leader, follower = pty.openpty()
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
     clean |= {"PYTHONPATH": str(ROOT / "src"), "TERM": "xterm", "COLUMNS": str(width), "PYTHONIOENCODING": "utf-8"}

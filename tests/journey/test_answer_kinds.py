@@ -124,7 +124,7 @@ def drawn(answer: Any, keys: list[Any], number: int) -> Any:
 
 
 def kinds(answer: Any) -> dict[str, list[str]]:
-    """What each form says of its columns, whatever their values are."""
+    """Returns what each format says about its columns, whatever their values are."""
     json_ = json.loads(answer.to_json())
     held = {}
     write_answer(answer, Format.PARQUET, lambda content: held.update(parquet=content))

@@ -1,4 +1,4 @@
-"""A curator's and an analyst's day at the command line: what each command prints where, and how it ends."""
+"""The commands of a curator and an analyst: output, streams and exit codes."""
 
 from __future__ import annotations
 

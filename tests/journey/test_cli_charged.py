@@ -1,4 +1,4 @@
-"""Whatever is seen after a charge says what was charged: an answer, a proposal, a failure, an interruption."""
+"""Every output after a charge says what was charged: answers, proposals, failures, interruptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong at the command line ends with a text, an exit code and no traceback; and never with an unpaid answer."""
+"""Every error at the command line has a text and an exit code, no traceback, and never an unpaid answer."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ def test_ctrl_c_ends_without_a_traceback_and_the_price_stays_spent(hospital: Pat
 def test_parquet_is_not_thrown_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     with pytest.raises(output.ArgumentError, match="not for a terminal"):
-        output.chosen(output.Format.PARQUET, None)
-    assert output.chosen(None, None) is output.Format.TABLE
+        output.choose_format(output.Format.PARQUET, None)
+    assert output.choose_format(None, None) is output.Format.TABLE
 
 
 def test_a_lost_key_stops_asking_and_nothing_else(hospital: Path) -> None:

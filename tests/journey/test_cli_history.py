@@ -1,4 +1,4 @@
-"""`dither history`: one row for each asking and what came of it, or the entries as they are."""
+"""`dither history`: one row for each question and how it ended, or the entries."""
 
 from __future__ import annotations
 

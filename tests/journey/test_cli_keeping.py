@@ -25,7 +25,7 @@ def hospital(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def good(*words: str) -> str:
-    """What a command says when it does what was asked: data and notes."""
+    """Runs a command that must succeed, and returns its data and notes."""
     done = run(*words)
     assert done.exit_code == 0, done.stderr
     return done.stdout + done.stderr
@@ -47,7 +47,7 @@ def spent() -> str:
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """A question whose engine fails, with a message that nobody but the curator may see."""
+    """Asks a question whose engine fails with a message that only the curator may see."""
 
     def run_(*_: Any, **__: Any) -> NoReturn:
         raise RuntimeError(text)

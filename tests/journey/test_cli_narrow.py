@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dither.cli.screen import around, by_words
+from dither.cli.screen import around, wrap_words
 from journey.hospital import COUNT, built, run
 from journey.terminal import seen
 
@@ -93,12 +93,12 @@ def test_proposed_bounds_can_be_copied_from_any_window(hospital: Path) -> None:
 def test_that_half_a_number_would_be_found() -> None:
     text = "it costs ε = 0.123456, δ = 5e-07; 19987 ± 40 at 95 % confidence"
     for width in range(20, 70):
-        lines = by_words(text, width).splitlines()
+        lines = wrap_words(text, width).splitlines()
         assert " ".join(lines) == text
         assert all(len(line) <= width for line in lines)
         for whole in ("ε = 0.123456", "δ = 5e-07", "19987 ± 40", "95 %"):
             assert any(whole in line for line in lines)
-    assert by_words(text, None) == text
+    assert wrap_words(text, None) == text
 
 
 @pytest.mark.parametrize("width", [30, 50, 60, 200])

@@ -1,4 +1,4 @@
-"""Where answers go: closed, full and shared outputs lose nothing that was paid for, and no text commands a terminal."""
+"""Closed, full and shared outputs lose no paid answer, and no text controls a terminal."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_an_answer_takes_the_place_of_no_book(hospital: Path, file: str) -> None
 
 
 def on_a_terminal(folder: Path, *words: str) -> str:
-    """What a terminal gets to see."""
+    """Returns what a terminal shows."""
     leader, follower = pty.openpty()
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
     clean |= {"PYTHONPATH": str(ROOT / "src"), "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "200", "PYTHONIOENCODING": "utf-8"}

@@ -1,4 +1,4 @@
-"""Outputs never replace a file unasked, and never the books or the data: not by force, and not under another name."""
+"""Outputs replace files only with --force, and never the ledger's files or the data, under any name."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_a_plain_new_file_passes(shared: Path, name: str, way: str) -> None:
 
 @pytest.mark.parametrize("protects", ["rules", "inodes"])
 def test_those_checks_can_fail(shared: Path, monkeypatch: pytest.MonkeyPatch, protects: str) -> None:
-    """Without rules, or without looking at what is behind a name, something passes."""
+    """The twin: without rules, or without resolving names, something passes."""
     if protects == "rules":
         monkeypatch.setattr(sys.modules["dither.cli.app"], "protected", lambda *_: output.Protected())
         assert not refused(shared, shared / "people.csv")

@@ -1,4 +1,4 @@
-"""`dither verify` and what is held against a ledger: evidence that cannot be read is wrong usage, never a verdict."""
+"""`dither verify` with evidence: unreadable evidence is wrong usage, never a verdict."""
 
 from __future__ import annotations
 

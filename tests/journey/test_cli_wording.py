@@ -1,4 +1,4 @@
-"""No error at the command line speaks Python, whatever was typed: what to do is said as it is done in a shell."""
+"""Errors at the command line show fixes as shell options, never as Python."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class _Held:
 
 
 class Blind(Busy):
-    """Sees nobody at work."""
+    """Never refuses to close."""
 
     def check(self) -> None:
         pass
@@ -81,7 +81,7 @@ def test_a_session_is_not_closed_in_the_middle_of_a_question() -> None:
 
 
 def test_that_the_answer_would_be_lost_otherwise() -> None:
-    """The twin: nobody counts who is at work."""
+    """The twin: running questions are not counted."""
     survey = _survey()
     held = _Held(survey)
     survey.engine = held

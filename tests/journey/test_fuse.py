@@ -1,4 +1,4 @@
-"""A failure after a charge is an answer nobody priced: the first one closes the catalog until the curator reopens it."""
+"""The first failure after a charge closes the catalog until the curator reopens it: it reveals something unpriced."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def survey(folder: Path, request: pytest.FixtureRequest) -> Iterator[Curator]:
 
 
 def fail(survey: Curator, error: BaseException = FAILURES[0], question: str = COUNT) -> str:
-    """What whoever asks is told when the engine fails."""
+    """Returns what the analyst is told when the engine fails."""
     engine, survey.engine = survey.engine, Broken(error)
     try:
         with pytest.raises(dt.DitherError) as told:

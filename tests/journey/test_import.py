@@ -1,4 +1,4 @@
-"""`import dither` is quick because names are loaded when they are used; nobody who uses them may notice the difference."""
+"""`import dither` is quick because names are loaded on first use; users must not notice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOADED = f"print(*sorted(set(sys.modules) & set({HEAVY})))"
 
 
 def fresh(code: str) -> str:
-    """What a new interpreter prints for this code."""
+    """Runs the code in a new interpreter and returns its output."""
     done = subprocess.run(
         [sys.executable, "-c", f"import sys\n{code}"], capture_output=True, text=True, check=False, timeout=60
     )

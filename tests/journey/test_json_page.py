@@ -1,4 +1,4 @@
-"""docs/json.md shows what is written, to the letter. UPDATE_GOLDEN=1 writes what is written now; read the difference."""
+"""docs/json.md shows the exact output. UPDATE_GOLDEN=1 rewrites it; read the difference."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def answer(survey: dt.Curator) -> dict[str, Any]:
-    """With numbers that nobody drew: 128 rows in each group, with a mean of 80."""
+    """Uses fixed numbers instead of noise: 128 rows in each group, with a mean of 80."""
     found = survey.ask(QUESTION, epsilon="0.1")
     (noise,), groups = found.plan.noises, len(found.noisy.keys)
     cells = (np.tile(np.array([512, 768, 0]) * noise.of.row // 10, (groups, 1)),)

@@ -1,4 +1,4 @@
-"""A question has a least price, whoever asks, in whatever form, by whichever sum: nobody asks without end."""
+"""Every question has a least price, in every form and by each sum, so that nobody can ask without end."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> Ledger:
 def written(
     frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, leak: Callable[[Any], str] = lambda _: ""
 ) -> list[dict[str, Any]]:
-    """What the questions leave in a ledger, without the noisy answers themselves and the hashes that cover them."""
+    """Returns what the questions leave in a ledger, without the noisy answers and the hashes over them."""
     columns = {
         "person": dt.column(kind="int"),
         "age": dt.between(0, 120),
@@ -140,7 +140,7 @@ def test_nothing_but_the_noisy_answer_depends_on_rows(monkeypatch: pytest.Monkey
 
 
 def test_that_check_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The twin: a ledger that notes how many rows there were is told from its neighbour's."""
+    """The twin: a ledger that records the number of rows differs from its neighbour's."""
     one, other = (written(frame, monkeypatch, lambda f: f" -- {len(f)} rows") for frame in (people(), people()[:399]))
     assert one != other
 

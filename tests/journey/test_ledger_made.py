@@ -1,4 +1,4 @@
-"""A ledger is made when somebody asks for it, once, and never in the place of one that was lost."""
+"""A ledger is created on request only, once, and never in place of a lost one."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def test_a_key_without_its_ledger_is_a_lost_budget(hospital: Path) -> None:
 
 
 def test_who_was_killed_while_making_one_lost_no_budget(hospital: Path) -> None:
-    """A key, and the mark of whoever was making its ledger: nothing can have been charged."""
+    """Leaves a key and the marker of an unfinished ledger: nothing can have been charged."""
     Key.create(Path("new.ledger.key"))
-    mark = opening._mark_of(Path("new.ledger.key"))
+    mark = opening._marker_of(Path("new.ledger.key"))
     mark.touch()
     with dt.open("catalog.toml", ledger="new.ledger", make=True) as survey:
         assert not mark.exists()

@@ -1,4 +1,4 @@
-"""Paying for questions on the real engine and a real ledger file: charged first, kept before shown, given again for nothing."""
+"""Questions on the real engine and a ledger file: charged first, stored before shown, free the second time."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def test_a_delta_that_nobody_named_is_a_share_of_the_plain_sum(folder: Path) -> 
 
 
 def test_opening_and_quoting_fix_no_budget_and_the_first_question_does(folder: Path) -> None:
-    """A draft is opened, quoted and edited; from the first question on its budget is for ever."""
+    """A draft can be opened, quoted and edited; the first question fixes its budget."""
     for epsilon in (2, 1):
         write(folder, epsilon=epsilon)
         with opened(folder) as survey:

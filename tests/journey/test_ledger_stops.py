@@ -1,4 +1,4 @@
-"""What changes or stops while a ledger is open: refused, given back or charged, never silently."""
+"""Changes and failures while a ledger is open are refused, given back or charged, never silently."""
 
 from __future__ import annotations
 

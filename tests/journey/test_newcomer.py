@@ -41,7 +41,7 @@ def test_the_demo_tells_the_whole_story(tmp_path: Path, monkeypatch: pytest.Monk
     assert (done.returncode, done.stderr) == (0, "")
     story = (
         "$ dither check",
-        "nothing to complain about",
+        "no problems found",
         "$ dither quote",
         "$ dither ask",
         "±",

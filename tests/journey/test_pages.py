@@ -32,7 +32,7 @@ def blocks(text: str) -> list[tuple[str, str]]:
 
 
 def steps(console: str) -> list[Step]:
-    """The commands of a block, each with what is printed below it."""
+    """Returns the commands of a block, each with its printed output."""
     found = []
     for part in re.split(r"^\$ ", console, flags=re.M)[1:]:
         command, _, shown = part.partition("\n")
@@ -61,7 +61,7 @@ def shell(folder: Path) -> dict[str, str]:
 
 
 def walk(text: str, folder: Path) -> list[str]:
-    """Runs files and commands in order; returns what was not as printed."""
+    """Runs files and commands in order; returns the differences from the page."""
     place, wrong = folder / "tour", []
     place.mkdir()
     environment = shell(folder)
@@ -85,7 +85,7 @@ def walk(text: str, folder: Path) -> list[str]:
 
 
 def left(folder: Path, ignored: str) -> list[str]:
-    """What git would take of a folder that ignores this."""
+    """Returns the files of a folder that git would add."""
     (folder / ".gitignore").write_text(ignored, encoding="utf-8")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     for words in (("init", "-q"), ("ls-files", "--others", "--exclude-standard")):

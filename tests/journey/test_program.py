@@ -86,7 +86,7 @@ class Zoom:
 
 @dataclass
 class Watched:
-    """Steps that note what happens, and fail where they are told to."""
+    """Steps that record what happens, and fail where the test says."""
 
     ledger: Any = None
     seen: list[str] = field(default_factory=list)

@@ -32,7 +32,7 @@ def survey() -> Curator:
 
 
 def stable(record: Any) -> Any:
-    """The record without what differs from run to run."""
+    """Returns the record without what differs from run to run."""
     if isinstance(record, dict):
         return {key: stable(value) for key, value in record.items() if key not in LEFT_OUT}
     return [stable(each) for each in record] if isinstance(record, list) else record

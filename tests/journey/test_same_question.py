@@ -1,4 +1,4 @@
-"""What is read from an answer is free: the same releases asked again another way are given from the ledger, and right."""
+"""Questions with the same releases share a stored answer: asked another way they are free, and correct."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ KEY = Key.new()
 
 
 def identity(last: str) -> dict[str, str]:
-    """What a new ledger begins with; its name ends so."""
+    """Returns the texts of a new ledger."""
     return first_texts(Identity("0" * 31 + last, KEY.public), KEY)
 
 
@@ -52,7 +52,7 @@ def pure(epsilon: str | Fraction) -> Charge:
 
 
 def gaussian(rho: Fraction, slack: Fraction = Fraction(0)) -> Charge:
-    """Noise whose epsilon alone would be far too dear: what only the sum of rho admits."""
+    """Returns a charge that only the sum of rho admits: its epsilon is too high for the other sum."""
     return Charge(Fraction(10), Fraction(1, 10**7), rho, slack)
 
 
@@ -81,7 +81,7 @@ def reserved(ledger: Ledger, *args: Any, **changes: Any) -> Reservation:
 
 
 def abandoned(ledger: Ledger, *args: Any, **changes: Any) -> None:
-    """A question that is charged and that nobody holds any more, as if its process had died."""
+    """Charges a question and drops its reservation, as if its process had died."""
     assert isinstance(ledger.reserve(request(*args, **changes)), Reservation)
 
 

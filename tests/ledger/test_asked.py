@@ -1,4 +1,4 @@
-"""What the ledger is told is checked whoever sends it."""
+"""The ledger checks every declaration and request, whatever sends it."""
 
 from __future__ import annotations
 

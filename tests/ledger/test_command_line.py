@@ -1,4 +1,4 @@
-"""The command line on a ledger in PostgreSQL: the same day, with the address and the key named."""
+"""The command line on a ledger in PostgreSQL, with the address and the key named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backups and ledgers restored from them: no second budget that nobody can find."""
+"""Backups and restored ledgers: a second budget is always detected."""
 
 from __future__ import annotations
 
@@ -452,7 +452,7 @@ def test_without_one_a_ledger_that_goes_beyond_it_lacks_a_receipt(
 
 
 def test_that_the_steps_can_buy_more(tmp_path: Path) -> None:
-    """Without a witness they can, and every ledger then lacks a receipt: what the two tests above tell apart."""
+    """The twin: without a witness copies can be spent, and every ledger then lacks a receipt."""
     steps = [("ask", 0), ("back up", 0), ("ask", 0), ("lose", 0), ("restore", 0), ("ask", 0)]
     for watched, most in ((False, 3), (True, 2)):
         folder = tmp_path / str(most)

@@ -208,7 +208,7 @@ def test_a_thread_does_not_wait_for_itself(ledger: Ledger) -> None:
 
 
 def test_a_reservation_that_was_let_go_is_not_waited_for(ledger: Ledger) -> None:
-    """This process knows its own by their tokens: one that nobody holds any more is dead, long before its lease ends."""
+    """A reservation of this process whose object is gone is dead, long before its lease ends."""
     held = ledger.reserve(request(1))
     token = held.record.token[: reservations.MARK] if isinstance(held, Reservation) else ""
     found = [held_here(token) is held]

@@ -1,4 +1,4 @@
-"""The text of every kind of entry is for ever: kinds.txt holds it, and what it holds is read."""
+"""The text of each kind of entry never changes: kinds.txt holds it, and the ledger reads it."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_the_budget_is_for_ever(ledger: Ledger, budget: tuple[str, str]) -> None
 
 
 def test_a_catalog_follows_the_one_it_was_meant_to_follow(ledger: Ledger) -> None:
-    """In the transaction itself: between looking and writing somebody else may declare."""
+    """Checked inside the transaction: another process may declare a catalog meanwhile."""
     first = ledger.store.get("catalog")
     ledger.register(declaration(catalog_hash="c2"), expected=(first,))
     ledger.register(declaration(catalog_hash="c2"), expected=(first,))  # what is in force already is no change

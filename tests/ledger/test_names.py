@@ -1,4 +1,4 @@
-"""The ledger tells tables apart as questions do: a capital letter is no new table, and no new unit."""
+"""Table names are case-insensitive in the ledger, as in questions: capitals make no new table or unit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_capital_letter_is_no_new_table(name: str, tmp_path: Any) -> None:
 
 
 def test_another_name_is_another_table(tmp_path: Any) -> None:
-    """The twin: what a question would not find under the name is not held to it."""
+    """The twin: names that a question would not find are separate tables."""
     with dt.open(catalog("people"), ledger=tmp_path / "c.ledger", make=True) as survey:
         survey.ask(COUNT, epsilon="0.5")
     dt.open(catalog("persons", unit="row"), ledger=tmp_path / "c.ledger").close()

@@ -1,4 +1,4 @@
-"""One ledger, one file, one budget: whatever it is called, and whatever lies or is missing beside it."""
+"""One ledger, one file, one budget: under any name, and with any files beside it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def other(folder: Path, ledger: Path, within: tuple[str, ...] = ()) -> str:
-    """What another process is told that asks for 0.9 by another name of the ledger."""
+    """Asks for 0.9 in another process, by another name of the ledger, and returns its output."""
     command = [
         *within,
         sys.executable,
@@ -91,7 +91,7 @@ def can_mount() -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(not can_mount(), reason="no mounts of one's own here")
 def test_one_file_mounted_elsewhere_is_the_same_budget(folder: Path) -> None:
-    """What a container does that is given the ledger's file alone."""
+    """Opens the ledger's file alone, as a container does that mounts only this file."""
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "survey.ledger").touch()

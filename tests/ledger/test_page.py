@@ -1,4 +1,4 @@
-"""docs/ledger.md stays true: its messages are those that are said, its kinds and keys those that are written."""
+"""docs/ledger.md quotes real messages, kinds and keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
 
 
 def said() -> list[str]:
-    """Every text in the source, with … for what is filled in."""
+    """Returns every text in the source, with … for each placeholder."""
     found = []
     for file in (ROOT / "src" / "dither").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

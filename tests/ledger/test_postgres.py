@@ -37,7 +37,7 @@ def store(postgres_url: str) -> Iterator[Postgres]:
 
 
 def second_spender(first: Postgres, second: Postgres, postgres: Server) -> str | None:
-    """What a second transaction finds left when it has begun while the first, which takes the last unit, was not over."""
+    """Returns what a second transaction reads if it starts while the first, which takes the last unit, is running."""
     found: list[str | None] = []
 
     def spend() -> None:

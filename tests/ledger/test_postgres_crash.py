@@ -1,4 +1,4 @@
-"""A server that crashes: what a writer or a reader was told is there afterwards."""
+"""After a server crash, everything acknowledged to a writer or reader is still there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def store(postgres_url: str) -> Iterator[Postgres]:
 
 @pytest.fixture
 def lazy(postgres: Server) -> Iterator[None]:
-    """The server would otherwise write its log by itself a few times a second, and hide what was not waited for."""
+    """Slows down the server's own log writer, which would hide a missing wait."""
     postgres.sql("ALTER SYSTEM SET wal_writer_delay = '10s'")
     postgres.sql("SELECT pg_reload_conf()")
     yield
@@ -35,7 +35,7 @@ def lazy(postgres: Server) -> Iterator[None]:
 
 
 def told_and_kept(postgres: Server, url: str) -> tuple[int, int]:
-    """Writers are told of their entries, then all that the server has only in its memory is gone: how many are there?"""
+    """Counts acknowledged entries, and those left after the server loses its memory."""
     told: list[int] = []
 
     def write(store: Postgres) -> None:
@@ -77,7 +77,7 @@ def test_that_check_can_fail(postgres: Server, postgres_url: str, monkeypatch: p
 
 
 def read_before_and_after_a_crash(store: Postgres, postgres: Server, url: str) -> tuple[str | None, str | None]:
-    """What a reader is told of transactions that nobody waited for, and what is there after a crash."""
+    """Returns what a reader sees of transactions that did not wait, and what is left after a crash."""
     reader = Postgres.open(url)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(said, "SETTLE", b"SELECT 1")

@@ -43,7 +43,7 @@ def holds(store: Postgres, number: int) -> bool:
 
 
 def told(store: Postgres, number: int) -> str:
-    """What the asker is left to believe."""
+    """Returns what the analyst is told."""
     try:
         ask(store, number)
     except LedgerError as error:

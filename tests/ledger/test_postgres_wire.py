@@ -1,4 +1,4 @@
-"""Messages of several statements: whatever interrupts one leaves no lock behind, and no answer to another question."""
+"""Messages of several statements: an interruption leaves no lock and no unread result."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Stop:
         self.left = at
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
-        if "/ledger/stores/postgres" not in frame.f_code.co_filename or "test" in frame.f_code.co_filename:
+        if "/stores/postgres" not in frame.f_code.co_filename or "test" in frame.f_code.co_filename:
             return None
         if event == "line":
             self.left -= 1

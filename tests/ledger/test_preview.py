@@ -1,4 +1,4 @@
-"""A preview says what reserving would come to, in every situation a question can meet, and writes nothing."""
+"""A preview returns what reserving would do, in every situation, and writes nothing."""
 
 from __future__ import annotations
 

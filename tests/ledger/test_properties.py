@@ -1,4 +1,4 @@
-"""Any sequence of questions by anybody: the state is what an independent re-adding gives, and never above a cap."""
+"""After any sequence of questions the sums equal an independent computation, and exceed no cap."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def up(value: Fraction | None) -> Fraction:
 
 @dataclass
 class Model:
-    """The rules, restated over lists of what was charged."""
+    """Restates the rules over lists of charges."""
 
     caps: Caps
     quota: Fraction | None

@@ -1,4 +1,4 @@
-"""Whoever may only read a ledger can check it, and a ledger that was cut off is not written on."""
+"""A user with read access can verify a ledger, and a truncated ledger is not written to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever can write the database without the key can stop a ledger, and cannot make it allow more: on every store."""
+"""Someone who can write the database without the key can stop a ledger, but not raise its budget: on every store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def put(store: Store, key: str, text: str) -> None:
 
 
 def execute(store: Store, statement: str) -> None:
-    """As somebody would who has the database and not the key."""
+    """Edits the store as someone who has the database but not the key."""
     if isinstance(store, SQLite):
         if "entries" in statement:
             store._connected().execute("DROP TRIGGER IF EXISTS entries_stay")
@@ -99,7 +99,7 @@ def test_a_closed_catalog_is_not_opened_by_an_edit(ledger: Ledger, clock: Clock)
 
 
 def test_an_emptied_ledger_does_not_pass_for_a_new_one(ledger: Ledger, clock: Clock) -> None:
-    """All entries and all that stands beside them taken away, but for who the ledger is."""
+    """Removes all entries and state, except the ledger's identity."""
     asked(ledger, 1, "0.9")
     schema = "" if isinstance(ledger.store, SQLite) else f'"{ledger.store._address.schema}".'  # type: ignore[attr-defined]
     link: Any = ledger.store._connected()  # type: ignore[attr-defined]
@@ -122,7 +122,7 @@ def test_a_new_ledger_verifies(empty: Ledger) -> None:
 
 
 def test_the_signature_alone_is_enough_for_the_ledger_to_go_on(ledger: Ledger) -> None:
-    """A spoilt MAC is no dead end: whoever has the public key can tell that nothing is wrong, and so can the ledger."""
+    """A damaged MAC stops nothing: the signature shows that nothing is wrong."""
     asked(ledger, 1)
     signature, mac = texts(ledger)["seal"].split()
     put(ledger.store, "seal", f"{signature} {'0' * len(mac)}")
@@ -176,7 +176,7 @@ def test_a_quota_is_not_got_back_by_taking_it_away_or_putting_it_back(ledger: Le
 
 
 def test_one_ledgers_seal_is_not_anothers(ledger: Ledger) -> None:
-    """The same key for two ledgers: what was sealed in one is not believed in the other."""
+    """Two ledgers with one key: a seal of one does not fit the other."""
     other = memory()
     assert other._key is not None
     assert other._key.seal("a") != KEY.seal("a") != KEY.seal("b")
@@ -208,7 +208,7 @@ GARBAGE = ["", "{", "[]", "null", "1", '{"number":1}', '{"a":1,"a":1}', "[" * 10
 @pytest.mark.slow
 @pytest.mark.parametrize("key", [*state.BOOKS, "analyst:ada", "ledger"])
 def test_garbage_is_told_as_what_it_is(ledger: Ledger, clock: Clock, key: str) -> None:
-    """Never an error of Python's: what reads a ledger shows it, whatever stands there."""
+    """Reading a damaged ledger raises LedgerError, never another exception."""
     asked(ledger, 1)
     for text in GARBAGE:
         put(ledger.store, key, text)

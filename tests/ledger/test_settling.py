@@ -214,7 +214,7 @@ def test_what_was_paid_for_is_not_lost_to_a_clock(ledger: Ledger, clock: Clock) 
 
 @pytest.mark.parametrize("settle", ["commit", "cancel"])
 def test_the_ledger_does_not_tell_how_long_the_engine_ran(ledger: Ledger, clock: Clock, settle: str) -> None:
-    """How long it ran depends on rows. What is told is when the question was asked, or another one after it."""
+    """The engine's running time depends on rows, so the entry has the time of an earlier one."""
     times = []
     for seconds in (0.001, 3600):
         clock.move(seconds=1)
@@ -242,7 +242,7 @@ def test_an_older_copy_under_an_open_session_is_noticed(ledger: Ledger) -> None:
 
 
 def test_entries_say_nothing_of_the_answer_but_the_answer(store: Store, clock: Clock) -> None:
-    """The same questions with other answers leave the same entries, but for the answer and what is drawn at random."""
+    """The same questions with other answers leave the same entries, except the answer and random values."""
     ledger = Ledger(store, KEY, clock)
     ledger.register(declaration())
     for payload in ("0", "1" * 5000):

@@ -1,4 +1,4 @@
-"""The file: made once and whole, never made by asking, and clear words when it cannot be used."""
+"""The SQLite file: created once and atomically, never by asking, with clear errors when it cannot be used."""
 
 from __future__ import annotations
 

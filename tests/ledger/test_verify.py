@@ -1,4 +1,4 @@
-"""Verification finds every edit, and finds nothing in a ledger that nobody edited."""
+"""Verification finds every edit, and no problem in an unedited ledger."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_untouched_ledger_has_no_problems(empty: Ledger) -> None:
 
 
 def test_an_untouched_copy_has_none_either(fake: Fake) -> None:
-    """The twin of all that follows: the fake itself is not what is found."""
+    """The twin of the tests below: an unedited copy has no problems."""
     assert verify(fake).problems == ()
 
 
@@ -186,7 +186,7 @@ def older(length: int, fake: Fake, key: Key | None = None) -> Fake:
 
 
 def test_a_cut_tail_is_found_with_the_public_key_alone(fake: Fake) -> None:
-    """Entries cut off and all sums made again, by somebody who has the whole file and not the key."""
+    """Cuts off entries and recomputes all sums, as someone who has the file but not the key."""
     for length in range(1, len(fake.kept)):
         assert not verify(older(length, fake)).ok, length
 

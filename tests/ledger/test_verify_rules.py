@@ -1,4 +1,4 @@
-"""Verification checks the rules as well, for the holder of the key could write a whole chain that breaks them."""
+"""Verification checks the rules too: the key's holder could write a valid chain that breaks them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ledger.edits import canonical, ended, rechained
 
 
 def rewritten(fake: Fake, number: int, **changes: Any) -> list[str]:
-    """The problems of a ledger whose entry was changed by somebody who has the key and made the chain again."""
+    """Returns the problems after an entry was changed and the chain rebuilt with the key."""
     rows = list(fake.kept)
     row = rows[number - 1]
     rows[number - 1] = row._replace(body=canonical(json.loads(row.body) | changes))
@@ -25,7 +25,7 @@ def rewritten(fake: Fake, number: int, **changes: Any) -> list[str]:
 
 CASES: list[tuple[int, dict[str, Any], str]] = [
     (3, {"rule": "zcdp"}, "under the rule it names"),
-    (3, {"analyst": "eve"}, "none of the analysts"),
+    (3, {"analyst": "eve"}, "not one of the analysts"),
     (3, {"catalog": "c9"}, "not in force"),
     (3, {"plan": "another"}, "digest that is not its question's"),
     (3, {"loss": {"epsilon": "11", "delta": "0", "rho": "1", "slack": "0"}}, "more than one question may"),
@@ -36,7 +36,7 @@ CASES: list[tuple[int, dict[str, Any], str]] = [
     (3, {"loss": {"epsilon": "1/10", "delta": "0", "rho": "1/1000000", "slack": "0"}}, "costs less than one question must"),
     (3, {"loss": {"epsilon": "6/10", "delta": "0", "rho": "1", "slack": "0"}}, "lowest terms"),
     (3, {"loss": {"epsilon": "3/5", "delta": "0", "rho": "1", "slack": "0"}}, "quota"),
-    (4, {"token": "0" * 64}, "was not written by who reserved"),
+    (4, {"token": "0" * 64}, "was not written by the process that reserved"),
     (4, {"reserved": 2}, "not open"),
     (6, {"reserved": 3}, "not open"),
     (7, {"loss": {"epsilon": "1/20", "delta": "0", "rho": "1/200", "slack": "0"}}, "another question"),
@@ -46,7 +46,7 @@ CASES: list[tuple[int, dict[str, Any], str]] = [
     (8, {"epsilon": "2"}, "changes the budget"),
     (8, {"neighbours": "replace one person"}, "neighbour relation"),
     (8, {"units": {"people": "row"}}, "unit of people"),
-    (12, {"token": "0" * 64}, "was not written by who reserved"),
+    (12, {"token": "0" * 64}, "was not written by the process that reserved"),
     (12, {"why": "interrupt"}, "not closed by the entry it names"),
     (12, {"why": "boredom"}, "has no right why"),
     (13, {"closed": 11}, "not closed by the entry it names"),
@@ -68,7 +68,7 @@ def test_rules_are_checked_even_where_the_chain_is_whole(
 
 
 def test_that_check_starts_from_nothing_else(fake: Fake) -> None:
-    """Without a change, only signatures and what names a hash tell that the chain was made again."""
+    """Without a change, only signatures and stored hashes show that the chain was rebuilt."""
     assert all("signed" in each or "hash" in each for each in rewritten(fake, 3))
 
 
@@ -106,7 +106,7 @@ def problems(rows: list[Row], fake: Fake) -> str:
 
 
 def test_each_kind_of_damage_is_named(fake: Fake) -> None:
-    """One edit is found in several ways; each way is told, so that none of them can go missing unnoticed."""
+    """One edit causes several problems; all are listed, so that no check can go missing unnoticed."""
     rows = fake.kept
     edited = rows[3]._replace(body=rows[3].body.replace('"payload":"42"', '"payload":"43"'))
     assert "entry 4 does not have the hash that is beside it" in problems([*rows[:3], edited, *rows[4:]], fake)

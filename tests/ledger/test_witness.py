@@ -1,4 +1,4 @@
-"""A witness: a ledger that was put back answers nothing, and what is no witness is left alone."""
+"""With a witness an older copy of the ledger answers nothing; files that are not a witness are not changed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_an_older_copy_is_refused_where_there_is_a_witness(tmp_path: Path, witne
 
 
 def spent_with(folder: Path, steps: list[str], watched: bool) -> Fraction:
-    """What was answered in all, while whoever may write the file copies it and puts copies back."""
+    """Returns all answers, while someone copies the ledger's file and puts copies back."""
     file, copy, questions = folder / "survey.ledger", folder / "copy", count()
     witness = Witness(folder / "heads") if watched else None
     if witness is not None:
@@ -186,7 +186,7 @@ def test_a_line_that_was_cut_off_does_not_take_the_next_one_along(witness: Witne
 
 
 def test_the_newest_head_counts_however_many_lines_come_after_it(witness: Witness) -> None:
-    """Whoever may append could push it out of sight of somebody who reads the end only."""
+    """Anyone who may append could push the newest head out of sight of a reader of the end only."""
     with witness.path.open("a", encoding="ascii") as file:
         file.writelines(f"{NAME} {number}:{number:064x}\n" for number in range(1, 1000))
         file.write(f"{NAME} 5:{5:064x}\n" * 3000)

@@ -1,17 +1,14 @@
-"""Spells the fixes of errors as options of the command line: `analyst="ada"` in Python is `--analyst ada` here.
+"""The application: its shared options, exit codes and signal handlers.
 
-How a run of the command line ends if not by itself: by a signal, or because nobody reads what it writes.
-
-Only `main` uses this: the library installs no signal handlers.
-
-The application, the options that commands share, and the exit codes (of each error: errors.py).
+The fixes of errors are shown as options: `analyst="ada"` in Python is `--analyst ada` here. Only `main` installs signal
+handlers; the library does not. Exit codes (errors.py has that of each error):
 
 0   done
 1   the question is refused, or problems were found (check, verify)
-2   wrong usage: an unknown option, an argument that breaks its rule, a file that is not there
-3   the budget does not pay for it
-4   the ledger or the engine failed, or what was to be shown cannot be written
-130 interrupted (Ctrl-C), 143 terminated (SIGTERM), 141 nobody reads what is written (a broken pipe)
+2   wrong usage: an unknown option, an invalid argument, a missing file
+3   the budget does not allow the question
+4   the ledger or the engine failed, or the output cannot be written
+130 interrupted (Ctrl-C), 143 terminated (SIGTERM), 141 the reader of the output is gone (a broken pipe)
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ from typer.core import TyperGroup
 
 from dither import __version__
 from dither.cli.output import Outputs, protected
-from dither.cli.screen import OutputError, complain, let_go_of_stdout
+from dither.cli.screen import OutputError, discard_stdout, print_error
 from dither.errors import Argument, ArgumentError, Blank, DitherError, Fix, Interrupted, Name, Part, Python, Shell, python
 
 _OPTIONS = {
@@ -39,7 +36,7 @@ _OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh"}
 
 
 def shell(part: Part) -> str:
-    """A part of a fix as a shell has it. What no option stands for is spelled as in Python.
+    """Shows a part of a fix as a command-line option, or as Python if there is no such option.
 
     >>> shell(Argument("epsilon", "0.1")), shell(Argument("fresh", True)), shell(Argument("key", Blank("FILE")))
     ('--epsilon 0.1', '--fresh', '--key FILE')
@@ -62,58 +59,58 @@ INTERRUPTED, UNREAD, TERMINATED = 130, 141, 143
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
-UNKNOWN = "nothing, unless `dither history` shows a new entry"  # from where nobody can tell whether a price was written
+UNKNOWN = "nothing, unless `dither history` shows a new entry"  # where it is unknown whether a price was written
 
 _received: list[int] = []
-_told: list[str] = []
+_reported: list[str] = []
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal. It has a class of its own because Python, once it has seen the plain one leave code that C runs (an import,
-    say), ends by SIGINT whatever became of it."""
+    """A signal was received. Not a plain KeyboardInterrupt: once that leaves code run by C, such as an import, Python always
+    ends by SIGINT."""
 
 
 @contextmanager
-def handled() -> Iterator[None]:
-    """Inside, the first of SIGNALS is a KeyboardInterrupt, so that the charge is told; a second one ends the process.
+def handle_signals() -> Iterator[None]:
+    """Raises Stopped on the first of SIGNALS, so that the charge is reported; a second signal ends the process.
 
-    The exit code tells which signal it was, and that a pipe was broken, whoever turned that into another one.
+    Sets the exit code for signals and broken pipes, even if a library turned them into other errors.
     """
     _received.clear()
-    _told.clear()
+    _reported.clear()
     before = {each: signal.getsignal(each) or signal.SIG_DFL for each in SIGNALS}
     for number, handler in before.items():
-        if handler is not signal.SIG_IGN:  # nohup and background jobs are not to be stopped
+        if handler is not signal.SIG_IGN:  # do not stop nohup and background jobs
             signal.signal(number, _stop)
     try:
         yield
     except KeyboardInterrupt:
-        raise SystemExit(tell(UNKNOWN)) from None
+        raise SystemExit(report_stop(UNKNOWN)) from None
     except SystemExit as end:
-        if _received and not _told:  # the parser of options was stopped, and leaves without a word
-            raise SystemExit(tell(UNKNOWN)) from None
-        if isinstance(end.__context__, BrokenPipeError):  # as Rich and Click leave
+        if _received and not _reported:  # the option parser was interrupted, and exits without a message
+            raise SystemExit(report_stop(UNKNOWN)) from None
+        if isinstance(end.__context__, BrokenPipeError):  # as Rich and Click raise it
             raise SystemExit(UNREAD) from None
         raise
     except Exception:
-        if _received:  # a library that was being loaded made another error of it
-            raise SystemExit(tell(UNKNOWN)) from None
+        if _received:  # a library that was being imported raised another error
+            raise SystemExit(report_stop(UNKNOWN)) from None
         raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def code() -> int:
-    """The exit code of what was stopped."""
+def signal_exit_code() -> int:
+    """Returns the exit code for the received signal."""
     return 128 + (_received[0] if _received else signal.SIGINT)
 
 
-def tell(charged: str) -> int:
-    """Says on stderr what stopped the command and what was charged, and returns the exit code."""
-    _told.append(charged)
-    complain(f"{'Terminated' if code() == TERMINATED else 'Interrupted'}.\n  Charged: {charged}.")
-    return code()
+def report_stop(charged: str) -> int:
+    """Prints to stderr what stopped the command and what was charged. Returns the exit code."""
+    _reported.append(charged)
+    print_error(f"{'Terminated' if signal_exit_code() == TERMINATED else 'Interrupted'}.\n  Charged: {charged}.")
+    return signal_exit_code()
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
@@ -128,7 +125,7 @@ if TYPE_CHECKING:
     from dither.curator import Curator
 
 
-# In the order of a curator's day.
+# The order in `dither --help`: the order of use.
 _ORDER = (
     *("init", "check", "suggest", "quote", "ask", "budget", "history", "verify"),
     *("backup", "restore", "witness", "reopen", "explain", "audit", "demo"),
@@ -136,7 +133,7 @@ _ORDER = (
 
 
 class Commands(TyperGroup):
-    """Turns whatever a user can cause into a text on stderr and an exit code."""
+    """Turns every error a user can cause into a text on stderr and an exit code."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=_ORDER.index)
@@ -144,28 +141,28 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
-            _given_once(command, command.context_class(command, info_name=name, parent=ctx), rest)
+            _check_given_once(command, command.context_class(command, info_name=name, parent=ctx), rest)
         return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()  # a broken pipe is met here, not by the interpreter on its way out
+            sys.stdout.flush()  # raises a broken pipe here, not when the interpreter exits
         except DitherError as error:
             raise _refused(error) from None
         except KeyboardInterrupt as stopped:
-            raise typer.Exit(tell(stopped.charged if isinstance(stopped, Interrupted) else UNKNOWN)) from None
+            raise typer.Exit(report_stop(stopped.charged if isinstance(stopped, Interrupted) else UNKNOWN)) from None
         except BrokenPipeError:
-            let_go_of_stdout()
+            discard_stdout()
             raise typer.Exit(UNREAD) from None
-        except OSError:  # who writes after a charge says so with `formats.kept`, so nothing was charged here
+        except OSError:  # nothing was charged: writing after a charge is inside `output.reporting_charge`
             lost = OutputError("The output cannot be written.", fix="make room, or send it elsewhere, and try again.")
             raise _refused(lost) from None
         return result
 
 
-def _given_once(command: Any, ctx: Any, words: list[str]) -> None:
-    """Refuses two values for an option that has one: which price was meant is not ours to choose."""
+def _check_given_once(command: Any, ctx: Any, words: list[str]) -> None:
+    """Refuses two values for an option that takes one: guessing could charge the wrong price."""
     *_, given = command.make_parser(ctx).parse_args(args=list(words))
     valued = [one for one in given if one.param_type_name == "option" and not (one.is_flag or one.multiple or one.count)]
     for one in valued:
@@ -174,23 +171,23 @@ def _given_once(command: Any, ctx: Any, words: list[str]) -> None:
 
 
 def _refused(error: DitherError) -> typer.Exit:
-    """The text on stderr, and the exit code."""
+    """Prints the error to stderr and returns the exit."""
     if isinstance(error, OutputError):
-        let_go_of_stdout()
-    complain(error.text_in(shell))
+        discard_stdout()
+    print_error(error.text_in(shell))
     return typer.Exit(error.exit_code)
 
 
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    pretty_exceptions_enable=False,  # they show the values of variables, and some of those are rows
-    help="Answers about people's data, with a price on each.",
+    pretty_exceptions_enable=False,  # they show the values of variables, which may be rows
+    help="Answer questions about personal data with differential privacy, within a budget.",
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(question_text: bool) -> None:
+    if question_text:
         typer.echo(f"dither {__version__}")
         raise typer.Exit
 
@@ -199,36 +196,38 @@ def _version(asked: bool) -> None:
 def _root(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
-    """Answers about people's data, with a price on each."""
+    """Answer questions about personal data with differential privacy, within a budget."""
 
 
 CATALOG = Path("catalog.toml")
 
-Catalog = Annotated[Path, typer.Option("--catalog", "-c", help="The catalog file.")]
+Catalog = Annotated[Path, typer.Option("--catalog", "-c", help="Catalog file.")]
 Ledger = Annotated[
     str | None,
-    typer.Option("--ledger", "-l", envvar="DITHER_LEDGER", help="A path or a postgresql:// URL. Default: beside the catalog."),
+    typer.Option("--ledger", "-l", envvar="DITHER_LEDGER", help="Path or postgresql:// URL. Default: beside the catalog."),
 ]
 Key = Annotated[
     Path | None, typer.Option("--key", envvar="DITHER_KEY", help="The curator's key file. Default: beside the ledger.")
 ]
 Witness = Annotated[
     Path | None,
-    typer.Option(envvar="DITHER_WITNESS", help="A file of heads that the ledger is compared with (dither witness makes it)."),
+    typer.Option(envvar="DITHER_WITNESS", help="File of heads to compare the ledger with. See: dither witness."),
 ]
-Analyst = Annotated[str | None, typer.Option("--analyst", "-a", envvar="DITHER_ANALYST", help="Who asks, if there are quotas.")]
-Question = Annotated[str, typer.Argument(help="The question, in SQL. - reads it from standard input.", show_default=False)]
-Epsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="The price to pay, as in 0.1 or 1/3.")]
-Delta = Annotated[str | None, typer.Option(help="The delta to pay, in catalogs that have one. Default: its share.")]
+Analyst = Annotated[
+    str | None, typer.Option("--analyst", "-a", envvar="DITHER_ANALYST", help="Name of the analyst, if there are quotas.")
+]
+Question = Annotated[str, typer.Argument(help="Question in SQL, or - to read it from stdin.", show_default=False)]
+Epsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="Price to pay, such as 0.1 or 1/3.")]
+Delta = Annotated[str | None, typer.Option(help="Delta to pay, if the catalog has one. Default: in proportion to epsilon.")]
 Margin = Annotated[
-    str | None, typer.Option("--margin", "-m", help="Instead of a price: the ± you want, at the smallest price.")
+    str | None, typer.Option("--margin", "-m", help="Margin (±) to reach at the lowest price. Use it instead of --epsilon.")
 ]
-Confidence = Annotated[str, typer.Option(help="How sure a margin is.")]
-Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Rows to assume, for the margins of means.")]
+Confidence = Annotated[str, typer.Option(help="Confidence of the margins.")]
+Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Number of rows to assume for the margins of means.")]
 
 
-def there(catalog: Path) -> Path:
-    """The catalog file, or a refusal that says how to make one."""
+def existing_catalog(catalog: Path) -> Path:
+    """Returns the catalog file. Refuses a missing one and says how to create it."""
     if not catalog.exists():
         raise ArgumentError(
             f"There is no catalog {catalog} here.",
@@ -250,22 +249,22 @@ def _file(catalog: Path) -> Path:
     return catalog
 
 
-def place(catalog: Path, ledger: str | None) -> str:
-    """Where the ledger is: as named, or beside the catalog."""
+def ledger_place(catalog: Path, ledger: str | None) -> str:
+    """Returns the place of the ledger: as named, or beside the catalog."""
     return ledger or str(_file(catalog).with_suffix(".ledger"))
 
 
-def existing(catalog: Path, ledger: str | None) -> str:
-    """The same, refused if it is missing: a misspelt path must not start a fresh budget."""
+def existing_ledger(catalog: Path, ledger: str | None) -> str:
+    """Returns the place of the ledger. Refuses a missing ledger: a misspelt path must not start a new budget."""
     from dither.ledger import opening
 
-    where = place(catalog, ledger)
+    where = ledger_place(catalog, ledger)
     opening.find(where).close()
     return where
 
 
-def books_of(where: str, key: Path | None, witness: Path | None = None) -> dict[str, Path]:
-    """The files that keep the budget, which no output may replace: the ledger if it is no server's, its key, its witness."""
+def ledger_files(where: str, key: Path | None, witness: Path | None = None) -> dict[str, Path]:
+    """Returns the files that no output may replace: the ledger (if it is a file), its key, its notes and its witness."""
     from dither.diagnosis import notes_beside
     from dither.ledger import opening
 
@@ -276,15 +275,15 @@ def books_of(where: str, key: Path | None, witness: Path | None = None) -> dict[
 
 
 def outputs_of(catalog: Path, where: str, key: Path | None, force: bool, witness: Path | None = None) -> Outputs:
-    """Writes the outputs of a command on this catalog and ledger."""
+    """Returns the writer of output files for a command on this catalog and ledger."""
     from dither.catalog import file as catalog_file
 
     sources = {name: str(table.source) for name, table in catalog_file.read(catalog).tables.items()}
-    return Outputs(force, protected(sources, {"the catalog": catalog, **books_of(where, key, witness)}))
+    return Outputs(force, protected(sources, {"the catalog": catalog, **ledger_files(where, key, witness)}))
 
 
-def signing(where: str, key: Path | None) -> Path | None:
-    """The key file, if it has to be named: a server has no folder in which it could lie beside the ledger."""
+def key_file(where: str, key: Path | None) -> Path | None:
+    """Returns the key file, if named. Refuses a ledger on a server without one: there is no folder to look in."""
     from dither.ledger import opening
 
     if key is None and opening.is_address(where):
@@ -296,7 +295,7 @@ def signing(where: str, key: Path | None) -> Path | None:
 
 
 @contextmanager
-def opened(
+def open_curator(
     catalog: Path,
     where: str,
     key: Path | None,
@@ -304,14 +303,14 @@ def opened(
     progress: Callable[[float], None] | None = None,
     witness: Path | None = None,
 ) -> Iterator[Curator]:
-    """A curator for one command, closed with it. Only `init` makes a ledger: a misspelt address must not start a budget."""
+    """Opens a curator for one command. Only `init` creates a ledger: a misspelt address must not start a new budget."""
     from dither import curator
 
     rest: dict[str, Any] = {"analyst": analyst, "progress": progress, "witness": witness}
-    with curator.open(catalog, where, key=signing(where, key), **rest) as survey:
+    with curator.open(catalog, where, key=key_file(where, key), **rest) as survey:
         yield survey
 
 
-def asked(question: str) -> str:
-    """The question's text; long ones come through standard input."""
+def question_text(question: str) -> str:
+    """Returns the question's text, from stdin if it is `-`."""
     return sys.stdin.read() if question == "-" else question

@@ -1,4 +1,4 @@
-"""`quote` and `ask`: what a question would cost, and the answer."""
+"""`quote` and `ask`: the price of a question, and its answer."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from dither.cli.app import (
     Rows,
     Witness,
     app,
-    asked,
-    existing,
-    opened,
+    existing_catalog,
+    existing_ledger,
+    ledger_place,
+    open_curator,
     outputs_of,
-    place,
-    there,
+    question_text,
 )
-from dither.cli.output import Force, Form, Out, drawn
-from dither.cli.screen import Watch, notes, say, tell
+from dither.cli.output import Force, Form, Out, draw_bytes
+from dither.cli.screen import ReadingProgress, note, notes, print_lines
 from dither.errors import LedgerError, NoLedgerError
 
 if TYPE_CHECKING:
@@ -53,17 +53,20 @@ def _quote(
     key: Key = None,
     analyst: Analyst = None,
 ) -> None:
-    """Show the plan, its price and the margins to expect. Free: reads no rows, charges nothing."""
-    where = _quoting(place(there(catalog), ledger))
-    with opened(catalog, where, key, analyst) as survey:
-        found = survey.quote(asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows)
-    tell(str(found), hang=15)
+    """Show the plan, the price and the expected margins of a question.
+
+    Free: reads no rows and charges nothing.
+    """
+    where = _quoting(ledger_place(existing_catalog(catalog), ledger))
+    with open_curator(catalog, where, key, analyst) as survey:
+        found = survey.quote(question_text(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows)
+    print_lines(str(found), hang=15)
     if found.refusal:
         raise typer.Exit(3)
 
 
 def _quoting(where: str) -> str:
-    """The ledger if it is there; a quote writes nothing, so before `dither init` it can do without."""
+    """Returns the ledger, or one in memory if there is none yet: a quote writes nothing."""
     from dither import workspace
     from dither.ledger import opening
 
@@ -73,8 +76,8 @@ def _quoting(where: str) -> str:
         return where
     except NoLedgerError:
         if not opening.is_address(where) and Path(where).exists():
-            raise  # a folder, say
-    say(f"There is no ledger {workspace.named(where)} yet: dither init makes it, and then you can ask.")
+            raise  # it is a folder
+    note(f"There is no ledger {workspace.named(where)} yet: dither init makes it, and then you can ask.")
     return opening.MEMORY
 
 
@@ -86,11 +89,11 @@ def _ask(
     delta: Delta = None,
     confidence: Confidence = "0.95",
     rows: Rows = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise even if the same was answered before.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise if the question was answered before.")] = False,
     form: Form = None,
     out: Out = None,
     receipt: Annotated[Path | None, typer.Option(help="Write the signed receipt to this file (JSON).")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the answer with its error bars to this file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the answer to this file (.png, .svg or .pdf).")] = None,
     force: Force = False,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
@@ -98,32 +101,35 @@ def _ask(
     analyst: Analyst = None,
     witness: Witness = None,
 ) -> None:
-    """Answer a question. Its price is charged before any row is read; the same question again is free."""
-    output.drawable(plot)
-    where = existing(there(catalog), ledger)
+    """Answer a question and charge its price.
+
+    The price is charged before any row is read. Asking the same question again at the same price is free.
+    """
+    output.check_drawable(plot)
+    where = existing_ledger(existing_catalog(catalog), ledger)
     files = outputs_of(catalog, where, key, force, witness)
     files.check({"--out": out, "--receipt": receipt, "--plot": plot})
-    form = output.chosen(form, out)
-    with Watch() as progress, opened(catalog, where, key, analyst, progress, witness) as survey:
+    form = output.choose_format(form, out)
+    with ReadingProgress() as progress, open_curator(catalog, where, key, analyst, progress, witness) as survey:
         answer = survey.ask(
-            asked(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
+            question_text(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
         )
         left = standing(survey, analyst)
     charged = "nothing, it was given again" if answer.replayed else answer.price
     if receipt is not None:
-        with output.kept(receipt, charged):
+        with output.reporting_charge(receipt, charged):
             files.write(receipt, (answer.receipt.to_json() + "\n").encode())
-    with output.kept(out, charged):
+    with output.reporting_charge(out, charged):
         output.write_answer(answer, form, None if out is None else partial(files.write, out))
-    say(answer.footer())
-    show_standing(left)
-    if plot is not None:  # the last, because it may fail: what was charged is said by then
-        with output.kept(plot, charged):
-            files.write(plot, drawn(answer.plot, plot))
+    note(answer.footer())
+    print_standing(left)
+    if plot is not None:  # last, because it may fail: the charge has been reported by then
+        with output.reporting_charge(plot, charged):
+            files.write(plot, draw_bytes(answer.plot, plot))
 
 
-def show_standing(left: tuple[Standing, Standing | None] | None) -> None:
-    """The bars below what was paid for. It is out by then; what is said of it may get lost."""
+def print_standing(left: tuple[Standing, Standing | None] | None) -> None:
+    """Prints the budget bars below an answer. Ignores write errors: the answer is already out."""
     from dither.cli.ledger import show
 
     if left is not None:
@@ -132,7 +138,7 @@ def show_standing(left: tuple[Standing, Standing | None] | None) -> None:
 
 
 def standing(survey: Curator, analyst: str | None) -> tuple[Standing, Standing | None] | None:
-    """For the bar below the answer. If the ledger cannot say it now, the answer, which is paid for, is shown without."""
+    """Returns the budget and the quota, or None if the ledger fails: the answer is paid for and must be shown."""
     from dither.session import ANYONE
     from dither.standing import quota
 

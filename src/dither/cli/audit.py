@@ -1,4 +1,4 @@
-"""`audit`: is a promise kept? For dither itself, or for anyone's function."""
+"""`audit`: checks the privacy claims of dither itself, or of any function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from dither.cli.app import app
 from dither.cli.output import Force, Outputs
-from dither.cli.screen import notes, say
+from dither.cli.screen import note, notes
 from dither.errors import ArgumentError, DitherError
 
 if TYPE_CHECKING:
@@ -22,21 +22,24 @@ _FEW = 12
 
 @app.command("audit")
 def _audit(
-    target: Annotated[str, typer.Argument(help="dither itself, or module:function in the current folder.", show_default=False)],
-    epsilon: Annotated[str | None, typer.Option("--epsilon", "-e", help="What the function claims.")] = None,
-    delta: Annotated[str, typer.Option(help="Its delta, if it claims one.")] = "0",
+    target: Annotated[str, typer.Argument(help="dither, or module:function in the current folder.", show_default=False)],
+    epsilon: Annotated[str | None, typer.Option("--epsilon", "-e", help="Epsilon that the function claims.")] = None,
+    delta: Annotated[str, typer.Option(help="Delta that the function claims.")] = "0",
     data: Annotated[
-        str, typer.Option(help="What it takes: numbers, array, integers, words, counts, rows or table.")
+        str, typer.Option(help="Input of the function: numbers, array, integers, words, counts, rows or table.")
     ] = "numbers",
-    pairs: Annotated[str | None, typer.Option(help="Your own neighbouring inputs: module:name, a list or a function.")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds. Default: 120 for dither, 30 for a function.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Data is generated from this.")] = 1,
-    report: Annotated[Path | None, typer.Option(help="Write a page to read (HTML), and JSON beside it.")] = None,
+    pairs: Annotated[str | None, typer.Option(help="Your own neighbouring inputs: module:name of a list or function.")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Time limit in seconds. Default: 120 for dither, 30 for a function.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the made-up data.")] = 1,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file, and JSON beside it.")] = None,
     force: Force = False,
 ) -> None:
-    """Check a privacy claim: prove it, replay it, attack it. Exit code 1 means that it is violated.
+    """Check the privacy claim of dither itself or of a function.
 
-    The function gets made-up data. If it takes `rng` or `noise` as well, its noise is recorded and replayed.
+    Proves the claim, replays the noise or attacks the answers, on made-up data. Exit code 1 means that the claim is violated.
+    If a function takes `rng` or `noise`, its noise is recorded and replayed.
     """
     from dither.audit import command
     from dither.audit.report import page
@@ -52,7 +55,7 @@ def _audit(
             beside = page.save(found, report, files.write)
         except OSError:
             raise DitherError(f"{report} cannot be written.", fix="name a file in a folder that is there.") from None
-        say(f"The report is in {report}, and for programs in {beside}.")
+        note(f"The report is in {report}, and for programs in {beside}.")
     if found.violations:
         raise typer.Exit(1)
     if all(verdict.open for verdict in found.verdicts):
@@ -60,14 +63,14 @@ def _audit(
 
 
 def _check_page(report: Path | None, files: Outputs) -> None:
-    """Refuses a page that could not be written later."""
+    """Refuses a report that could not be written later."""
     if report is not None and report.suffix.lower() not in (".html", ".htm"):
         raise ArgumentError(f"{report} is no name of a page.", fix="end it in .html.")
     files.check({"--report": report, "the JSON beside it": None if report is None else report.with_suffix(".json")})
 
 
 def _show(report: Report) -> None:
-    """Every verdict if they are few; of many, what is no proof."""
+    """Prints every verdict if they are few; of many, only those that are not proofs."""
     from dither.audit.verdict import PROVED, WALKED
 
     many = len(report.verdicts) > _FEW
@@ -84,7 +87,7 @@ def _show(report: Report) -> None:
 
 
 class _Steps:
-    """What is being done, and how far it is, on a terminal's stderr."""
+    """Shows the current step and its progress on stderr, if that is a terminal."""
 
     def __init__(self) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())

@@ -1,4 +1,4 @@
-"""`explain` and `demo`: what an epsilon means, in words and numbers, and the whole story on made-up data."""
+"""`explain` and `demo`: what an epsilon means, in words and numbers; a tour on made-up data."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ from rich.text import Text
 
 import dither as dt
 from dither.cli.app import INTERRUPTED, TERMINATED, UNREAD, app
-from dither.cli.output import Force, Outputs, drawable, drawn
-from dither.cli.screen import out, say
+from dither.cli.output import Force, Outputs, check_drawable, draw_bytes
+from dither.cli.screen import note, out
 from dither.errors import ArgumentError
 from dither.exact.numbers import about
 
 _HOUSEHOLD = 4
-_TELLING = 100  # above this epsilon every line would say "any factor" and "100 %"
+_TELLING = 100  # above this epsilon every bound is "any factor" or "100 %"
 _BELIEFS = ("1/100", "1/10", "1/2", "9/10")
 _ALARMS = ("1/1000", "1/100", "1/20", "1/10", "1/2")
 
 
 @app.command("demo")
 def _demo(
-    folder: Annotated[Path | None, typer.Option(help="Leave the hospital in this new folder, to ask it more.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Keep the hospital's data in this new folder.")] = None,
 ) -> None:
-    """A made-up hospital: checked, quoted, answered with margins, refused when the budget ends, verified."""
+    """Show every step on a made-up hospital.
+
+    Checks its catalog, quotes and answers questions until the budget refuses one, and verifies the ledger.
+    """
     from dither import demo
 
     if folder is not None:
@@ -46,23 +49,23 @@ def _demo(
 
 
 def _command(words: Sequence[str]) -> int:
-    """One command line in this process; its exit code."""
+    """Runs one command in this process and returns its exit code."""
     found = app(list(words), prog_name="dither", standalone_mode=False)
     code = found if isinstance(found, int) else 0
     if code in (INTERRUPTED, TERMINATED, UNREAD):
-        raise typer.Exit(code)  # who stops a step stops the story
+        raise typer.Exit(code)  # stopping a step stops the demo
     return code
 
 
 @app.command("explain")
 def _explain(
-    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="The price to explain.")],
-    delta: Annotated[str, typer.Option(help="Its delta, if it has one.")] = "0",
-    plot: Annotated[Path | None, typer.Option(help="Draw it, too: a picture file to write, such as explain.png.")] = None,
+    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Price to explain, such as 0.1.")],
+    delta: Annotated[str, typer.Option(help="Delta of the price.")] = "0",
+    plot: Annotated[Path | None, typer.Option(help="Also draw it to this file (.png, .svg or .pdf).")] = None,
     force: Force = False,
 ) -> None:
-    """Say in words and numbers what a price means for one person, for a household of four, and for an attacker."""
-    drawable(plot)
+    """Explain what a price means for one person, a household of four and an attacker."""
+    check_drawable(plot)
     files = Outputs(force)
     files.check({"--plot": plot})
     loss = dt.Approx(epsilon, delta)
@@ -76,8 +79,8 @@ def _explain(
     if plot is not None:
         from dither import plots
 
-        files.write(plot, drawn(partial(plots.guarantee_picture, eps), plot))
-        say(f"The picture is in {plot}.")
+        files.write(plot, draw_bytes(partial(plots.guarantee_picture, eps), plot))
+        note(f"The picture is in {plot}.")
     out().print(sections)
 
 
@@ -125,13 +128,13 @@ def _household(loss: dt.Approx) -> list[RenderableType]:
 
 
 def _attacker(loss: dt.Approx, slack: Fraction) -> list[RenderableType]:
-    """Beliefs are stated for pure prices only: a delta bounds how often they move further, not how far."""
+    """Returns the attacker's section. Beliefs need a pure price: a delta bounds how often they move further, not how far."""
     parts: list[RenderableType] = []
     if slack:
         parts.append(Text("With a delta, it is bounded how often a belief moves further than by ε, not how far.\n"))
     else:
         parts += [
-            Text("Who knows everybody else's data, and believed something before, believes after all answers:"),
+            Text("The belief of an attacker who knows everyone else's data, before and after all answers:"),
             _beliefs(loss),
         ]
     return [*parts, Text("The best test for who took part, by how often it is wrong about those who did not:"), _tests(loss)]
@@ -190,5 +193,5 @@ def _most(value: Fraction) -> str:
 
 
 def _price(value: Fraction) -> str:
-    """The number in full where it is short, else four digits rounded up: a price is never made smaller than it is."""
+    """Shows a short number in full, and others with four digits, rounded up: a price is never understated."""
     return about(value, up=True, digits=12) if len(f"{float(value):.12g}") <= 8 else _most(value)

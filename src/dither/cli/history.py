@@ -1,7 +1,6 @@
-"""`history`: who asked what, when, at which price, and what came of it. Reads no data and needs no key.
+"""`history`: who asked what, when, at which price, and how it ended. Reads no data and needs no key.
 
-One row for each asking: a reserved question with what became of it, or an answer shown again. `--entries` lists the ledger's
-entries as they are.
+Each row is one reserved question and how it ended, or a stored answer shown again. `--entries` lists the ledger's entries.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dither.cli.app import CATALOG, Catalog, Ledger, app, place
-from dither.cli.output import Books, Listing, as_csv
-from dither.cli.screen import harmless_json, harmless_lines, out, say, say_head, show_table
+from dither.cli.app import CATALOG, Catalog, Ledger, app, ledger_place
+from dither.cli.output import Listing, ListingFormat, as_csv
+from dither.cli.screen import escape_json, escape_lines, note, out, print_head, show_table
 
 if TYPE_CHECKING:
     from dither.ledger.records import Entry, Record
@@ -26,60 +25,60 @@ if TYPE_CHECKING:
 ENTRIES = ("number", "time", "what", "analyst", "epsilon", "delta", "rule", "about", "question")
 QUESTIONS = ("number", "time", "state", "analyst", "epsilon", "delta", "rule", "question", "quota_epsilon")
 _SCREENFUL = 50
-_EACH = 4  # entries that a question is taken to have, until there turn out to be more
+_EACH = 4  # first guess of the entries per question
 
-Rowed = dict[str, Any]
+HistoryRow = dict[str, Any]
 
 
 @app.command("history")
 def _history(
-    form: Books = Listing.TABLE,
-    entries: Annotated[bool, typer.Option("--entries", help="The ledger's entries as they are, several a question.")] = False,
+    form: ListingFormat = Listing.TABLE,
+    entries: Annotated[bool, typer.Option("--entries", help="List the ledger's entries, several per question.")] = False,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "--last", "-n", min=1, help="Only so many from the end. Default: 50 on a terminal, else all."),
+        typer.Option("--limit", "--last", "-n", min=1, help="Show only the last N. Default: 50 on a terminal, else all."),
     ] = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
 ) -> None:
-    """List who asked what, when, at which price, and what came of it."""
+    """List who asked what, when, at which price, and how it ended."""
     from dither.ledger import opening
 
-    with closing(opening.view(place(catalog, ledger))) as books:
-        last = books.head().number
+    with closing(opening.view(ledger_place(catalog, ledger))) as opened:
+        last = opened.head().number
         most = limit or (_SCREENFUL if sys.stdout.isatty() else None)
         if entries:
             start = max(1, last - most + 1) if most else 1
-            rows, more = _entries(books.store, start), start > 1
+            rows, more = _entries(opened.store, start), start > 1
         else:
-            found, more = _questions(books.store, last, most)
+            found, more = _questions(opened.store, last, most)
             rows = iter(found)
         if form is Listing.TABLE:
             _table(rows, "what" if entries else "state")
         else:
             _stream(rows, ENTRIES if entries else QUESTIONS, form)
-        sys.stdout.flush()  # the rows come before what is said about them
+        sys.stdout.flush()  # print the rows before the notes about them
         if more and limit is None:
-            say(f"The last {most} are shown: --limit shows more.", "dim")
+            note(f"The last {most} are shown: --limit shows more.", "dim")
         if form is Listing.TABLE:
-            say_head(str(books.head()))
+            print_head(str(opened.head()))
 
 
 # --- one row for each entry -------------------------------------------------------------------------------------
 
 
-def _entries(store: Store, start: int) -> Iterator[Rowed]:
+def _entries(store: Store, start: int) -> Iterator[HistoryRow]:
     from dither.ledger.records import parse
 
     return (_entry(parse(row)) for row in store.rows(start))
 
 
-def _entry(entry: Entry) -> Rowed:
-    """What an entry says, under the names of ENTRIES; exact numbers as text."""
+def _entry(entry: Entry) -> HistoryRow:
+    """Returns an entry as a row with the columns ENTRIES; exact numbers as text."""
     from dither.ledger.records import Cancelled, Committed, Failed, Lapsed, Reopened, Replayed, Reserved, Restored
 
     record = entry.record
-    found: Rowed = dict.fromkeys(ENTRIES)
+    found: HistoryRow = dict.fromkeys(ENTRIES)
     found |= {"number": entry.number, "time": entry.time, "what": entry.kind.partition("/")[0]}
     if isinstance(record, Reserved):
         found |= {"rule": record.rule, "question": _one_line(record.question)}
@@ -96,15 +95,15 @@ def _entry(entry: Entry) -> Rowed:
     return found
 
 
-# --- one row for each asking ------------------------------------------------------------------------------------
+# --- one row for each question ----------------------------------------------------------------------------------
 
 
-def _questions(store: Store, last: int, most: int | None) -> tuple[list[Rowed], bool]:
-    """The askings, and whether there are more before them. Looks further back until there are enough."""
+def _questions(store: Store, last: int, most: int | None) -> tuple[list[HistoryRow], bool]:
+    """Returns the last questions, and whether there are more before them. Reads further back until there are enough."""
     back = last if most is None else _EACH * most
     while True:
         start = max(1, last - back + 1)
-        found = _askings(store, start, last)
+        found = _read_questions(store, start, last)
         if start == 1 or (most is not None and len(found) > most):
             break
         back *= 2
@@ -112,11 +111,11 @@ def _questions(store: Store, last: int, most: int | None) -> tuple[list[Rowed], 
     return (found[-most:] if most else found), more
 
 
-def _askings(store: Store, start: int, last: int) -> list[Rowed]:
-    """What was asked from entry `start` on. A settlement is later than what it settles, so none is missed."""
+def _read_questions(store: Store, start: int, last: int) -> list[HistoryRow]:
+    """Returns the questions from entry `start` on. How a question ended is always in a later entry."""
     from dither.ledger.records import Replayed, Reserved, parse
 
-    found: dict[int, Rowed] = {}
+    found: dict[int, HistoryRow] = {}
     quotas = _has_quotas(store)
     for each in store.rows(start, last) if last else ():
         entry = parse(each)
@@ -128,23 +127,23 @@ def _askings(store: Store, start: int, last: int) -> list[Rowed]:
         elif isinstance(record, Replayed):
             free = {"epsilon": "0", "delta": "0", "rule": None}
             paid = str(record.loss.epsilon) if quotas else None
-            shown = {"question": _asked(store, record.committed, found), "quota_epsilon": paid}
+            shown = {"question": _question_of(store, record.committed, found), "quota_epsilon": paid}
             found[entry.number] = place | {"state": "shown again", "analyst": record.analyst} | free | shown
         elif (row := found.get(getattr(record, "reserved", 0))) is not None:
-            _settle(row, record)
+            _set_state(row, record)
     return list(found.values())
 
 
 def _has_quotas(store: Store) -> bool:
-    """Whether analysts have quotas now: where they have none, what each one used is nobody's concern."""
+    """Returns whether analysts have quotas now. Without quotas, the use of each analyst is not shown."""
     from dither.ledger.state import Terms
 
     text = store.get("catalog")
     return bool(text and Terms.parse(text).per_analyst is not None)
 
 
-def _settle(row: Rowed, record: Record) -> None:
-    """How a reserved question ended."""
+def _set_state(row: HistoryRow, record: Record) -> None:
+    """Sets how a reserved question ended."""
     from dither.ledger.records import ENGINE, Cancelled, Committed, Failed
 
     if isinstance(record, Failed):
@@ -155,14 +154,14 @@ def _settle(row: Rowed, record: Record) -> None:
         row["quota_epsilon"] = "0"
 
 
-def _asked(store: Store, committed: int, found: dict[int, Rowed]) -> str:
-    """The question of an answer, which may stand further back than what is listed."""
+def _question_of(store: Store, committed: int, found: dict[int, HistoryRow]) -> str:
+    """Returns the question of a stored answer, which may be before the listed entries."""
     from dither.ledger.records import Committed, Reserved, parse
 
     answer = store.entry(committed)
     record = parse(answer).record if answer else None
     if not isinstance(record, Committed):
-        return ""  # verification says what is wrong
+        return ""  # `dither verify` reports what is wrong
     if record.reserved in found:
         return str(found[record.reserved]["question"])
     question = store.entry(record.reserved)
@@ -174,22 +173,22 @@ def _one_line(question: str) -> str:
     return " ".join(question.split())
 
 
-# --- how they are written ---------------------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------------------------
 
 
-def _stream(rows: Iterable[Rowed], columns: Sequence[str], form: Listing) -> None:
-    """One a line, as they come: a ledger may be long. JSON is one object a line, too."""
-    safe = harmless_lines if sys.stdout.isatty() else str
+def _stream(rows: Iterable[HistoryRow], columns: Sequence[str], form: Listing) -> None:
+    """Writes one row per line as it is read: a ledger may be long. JSON is one object per line."""
+    safe = escape_lines if sys.stdout.isatty() else str
     if form is Listing.CSV:
         sys.stdout.write(as_csv([columns]))
     for row in rows:
         if form is Listing.CSV:
             sys.stdout.write(safe(as_csv([[row[name] for name in columns]])))
         else:
-            sys.stdout.write(harmless_json(json.dumps(row, ensure_ascii=False)) + "\n")
+            sys.stdout.write(escape_json(json.dumps(row, ensure_ascii=False)) + "\n")
 
 
-def _table(rows: Iterable[Rowed], state: str) -> None:
+def _table(rows: Iterable[HistoryRow], state: str) -> None:
     cells, narrow = [], sys.stdout.isatty() and out().width < 90
     for row in rows:
         time = row["time"][:19].replace("T", " ")
@@ -200,8 +199,8 @@ def _table(rows: Iterable[Rowed], state: str) -> None:
     show_table(columns, cells, (True, *[False] * 6), long="question")
 
 
-def _price(row: Rowed, state: str) -> str:
-    """What was charged, rounded up; a price that was given back is none."""
+def _price(row: HistoryRow, state: str) -> str:
+    """Shows what was charged, rounded up."""
     from dither.exact.numbers import about
 
     if row[state] == "shown again":

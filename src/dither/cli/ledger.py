@@ -1,13 +1,9 @@
-"""What was spent and what is left, as bars, as a table and as JSON.
+"""`budget`, `verify`, `backup`, `restore`, `witness` and `reopen`: the commands about the ledger. They read no data.
 
-With a delta there are two sums, and a question is admitted while one of them holds; each has its bar. An analyst's quota has
-the same sums and the same bars as everything.
+`budget`, `verify`, `backup` and `witness` need no key, so an auditor can run them on a copy.
 
-`budget` and `verify`: what was spent, and whether the books are true. They read no data.
-
-Neither needs the curator's key, so an auditor can run them on a copy.
-
-`backup`, `restore`, `witness` and `reopen`: keeping a ledger from day to day. They read no data.
+With a delta there are two sums, and a question is admitted if it fits one of them; each sum has its bar. An analyst's quota
+has the same sums and bars as the whole budget.
 """
 
 from __future__ import annotations
@@ -27,9 +23,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dither.cli.app import CATALOG, Analyst, Catalog, Key, Ledger, Witness, app, outputs_of, place, signing, there
-from dither.cli.output import Books, Listing, Verdict, as_csv
-from dither.cli.screen import bar, by_words, harmless, harmless_json, harmless_lines, notes, out, say, say_head
+from dither.cli.app import (
+    CATALOG,
+    Analyst,
+    Catalog,
+    Key,
+    Ledger,
+    Witness,
+    app,
+    existing_catalog,
+    key_file,
+    ledger_place,
+    outputs_of,
+)
+from dither.cli.output import Listing, ListingFormat, Verdict, as_csv
+from dither.cli.screen import bar, escape, escape_json, escape_lines, note, notes, out, print_head, wrap_words
 from dither.errors import ArgumentError, CatalogError, Fix, LedgerError, Shell
 
 if TYPE_CHECKING:
@@ -42,65 +50,65 @@ if TYPE_CHECKING:
     from dither.standing import Line, Part, Standing
 
 COLUMNS = ("rule", "part", "total", "spent", "left", "analyst")
-_NAME = 20  # letters of an analyst's name beside a bar
-_BAR, _WORDS = 8, 28  # the least room for a bar, and for the words beside it
+_NAME = 20  # most letters of an analyst's name beside a bar
+_BAR, _WORDS = 8, 28  # the least width of a bar, and of the words beside it
 
 
 def show(console: Console, budget: Standing, quota: Standing | None = None) -> None:
-    """Bars, one below the other, as wide as the window allows."""
-    found = _labelled("budget", "", budget.lines)
+    """Prints a bar for each sum, as wide as the window allows."""
+    found = _labels("budget", "", budget.lines)
     if quota is not None:
-        name = f"{_short(harmless(quota.analyst))}'s quota"
-        found += _labelled(name, f"{name} ", quota.lines)
+        name = f"{_short(escape(quota.analyst))}'s quota"
+        found += _labels(name, f"{name} ", quota.lines)
     rows = [
         (label, line.fullest, "; ".join(p.words() for p in line.parts if p.spent or p is line.parts[0]))
         for label, line in found
     ]
     labels, told = max(cell_len(label) for label, _, _ in rows), max(cell_len(words) for _, _, words in rows)
     if console.width - labels - _BAR - 4 < min(told, _WORDS):
-        _below(console, rows)
+        _print_below(console, rows)
         return
     width = max(_BAR, min(30, console.width - labels - told - 4))
     grid = Table.grid(padding=(0, 2))
     for label, part, words in rows:
-        beside = by_words(words, console.width - labels - width - 4)
+        beside = wrap_words(words, console.width - labels - width - 4)
         grid.add_row(Text(label, style="bold", no_wrap=True), bar(part.spent, part.total, width), Text(beside))
     console.print(grid)
 
 
-def _below(console: Console, rows: list[tuple[str, Part, str]]) -> None:
-    """In a window without room beside the bars."""
+def _print_below(console: Console, rows: list[tuple[str, Part, str]]) -> None:
+    """Prints the words below the bars, in a narrow window."""
     for label, part, words in rows:
-        console.print(Text(by_words(label, console.width), style="bold"), soft_wrap=True)
+        console.print(Text(wrap_words(label, console.width), style="bold"), soft_wrap=True)
         console.print(Text("  ") + bar(part.spent, part.total, min(30, max(1, console.width - 2))), soft_wrap=True)
-        console.print(Text(by_words(f"  {words}", console.width, "  ")), soft_wrap=True)
+        console.print(Text(wrap_words(f"  {words}", console.width, "  ")), soft_wrap=True)
 
 
-def _labelled(alone: str, before: str, found: tuple[Line, ...]) -> list[tuple[str, Line]]:
-    """One sum has a name of its own; of two that are an either-or each says what it adds up."""
+def _labels(alone: str, before: str, found: tuple[Line, ...]) -> list[tuple[str, Line]]:
+    """Returns each sum with its label. Two alternative sums are labelled by what they add up."""
     if not any(part.sign == "δ" for part in found[0].parts):
         return [(alone, found[0])]
     return list(zip((f"{before}by ε", "or by ρ"), found, strict=False))
 
 
 def _short(name: str) -> str:
-    """A name may have 200 letters, and a bar is beside it."""
+    """Cuts a long name to fit beside a bar."""
     return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
 
 
 def as_rows(budget: Standing, quota: Standing | None = None) -> list[tuple[str, ...]]:
-    """Every sum under COLUMNS, exact: those of everyone together, and with its name those of an analyst's quota."""
-    kept = [budget, *([quota] if quota is not None else [])]
+    """Returns every exact sum as a row with COLUMNS: those of everyone, and those of an analyst's quota."""
+    standings = [budget, *([quota] if quota is not None else [])]
     return [
         (line.rule, part.sign, *part.as_data().values(), each.analyst)
-        for each in kept
+        for each in standings
         for line in each.lines
         for part in line.parts
     ]
 
 
 def as_data(budget: Standing, head: Head, quota: Standing | None = None) -> dict[str, Any]:
-    """Exact numbers as text, for programs. A quota has the same rules as the total; its epsilon stands alone as well."""
+    """Returns the budget as JSON data, with exact numbers as text. A quota has the same rules, and its epsilon once more."""
     found: dict[str, Any] = budget.as_data() | {"entries": head.number, "head": str(head)}
     if quota is not None:
         own = quota.as_data()
@@ -109,83 +117,88 @@ def as_data(budget: Standing, head: Head, quota: Standing | None = None) -> dict
 
 
 @app.command("budget")
-def _budget(form: Books = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Ledger = None, analyst: Analyst = None) -> None:
-    """Show what was spent and what is left, for everyone together, and of one --analyst's quota."""
+def _budget(
+    form: ListingFormat = Listing.TABLE, catalog: Catalog = CATALOG, ledger: Ledger = None, analyst: Analyst = None
+) -> None:
+    """Show what is spent and what is left of the budget.
+
+    With --analyst, also of that analyst's quota.
+    """
     from dither import standing
     from dither.ledger import opening
 
-    with closing(opening.view(place(catalog, ledger))) as books:
-        head, (budget, declared) = books.head(), _standing(books, catalog)
-        quota = None if analyst is None else standing.quota(books, budget.caps, declared, analyst)
-        closed = books.fuse().closed
+    with closing(opening.view(ledger_place(catalog, ledger))) as opened:
+        head, (budget, declared) = opened.head(), _standing(opened, catalog)
+        quota = None if analyst is None else standing.quota(opened, budget.caps, declared, analyst)
+        closed = opened.fuse().closed
     if form is Listing.JSON:
         found = as_data(budget, head, quota) | {"closed": closed or None}
-        typer.echo(json.dumps(found, indent=2))  # ASCII: a name is only shown
+        typer.echo(json.dumps(found, indent=2))  # ASCII, so that a name cannot control a terminal
     elif form is Listing.CSV:
         sys.stdout.write(as_csv([COLUMNS, *as_rows(budget, quota)]))
     else:
         show(out(), budget, quota)
     if analyst is not None and quota is None:
         sys.stdout.flush()
-        say(f"This catalog has no quotas: {harmless(analyst)} may use all that is left.", "dim")
+        note(f"This catalog has no quotas: {escape(analyst)} may use all that is left.", "dim")
     if closed:
         sys.stdout.flush()
-        say(f"Entry {closed} closed the catalog to new questions: dither reopen shows the curator why, and opens it again.")
+        note(f"Entry {closed} closed the catalog to new questions: dither reopen shows the curator why, and opens it again.")
 
 
-def _standing(books: Opened, catalog: Path) -> tuple[Standing, Terms | Budget]:
-    """What the ledger says; before its first catalog, what the catalog file declares."""
+def _standing(opened: Opened, catalog: Path) -> tuple[Standing, Terms | Budget]:
+    """Returns the budget in the ledger or, before its first catalog, the one in the catalog file."""
     from dither.catalog.file import read
     from dither.ledger.state import Terms
     from dither.privacy.filters import Caps, Sums
     from dither.standing import Standing
 
-    if books.head().number:
-        found = books.standing()
-        return Standing(found.caps, found.sums), Terms.parse(books.store.get("catalog") or "")
-    declared = read(there(catalog)).budget
+    if opened.head().number:
+        found = opened.standing()
+        return Standing(found.caps, found.sums), Terms.parse(opened.store.get("catalog") or "")
+    declared = read(existing_catalog(catalog)).budget
     return Standing(Caps.of(declared.epsilon, declared.delta), Sums()), declared
 
 
 @app.command("verify")
 def _verify(
-    head: Annotated[str | None, typer.Option(help="A head kept elsewhere, number:hash: the ledger must still have it.")] = None,
+    head: Annotated[str | None, typer.Option(help="Head kept elsewhere (number:hash) that the ledger must have.")] = None,
     receipt: Annotated[
-        list[Path] | None, typer.Option(help="A receipt file: the ledger must still have its entries. May be given again.")
+        list[Path] | None, typer.Option(help="Receipt file whose entries the ledger must have. Repeatable.")
     ] = None,
     witness: Witness = None,
-    public_key: Annotated[str | None, typer.Option(help="The curator's public key, as you know it (-f json shows it).")] = None,
-    form: Annotated[Verdict, typer.Option("--format", "-f", help="How to write it.")] = Verdict.TABLE,
+    public_key: Annotated[str | None, typer.Option(help="Expected public key of the curator (-f json prints it).")] = None,
+    form: Annotated[Verdict, typer.Option("--format", "-f", help="Output format.")] = Verdict.TABLE,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
 ) -> None:
-    """Re-walk the chain, re-add every loss and re-check every signature, with code of its own.
+    """Check every entry, sum and signature of the ledger.
 
-    Rollback to an old copy is found against a receipt, a head or a witness from later, and against nothing else.
+    Needs no key and no data. Only a later --head, --receipt or --witness detects that the ledger is an older copy.
     """
     from dither.ledger import opening
     from dither.ledger.verify.report import verify
 
-    _well_written(public_key)
+    _check_public_key(public_key)
     heads = {} if head is None else {"the head": head_of(head)}
     held = {f"the receipt {file}": receipt_of(file) for file in receipt or ()}
-    with closing(opening.readable(place(catalog, ledger))) as store, notes().status("checking every entry"):
+    with closing(opening.readable(ledger_place(catalog, ledger))) as store, notes().status("checking every entry"):
         seen = _witnessed(witness, store)
         name, report = store.name, verify(store, heads | seen, held, public_key)
         smooth = not report.problems and _has_rho(store)
         signed = {} if report.problems else {"public_key": json.loads(store.get("ledger") or "{}").get("public_key")}
     if form is Verdict.JSON:
-        typer.echo(harmless_json(json.dumps(_as_json(name, report) | signed, indent=2, ensure_ascii=False)))
+        typer.echo(escape_json(json.dumps(_as_json(name, report) | signed, indent=2, ensure_ascii=False)))
     elif report.problems:
         many = "1 problem" if len(report.problems) == 1 else f"{len(report.problems)} problems"
         told = [f"{name}: {many} in {report.entries:,} entries.", *(f"  {each}" for each in report.problems)]
-        typer.echo("\n".join(map(harmless, told)))  # who meddled with a ledger may have left something for the terminal
+        typer.echo("\n".join(map(escape, told)))  # an edited ledger may contain control sequences
     else:
-        typer.echo(_verdict(harmless(name), report, smooth, receipt or (), witness if seen else None))
+        typer.echo(_verdict(escape(name), report, smooth, receipt or (), witness if seen else None))
     if report.problems:
         raise typer.Exit(1)
     if not (heads or seen or held):
-        say(
+        note(
             "Keep the head elsewhere. An old copy in this one's place is found with --head, --receipt or --witness, "
             "and by nothing else.",
             "dim",
@@ -193,7 +206,7 @@ def _verify(
 
 
 def _witnessed(file: Path | None, store: Store) -> dict[str, str]:
-    """The newest head in the witness, read before the ledger is: a question that is asked meanwhile is in both then."""
+    """Returns the newest head in the witness. Read it before the ledger, so that a question asked meanwhile is no problem."""
     from dither.ledger.state import Identity
     from dither.ledger.witness import Witness
 
@@ -202,16 +215,16 @@ def _witnessed(file: Path | None, store: Store) -> dict[str, str]:
     try:
         identity = Identity.parse(store.get("ledger"), store.name)
     except LedgerError:
-        return {}  # verification says what is wrong
+        return {}  # verification reports what is wrong
     seen = Witness(file).newest(identity.ledger)
     if seen is None:
-        say(f"The witness {harmless(str(file))} has no head of this ledger: dither witness adds one.")
+        note(f"The witness {escape(str(file))} has no head of this ledger: dither witness adds one.")
         return {}
     return {f"the witness {file}": str(seen)}
 
 
 def _has_rho(store: Store) -> bool:
-    """Whether this budget adds up ρ at all: in a pure one the sum of it would only puzzle."""
+    """Returns whether this budget adds up ρ."""
     from dither.ledger import state
 
     text = store.get("caps")
@@ -233,8 +246,8 @@ def _verdict(name: str, report: Report, smooth: bool, receipts: Sequence[Path], 
         f"  spent      {spent or 'nothing'}",
         *([f"  closed     by entry {report.closed}: no new questions until dither reopen"] if report.closed else []),
         *([f"  restored   from a backup, {_times(report.restored)}"] if report.restored else []),
-        *(f"  receipt    {harmless(str(file))}: the ledger has its entries" for file in dict.fromkeys(receipts)),
-        *([f"  witness    {harmless(str(witness))}: the ledger has its newest head"] if witness else []),
+        *(f"  receipt    {escape(str(file))}: the ledger has its entries" for file in dict.fromkeys(receipts)),
+        *([f"  witness    {escape(str(witness))}: the ledger has its newest head"] if witness else []),
         f"  head       {report.head}",
     ]
     return "\n".join(lines)
@@ -245,7 +258,7 @@ def _times(count: int) -> str:
 
 
 def _as_json(name: str, report: Report) -> dict[str, Any]:
-    """The verdict for programs; exact numbers as text."""
+    """Returns the verdict as JSON data, with exact numbers as text."""
     count = {kind.partition("/")[0]: number for kind, number in report.kinds.items()}
     return {
         "ledger": name,
@@ -264,7 +277,7 @@ def _as_json(name: str, report: Report) -> dict[str, Any]:
 
 
 def receipt_of(file: Path) -> Receipt:
-    """A receipt from its file; what is none is a slip of whoever named it."""
+    """Reads a receipt. Refuses a file that is not one as wrong usage: the ledger itself was not judged."""
     from dither.ledger.receipts import Receipt
 
     saved = Fix("name the file that `{ask}` wrote.", ask=Shell("dither ask --receipt"))
@@ -281,7 +294,7 @@ def receipt_of(file: Path) -> Receipt:
 
 
 def head_of(text: str) -> str:
-    """A head as it was written down: a slip of the pen must not read as a ledger that was meddled with."""
+    """Returns the head. Refuses a malformed one as wrong usage: a typo must not look like an edited ledger."""
     if not re.fullmatch(r"[0-9]{1,18}:[0-9a-f]{64}", text.strip()):
         raise ArgumentError(
             "A head is written as number:hash, the hash in 64 digits from 0 to f.",
@@ -290,7 +303,7 @@ def head_of(text: str) -> str:
     return text.strip()
 
 
-def _well_written(public_key: str | None) -> None:
+def _check_public_key(public_key: str | None) -> None:
     if public_key is not None and not re.fullmatch(r"[0-9a-f]{64}", public_key):
         raise ArgumentError(
             "A public key is written in 64 digits from 0 to f.",
@@ -300,47 +313,49 @@ def _well_written(public_key: str | None) -> None:
 
 @app.command("backup")
 def _backup(
-    file: Annotated[Path, typer.Argument(help="The new file to write.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="New file to write.", show_default=False)],
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
 ) -> None:
-    """Copy the ledger as it is now into a new file. Needs no key, and questions may go on meanwhile.
+    """Copy the ledger into a new file.
 
-    Nobody can spend from a backup. budget, history and verify read it: dither verify --ledger FILE.
+    Needs no key, and questions may run meanwhile. Nobody can spend from a backup.
+    budget, history and verify can read it: dither verify --ledger FILE.
     """
     from dither.ledger import copies
 
-    where = place(catalog, ledger)
-    _free(file, catalog, where)
+    where = ledger_place(catalog, ledger)
+    _check_free(file, catalog, where)
     head = copies.back_up(where, file)
-    say(f"{harmless(str(file))} is a backup up to entry {head.number}. Keep it, and a copy of the key, on another disk.")
-    say_head(str(head))
+    note(f"{escape(str(file))} is a backup up to entry {head.number}. Keep it, and a copy of the key, on another disk.")
+    print_head(str(head))
 
 
-def _free(file: Path, catalog: Path, where: str) -> None:
-    """Refuses a new file among the data or the ledger's own files, as far as a catalog says where those are."""
+def _check_free(file: Path, catalog: Path, where: str) -> None:
+    """Refuses a new file that would become part of the data or of the ledger's files."""
     try:
         what = outputs_of(catalog, where, None, False).protected.name_of(file) if catalog.is_file() else None
     except CatalogError:
-        return  # a ledger is kept whatever is wrong with its catalog
+        return  # a broken catalog must not prevent a backup
     if what is not None and not os.path.lexists(file):
         raise ArgumentError(f"{file} would become part of {what}.", fix="name another file.")
 
 
 @app.command("restore")
 def _restore(
-    backup: Annotated[Path, typer.Argument(help="The file that `dither backup` wrote.", show_default=False)],
-    head: Annotated[list[str] | None, typer.Option(help="A head kept elsewhere, number:hash. May be given again.")] = None,
-    receipt: Annotated[list[Path] | None, typer.Option(help="A receipt file, the newest there is. May be given again.")] = None,
+    backup: Annotated[Path, typer.Argument(help="File written by dither backup.", show_default=False)],
+    head: Annotated[list[str] | None, typer.Option(help="Head kept elsewhere (number:hash). Repeatable.")] = None,
+    receipt: Annotated[list[Path] | None, typer.Option(help="Receipt file, the newest you have. Repeatable.")] = None,
     witness: Witness = None,
-    unchecked: Annotated[bool, typer.Option("--unchecked", help="Restore though nothing from elsewhere is named.")] = False,
+    unchecked: Annotated[bool, typer.Option("--unchecked", help="Restore without --head, --receipt or --witness.")] = False,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
     key: Key = None,
 ) -> None:
-    """Make a ledger from a backup, where the ledger was lost. The new ledger says so in an entry of its own.
+    """Create a ledger from a backup, after the ledger was lost.
 
-    Refused where a ledger is, and if the backup lacks what a head, a receipt or the witness names.
+    The new ledger records the restore. Refused if there is a ledger already.
+    Also refused if the backup lacks an entry that --head, --receipt or --witness names.
     """
     from dither.ledger import copies
     from dither.ledger import witness as witnesses
@@ -348,72 +363,76 @@ def _restore(
     heads = {f"the head {head_of(each)}": head_of(each) for each in head or ()}
     receipts = {f"the receipt {file}": receipt_of(file) for file in receipt or ()}
     evidence = copies.Evidence(heads, receipts, None if witness is None else witnesses.Witness(witness))
-    where = place(catalog, ledger)
-    beside = [place(catalog, None)] if ledger else []
+    where = ledger_place(catalog, ledger)
+    beside = [ledger_place(catalog, None)] if ledger else []
     with notes().status("checking every entry"):
-        made = copies.restore(backup, where, signing(where, key), evidence, unchecked=unchecked, beside=beside)
-    say(f"The ledger goes on from {harmless(str(backup))}, which ends with entry {made.backup}.")
+        made = copies.restore(backup, where, key_file(where, key), evidence, unchecked=unchecked, beside=beside)
+    note(f"The ledger goes on from {escape(str(backup))}, which ends with entry {made.backup}.")
     if made.checked:
-        say(f"The newest entry known from elsewhere is {made.checked.partition(':')[0]}, and the backup has it.")
+        note(f"The newest entry known from elsewhere is {made.checked.partition(':')[0]}, and the backup has it.")
         if witness is None:
-            say("A head or a receipt tells nothing about later answers: those are spent, and this ledger does not count them.")
+            note("A head or a receipt does not show later answers. Those are spent, and this ledger does not count them.")
     else:
-        say("Nothing was compared. What was answered after the backup was made is spent, and this ledger does not count it.")
-    say_head(str(made.head))
+        note("Nothing was compared. Answers after the backup are spent, and this ledger does not count them.")
+    print_head(str(made.head))
 
 
 @app.command("witness")
 def _witness(
-    file: Annotated[Path, typer.Argument(help="The file of heads, on another disk or machine.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="File of heads, on another disk or machine.", show_default=False)],
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
 ) -> None:
-    """Compare the ledger with the newest head in a file, and add the present one. Makes the file if it is missing.
+    """Record the ledger's head in a file kept elsewhere.
 
-    With --witness FILE, or DITHER_WITNESS, every question does the same: an older copy of the ledger then answers nothing.
+    First compares the ledger with the newest head in the file. Creates the file if it is missing.
+    With --witness FILE or DITHER_WITNESS every question does the same: an older copy of the ledger answers nothing.
     """
     from dither.ledger import opening, witness
 
-    where, kept = place(catalog, ledger), witness.Witness(file)
+    where, heads = ledger_place(catalog, ledger), witness.Witness(file)
     if not file.exists():
-        _free(file, catalog, where)
+        _check_free(file, catalog, where)
     with closing(opening.readable(where, backup=False)) as store:
-        made = kept.create()
-        seen, head = witness.bring_up_to_date(kept, store)
-    name = harmless(str(file))
+        made = heads.create()
+        seen, head = witness.bring_up_to_date(heads, store)
+    name = escape(str(file))
     if seen is not None:
-        say(f"The ledger has entry {seen.number}, the newest that {name} names.")
+        note(f"The ledger has entry {seen.number}, the newest that {name} names.")
     if not head.number:
-        say("The ledger has no entries yet, so there is no head to keep: the first question adds it.")
+        note("The ledger has no entries yet, so there is no head to keep: the first question adds it.")
     elif head != seen:
-        say(f"The head of entry {head.number} is in {name} now.")
+        note(f"The head of entry {head.number} is in {name} now.")
     if made:
-        say(f"{name} is made. Compare with it at every question: --witness {name} or DITHER_WITNESS={name};")
-        say(f'in Python dt.open(…, witness="{name}").')
+        note(f"{name} is made. Compare with it at every question: --witness {name} or DITHER_WITNESS={name};")
+        note(f'in Python dt.open(…, witness="{name}").')
     if file.absolute().parent == Path(where).absolute().parent:
-        say("It lies beside the ledger: whoever puts an old copy of the folder back puts both back. Keep it elsewhere.")
+        note("It lies beside the ledger: whoever puts an old copy of the folder back puts both back. Keep it elsewhere.")
 
 
 @app.command("reopen")
 def _reopen(catalog: Catalog = CATALOG, ledger: Ledger = None, key: Key = None, witness: Witness = None) -> None:
-    """Let new questions in again after a failure closed the catalog. Shows why the engine failed, to the curator only."""
+    """Allow new questions again after a failure closed the catalog.
+
+    Shows the curator why the engine failed.
+    """
     from dither import workspace
     from dither.ledger import opening
 
-    where = place(catalog, ledger)
-    with closing(opening.open(where, signing(where, key), witness)) as books:
+    where = ledger_place(catalog, ledger)
+    with closing(opening.open(where, key_file(where, key), witness)) as opened:
         diagnosis = workspace.diagnosis_of(catalog, where, key)
         if found := diagnosis.read():
-            for line in harmless_lines(found.rstrip()).split("\n"):
-                say(line)
-        forgiven = books.reopen()
+            for line in escape_lines(found.rstrip()).split("\n"):
+                note(line)
+        forgiven = opened.reopen()
         diagnosis.clear()
     dead = (
         f"{forgiven.dead} death{'s' if forgiven.dead > 1 else ''} of processes {'are' if forgiven.dead > 1 else 'is'} forgiven"
     )
     if forgiven.closed:
-        say(f"The catalog is open again. Entry {forgiven.closed} had closed it{f'; {dead}' if forgiven.dead else ''}.")
+        note(f"The catalog is open again. Entry {forgiven.closed} had closed it{f'; {dead}' if forgiven.dead else ''}.")
     elif forgiven.dead:
-        say(f"The catalog was not closed; {dead}.")
+        note(f"The catalog was not closed; {dead}.")
     else:
-        say("The catalog is not closed: there is nothing to reopen.")
+        note("The catalog is not closed: there is nothing to reopen.")

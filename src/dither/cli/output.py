@@ -1,16 +1,13 @@
-"""Files that commands write: new and whole, never in place of another unless asked, and never of the books or the data.
+"""Writes output files and formats: tables, CSV, JSON and Parquet, to stdout or to a file.
 
     files = Outputs(replace=force, protected=protected(sources, books))
     files.check({"--out": out, "--receipt": receipt})     before anything is charged
     files.write(out, content)                             after it
 
-A file appears under its name when all of it is on the disk. `--force` replaces an output of before, and nothing that the
-catalog or the ledger names: not by another spelling, a symbolic or hard link, or a descriptor (/proc/self/fd/3).
+A file appears under its name once all of it is on the disk. `--force` replaces an earlier output, but never the catalog, the
+ledger's files or the data: not by another spelling, a symbolic or hard link, or a descriptor (/proc/self/fd/3).
 
-Answers and other rows as tables, CSV, JSON or Parquet: on stdout, or in a file.
-
-Beside every noisy column of a CSV or Parquet answer stands its margin, as `n_margin`; in JSON the margins have a place of
-their own.
+In CSV and Parquet, a noisy column `n` is followed by its margin, `n_margin`; in JSON the margins have their own field.
 """
 
 from __future__ import annotations
@@ -36,15 +33,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dither.cli.screen import OutputError, harmless_json, harmless_lines, plain_table, say, show_table
+from dither.cli.screen import OutputError, escape_json, escape_lines, note, plain_table, show_table
 from dither.errors import ArgumentError, DitherError, Fix, Interrupted, Shell, extra
 
-Force = Annotated[bool, typer.Option("--force", help="Replace an output file that is there already.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing output files.")]
 
 _STREAMS = {"/dev/stdout": 1, "/dev/fd/1": 1, "/proc/self/fd/1": 1, "/dev/stderr": 2, "/dev/fd/2": 2, "/proc/self/fd/2": 2}
-# What SQLite and DuckDB keep beside a database, and believe when they open it.
+# Files that SQLite and DuckDB create beside a database, and apply when they open it.
 _SQLITE, _DUCKDB = ("-journal", "-wal", "-shm"), (".wal",)
-# How databases, their logs and keys begin. A file that does is never an output of ours, whichever catalog it belongs to.
+# The first bytes of databases, their logs and keys. Such a file is never replaced, whichever catalog it belongs to.
 _BEGINNINGS = (
     (0, b"SQLite format 3\0"),
     (0, bytes.fromhex("d9d505f920a163d7")),
@@ -53,15 +50,15 @@ _BEGINNINGS = (
     (8, b"DUCK"),
     (0, b"-----BEGIN PRIVATE KEY-----"),
 )
-_WITNESS = re.compile(rb"[0-9a-f]{32} [1-9][0-9]{0,17}:[0-9a-f]")  # how a file of heads begins
+_WITNESS = re.compile(rb"[0-9a-f]{32} [1-9][0-9]{0,17}:[0-9a-f]")  # the start of a file of heads
 
 
-# --- what no output may touch -----------------------------------------------------------------------------------
+# --- protected files --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Protects the files of a folder whose names match a pattern, those to come included."""
+    """Protects the files of a folder whose names match a pattern, future ones included."""
 
     what: str
     folder: str
@@ -71,7 +68,7 @@ class Rule:
         return self.folder == folder and fnmatchcase(_folded(name), _folded(self.pattern))
 
     def inodes(self) -> Iterator[tuple[int, int]]:
-        """The files that are there, whatever else they are called."""
+        """Yields device and inode of the existing files, to recognise them under other names."""
         with suppress(OSError), os.scandir(self.folder) as found:
             for each in found:
                 if self.covers(self.folder, each.name):
@@ -82,12 +79,12 @@ class Rule:
 
 @dataclass(frozen=True)
 class Protected:
-    """Files that no output may touch, whatever it is called."""
+    """Files that no output may replace, under any name."""
 
     rules: tuple[Rule, ...] = ()
 
     def name_of(self, file: Path) -> str | None:
-        """What the file is, if it is protected."""
+        """Returns what the file is if it is protected, or None."""
         places = [_place(file), _place(Path(os.path.realpath(file)))]
         for rule in self.rules:
             if any(rule.covers(*place) for place in places):
@@ -95,12 +92,12 @@ class Protected:
         status = _status(file)
         if status is not None:
             inode = status.st_dev, status.st_ino
-            return next((rule.what for rule in self.rules if inode in rule.inodes()), _book(file, status))
+            return next((rule.what for rule in self.rules if inode in rule.inodes()), _protected_kind(file, status))
         return next((found for place in places if (found := _log(*place))), None)
 
 
 def protected(sources: Mapping[str, str], books: Mapping[str, Path]) -> Protected:
-    """Protects a catalog's sources and its books: the catalog file, the ledger, the key."""
+    """Protects a catalog's sources, and the catalog file, the ledger and the key (`books`)."""
     rules: list[Rule] = []
     for what, path in books.items():
         for folder, name in _places(path):
@@ -113,7 +110,7 @@ def protected(sources: Mapping[str, str], books: Mapping[str, Path]) -> Protecte
 
 
 def _source_rules(what: str, source: str) -> Iterator[Rule]:
-    """Protects the files of a source, and those that would become part of it: a new file that its pattern matches."""
+    """Protects the files of a source, and new files that its pattern would match."""
     file = source.partition("#")[0]
     for folder, name in _places(Path(file)):
         yield Rule(what, folder, glob.escape(name))
@@ -126,24 +123,24 @@ def _source_rules(what: str, source: str) -> Iterator[Rule]:
 
 
 def _places(path: Path) -> Iterator[tuple[str, str]]:
-    """Where a file is as it is named, and where it is when links are followed."""
+    """Yields the place of a file as named, and with links resolved."""
     yield _place(path)
     yield _place(Path(os.path.realpath(path)))
 
 
 def _place(path: Path) -> tuple[str, str]:
-    """The folder, links followed, and the name in it."""
+    """Returns the folder, with links resolved, and the name in it."""
     folder, name = os.path.split(os.path.abspath(path))
     return os.path.realpath(folder), name
 
 
 def _folded(name: str) -> str:
-    """Two names that any file system takes for one are one here."""
+    """Folds a name, so that two names that some file system takes for one are equal."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 
 def _log(folder: str, name: str) -> str | None:
-    """A new file beside a database that the database would take for its log."""
+    """Returns what the file would be, if a database beside it would take it for its log."""
     for ending in (*_SQLITE, *_DUCKDB):
         base = os.path.join(folder, name[: -len(ending)])
         if name.lower().endswith(ending) and os.path.isfile(base):
@@ -151,15 +148,15 @@ def _log(folder: str, name: str) -> str | None:
     return None
 
 
-def _book(file: Path, status: os.stat_result) -> str | None:
-    """A database, its log or a key, told by how it begins or what it is called."""
+def _protected_kind(file: Path, status: os.stat_result) -> str | None:
+    """Returns what the file is, if its first bytes or its name show a database, its log, a key or a witness."""
     if not stat.S_ISREG(status.st_mode):
         return None
     try:
         with open(file, "rb") as found:
             start = found.read(64)
     except OSError:
-        return None  # who cannot read it is refused because of that
+        return None  # refused later, because it cannot be read
     if any(start[at:].startswith(text) for at, text in _BEGINNINGS):
         return "a database, its log or a key"
     if _WITNESS.match(start):
@@ -172,13 +169,13 @@ def _book(file: Path, status: os.stat_result) -> str | None:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Writes the files of one command. `replace`: those that are there already, too, unless they are protected."""
+    """Writes the output files of one command. `replace`: also replaces existing files that are not protected."""
 
     replace: bool = False
     protected: Protected = Protected()
 
     def check(self, files: Mapping[str, Path | None]) -> None:
-        """Refuses what could not be written later, by option. Call it before anything is charged."""
+        """Refuses files that could not be written later. Call it before anything is charged."""
         named = [(option, file) for option, file in files.items() if file is not None]
         for place, (option, file) in enumerate(named):
             for earlier, other in named[:place]:
@@ -219,7 +216,7 @@ class Outputs:
             )
 
     def write(self, file: Path, content: bytes) -> None:
-        """Writes a checked output. Raises OSError, FileExistsError among them if somebody was faster."""
+        """Writes a checked output. Raises OSError; FileExistsError if the file was created meanwhile."""
         stream, status = _stream(file), _status(file)
         if stream is not None:
             sys.stdout.flush()
@@ -228,14 +225,14 @@ class Outputs:
         elif status is not None and _is_device(status):
             _into_device(file, content)
         elif self.replace and os.path.lexists(file):
-            self._replaced(Path(os.path.realpath(file)), content, status)
+            self._replace(Path(os.path.realpath(file)), content, status)
         else:
             _publish(_draft(file.parent, content), file)
 
-    def _replaced(self, file: Path, content: bytes, status: os.stat_result | None) -> None:
+    def _replace(self, file: Path, content: bytes, status: os.stat_result | None) -> None:
         draft = _draft(file.parent, content)
         try:
-            if self.protected.name_of(file) is not None:  # it was put there since it was checked
+            if self.protected.name_of(file) is not None:  # it appeared after the check
                 raise FileExistsError(file)
             if status is not None:
                 os.chmod(draft, stat.S_IMODE(status.st_mode))
@@ -245,8 +242,8 @@ class Outputs:
             raise
 
 
-def drawn(draw: Callable[[Path], object], file: Path) -> bytes:
-    """The picture that `draw` saves under a path, in the form that the name of `file` ends in."""
+def draw_bytes(draw: Callable[[Path], object], file: Path) -> bytes:
+    """Returns the picture that `draw` saves, in the format of the suffix of `file`."""
     with tempfile.TemporaryDirectory(prefix="dither-") as folder:
         picture = Path(folder) / f"picture{file.suffix.lower()}"
         draw(picture)
@@ -254,7 +251,7 @@ def drawn(draw: Callable[[Path], object], file: Path) -> bytes:
 
 
 def _draft(folder: Path, content: bytes) -> Path:
-    """The content on the disk, under a hidden name of its own."""
+    """Writes and syncs the content under a hidden, unique name. Returns the path."""
     draft = folder / f".dither-{secrets.token_hex(8)}"
     try:
         with open(draft, "xb") as out:
@@ -274,7 +271,7 @@ def _publish(draft: Path, file: Path) -> None:
             os.link(draft, file)
         except FileExistsError:
             raise
-        except OSError:  # a file system without hard links: take the name first
+        except OSError:  # no hard links on this file system: reserve the name first
             os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
             os.replace(draft, file)
     finally:
@@ -282,7 +279,7 @@ def _publish(draft: Path, file: Path) -> None:
 
 
 def _into_device(file: Path, content: bytes) -> None:
-    """Writes to a terminal, a named pipe or /dev/null; never to a file that was put in its place."""
+    """Writes to a terminal, a named pipe or /dev/null; never to a file that replaced it."""
     number = os.open(file, os.O_WRONLY)
     with os.fdopen(number, "wb") as out:
         if not _is_device(os.fstat(number)):
@@ -291,7 +288,7 @@ def _into_device(file: Path, content: bytes) -> None:
 
 
 def _stream(file: Path) -> int | None:
-    """The descriptor behind /dev/stdout and its other names: whatever the shell has opened there is written to."""
+    """Returns the descriptor behind /dev/stdout and similar names, or None."""
     return _STREAMS.get(os.path.abspath(file))
 
 
@@ -300,12 +297,12 @@ def _is_device(status: os.stat_result) -> bool:
 
 
 def _status(file: Path) -> os.stat_result | None:
-    """The file behind a name, links followed; None where there is none yet."""
+    """Returns the status of the file behind a name, with links resolved; None if there is none."""
     try:
         return os.stat(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError):  # a link that leads to itself, a name that no file can have
+    except (OSError, ValueError):  # a link to itself, or an invalid name
         raise ArgumentError(f"{file} cannot be written.", fix="name a file in a folder that is there.") from None
 
 
@@ -321,7 +318,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How rows are written."""
+    """The format of an answer."""
 
     TABLE = "table"
     CSV = "csv"
@@ -330,7 +327,7 @@ class Format(StrEnum):
 
 
 class Listing(StrEnum):
-    """How the ledger's books are written."""
+    """The format of a listing from the ledger."""
 
     TABLE = "table"
     CSV = "csv"
@@ -338,25 +335,27 @@ class Listing(StrEnum):
 
 
 class Verdict(StrEnum):
-    """How a verdict is written."""
+    """The format of a verdict."""
 
     TABLE = "table"
     JSON = "json"
 
 
-Save = Callable[[bytes], None]  # writes a file whose name was checked: see outputs.py
+Save = Callable[[bytes], None]  # writes a file whose name was checked
 
 _ENDINGS = {".csv": Format.CSV, ".json": Format.JSON, ".parquet": Format.PARQUET, ".txt": Format.TABLE, "": Format.TABLE}
-Form = Annotated[Format | None, typer.Option("--format", "-f", help="How to write it. Default: as --out ends, else table.")]
+Form = Annotated[
+    Format | None, typer.Option("--format", "-f", help="Output format. Default: by the suffix of --out, or table.")
+]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the answer to this file instead of stdout.")]
-Books = Annotated[Listing, typer.Option("--format", "-f", help="How to write it.")]
+ListingFormat = Annotated[Listing, typer.Option("--format", "-f", help="Output format.")]
 
 
-def chosen(form: Format | None, out: Path | None) -> Format:
-    """The form that is named, or that the file's ending names; Parquet is not thrown at a terminal."""
+def choose_format(form: Format | None, out: Path | None) -> Format:
+    """Returns the named format, or that of the file's suffix. Refuses Parquet on a terminal."""
     if form is None:
         ending = out.suffix.lower() if out is not None else ""
-        if ending not in _ENDINGS:  # a table in an .xlsx would not be opened by whatever reads those
+        if ending not in _ENDINGS:  # no program could open a table in an .xlsx
             known = " ".join(each for each in _ENDINGS if each)
             fix = Fix(f"end it in one of {known}, or name a {{form}} as well.", form=Shell("--format"))
             raise ArgumentError(f"{out} does not say how to write the answer: {ending} is not known.", fix=fix)
@@ -368,7 +367,7 @@ def chosen(form: Format | None, out: Path | None) -> Format:
     return form
 
 
-def drawable(plot: Path | None) -> None:
+def check_drawable(plot: Path | None) -> None:
     """Refuses a picture that could not be drawn later."""
     if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ArgumentError(f"{plot} is no name of a picture.", fix="end it in .png, .svg or .pdf.")
@@ -377,26 +376,26 @@ def drawable(plot: Path | None) -> None:
 
 
 @contextmanager
-def kept(file: Path | None, charged: str) -> Iterator[None]:
-    """A failure to write does not lose an answer: it is in the ledger, and asking again shows it. `charged` is what it cost."""
+def reporting_charge(file: Path | None, charged: str) -> Iterator[None]:
+    """Reports failures to write an answer that was charged. The ledger has the answer, so asking again shows it for free."""
     again = "ask the same again: the kept answer is shown and costs nothing more."
     try:
         yield
-        sys.stdout.flush()  # the rows come before what is said about them
+        sys.stdout.flush()  # print the rows before the notes about them
     except BrokenPipeError:
-        say(f"Nobody reads the answer. It is kept: asking the same again shows it and costs nothing more. Charged: {charged}.")
+        note(f"The reader of the output is gone. The answer is kept: asking again shows it for free. Charged: {charged}.")
         raise
     except DitherError:
         raise
     except KeyboardInterrupt as stopped:
         raise Interrupted.at(stopped, f"{charged}; the answer is kept, and asking the same again shows it") from None
-    except FileExistsError:  # it was not there when the question was asked
+    except FileExistsError:  # it did not exist before the question was asked
         what = f"{file} was made by somebody else meanwhile. The answer is kept."
         raise OutputError(what, fix=f"name another file and {again}", charged=charged) from None
     except OSError:
         what = f"{file or 'The output'} cannot be written. The answer is kept."
         raise OutputError(what, fix=f"make room and {again}", charged=charged) from None
-    except Exception:  # a library stumbled over a number: who paid for it is told so, and not left with a trace
+    except Exception:  # a library failed on a value: report the charge, without a traceback
         what = "The answer cannot be written in this form. It is kept."
         raise OutputError(
             what, fix=Fix(f"choose another {{form}} and {again}", form=Shell("--format")), charged=charged
@@ -412,7 +411,7 @@ def write_answer(answer: Answer, form: Format, save: Save | None) -> None:
         else:
             _text(plain_table(answer.columns, answer.cells(), right), save)
     elif form is Format.JSON:
-        _text(harmless_json(answer.to_json()) + "\n", save)
+        _text(escape_json(answer.to_json()) + "\n", save)
     elif form is Format.CSV:
         columns = answer.to_dict(margins=True)
         _text(as_csv([columns, *zip(*columns.values(), strict=True)]), save)
@@ -447,7 +446,7 @@ def _parquet(answer: Answer, save: Save | None) -> None:
 
 def _text(text: str, save: Save | None) -> None:
     if save is None:
-        sys.stdout.write(harmless_lines(text) if sys.stdout.isatty() else text)
+        sys.stdout.write(escape_lines(text) if sys.stdout.isatty() else text)
     else:
         save(text.encode("utf-8"))
 

@@ -1,4 +1,4 @@
-"""What people see: two consoles, a bar for the budget, tables that bear pipes and narrow windows."""
+"""Prints to stdout and stderr: text, tables, budget bars and progress, for terminals, pipes and narrow windows."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from rich.text import Text
 
 from dither.errors import DitherError
 
-_LONG = 30  # a column of questions that is narrower cannot be read
-_INDENT, _NARROWEST = 4, 16  # of a question in an error; a window without room for anything around a caret
+_LONG = 30  # the least width of a column of questions
+_INDENT, _NARROWEST = 4, 16  # of a question in an error; narrower windows cannot show a caret in its context
 _CARET = re.compile(r" {4,}\^+")
 
 
 class OutputError(DitherError):
-    """What was to be shown cannot be written: a full disk, a closed standard output."""
+    """The output cannot be written: a full disk, a closed standard output."""
 
     code, exit_code = "output", 4
 
 
-def occupy_streams() -> None:
-    """Gives a standard stream that was closed a stand-in, before a ledger's file can be opened in its place.
+def replace_closed_streams() -> None:
+    """Replaces closed standard streams, so that no ledger file is opened under their descriptors.
 
-    What is written to a closed stdout fails, as it should; what is said to a closed stderr goes nowhere.
+    Writing to a closed stdout still fails; text for a closed stderr is dropped.
     """
     for number, name, flags in ((0, "stdin", os.O_RDONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is not None:
@@ -49,18 +49,18 @@ def occupy_streams() -> None:
         setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
-def let_go_of_stdout() -> None:
-    """What is still buffered goes nowhere, or Python complains about it a second time while it ends."""
+def discard_stdout() -> None:
+    """Drops what is still buffered; otherwise Python reports the error again when it exits."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
 
 
-def speak_utf8() -> None:
-    """Data in a pipe or a file is UTF-8 wherever it is run; a terminal that knows no ε is shown a question mark.
+def set_utf8() -> None:
+    """Sets UTF-8 for pipes and files; a terminal that cannot show ε gets a question mark.
 
-    Without this a locale of another kind would end in a traceback, after the question was paid for.
+    Otherwise some locales would end in a traceback, after the question was charged.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -68,31 +68,31 @@ def speak_utf8() -> None:
 
 
 def out() -> Console:
-    """Standard output, for data."""
+    """Returns a console on stdout, for data."""
     return Console(highlight=False)
 
 
 def notes() -> Console:
-    """Standard error, for everything that is not data."""
+    """Returns a console on stderr, for everything that is not data."""
     return Console(stderr=True, highlight=False)
 
 
-def complain(text: str) -> None:
-    """An error, on stderr. A question is cut around the caret below it, so that one stays below the other."""
-    with suppress(OSError):  # there is nowhere left to complain to
+def print_error(text: str) -> None:
+    """Prints an error to stderr. Cuts a long question around the caret below it, so that they stay aligned."""
+    with suppress(OSError):  # stderr is closed, too
         console = notes()
-        lines, width = harmless_lines(text).split("\n"), _room(console)
+        lines, width = escape_lines(text).split("\n"), _width(console)
         kept: list[str] = []
         for above, line in zip(["", *lines], lines, strict=False):
             if kept and _CARET.fullmatch(line):
                 kept[-1:] = around(above, line, width)
             else:
-                kept.append(by_words(line, width, "      " if line.startswith("    ") else "  "))
+                kept.append(wrap_words(line, width, "      " if line.startswith("    ") else "  "))
         console.print(Text("\n".join(kept), style="red"), soft_wrap=True)
 
 
 def around(line: str, caret: str, width: int | None) -> tuple[str, str]:
-    """A line and the caret below it, cut to the width of a window with what the caret points at in the middle.
+    """Cuts a line and the caret below it to a width, with the marked part in the middle.
 
     >>> print(*around("    SELECT a, b, SUM(income) FROM people", "                     ^^^^^^", 24), sep="\\n")
         …, SUM(income) FROM…
@@ -102,45 +102,48 @@ def around(line: str, caret: str, width: int | None) -> tuple[str, str]:
         return line, caret
     text, room = line[_INDENT:], width - _INDENT
     start = caret.index("^") - _INDENT
-    span = min(len(caret) - _INDENT - start, room - 2)  # a … has room at either end
+    span = min(len(caret) - _INDENT - start, room - 2)  # leaves room for a … at either end
     left = max(0, min(start - (room - span) // 2, len(text) - room))
     shown = ("…" if left else text[:1]) + text[left + 1 : left + room - 1]
     shown += "…" if left + room < len(text) else text[left + room - 1 : left + room]
     return " " * _INDENT + shown, " " * (_INDENT + start - left) + "^" * span
 
 
-def say(text: str, style: str = "") -> None:
-    """A remark, on stderr."""
+def note(text: str, style: str = "") -> None:
+    """Prints a note to stderr."""
     with suppress(OSError):
         console = notes()
-        console.print(Text(by_words(text, _room(console)), style=style), soft_wrap=True)
+        console.print(Text(wrap_words(text, _width(console)), style=style), soft_wrap=True)
 
 
-def tell(text: str, hang: int | None = None) -> None:
-    """Lines of text on stdout; on a terminal without what it would obey. With `hang` they are broken between words there, the
-    rest so far in; without it they are as they are, to be copied."""
+def print_lines(text: str, hang: int | None = None) -> None:
+    """Writes lines to stdout; escapes control characters on a terminal.
+
+    With `hang`, long lines are wrapped there and indented by it. Without it they stay whole, to be copied."""
     if sys.stdout.isatty():
-        text, width = harmless_lines(text), _room(out()) if hang is not None else None
-        text = "\n".join(by_words(line, width, " " * (hang or 0)) for line in text.split("\n"))
+        text, width = escape_lines(text), _width(out()) if hang is not None else None
+        text = "\n".join(wrap_words(line, width, " " * (hang or 0)) for line in text.split("\n"))
     sys.stdout.write(text + "\n")
 
 
-def _room(console: Console) -> int | None:
-    """How wide a line may be: a pipe or a file takes any."""
+def _width(console: Console) -> int | None:
+    """Returns the width of a terminal; None for a pipe or a file."""
     return console.width if console.is_terminal else None
 
 
-def say_head(head: str) -> None:
-    """Where the chain ends, on stderr: in one piece, to be copied; without room for that as much as tells it apart."""
-    room = _room(notes())
+def print_head(head: str) -> None:
+    """Prints the head to stderr on one line, to be copied; shortened in a narrow window."""
+    room = _width(notes())
     whole = room is None or len(head) + 5 <= room
-    say(f"head {head}" if whole else f"head {head.partition(':')[0]}:{head.partition(':')[2][:8]}…; dither verify has it whole")
+    note(
+        f"head {head}" if whole else f"head {head.partition(':')[0]}:{head.partition(':')[2][:8]}…; dither verify has it whole"
+    )
 
 
-def by_words(text: str, width: int | None, hang: str = "") -> str:
-    """One line broken between words, and never inside `ε = 0.1`, `± 3` or `95 %`: half a number is another number.
+def wrap_words(text: str, width: int | None, hang: str = "") -> str:
+    """Wraps a line between words, but never inside `ε = 0.1`, `± 3` or `95 %`: half a number is another number.
 
-    >>> print(by_words("charged ε = 0.1; ± at 95 % confidence", 15, "  "))
+    >>> print(wrap_words("charged ε = 0.1; ± at 95 % confidence", 15, "  "))
     charged
       ε = 0.1; ± at
       95 %
@@ -155,17 +158,17 @@ def by_words(text: str, width: int | None, hang: str = "") -> str:
 
 
 def show_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool], long: str = "") -> None:
-    """A table on stdout: drawn for a terminal, plain and never cut when piped. Only the `long` column, if one is, is folded.
+    """Writes a table to stdout: drawn on a terminal, plain and never cut in a pipe. Only the `long` column is wrapped.
 
-    Where a window is too narrow for it, the rows stand one below the other: half a number is another number.
+    In a narrow window each row becomes several lines: half a number is another number.
     """
     if not sys.stdout.isatty():
         sys.stdout.write(plain_table(columns, cells, right))
         return
-    columns, cells = [harmless(name) for name in columns], [[harmless(text) for text in row] for row in cells]
+    columns, cells = [escape(name) for name in columns], [[escape(text) for text in row] for row in cells]
     console, wide = out(), [max(map(cell_len, (name, *texts))) for name, *texts in zip(columns, *cells, strict=True)]
     needed = sum(min(width, _LONG) if name == long else width for name, width in zip(columns, wide, strict=True))
-    if needed + 2 * len(columns) <= console.width:  # two cells between columns, and one at either end
+    if needed + 2 * len(columns) <= console.width:  # two spaces between columns, one at either end
         console.print(_drawn(columns, cells, right, long))
     elif long:
         console.print(Text(_stacked(columns, cells, long, console.width)), soft_wrap=True)
@@ -183,7 +186,7 @@ def _drawn(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequen
 
 
 def _stacked(columns: Sequence[str], cells: Sequence[Sequence[str]], long: str, width: int) -> str:
-    """For each row its short cells, broken only between them, and below them the long one."""
+    """Returns each row as its short cells, wrapped between cells, with the long cell below."""
     place, lines = list(columns).index(long), []
     for row in cells:
         lines.append("")
@@ -193,49 +196,49 @@ def _stacked(columns: Sequence[str], cells: Sequence[Sequence[str]], long: str, 
             else:
                 lines[-1] += ("  " if lines[-1] else "") + text
         if row[place]:
-            lines.append(by_words("    " + row[place], width, "    "))
+            lines.append(wrap_words("    " + row[place], width, "    "))
     return "\n".join(lines)
 
 
 def _records(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
-    """Each row as lines of its own, a name and a value on each."""
+    """Returns each row as lines of a name and a value."""
     wide = max(map(cell_len, columns))
     names = [name + " " * (wide - cell_len(name)) for name in columns]
     return "\n\n".join("\n".join(f"{name}  {text}" for name, text in zip(names, row, strict=True)) for row in cells)
 
 
-def harmless(text: str) -> str:
-    """On one line, and without what a terminal would obey: a key or a question of somebody else's is only shown.
+def escape(text: str) -> str:
+    """Returns the text on one line, with control characters escaped: text from others must not control a terminal.
 
-    >>> harmless("a\\nb \\x1b[2J é")
+    >>> escape("a\\nb \\x1b[2J é")
     'a\\\\nb \\\\x1b[2J é'
     """
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def harmless_lines(text: str) -> str:
-    """The same, line by line."""
-    return "\n".join(map(harmless, text.split("\n")))
+def escape_lines(text: str) -> str:
+    """Escapes control characters in each line."""
+    return "\n".join(map(escape, text.split("\n")))
 
 
-def harmless_json(text: str) -> str:
-    """The same for JSON, in its own spelling: it reads as before, whoever looks at it.
+def escape_json(text: str) -> str:
+    """Escapes control characters as JSON does, so that the JSON keeps its meaning.
 
-    >>> harmless_json('{"a": "\x9b2J é"}')
+    >>> escape_json('{"a": "\x9b2J é"}')
     '{"a": "\\\\u009b2J é"}'
     """
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def plain_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
-    """Aligned text.
+    """Returns a table as aligned text.
 
     >>> print(plain_table(["ward", "n"], [["bones", "7 ± 2"]], [False, True]), end="")
     ward       n
     -----  -----
     bones  7 ± 2
     """
-    body = [[harmless(text) for text in row] for row in [columns, *cells]]
+    body = [[escape(text) for text in row] for row in [columns, *cells]]
     widths = [max(len(row[i]) for row in body) for i in range(len(columns))]
     body.insert(1, ["-" * width for width in widths])
     lines = (
@@ -246,7 +249,7 @@ def plain_table(columns: Sequence[str], cells: Sequence[Sequence[str]], right: S
 
 
 def bar(spent: Fraction, total: Fraction, width: int) -> Text:
-    """How much of the budget is gone: full cells for what is spent, at least one as soon as anything is."""
+    """Returns a bar of what is spent: at least one full cell if anything is, and all only if everything is."""
     share = min(spent / total, Fraction(1)) if total else Fraction(1)
     full = int(share * width)
     if share and not full:
@@ -257,13 +260,13 @@ def bar(spent: Fraction, total: Fraction, width: int) -> Text:
     return Text("█" * full, style=colour) + Text("░" * (width - full), style="dim")
 
 
-class Watch:
-    """Progress of a long question on a terminal's stderr: it appears with the first report and is gone with the answer."""
+class ReadingProgress:
+    """Shows the progress of a long question on stderr, if that is a terminal, until the answer is there."""
 
     def __init__(self) -> None:
         self._shown: Progress | None = None
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ReadingProgress:
         return self
 
     def __call__(self, share: float) -> None:

@@ -1,10 +1,11 @@
-"""Keeps what has been spent: durable, append-only, impossible to overdraw, and open to anyone's re-check.
+"""Records what has been spent: durable, append-only, never overdrawn, and checkable by anyone.
 
-    ledger        register a catalog, reserve a price, commit an answer
-    rules         whether a question may be asked          records       entries, requests and their canonical text
+    ledger        registers a catalog, reserves a price, commits an answer
+    rules         decides whether a question is admitted   records       entries, requests and their canonical text
     reservations  a question between reserve and commit    receipts      the curator's key, signatures, receipts
-    state         the sums beside the entries, sealed      opening       makes and finds ledgers
-    copies, witness, files   backups, a list of heads elsewhere, whole files or none
+    state         the sums beside the entries, sealed      opening       creates and opens ledgers
+    copies        backups and restores                     witness       a file of heads on another disk
+    files         writes new files atomically
     stores/       SQLite and PostgreSQL                    verify/       a second implementation that checks a ledger
 
 May import: `privacy`, `exact.numbers`.

@@ -1,9 +1,9 @@
-"""Backups: a ledger of one moment in a file of its own, and a ledger that goes on from one.
+"""Backs up a ledger into a file, and restores a ledger from a backup.
 
-A backup has another application id, so nobody can spend from it. Restoring writes a `restored` entry after the last one, with
-a nonce of its own: the restored ledger and the one the backup was made of part there, and every later head, receipt or
-witness belongs to one of them only. What was asked after the backup was made is not in the restored ledger, so restoring
-compares the backup with what is known from elsewhere before it makes anything.
+A backup has another application id, so nobody can spend from it. Restoring appends a `restored` entry with a nonce of its own.
+From there the restored ledger and the original differ, so every later head, receipt or witness line belongs to only one of
+them. Questions asked after the backup was made are missing from the restored ledger. So restoring first compares the backup
+with the evidence: heads, receipts and a witness kept elsewhere.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from dither.ledger.stores.sqlite import SQLite
 from dither.ledger.verify.report import verify
 from dither.ledger.witness import LOGS, Witness
 
-TOLD = 3  # problems of a backup that are told when it is refused
+MOST_SHOWN = 3  # problems listed when a backup is refused
 
 
 class Evidence(NamedTuple):
-    """What is known of a ledger from elsewhere: heads and receipts by the names they are told apart by, and a witness."""
+    """What is known about a ledger from elsewhere: heads and receipts, by a name to show, and a witness."""
 
     heads: Mapping[str, str] = {}
     receipts: Mapping[str, Receipt] = {}
@@ -44,13 +44,13 @@ class Restoration(NamedTuple):
 
 
 def back_up(where: Where, path: Path) -> Head:
-    """Copies a ledger as it is now into a new file, and returns its head. Questions may go on meanwhile."""
+    """Copies a ledger as it is now into a new file and returns its head. Questions may run meanwhile."""
     if path.name.endswith(LOGS):
         raise ArgumentError(f"{path.name} would be taken for a database's log.", fix="give the backup another name.")
     if os.path.lexists(path):
         raise ArgumentError(f"{path} is there already.", fix="name a new file: a backup replaces none.")
     with closing(opening.readable(where)) as store:
-        texts, last = store.state()  # of one moment; entries up to `last` never change
+        texts, last = store.state()  # one snapshot; entries up to `last` never change
         head = Head.parse(texts.get("head"))
         if not last:
             raise LedgerError(
@@ -69,31 +69,31 @@ def restore(
     backup: Path,
     where: Where,
     key: Where | None = None,
-    evidence: Evidence = Evidence(),  # noqa: B008 - it is empty for ever
+    evidence: Evidence = Evidence(),  # noqa: B008 - immutable
     *,
     unchecked: bool = False,
     beside: Sequence[Where] = (),
 ) -> Restoration:
-    """Makes a ledger of a backup, in a place where none is. Refuses a backup that lacks what the evidence names.
+    """Creates a ledger from a backup, where there is none. Refuses a backup that lacks what the evidence names.
 
-    `unchecked` allows to restore without any evidence. `beside` are places where the ledger itself might still be.
+    `unchecked` allows restoring without evidence. `beside` lists places where the ledger itself may still exist.
     """
-    _vacant(where)
+    _check_vacant(where)
     signing = Key.read(opening.key_path(where, key))
-    with closing(_backup(backup)) as store:
+    with closing(_open_backup(backup)) as store:
         identity = Identity.parse(store.get("ledger"), store.name)
-        _lost(identity, [*beside, *_named_by(opening.key_path(where, key))])
+        _check_lost(identity, [*beside, *_ledgers_beside(opening.key_path(where, key))])
         heads = _heads(evidence, identity, unchecked)
-        _verified(store, heads, evidence.receipts, signing)
+        _check_backup(store, heads, evidence.receipts, signing)
         checked = _newest(heads, evidence.receipts)
         texts, last = store.state()
-        head, texts, row = _continued(store, texts, last, signing, checked)
+        head, texts, row = _continue(store, texts, last, signing, checked)
         opening.make(where, texts, chain(store.rows(1, last), [row])).close()
-    _witnessed(evidence.witness, identity, head)
+    _add_to_witness(evidence.witness, identity, head)
     return Restoration(head, last, checked)
 
 
-def _vacant(where: Where) -> None:
+def _check_vacant(where: Where) -> None:
     taken = LedgerError(
         "There is a ledger in that place already, and a second one from its backup would be a second budget.",
         fix="go on with the ledger that is there; if it is damaged, move it away first.",
@@ -110,7 +110,7 @@ def _vacant(where: Where) -> None:
     raise taken
 
 
-def _backup(path: Path) -> SQLite:
+def _open_backup(path: Path) -> SQLite:
     store = SQLite.open(path, readonly=True)
     if store.backup:
         return store
@@ -121,8 +121,8 @@ def _backup(path: Path) -> SQLite:
     )
 
 
-def _lost(identity: Identity, places: Sequence[Where]) -> None:
-    """Refuses if the ledger that the backup is of is still in one of these places."""
+def _check_lost(identity: Identity, places: Sequence[Where]) -> None:
+    """Refuses if the backup's ledger still exists in one of these places."""
     for place in places:
         try:
             with closing(opening.readable(place)) as store:
@@ -136,8 +136,8 @@ def _lost(identity: Identity, places: Sequence[Where]) -> None:
             )
 
 
-def _named_by(key: Path) -> list[Path]:
-    """The ledger that a key was made beside."""
+def _ledgers_beside(key: Path) -> list[Path]:
+    """Returns the path of the ledger that a key was created beside."""
     return [key.with_name(key.name.removesuffix(".key"))] if key.name.endswith(".key") else []
 
 
@@ -149,7 +149,7 @@ def _heads(evidence: Evidence, identity: Identity, unchecked: bool) -> dict[str,
             heads[f"the witness {evidence.witness.path.name}"] = str(seen)
     if not heads and not evidence.receipts and not unchecked:
         raise LedgerError(
-            "Nothing tells whether questions were answered after this backup was made; their budget could be spent twice.",
+            "Nothing shows whether questions were answered after this backup was made. Their budget could be spent twice.",
             fix=Fix(
                 "name what you have: {witness}, {head} or the newest {receipt}. If you have none, add {unchecked}.",
                 **{option: Shell(f"--{option}") for option in ("witness", "head", "receipt", "unchecked")},
@@ -158,26 +158,26 @@ def _heads(evidence: Evidence, identity: Identity, unchecked: bool) -> dict[str,
     return heads
 
 
-def _verified(store: Store, heads: Mapping[str, str], receipts: Mapping[str, Receipt], key: Key) -> None:
+def _check_backup(store: Store, heads: Mapping[str, str], receipts: Mapping[str, Receipt], key: Key) -> None:
     report = verify(store, heads, receipts, key.public)
     if report.problems:
-        more = [f"and {len(report.problems) - TOLD} more."] if len(report.problems) > TOLD else []
+        more = [f"and {len(report.problems) - MOST_SHOWN} more."] if len(report.problems) > MOST_SHOWN else []
         raise LedgerError(
-            f"{store.name} is not restored: it is not whole, or lacks what is known from elsewhere.",
-            where="\n".join([*report.problems[:TOLD], *more]),
+            f"{store.name} is not restored: it is damaged, or lacks what is known from elsewhere.",
+            where="\n".join([*report.problems[:MOST_SHOWN], *more]),
             fix="restore a newer backup; docs/ledger.md says what can be done if there is none.",
         )
 
 
 def _newest(heads: Mapping[str, str], receipts: Mapping[str, Receipt]) -> str:
-    """The latest entry that anything names, as a head."""
+    """Returns the latest entry that the evidence names, as a head."""
     entries = [receipt.body["entry"] for receipt in receipts.values()]
     named = [*(head.strip() for head in heads.values()), *(f"{entry['number']}:{entry['hash']}" for entry in entries)]
     return max(named, key=lambda head: int(head.partition(":")[0]), default="")
 
 
-def _continued(store: Store, texts: dict[str, str], last: int, key: Key, checked: str) -> tuple[Head, dict[str, str], Row]:
-    """The texts and the entry that follow the last one. The ledger itself writes them, on a store that ends like this one."""
+def _continue(store: Store, texts: dict[str, str], last: int, key: Key, checked: str) -> tuple[Head, dict[str, str], Row]:
+    """Returns the head, texts and entry that follow the last one. A ledger in memory that ends like this store writes them."""
     end = [row for row in (store.entry(last),) if row is not None]
     with closing(Ledger(SQLite.memory(texts, end), key)) as ledger:
         head = ledger.restored(checked)
@@ -185,7 +185,7 @@ def _continued(store: Store, texts: dict[str, str], last: int, key: Key, checked
         return head, ledger.store.state()[0], row
 
 
-def _witnessed(witness: Witness | None, identity: Identity, head: Head) -> None:
+def _add_to_witness(witness: Witness | None, identity: Identity, head: Head) -> None:
     if witness is None:
         return
     try:

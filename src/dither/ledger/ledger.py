@@ -1,10 +1,10 @@
-"""The ledger: register a catalog, reserve a price, commit an answer.
+"""The ledger: registers a catalog, reserves a price, commits an answer.
 
-Each of them is one transaction of the store: the checks and the entry they allow cannot be separated. Sums are kept beside
-the entries, so that an ask costs the same after a million others.
+Each step is one transaction of the store, so nothing can happen between a check and the entry it allows. The sums are stored
+beside the entries (state.py), so a question costs the same time after a million others.
 
-The same question asked at once is charged once: the first holds a lease (leases.py), the others wait for its answer. A
-failure after a charge closes the catalog to new questions (state.Fuse) until the curator reopens it.
+If several people ask the same question at once, it is charged once: the first holds a lease (reservations.py), the others wait
+for its answer. A failure after a charge closes the catalog to new questions (state.Fuse) until the curator reopens it.
 """
 
 from __future__ import annotations
@@ -39,18 +39,29 @@ from dither.ledger.records import (
     Request,
     Restored,
     analyst_name,
-    found_by,
     hash_of,
+    lookup_key,
     parse,
 )
-from dither.ledger.reservations import SHARED, SPENT, UNSURE, Lease, Leases, Renewal, Reservation, held_here, meaning, saying
-from dither.ledger.rules import Kept, Preview, again, preview
+from dither.ledger.reservations import (
+    SHARED,
+    SPENT,
+    UNSURE,
+    Lease,
+    Renewal,
+    Reservation,
+    held_here,
+    stating_charge,
+    with_charge,
+)
+from dither.ledger.rules import Kept, Preview, preview, replay
 from dither.ledger.state import BOOKS, Fuse, Head, History, Identity, Sealed, Terms, ends_at, keys_of
 from dither.ledger.stores.base import Row, Store, Transaction
 from dither.ledger.witness import Witness
 from dither.privacy.filters import Caps, Sums
 
 __all__ = [
+    "Balance",
     "Declaration",
     "Ending",
     "Entry",
@@ -61,15 +72,14 @@ __all__ = [
     "Receipt",
     "Request",
     "Reservation",
-    "Standing",
 ]
 
-BACKWARDS = timedelta(minutes=5)  # a clock that is behind the ledger by more than this is worth a warning
-POLLS = (0.01, 0.2)  # seconds between two looks at somebody else's lease: at first, and at most
+BACKWARDS = timedelta(minutes=5)  # warn if the clock is behind the ledger by more than this
+POLLS = (0.01, 0.2)  # seconds between two checks of another holder's lease: first and longest
 
 
-class Standing(NamedTuple):
-    """What may be spent in all and what was: for everyone together."""
+class Balance(NamedTuple):
+    """The caps and what was spent of them by everyone together."""
 
     caps: Caps
     sums: Sums
@@ -79,7 +89,7 @@ class Standing(NamedTuple):
 
 
 class Ending(Enum):
-    """What came of the price of a question that broke off."""
+    """What happened to the price of a question that was interrupted."""
 
     UNCHARGED = "its price was not charged, or was given back"
     CHARGED = "its price stays charged"
@@ -91,7 +101,7 @@ def utc() -> datetime:
 
 
 class Ledger:
-    """What has been spent, and the only way to spend. Without a key it can be read, and nothing else."""
+    """Records what was spent; the only way to spend. Without a key it is read-only."""
 
     def __init__(
         self,
@@ -110,8 +120,8 @@ class Ledger:
         self._identity = Identity.parse(store.get("ledger"), store.name)
         self._seen = Head()
         self._warned = False
-        self._guard = threading.Lock()
-        self._held: weakref.WeakSet[Reservation] = weakref.WeakSet()  # what this object reserved
+        self._lock = threading.Lock()
+        self._reservations: weakref.WeakSet[Reservation] = weakref.WeakSet()  # those this object made
         self._renewal = Renewal(lambda: bool(self._pending()), self._renew, lease)
         if key is not None and key.public != self._identity.public_key:
             raise LedgerError(
@@ -133,98 +143,101 @@ class Ledger:
     # --- writing ------------------------------------------------------------------------------------------------
 
     def register(self, declaration: Declaration, expected: tuple[str | None, ...] | None = None) -> None:
-        """The catalog is in force from here on. The first one fixes the caps for ever; a later one may not change them.
-        With `expected` it follows one of these, as their texts stand in the store (None: no catalog), and no other."""
-        wanted = Terms.of(declaration).text()
-        if self._store.get("catalog") == wanted:
+        """Puts a catalog in force. The first one fixes the caps permanently; a later one that changes them is refused.
+
+        `expected` lists the stored texts of the catalogs that this one may follow (None: no catalog yet).
+        """
+        text = Terms.of(declaration).text()
+        if self._store.get("catalog") == text:
             return
-        with saying("nothing"), self._writing() as (inside, last):
-            head, kept = last, inside.get("caps")
-            if inside.get("catalog") == wanted:
+        with stating_charge("nothing"), self._transaction() as (inside, last):
+            head, caps = last, inside.get("caps")
+            if inside.get("catalog") == text:
                 return
             rules.check_in_force(inside.get("catalog"), expected)
             time = self._time(head)
-            if kept is None:
-                inside.put("caps", state.caps_text(declaration.caps))
+            if caps is None:
+                inside.put("caps", state.encode_caps(declaration.caps))
                 head, _ = self._add(inside, head, time, Opened(*self._identity, declaration.caps))
             else:
-                rules.unchanged(state.caps(kept), History.parse(inside.get("history")), declaration)
+                rules.unchanged(state.caps(caps), History.parse(inside.get("history")), declaration)
             terms = Terms.of(declaration)._asdict() | {"text": declaration.text}
             head, _ = self._add(inside, head, time, Declared(**terms))
-            inside.put("catalog", wanted)
-        self._saw(head)
+            inside.put("catalog", text)
+        self._note_head(head)
 
     def attempt(self, request: Request) -> Reservation:
-        """A question about to be reserved. Keep it: `give_up` tells from it what was charged, whatever interrupts."""
-        held = Reservation(self._identity.ledger, request)
-        held.record.written  # noqa: B018 - now, while nobody waits
-        with self._guard:
-            self._held.add(held)
-        return held
+        """Returns a question about to be reserved. Keep it: after an interruption, `give_up` says what was charged for it."""
+        reservation = Reservation(self._identity.ledger, request)
+        reservation.record.encoded  # noqa: B018 - encode it now, before the store is locked
+        with self._lock:
+            self._reservations.add(reservation)
+        return reservation
 
     def reserve(self, asked: Request | Reservation) -> Reservation | Kept:
-        """Pay for the question, or be shown the answer it had before. A refusal charges nothing.
+        """Charges for the question, or returns its stored answer. A refusal charges nothing.
 
-        If somebody is answering the same question now, waits for that answer, uncharged; `fresh` questions do not.
+        If the same question is being answered now, waits for that answer, uncharged; a `fresh` question does not wait.
         """
-        held = asked if isinstance(asked, Reservation) else self.attempt(asked)
+        reservation = asked if isinstance(asked, Reservation) else self.attempt(asked)
         pause = POLLS[0]
         while True:
-            found = self._reserve(held)
-            if isinstance(found, Reservation):
-                self._witnessed(found)
-            if not isinstance(found, int):
-                return found
-            while self._busy(found, held.request.digest):
+            outcome = self._reserve(reservation)
+            if isinstance(outcome, Reservation):
+                self._add_to_witness(outcome)
+            if not isinstance(outcome, int):
+                return outcome
+            while self._is_being_answered(outcome, reservation.request.digest):
                 time.sleep(pause)
                 pause = min(2 * pause, POLLS[1])
 
     def commit(self, reservation: Reservation, payload: str) -> Receipt:
-        """Keep the answer. Once only; if the store fails the answer is not given, and its price stays spent.
+        """Stores the answer, once, and returns its receipt. If the store fails, the price stays spent and nothing is released.
 
-        Its time is that of the entry before: how long the engine ran depends on rows, and is nobody's business."""
+        The entry gets the time of the one before it, because the engine's running time depends on rows.
+        """
         if not isinstance(payload, str):
             raise ArgumentError("payload must be a text.", fix="write the answer as text first.")
-        secret = self._own(reservation).settle(self._identity.ledger, cancel=False)
+        secret = self._check_own(reservation).settle(self._identity.ledger, cancel=False)
         record = Committed(reservation.number, reservation.hash, reservation.request.digest, secret, payload)
-        record.written  # noqa: B018 - now, while nobody waits
+        record.encoded  # noqa: B018 - encode it now, before the store is locked
         receipts: list[Receipt] = []
 
         def sign(entry: Entry, hash: str) -> str:
             place = (entry.number, hash)
-            receipts.append(issue(self._signing(), self._identity.ledger, reservation.entry, reservation.hash, *place))
+            receipts.append(issue(self._require_key(), self._identity.ledger, reservation.entry, reservation.hash, *place))
             return receipts[-1].signature
 
-        with saying(SPENT), self._writing() as (inside, last):
-            self._end(inside, reservation)
+        with stating_charge(SPENT), self._transaction() as (inside, last):
+            self._end_lease(inside, reservation)
             head, _ = self._add(inside, last, max(last.time, reservation.entry.time), record, sign)
-        self._saw(head)
+        self._note_head(head)
         return receipts[-1]
 
     def cancel(self, reservation: Reservation) -> None:
-        """Give the price back, if the engine was never called. Only the object that reserved can."""
-        secret = self._own(reservation).settle(self._identity.ledger, cancel=True)
-        with saying(SPENT, UNSURE), self._writing(*keys_of(reservation.request.analyst)) as (inside, last):
-            self._end(inside, reservation)
+        """Gives the price back. Refused once the engine was called, and for a reservation of another ledger object."""
+        secret = self._check_own(reservation).settle(self._identity.ledger, cancel=True)
+        with stating_charge(SPENT, UNSURE), self._transaction(*keys_of(reservation.request.analyst)) as (inside, last):
+            self._end_lease(inside, reservation)
             head = self._cancel(inside, last, reservation, secret)
-        self._saw(head)
+        self._note_head(head)
 
     def give_up(self, reservation: Reservation, why: str) -> Ending:
-        """End a question that broke off, from whatever state it is in, and say what came of its price.
+        """Ends an interrupted question, whatever its state, and returns what happened to its price.
 
-        Before the engine was called the price is given back. After that it stays, and `why` is written down: a failure of
-        the ENGINE closes the catalog to new questions. A question that was settled stays as it is.
+        Before the engine is called the price is given back. After that it stays charged, and `why` is recorded: ENGINE
+        closes the catalog to new questions. A settled question stays as it is.
         """
-        self._own(reservation)
+        self._check_own(reservation)
         if not reservation.charged:
             return Ending.UNCHARGED
-        with saying(SPENT, UNSURE), self._writing(*keys_of(reservation.request.analyst)) as (inside, last):
-            written = inside.entry(reservation.number)
-            if written is None or written.hash != reservation.hash:
+        with stating_charge(SPENT, UNSURE), self._transaction(*keys_of(reservation.request.analyst)) as (inside, last):
+            row = inside.entry(reservation.number)
+            if row is None or row.hash != reservation.hash:
                 return Ending.UNCHARGED  # its transaction was taken back
             if reservation.number not in reservations.from_text(inside.get("leases")):
                 return _ending(inside, reservation)
-            self._end(inside, reservation)
+            self._end_lease(inside, reservation)
             secret = reservation.withdraw()
             if not reservation.touched:
                 head = self._cancel(inside, last, reservation, secret)
@@ -233,53 +246,53 @@ class Ledger:
                 head, entry = self._add(inside, last, max(last.time, reservation.entry.time), record)
                 if why == ENGINE:
                     inside.put("fuse", Fuse.parse(inside.get("fuse")).failed(entry.number).text())
-        self._saw(head)
+        self._note_head(head)
         return Ending.CHARGED if reservation.touched else Ending.UNCHARGED
 
     def reopen(self) -> Fuse:
-        """Let new questions in again. Returns what is forgiven: what had closed the catalog, and the deaths so far."""
-        with saying("nothing"), self._writing() as (inside, last):
-            head = self._bury(inside, last)
+        """Opens the catalog to new questions. Returns the fuse as it was before."""
+        with stating_charge("nothing"), self._transaction() as (inside, last):
+            head = self._end_dead(inside, last)
             fuse = Fuse.parse(inside.get("fuse"))
             if fuse != Fuse():
                 head, _ = self._add(inside, head, self._time(head), Reopened(fuse.closed))
                 inside.put("fuse", Fuse().text())
-        self._saw(head)
+        self._note_head(head)
         return fuse
 
     def restored(self, checked: str) -> Head:
-        """Note that the ledger goes on from a backup that ends here. `checked` is the newest head it was compared with."""
-        with saying("nothing"), self._writing() as (inside, last):
+        """Records that the ledger continues from a backup that ends here. `checked` is the newest head it was compared with."""
+        with stating_charge("nothing"), self._transaction() as (inside, last):
             head, _ = self._add(inside, last, self._time(last), Restored(last.number, checked))
-        self._saw(head)
+        self._note_head(head)
         return head
 
     # --- reading ------------------------------------------------------------------------------------------------
 
     def preview(self, request: Request, declaration: Declaration, expected: tuple[str | None, ...]) -> Preview:
-        """What reserving this would come to now, were this declaration registered first. Writes nothing."""
+        """Returns what reserving this would do now if this declaration were registered first. Writes nothing."""
         return preview(self._store, self._identity, request, declaration, expected)
 
-    def standing(self) -> Standing:
-        found = self._store.several("caps", "total", "head")
-        if "caps" not in found:
+    def standing(self) -> Balance:
+        texts = self._store.several("caps", "total", "head")
+        if "caps" not in texts:
             raise LedgerError(f"The ledger {self.name} has no catalog yet.", fix="open the catalog with it.")
-        caps, sums, head = state.caps(found["caps"]), state.sums(found.get("total")), Head.parse(found.get("head"))
-        return Standing(caps, sums, caps.rule(sums), head.number, head)
+        caps, sums, head = state.caps(texts["caps"]), state.sums(texts.get("total")), Head.parse(texts.get("head"))
+        return Balance(caps, sums, caps.rule(sums), head.number, head)
 
     def quota(self, analyst: str) -> Sums:
-        """What one analyst used, answers that were shown again included."""
+        """Returns the sums of one analyst, replayed answers included."""
         return state.sums(self._store.get(keys_of(analyst_name(analyst))[0]))
 
     def history(self) -> Iterator[Entry]:
         return map(parse, self._store.rows())
 
     def head(self) -> Head:
-        """Where the chain ends; keep its text elsewhere, and a rollback can be detected."""
+        """Returns the end of the chain. Keep its text elsewhere to detect a rollback."""
         return Head.parse(self._store.get("head"))
 
     def fuse(self) -> Fuse:
-        """Whether the catalog is closed to new questions, and how many processes died with a question charged."""
+        """Returns whether the catalog is closed to new questions, and how many processes died with a charged question."""
         return Fuse.parse(self._store.get("fuse"))
 
     def close(self) -> None:
@@ -288,94 +301,96 @@ class Ledger:
 
     # --- steps --------------------------------------------------------------------------------------------------
 
-    def _reserve(self, held: Reservation) -> Reservation | Kept | int:
-        """One try, in one transaction; the number of a reservation that is being answered now, if this would double it."""
-        request = held.request
+    def _reserve(self, reservation: Reservation) -> Reservation | Kept | int:
+        """Tries once, in one transaction. Returns a number if another reservation is answering the same question now."""
+        request = reservation.request
         question = "" if request.fresh else request.digest
         refusal: BudgetError | ArgumentError | LedgerError | None = None
         kept: Kept | None = None
         flight = 0
         try:
-            with self._writing(*keys_of(request.analyst), question=question) as (inside, last):
-                head = self._bury(inside, last)
+            with self._transaction(*keys_of(request.analyst), question=question) as (inside, last):
+                head = self._end_dead(inside, last)
                 before = inside.writes
                 row = inside.latest(question) if question else None
                 flight = 0 if row or not question else self._in_flight(inside, question)
                 try:
                     if row is not None:
-                        kept, head = self._show(inside, head, request, row)
+                        kept, head = self._replay(inside, head, request, row)
                     elif not flight:
-                        head = self._charge(inside, head, held)
+                        head = self._charge(inside, head, reservation)
                 except (BudgetError, ArgumentError, LedgerError) as error:
                     if inside.writes != before:
                         raise
-                    refusal = error  # raised below: what _bury found stays written
+                    refusal = error  # raised below, so that what _end_dead wrote stays
         except LedgerError as error:
-            raise meaning(error, "nothing", SHARED) if kept else error from None
-        self._saw(head)
+            raise with_charge(error, "nothing", SHARED) if kept else error from None
+        self._note_head(head)
         if refusal is not None:
             raise refusal
         if flight:
             return flight
         if kept is None:
             self._renewal.start()
-        return kept or held
+        return kept or reservation
 
-    def _witnessed(self, held: Reservation) -> None:
-        """The head with this charge, kept elsewhere before any row is read; a charge that no witness saw is given back."""
+    def _add_to_witness(self, reservation: Reservation) -> None:
+        """Adds the head with this charge to the witness before any row is read. Cancels the charge if that fails."""
         if self._witness is None:
             return
         try:
-            self._witness.add(self._identity.ledger, Head(held.number, held.hash))
-            # Again, because a copy of this ledger may have been charged since: one of the two is the first in the file.
+            self._witness.add(self._identity.ledger, Head(reservation.number, reservation.hash))
+            # Compare again: if a copy of this ledger was charged meanwhile, only one of the two is first in the file.
             self._witness.compare(self._identity.ledger, self._store.entry, self.name)
         except LedgerError:
-            self.cancel(held)
+            self.cancel(reservation)
             raise
 
-    def _charge(self, inside: Sealed, last: Head, held: Reservation) -> Head:
-        """The question is admitted by every rule, its price is added to what was spent, and its lease begins."""
-        request = held.request
+    def _charge(self, inside: Sealed, last: Head, reservation: Reservation) -> Head:
+        """Checks every rule, adds the price to the sums, and starts the lease."""
+        request = reservation.request
         admitted = rules.admit(inside, request)
         before = History.parse(inside.get("history"))
-        after = rules.noted(before, admitted.terms, request)
+        after = rules.add_tables(before, admitted.terms, request)
         now = self._clock()
-        held_now = reservations.from_text(inside.get("leases"))
-        head, entry = self._add(inside, last, self._time(last), held.record.under(admitted.rule))
-        held.admitted = admitted
-        held.place(entry, head.hash)
-        lease = Lease.new("" if request.fresh else request.digest, held.record.token, now, self._lease)
-        inside.put("leases", reservations.to_text(held_now | {entry.number: lease}))
-        inside.put("total", state.sums_text(admitted.total))
+        leases = reservations.from_text(inside.get("leases"))
+        head, entry = self._add(inside, last, self._time(last), reservation.record.with_rule(admitted.rule))
+        reservation.admitted = admitted
+        reservation.place(entry, head.hash)
+        lease = Lease.new("" if request.fresh else request.digest, reservation.record.token, now, self._lease)
+        inside.put("leases", reservations.to_text(leases | {entry.number: lease}))
+        inside.put("total", state.encode_sums(admitted.total))
         inside.use(request.analyst, admitted.used)
         if after != before:
             inside.put("history", after.text())
         return head
 
-    def _show(self, inside: Sealed, last: Head, request: Request, row: Row) -> tuple[Kept, Head]:
-        """The answer of this row again; it counts, once, in the quota of whoever had not seen it."""
-        found = again(inside, self._identity, request, row)
-        if found.used is None:
-            return found.kept, last
-        inside.use(request.analyst, found.used)
-        record = Replayed(row.number, row.hash, request.digest, request.analyst, found.loss)
-        head, _ = self._add(inside, last, self._time(last), record, lambda _, hash: self._signing().sign(entry_message(hash)))
-        return found.kept, head
+    def _replay(self, inside: Sealed, last: Head, request: Request, row: Row) -> tuple[Kept, Head]:
+        """Returns the stored answer of this row. Counts it once in the quota of an analyst who has not seen it."""
+        shown = replay(inside, self._identity, request, row)
+        if shown.used is None:
+            return shown.kept, last
+        inside.use(request.analyst, shown.used)
+        record = Replayed(row.number, row.hash, request.digest, request.analyst, shown.loss)
+        head, _ = self._add(
+            inside, last, self._time(last), record, lambda _, hash: self._require_key().sign(entry_message(hash))
+        )
+        return shown.kept, head
 
     def _cancel(self, inside: Sealed, last: Head, reservation: Reservation, secret: str) -> Head:
         record = Cancelled(reservation.number, reservation.hash, secret)
         analyst, charge = reservation.request.analyst, reservation.request.charge
         head, _ = self._add(inside, last, max(last.time, reservation.entry.time), record)
-        inside.put("total", state.sums_text(state.sums(inside.get("total")).minus(charge)))
+        inside.put("total", state.encode_sums(state.sums(inside.get("total")).minus(charge)))
         inside.use(analyst, inside.used(analyst).minus(charge))
         return head
 
     # --- leases -------------------------------------------------------------------------------------------------
 
-    def _bury(self, inside: Sealed, head: Head) -> Head:
-        """Ends the questions whose process died. They stay charged, and the third of them closes the catalog."""
-        held, now = reservations.from_text(inside.get("leases")), reservations.milliseconds(self._clock())
-        dead = [number for number, lease in sorted(held.items()) if not self._alive(lease, now)]
+    def _end_dead(self, inside: Sealed, head: Head) -> Head:
+        """Ends questions whose process died. They stay charged; the third one closes the catalog."""
+        leases, now = reservations.from_text(inside.get("leases")), reservations.milliseconds(self._clock())
+        dead = [number for number, lease in sorted(leases.items()) if not self._is_alive(lease, now)]
         if not dead:
             return head
         fuse = Fuse.parse(inside.get("fuse"))
@@ -383,77 +398,77 @@ class Ledger:
             row = inside.entry(number)
             head, entry = self._add(inside, head, self._time(head), Lapsed(number, row.hash if row else ""))
             fuse = fuse.died(entry.number)
-            del held[number]
-        inside.put("leases", reservations.to_text(held))
+            del leases[number]
+        inside.put("leases", reservations.to_text(leases))
         inside.put("fuse", fuse.text())
         return head
 
-    def _end(self, inside: Sealed, reservation: Reservation) -> None:
-        """Its lease ends; if it ended before, somebody took the process for dead and the question is settled."""
-        held = reservations.from_text(inside.get("leases"))
-        if held.pop(reservation.number, None) is None:
+    def _end_lease(self, inside: Sealed, reservation: Reservation) -> None:
+        """Removes the lease. Refuses if it is gone: another process took this one for dead and ended the question."""
+        leases = reservations.from_text(inside.get("leases"))
+        if leases.pop(reservation.number, None) is None:
             raise LedgerError(
                 "This question took long without a sign of life, and was given up: its answer is not shown.",
                 fix="ask again; if it happens again, look why the process stood still.",
             )
-        inside.put("leases", reservations.to_text(held))
+        inside.put("leases", reservations.to_text(leases))
 
     def _in_flight(self, inside: Sealed, question: str) -> int:
-        """The reservation that is being answered for this question, or 0."""
+        """Returns the number of the reservation that is answering this question, or 0."""
         for number, lease in reservations.from_text(inside.get("leases")).items():
             if lease.question == question[: reservations.MARK]:
-                held = held_here(lease.token) if lease.own else None
-                if held is not None and held.mine:
+                reservation = held_here(lease.token) if lease.own else None
+                if reservation is not None and reservation.in_this_thread:
                     fix = Fix("commit it first, or ask with {fresh}.", fresh=True)
                     raise LedgerError("This thread is answering the same question already.", fix=fix)
                 return number
         return 0
 
-    def _busy(self, flight: int, question: str) -> bool:
-        """Whether somebody is still answering this question."""
-        held: Leases = reservations.from_text(self._store.get("leases"))
-        lease = held.get(flight)
+    def _is_being_answered(self, flight: int, question: str) -> bool:
+        """Returns whether this question is still being answered."""
+        leases = reservations.from_text(self._store.get("leases"))
+        lease = leases.get(flight)
         return (
             lease is not None
             and lease.question == question[: reservations.MARK]
-            and self._alive(lease, reservations.milliseconds(self._clock()))
+            and self._is_alive(lease, reservations.milliseconds(self._clock()))
         )
 
-    def _alive(self, lease: Lease, now: int) -> bool:
-        """Whether its holder may still answer; one of this process must still be held by somebody here."""
+    def _is_alive(self, lease: Lease, now: int) -> bool:
+        """Returns whether the holder may still answer. A lease of this process needs its Reservation object to exist."""
         return lease.alive(now, self._lease) and not (lease.own and held_here(lease.token) is None)
 
     def _pending(self) -> list[Reservation]:
-        with self._guard:
-            return [held for held in self._held if held.charged and not held.settled]
+        with self._lock:
+            return [each for each in self._reservations if each.charged and not each.settled]
 
     def _renew(self) -> None:
-        numbers = [held.number for held in self._pending()]
-        with self._writing() as (inside, _):
-            held, now = reservations.from_text(inside.get("leases")), self._clock()
-            longer = {number: held[number].renewed(now, self._lease) for number in numbers if number in held}
-            if longer:
-                inside.put("leases", reservations.to_text(held | longer))
+        numbers = [reservation.number for reservation in self._pending()]
+        with self._transaction() as (inside, _):
+            leases, now = reservations.from_text(inside.get("leases")), self._clock()
+            renewed = {number: leases[number].renewed(now, self._lease) for number in numbers if number in leases}
+            if renewed:
+                inside.put("leases", reservations.to_text(leases | renewed))
 
     # --- steps --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _writing(self, *keys: str, question: str = "") -> Iterator[tuple[Sealed, Head]]:
-        """A transaction on sums that the key's holder sealed, and sealed again at its end."""
-        key = self._signing()
+    def _transaction(self, *keys: str, question: str = "") -> Iterator[tuple[Sealed, Head]]:
+        """Opens a transaction, checks the seal of the stored sums, and seals them again at its end."""
+        key = self._require_key()
         with self._store.transaction(*BOOKS, *keys, question=question) as inside:
             head = self._head(inside)
             sealed = Sealed(inside, key, self._identity.ledger)
-            if not self._seen.number:  # once: what this process writes it knows
+            if not self._seen.number:  # once: later entries are this process's own
                 ends_at(inside, head, self.name)
             if self._witness is not None:
                 self._witness.compare(self._identity.ledger, inside.entry, self.name)
             yield sealed, head
             sealed.close()
 
-    def _own(self, reservation: Reservation) -> Reservation:
-        with self._guard:
-            if reservation in self._held:
+    def _check_own(self, reservation: Reservation) -> Reservation:
+        with self._lock:
+            if reservation in self._reservations:
                 return reservation
         raise LedgerError("This reservation is of another ledger, or was made up.", fix="settle it where it was made.")
 
@@ -465,23 +480,23 @@ class Ledger:
         record: Record,
         sign: Callable[[Entry, str], str] | None = None,
     ) -> tuple[Head, Entry]:
-        """The next entry, in the chain. The seal signs its hash, and so all before it; what is shown alone is signed too."""
+        """Appends the next entry. The seal signs the head, and so all entries; `sign` is for those that are shown alone."""
         entry = Entry(head.number + 1, head.hash, secrets.token_hex(16), time, record)
         body = entry.body
         hash = hash_of(body)
         signature = sign(entry, hash) if sign else ""
-        inside.append(Row(entry.number, entry.kind, found_by(record), body, hash, signature))
+        inside.append(Row(entry.number, entry.kind, lookup_key(record), body, hash, signature))
         after = Head(entry.number, hash, time)
         inside.put("head", after.text())
         return after, entry
 
-    def _signing(self) -> Key:
+    def _require_key(self) -> Key:
         if self._key is None:
             raise LedgerError(f"The ledger {self.name} was opened to be read only.", fix="open it with its key.")
         return self._key
 
     def _head(self, inside: Transaction) -> Head:
-        """Where the chain ends, unless that is before what this process has seen: then an older copy was put in place."""
+        """Returns the head. Refuses one that is older than what this process has seen: an older copy was put in place."""
         head, seen = Head.parse(inside.get("head")), self._seen
         if head.number < seen.number or (head.number == seen.number and head.hash != seen.hash):
             raise LedgerError(
@@ -493,13 +508,13 @@ class Ledger:
             )
         return head
 
-    def _saw(self, head: Head) -> None:
-        with self._guard:
+    def _note_head(self, head: Head) -> None:
+        with self._lock:
             if head.number > self._seen.number:
                 self._seen = head
 
     def _time(self, head: Head) -> str:
-        """Now, but never earlier than the entry before: the order of entries comes from their numbers, not from clocks."""
+        """Returns the time now, or the previous entry's if the clock is behind: numbers, not clocks, order the entries."""
         now = self._clock().astimezone(UTC)
         text = now.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
         if text >= head.time:
@@ -519,7 +534,7 @@ class Ledger:
 
 
 def _ending(inside: Sealed, reservation: Reservation) -> Ending:
-    """What the entry that settled the reservation says; it stands somewhere after it."""
+    """Returns how the reservation was settled, from the entry after it that did so."""
     number = reservation.number
     while (row := inside.entry(number := number + 1)) is not None:
         record = parse(row).record

@@ -1,4 +1,4 @@
-"""Making and finding ledgers: a file's path, a postgresql:// address, or ":memory:" by name."""
+"""Creates and opens ledgers: by file path, by postgresql:// address, or in memory (":memory:")."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ Where = str | PathLike[str]
 
 
 def create(where: Where, key: Where | None = None) -> Ledger:
-    """A new ledger, never in place of one that is there. Its key file is made with it, or taken if it is there already."""
+    """Creates a ledger; never replaces one. Creates its key file too, or uses the one that exists."""
     if where == MEMORY:
         return memory()
     if not is_address(where):
         check_new(Path(where))
     file = key_path(where, key)
-    with suppress(OSError):  # where this fails the key cannot be made either
-        _mark_of(file).touch(mode=0o600)
+    with suppress(OSError):  # if this fails, so does creating the key
+        _marker_of(file).touch(mode=0o600)
     made = Key.create(file)
     try:
-        store = make(where, _first(made))
+        store = make(where, _new_texts(made))
     except LedgerError:
-        if not is_address(where) and Path(where).exists():  # somebody else was faster
-            _unmark(file)
+        if not is_address(where) and Path(where).exists():  # another process was faster
+            _remove_marker(file)
         raise
-    _unmark(file)
+    _remove_marker(file)
     return Ledger(store, made)
 
 
 def make(where: Where, first: Mapping[str, str], rows: Iterable[Row] = ()) -> Store:
-    """A new store with these texts and rows. It appears whole, or not at all; never replaces one."""
+    """Creates a store with these texts and rows, atomically; never replaces one."""
     return _postgres().create(str(where), first, rows) if is_address(where) else SQLite.create(Path(where), first, rows)
 
 
 def lost(where: Where, key: Where | None = None) -> LedgerError | None:
-    """Why no new ledger may be made beside this key; None if it may. Call it where there is no ledger."""
+    """Returns why no new ledger may be created beside this key, or None. Call it where there is no ledger."""
     file = key_path(where, key)
-    if not os.path.lexists(file) or _mark_of(file).exists():
+    if not os.path.lexists(file) or _marker_of(file).exists():
         return None
     return LedgerError(
         f"The ledger of the key {file.name} is missing, and with it what was spent. A new one would be a second budget.",
@@ -63,22 +63,25 @@ def lost(where: Where, key: Where | None = None) -> LedgerError | None:
     )
 
 
-def _mark_of(key: Path) -> Path:
-    """A file that is there while a ledger is being made, from before its key until after it: a key beside it belongs to a
-    ledger that never was, because nothing is charged before `open` takes the mark away."""
+def _marker_of(key: Path) -> Path:
+    """Returns the path of a file that exists while a ledger is being created, from before its key until after the ledger.
+
+    A key beside such a file belongs to a ledger that was never used: nothing is charged before `open` removes the file."""
     return key.parent / f".{key.name}.making"
 
 
-def _unmark(key: Path) -> None:
+def _remove_marker(key: Path) -> None:
     with suppress(OSError):
-        _mark_of(key).unlink(missing_ok=True)
+        _marker_of(key).unlink(missing_ok=True)
 
 
 def check_new(path: Path) -> None:
-    """Refuses a place where no ledger can be made, before a key is left there."""
+    """Refuses a place where no ledger can be created, before a key is left there."""
     _check_name(path)
     if os.path.lexists(path):
-        raise _odd(path) or LedgerError(f"There is a ledger {path.name} already.", fix="open it, or name another file.")
+        raise _not_a_ledger(path) or LedgerError(
+            f"There is a ledger {path.name} already.", fix="open it, or name another file."
+        )
     if not path.absolute().parent.is_dir():
         raise LedgerError(
             f"The ledger {path.name} cannot be made: there is no folder {path.parent}.", fix="make the folder, or name another."
@@ -94,8 +97,8 @@ def _check_name(where: Where) -> None:
         raise LedgerError("A ledger in memory ends with its process.", fix="name a file.")
 
 
-def _odd(path: Path) -> LedgerError | None:
-    """What else stands where a ledger is looked for."""
+def _not_a_ledger(path: Path) -> LedgerError | None:
+    """Returns an error if the path is a folder or a broken link."""
     if path.is_dir():
         return LedgerError(f"{path} is a folder, and a ledger is a file.", fix="name the file in it.")
     if path.is_symlink() and not path.exists():
@@ -107,12 +110,12 @@ def _odd(path: Path) -> LedgerError | None:
 
 
 def open(where: Where, key: Where | None = None, witness: Where | None = None) -> Ledger:
-    """A ledger that is there, with its key; `witness` is a file of heads that it is compared with (witness.py)."""
+    """Opens an existing ledger with its key. `witness` is a file of heads to compare it with (witness.py)."""
     store = find(where)
     try:
         file = key_path(where, key)
         opened = Ledger(store, Key.read(file), witness=None if witness is None else Witness(Path(witness)))
-        _unmark(file)
+        _remove_marker(file)
         return opened
     except DitherError:
         store.close()
@@ -120,12 +123,12 @@ def open(where: Where, key: Where | None = None, witness: Where | None = None) -
 
 
 def view(where: Where) -> Ledger:
-    """A ledger to be read: nothing can be reserved without its key, and nobody needs to be able to write its file."""
+    """Opens a ledger read-only: without its key, and without write access to its file."""
     return Ledger(readable(where), None)
 
 
 def readable(where: Where, *, backup: bool = True) -> Store:
-    """The store of a ledger, to be read: nothing is written, not even beside the file. `backup`: or of a backup."""
+    """Opens a store read-only; writes nothing, not even beside the file. `backup`: accept a backup, too."""
     if is_address(where) or where == MEMORY:
         return find(where)
     store = SQLite.open(Path(where), readonly=True)
@@ -136,18 +139,18 @@ def readable(where: Where, *, backup: bool = True) -> Store:
 
 
 def memory() -> Ledger:
-    """Forgotten with the process: for trying things out."""
+    """Creates a ledger in memory, for trying things out. It ends with the process."""
     key = Key.new()
-    return Ledger(SQLite.memory(_first(key)), key)
+    return Ledger(SQLite.memory(_new_texts(key)), key)
 
 
 def find(where: Where) -> Store:
-    """The store alone, which is all that verification needs."""
+    """Opens the store of an existing ledger, without its key."""
     if is_address(where):
         return _postgres().open(str(where))
     path = Path(where)
     _check_name(path)
-    if odd := _odd(path):
+    if odd := _not_a_ledger(path):
         raise odd
     if not path.exists():
         raise NoLedgerError(path.name, looked=str(path.absolute()))
@@ -159,7 +162,7 @@ def is_address(where: Where) -> bool:
 
 
 def key_path(where: Where, key: Where | None) -> Path:
-    """Beside the ledger unless it is named; a ledger on a server has no folder, so its key must be named."""
+    """Returns the key file: as named, or beside the ledger. A ledger on a server has no folder, so its key must be named."""
     if key is not None:
         return Path(key)
     if is_address(where):
@@ -167,12 +170,12 @@ def key_path(where: Where, key: Where | None) -> Path:
     return Path(f"{Path(where)}.key")
 
 
-def _first(key: Key) -> dict[str, str]:
+def _new_texts(key: Key) -> dict[str, str]:
     return first_texts(Identity(secrets.token_hex(16), key.public), key)
 
 
 def _postgres() -> type[Postgres]:
-    """Loaded only when an address asks for it, so that nobody else needs the driver."""
+    """Imports the PostgreSQL store on first use, so that only its users need the driver."""
     try:
         from dither.ledger.stores.postgres import Postgres
     except ImportError:

@@ -1,12 +1,10 @@
-"""The curator's key: signs entries and receipts, so that nobody else can write a ledger that verifies.
+"""Signs entries and receipts with the curator's key, so that nobody else can write a ledger that verifies.
 
-Ed25519. The private half is a file beside the ledger, readable by its owner only; the public half is in the ledger and may
-be given to anyone.
+The key is Ed25519. The private key is a file beside the ledger, readable by its owner only. The public key is in the ledger
+and may be given to anyone.
 
-What the analyst keeps: what was asked and what it cost, tied to one place in one ledger by the curator's signature.
-
-A receipt names the entries it stands on. Held against a ledger it proves that the ledger still has them: a copy from before
-the answer does not.
+A receipt is for the analyst: the question and its price, tied to one place in one ledger by the curator's signature. It names
+two entries. A ledger that lacks them, such as a copy from before the answer, is not the ledger that issued the receipt.
 """
 
 from __future__ import annotations
@@ -29,12 +27,12 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dither.errors import Blank, Fix, LedgerError
-from dither.ledger.files import draft_of, publish, sweep
-from dither.ledger.records import Committed, Entry, Reserved, canonical, parsed, plain
+from dither.ledger.files import draft_of, publish, remove_stale_drafts
+from dither.ledger.records import Committed, Entry, Reserved, canonical, load_json, plain
 
 
 class Key:
-    """The private half."""
+    """The curator's private key."""
 
     def __init__(self, private: Ed25519PrivateKey) -> None:
         self._private = private
@@ -48,10 +46,10 @@ class Key:
 
     @classmethod
     def create(cls, path: Path) -> Key:
-        """A new key in a new file, on the disk whole before it is used; a key that is there already is kept and returned."""
+        """Creates a key file, synced before the key is used. Returns the existing key if there is one."""
         made = cls.new()
         text = made._private.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
-        sweep(path)
+        remove_stale_drafts(path)
         draft = draft_of(path)
         try:
             with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
@@ -92,7 +90,7 @@ class Key:
             raise LedgerError(f"{path.name} is no key of a ledger.", fix="name the file that was made with the ledger.")
         if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise LedgerError(
-                f"The key file {path.name} is open to other users of this machine, and who has it can write the ledger.",
+                f"The key file {path.name} is open to other users of this machine: anyone who has it can write the ledger.",
                 fix=f"chmod 600 {path.name}",
             )
         return cls(private)
@@ -101,11 +99,11 @@ class Key:
         return self._private.sign(message.encode("ascii")).hex()
 
     def seal(self, text: str) -> str:
-        """A signature of the text, which anyone can check, and a MAC, which the key's holder checks thirty times faster."""
+        """Returns a signature of the text, for anyone to check, and a MAC, which the key's holder checks 30 times faster."""
         return f"{self.sign(state_message(text))} {self._mac(text)}"
 
-    def sealed(self, text: str, seal: str) -> bool:
-        """Whether the key's holder sealed this text. A spoilt MAC does no harm while the signature is right."""
+    def is_sealed(self, text: str, seal: str) -> bool:
+        """Returns whether this key sealed the text. If the MAC is damaged, a valid signature is enough."""
         signature, _, mac = seal.partition(" ")
         right = hmac.compare_digest(mac.encode("utf-8", "replace"), self._mac(text).encode("ascii"))
         return right or signed(self.public, state_message(text), signature)
@@ -118,22 +116,22 @@ class Key:
 
 
 def signed(public: str, message: str, signature: str) -> bool:
-    """Whether the signature of the message was made with the private half of `public`."""
+    """Returns whether the private key of `public` signed the message."""
     try:
         given = bytes.fromhex(signature)
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(given, message.encode("ascii"))
     except (InvalidSignature, ValueError):
         return False
-    return given.hex() == signature  # one spelling only
+    return given.hex() == signature  # only the canonical spelling
 
 
 def state_message(text: str) -> str:
-    """What is signed of the sums beside the entries: the latest only, so an old one is nowhere to be found."""
+    """Returns the text that is signed for the stored sums. Only the latest signature is stored."""
     return f"dither ledger state 1 signature\n{text}"
 
 
 def entry_message(hash: str) -> str:
-    """What is signed of an entry that is not a receipt's: its hash, which covers all entries before it."""
+    """Returns the text that is signed for a replayed entry: its hash, which covers all entries before it."""
     return f"dither ledger entry 1 signature\n{hash}"
 
 
@@ -149,7 +147,7 @@ class Receipt:
     signature: str
 
     def verify(self, public_key: str) -> bool:
-        """Whether the holder of this key signed exactly these facts. Whether a ledger has them: `dither verify --receipt`."""
+        """Returns whether this key signed the receipt. `dither verify --receipt` checks that a ledger has its entries."""
         return signed(public_key, message(self.body), self.signature)
 
     def to_json(self) -> str:
@@ -158,10 +156,10 @@ class Receipt:
     @classmethod
     def from_json(cls, text: str) -> Receipt:
         try:
-            found = parsed(text)
-            body, signature = found["body"], found["signature"]
-            right = set(found) == {"body", "signature"} and set(body) == FIELDS and body["receipt"] == 1
-            if right and isinstance(signature, str) and all(_place(body[name]) for name in ("reserved", "entry")):
+            fields = load_json(text)
+            body, signature = fields["body"], fields["signature"]
+            right = set(fields) == {"body", "signature"} and set(body) == FIELDS and body["receipt"] == 1
+            if right and isinstance(signature, str) and all(_is_place(body[name]) for name in ("reserved", "entry")):
                 message(body)
                 return cls(body, signature)
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -169,32 +167,32 @@ class Receipt:
         raise LedgerError("This is no receipt of dither.", fix="name the file that was saved with the answer.")
 
 
-def _place(found: Any) -> bool:
-    return set(found) == {"number", "hash"} and type(found["number"]) is int and isinstance(found["hash"], str)
+def _is_place(value: Any) -> bool:
+    return set(value) == {"number", "hash"} and type(value["number"]) is int and isinstance(value["hash"], str)
 
 
 def message(body: Mapping[str, Any]) -> str:
-    """What is signed."""
+    """Returns the text that is signed for a receipt."""
     return f"dither receipt 1\n{canonical(body)}"
 
 
-def facts(ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: str) -> dict[str, Any]:
-    """A receipt's body, from the reservation and the place of the committed entry."""
-    asked = reserved.record
-    if not isinstance(asked, Reserved):
+def body_of(ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: str) -> dict[str, Any]:
+    """Returns a receipt's body, from the reservation and the place of the committed entry."""
+    record = reserved.record
+    if not isinstance(record, Reserved):
         raise LedgerError(f"Entry {reserved.number} is no reservation.", fix="run `dither verify`.")
     return {
         "receipt": 1,
         "ledger": ledger,
-        "question": asked.question,
-        "catalog": asked.catalog,
-        "snapshot": asked.snapshot,
-        "unit": asked.unit,
-        "neighbours": asked.neighbours,
-        "analyst": asked.analyst,
-        "mechanisms": asked.written["mechanisms"],
-        "loss": asked.written["loss"],
-        "rule": asked.rule,
+        "question": record.question,
+        "catalog": record.catalog,
+        "snapshot": record.snapshot,
+        "unit": record.unit,
+        "neighbours": record.neighbours,
+        "analyst": record.analyst,
+        "mechanisms": record.encoded["mechanisms"],
+        "loss": record.encoded["loss"],
+        "rule": record.rule,
         "time": reserved.time,
         "reserved": {"number": reserved.number, "hash": reserved_hash},
         "entry": {"number": number, "hash": hash},
@@ -202,12 +200,12 @@ def facts(ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: s
 
 
 def issue(key: Key, ledger: str, reserved: Entry, reserved_hash: str, number: int, hash: str) -> Receipt:
-    body = facts(ledger, reserved, reserved_hash, number, hash)
+    body = body_of(ledger, reserved, reserved_hash, number, hash)
     return Receipt(body, key.sign(message(body)))
 
 
-def stored(ledger: str, reserved: Entry, committed: Entry, signature: str) -> Receipt:
-    """The receipt of an answer in the ledger, as it was given out."""
+def stored_receipt(ledger: str, reserved: Entry, committed: Entry, signature: str) -> Receipt:
+    """Returns the receipt of a stored answer, as it was issued."""
     if not isinstance(committed.record, Committed):
         raise LedgerError(f"Entry {committed.number} is no answer.", fix="run `dither verify`.")
-    return Receipt(facts(ledger, reserved, reserved.hash, committed.number, committed.hash), signature)
+    return Receipt(body_of(ledger, reserved, reserved.hash, committed.number, committed.hash), signature)

@@ -1,21 +1,22 @@
-"""Canonical text: one value, one spelling, for ever. What is hashed and signed is written here.
+"""Declarations, requests and entries, and the canonical text that is hashed and signed.
 
-JSON with sorted keys, ASCII only, no spaces; a rational is a text such as "1/10" in lowest terms. No floats.
+Canonical text is JSON with sorted keys, ASCII only, no spaces. A rational is a text such as "1/10" in lowest terms; there are
+no floats. Each value has exactly one spelling, which never changes.
 
-What the ledger is told: a catalog's declaration, and a question with its price. Checked here, whoever sends them.
+`Declaration` (a catalog) and `Request` (a question with its price) check their own fields.
 
-The kinds of entries, a closed list. A kind that was ever written keeps its name, its fields and its text for ever.
+The kinds of entries are a closed list. A kind never changes its name, its fields or its text.
 
     opened      the ledger's identity and its caps: the first entry
     catalog     the declaration that is in force from here on
     reserved    a question and its price, written before any row is read
     committed   the noisy answer to a reserved question
     cancelled   a reserved question that never reached the engine; its price is given back
-    failed      a reserved question that ended without an answer: the engine failed, or the asker interrupted it
+    failed      a reserved question that ended without an answer: the engine failed, or the analyst interrupted it
     lapsed      a reserved question whose process died
-    replayed    a committed answer shown to another analyst, and counted in that analyst's quota
-    reopened    the curator lets new questions in again, after failures closed the catalog
-    restored    the ledger goes on from a backup: what was asked after it was made is not in this ledger
+    replayed    a committed answer shown to another analyst, counted in that analyst's quota
+    reopened    the curator allows new questions again, after failures closed the catalog
+    restored    the ledger continues from a backup; questions asked after the backup are missing
 
 A change of fields is a new version ("reserved/2"), read beside the old one. tests/ledger/kinds.txt holds the exact text of
 each. Nothing in an entry depends on rows, except the noisy answer itself.
@@ -41,46 +42,48 @@ from dither.text import folded
 
 _encode = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode
 _RATIONAL_TEXT = re.compile(r"(0|[1-9][0-9]*)(/[1-9][0-9]*)?", re.ASCII)
-_DIGITS = 1000  # of a numerator or denominator; nothing meant is longer, and longer ones cost time to read
+_DIGITS = 1000  # of a numerator or denominator; longer ones would only cost time to read
 _TOO_LONG = 10**_DIGITS
 
 
 def canonical(value: Any) -> str:
-    """
+    """Returns the canonical JSON text of a value.
+
     >>> canonical({"b": [1, None], "a": "ε"})
     '{"a":"\\\\u03b5","b":[1,null]}'
     """
     return _encode(value)
 
 
-def parsed(text: Any) -> Any:
-    """JSON in which every name stands once; a ValueError for anything else, however deep."""
+def load_json(text: Any) -> Any:
+    """Decodes JSON. Raises ValueError for repeated names, NaN, infinities and too deep nesting."""
     if not isinstance(text, str):
         raise ValueError("no text")
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        return json.loads(text, object_pairs_hook=_refuse_repeated, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("too deep") from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a name stands twice")
-    return found
+    return members
 
 
 def _no_number(name: str) -> None:
-    raise ValueError(name)  # NaN and the infinities, which JSON does not have
+    raise ValueError(name)  # NaN and the infinities
 
 
 def digest(purpose: str, text: str) -> str:
-    """SHA-256 in hex. The purpose keeps a hash made for one thing from passing for another."""
+    """Returns SHA-256 in hex. The purpose separates domains: a hash of one kind never equals one of another."""
     return hashlib.sha256(f"dither {purpose}\n{text}".encode("ascii")).hexdigest()
 
 
-def written(value: Fraction) -> str:
-    """
+def encode_rational(value: Fraction) -> str:
+    """Encodes a rational. Refuses negative and very long ones.
+
     >>> written(Fraction(2, 20)), written(Fraction(3))
     ('1/10', '3')
     """
@@ -92,8 +95,8 @@ def written(value: Fraction) -> str:
     return str(value)
 
 
-def read(text: Any) -> Fraction:
-    """The rational of a canonical text; a ValueError for any other spelling."""
+def decode_rational(text: Any) -> Fraction:
+    """Decodes a rational. Raises ValueError unless the text is canonical."""
     if not isinstance(text, str) or len(text) > 2 * _DIGITS + 1 or not _RATIONAL_TEXT.fullmatch(text):
         raise ValueError("no rational")
     value = Fraction(text)
@@ -103,7 +106,7 @@ def read(text: Any) -> Fraction:
 
 
 def plain(value: Any, name: str) -> Any:
-    """A value made of what canonical text can say: texts, whole numbers, truth values, null, lists and mappings of them."""
+    """Returns the value as JSON data: texts, integers, booleans, null, lists and mappings. Refuses anything else."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, int):
@@ -126,9 +129,9 @@ _FREE = Charge(Fraction(0), Fraction(0), Fraction(0))
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a catalog declares, as far as a budget depends on it. `text` is the whole of it, without sources.
+    """The part of a catalog that the budget depends on. `text` is the whole catalog, without sources.
 
-    The names in `units` are folded: tables are told apart as questions tell them apart."""
+    The names in `units` are case-folded, as table names in questions are."""
 
     catalog_hash: str
     text: str
@@ -143,12 +146,12 @@ class Declaration:
     units: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        _texts(self, "catalog_hash", "text", "neighbours", "snapshot")
+        _check_texts(self, "catalog_hash", "text", "neighbours", "snapshot")
         for name in ("epsilon", "per_analyst", "per_query"):
             value = getattr(self, name)
             if not (name != "epsilon" and value is None):
-                _above_zero(value, name)
-        _above_zero(self.least_epsilon, "least_epsilon")
+                _check_positive(value, name)
+        _check_positive(self.least_epsilon, "least_epsilon")
         if self.least_epsilon > self.epsilon:
             raise ArgumentError("least_epsilon must be at most epsilon.", fix="state what one question costs at least.")
         if not isinstance(self.delta, Fraction) or not 0 <= self.delta < 1:
@@ -159,13 +162,13 @@ class Declaration:
 
     @cached_property
     def caps(self) -> Caps:
-        """The budget as it is laid out."""
+        """The caps that this budget is split into."""
         return Caps.of(self.epsilon, self.delta)
 
 
 @dataclass(frozen=True)
 class Request:
-    """A planned question: what it is, who asks, and what it may cost."""
+    """A planned question: its text and plan, its analyst, and its price."""
 
     question: str
     plan: str
@@ -180,14 +183,14 @@ class Request:
     fresh: bool = False
 
     def __post_init__(self) -> None:
-        _texts(self, "question", "plan", "catalog_hash", "snapshot", "unit", "neighbours")
+        _check_texts(self, "question", "plan", "catalog_hash", "snapshot", "unit", "neighbours")
         object.__setattr__(self, "analyst", analyst_name(self.analyst))
         if not isinstance(self.charge, Charge):
             raise ArgumentError("charge must be a Charge.", fix="state what the release may cost: Charge(epsilon, delta).")
-        if self.mechanisms or self.charge != _FREE:  # only what is public anyway, and so needs no noise, has no price
-            _above_zero(self.charge.epsilon, "epsilon")
+        if self.mechanisms or self.charge != _FREE:  # only public values, which need no noise, are free
+            _check_positive(self.charge.epsilon, "epsilon")
         for part in (self.charge.epsilon, self.charge.delta, self.charge.rho or Fraction(0), self.charge.slack):
-            written(part)
+            encode_rational(part)
         if not isinstance(self.fresh, bool):
             raise ArgumentError("fresh must be True or False.", fix=Fix("write {fresh}.", fresh=True))
         if not all(isinstance(name, str) for name in self.tables):
@@ -197,29 +200,28 @@ class Request:
 
     @cached_property
     def digest(self) -> str:
-        """Equal for the same question at the same price on the same catalog and snapshot, whoever asks."""
+        """The same for every analyst who asks this question at this price on this catalog and snapshot."""
         return question_digest(self.plan, self.catalog_hash, self.snapshot)
 
     def reserved(self, secret: str) -> Reserved:
-        """The entry that charges for it; which rule admits it is decided when it is written."""
+        """Returns the entry that charges for the question. Its rule is filled in when it is written."""
         names = ("question", "plan", "snapshot", "analyst", "tables", "unit", "neighbours", "digest", "mechanisms", "fresh")
         same = {name: getattr(self, name) for name in names}
         return Reserved(**same, catalog=self.catalog_hash, loss=self.charge, rule="", token=token_of(secret))
 
 
 def _units(units: Mapping[str, str]) -> dict[str, str]:
-    """The unit of each table, all names folded; two tables of one name could have two units."""
+    """Returns the unit of each table, with case-folded names. Refuses two tables of one name: their units could differ."""
     if not all(isinstance(part, str) for pair in units.items() for part in pair):
         raise ArgumentError("units must name each table's unit in words.", fix='write {"people": "person_id"}.')
-    found = {folded(table): folded(unit) for table, unit in units.items()}
-    if len(found) < len(units):
+    by_table = {folded(table): folded(unit) for table, unit in units.items()}
+    if len(by_table) < len(units):
         raise ArgumentError("Two tables in units differ only in capitals, which are one name.", fix="rename one.")
-    return found
+    return by_table
 
 
 def analyst_name(name: Any) -> str:
-    """A name that prints as itself: names are told apart by what is stored, and people by what they see. One spelling (NFC)
-    for what looks the same."""
+    """Returns the name in NFC. Refuses what is not printable: two different names must look different."""
     name = unicodedata.normalize("NFC", name) if isinstance(name, str) else name
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
         raise ArgumentError(
@@ -229,32 +231,32 @@ def analyst_name(name: Any) -> str:
     return name
 
 
-def _above_zero(value: Any, name: str) -> None:
+def _check_positive(value: Any, name: str) -> None:
     if not isinstance(value, Fraction) or value <= 0:
         raise ArgumentError(f"{name} must be a Fraction above 0.", fix=Fix("write {it}.", it=Python(f'{name}=Fraction("0.1")')))
-    written(value)
+    encode_rational(value)
 
 
-def _texts(asked: Any, *names: str) -> None:
+def _check_texts(values: Any, *names: str) -> None:
     for name in names:
-        if not isinstance(getattr(asked, name), str):
-            given = type(getattr(asked, name)).__name__
+        if not isinstance(getattr(values, name), str):
+            given = type(getattr(values, name)).__name__
             raise ArgumentError(f"{name} must be a text, and it is a {given}.", fix=Fix("give {it} as a str.", it=Name(name)))
 
 
-START = "0" * 64  # what the first entry names as the hash before it
+START = "0" * 64  # the previous hash of the first entry
 
 
-class _Written:
-    """What all records have: their fields as JSON says them, written once, so that it can be done before others wait."""
+class _Encoded:
+    """A record whose fields are encoded once, so that it can be done before the store is locked."""
 
     @cached_property
-    def written(self) -> dict[str, Any]:
-        return {name: codec.write(getattr(self, name)) for name, codec in _SHAPES[type(self)].items()}
+    def encoded(self) -> dict[str, Any]:
+        return {name: codec.write(getattr(self, name)) for name, codec in _FIELD_CODECS[type(self)].items()}
 
 
 @dataclass(frozen=True)
-class Opened(_Written):
+class Opened(_Encoded):
     KIND: ClassVar[str] = "opened/1"
     ledger: str  # 128 random bits: the ledger's name in receipts
     public_key: str
@@ -262,7 +264,7 @@ class Opened(_Written):
 
 
 @dataclass(frozen=True)
-class Declared(_Written):
+class Declared(_Encoded):
     KIND: ClassVar[str] = "catalog/1"
     catalog: str  # its hash
     text: str
@@ -278,10 +280,10 @@ class Declared(_Written):
 
 
 @dataclass(frozen=True)
-class Reserved(_Written):
+class Reserved(_Encoded):
     KIND: ClassVar[str] = "reserved/1"
-    question: str  # as it was asked
-    digest: str  # of the plan, the catalog's hash and the snapshot: what makes two questions the same
+    question: str  # as the analyst wrote it
+    digest: str  # of the plan, the catalog's hash and the snapshot: the question's identity
     plan: str
     catalog: str
     snapshot: str
@@ -293,31 +295,31 @@ class Reserved(_Written):
     neighbours: str
     mechanisms: tuple[Mapping[str, Any], ...]
     fresh: bool
-    token: str  # the digest of a secret that only the reserving object has
+    token: str  # the digest of a secret that only the Reservation object has
 
-    def under(self, rule: str) -> Reserved:
-        """The same, admitted by this rule."""
+    def with_rule(self, rule: str) -> Reserved:
+        """Returns the record with the rule that admits it."""
         made = replace(self, rule=rule)
-        made.__dict__["written"] = {**self.written, "rule": rule}
+        made.__dict__["encoded"] = {**self.encoded, "rule": rule}
         return made
 
 
 @dataclass(frozen=True)
-class Committed(_Written):
+class Committed(_Encoded):
     KIND: ClassVar[str] = "committed/1"
     reserved: int
     reserved_hash: str
     digest: str
-    token: str  # the secret itself: whoever wrote this is who reserved
+    token: str  # the secret itself: proves that the writer made the reservation
     payload: str
 
     @property
-    def found_by(self) -> str:
+    def lookup_key(self) -> str:
         return self.digest
 
 
 @dataclass(frozen=True)
-class Cancelled(_Written):
+class Cancelled(_Encoded):
     KIND: ClassVar[str] = "cancelled/1"
     reserved: int
     reserved_hash: str
@@ -325,7 +327,7 @@ class Cancelled(_Written):
 
 
 @dataclass(frozen=True)
-class Failed(_Written):
+class Failed(_Encoded):
     KIND: ClassVar[str] = "failed/1"
     reserved: int
     reserved_hash: str
@@ -334,8 +336,8 @@ class Failed(_Written):
 
 
 @dataclass(frozen=True)
-class Lapsed(_Written):
-    """Written by whoever finds the lease of a dead process, so it has no token."""
+class Lapsed(_Encoded):
+    """Written by another process, which found the lease of a dead one; so it has no token."""
 
     KIND: ClassVar[str] = "lapsed/1"
     reserved: int
@@ -343,7 +345,7 @@ class Lapsed(_Written):
 
 
 @dataclass(frozen=True)
-class Replayed(_Written):
+class Replayed(_Encoded):
     KIND: ClassVar[str] = "replayed/1"
     committed: int
     committed_hash: str
@@ -352,18 +354,18 @@ class Replayed(_Written):
     loss: Charge
 
     @property
-    def found_by(self) -> str:
+    def lookup_key(self) -> str:
         return shown_to(self.committed, self.analyst)
 
 
 @dataclass(frozen=True)
-class Reopened(_Written):
+class Reopened(_Encoded):
     KIND: ClassVar[str] = "reopened/1"
-    closed: int  # the entry that closed the catalog; 0 if only dead processes are acknowledged
+    closed: int  # the entry that closed the catalog; 0 if it was not closed and only dead processes are forgiven
 
 
 @dataclass(frozen=True)
-class Restored(_Written):
+class Restored(_Encoded):
     KIND: ClassVar[str] = "restored/1"
     backup: int  # the last entry of the backup
     checked: str  # a later head ("number:hash") the backup was compared with, or empty
@@ -402,8 +404,8 @@ class Entry:
 
     @property
     def body(self) -> str:
-        own = {"kind": self.kind, "number": self.number, "previous": self.previous, "nonce": self.nonce, "time": self.time}
-        return canonical(own | self.record.written)
+        place = {"kind": self.kind, "number": self.number, "previous": self.previous, "nonce": self.nonce, "time": self.time}
+        return canonical(place | self.record.encoded)
 
     @property
     def hash(self) -> str:
@@ -419,27 +421,27 @@ def token_of(secret: str) -> str:
 
 
 def question_digest(plan: str, catalog: str, snapshot: str) -> str:
-    """Equal for questions that have the same plan, price included, on the same catalog and snapshot."""
+    """Returns the identity of a question: its plan (price included), catalog and snapshot."""
     return digest("ledger question 1", canonical([plan, catalog, snapshot]))
 
 
 def shown_to(committed: int, analyst: str) -> str:
-    """What a replay is looked up by: the answer and who saw it."""
+    """Returns the key to look up a replay by: the answer and the analyst who saw it."""
     return digest("ledger replay 1", canonical([committed, analyst]))
 
 
-def found_by(record: Record) -> str:
-    """The row's `question` column."""
-    return record.found_by if isinstance(record, Committed | Replayed) else ""
+def lookup_key(record: Record) -> str:
+    """Returns the `question` column of the record's row."""
+    return record.lookup_key if isinstance(record, Committed | Replayed) else ""
 
 
 def parse(row: Row) -> Entry:
-    """The entry of a row. An unknown kind, a missing field or another spelling is an error, never skipped."""
+    """Decodes the entry of a row. Refuses unknown kinds, missing fields and text that is not canonical."""
     try:
-        found = json.loads(row.body)
-        number = _CODECS["int"].read(found.pop("number"))
-        previous, nonce, time = (_TEXT.read(found.pop(name)) for name in ("previous", "nonce", "time"))
-        entry = Entry(number, previous, nonce, time, _record(KINDS[found.pop("kind")], found))
+        data = json.loads(row.body)
+        number = _CODECS["int"].read(data.pop("number"))
+        previous, nonce, time = (_TEXT.read(data.pop(name)) for name in ("previous", "nonce", "time"))
+        entry = Entry(number, previous, nonce, time, _record(KINDS[data.pop("kind")], data))
         if (entry.number, entry.kind, entry.body) == (row.number, row.kind, row.body):
             return entry
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, DitherError):
@@ -450,7 +452,7 @@ def parse(row: Row) -> Entry:
     )
 
 
-# --- fields to JSON and back, by the type that is written beside the field ------------------------------------------
+# --- fields to JSON and back, by the field's type annotation -----------------------------------------------------
 
 
 class _Codec(NamedTuple):
@@ -489,12 +491,12 @@ def _rationals(made: type, names: tuple[str, ...]) -> _Codec:
 
 
 _TEXT, _A_LIST, _MAPPING = _is(str), _is(list).read, _is(dict)
-_RATIONAL = _or_null(_Codec(written, read))
+_RATIONAL = _or_null(_Codec(encode_rational, decode_rational))
 _CODECS = {
     "str": _TEXT,
     "int": _is(int),
     "bool": _is(bool),
-    "Fraction": _Codec(written, read),
+    "Fraction": _Codec(encode_rational, decode_rational),
     "Fraction | None": _RATIONAL,
     "tuple[str, ...]": _list(_TEXT),
     "tuple[str, ...] | None": _or_null(_list(_TEXT)),
@@ -503,13 +505,13 @@ _CODECS = {
     "Charge": _rationals(Charge, ("epsilon", "delta", "rho", "slack")),
     "Caps": _rationals(Caps, ("epsilon", "delta_sums", "delta_keys", "delta_conversion", "rho_max")),
 }
-_SHAPES: dict[type, dict[str, _Codec]] = {
+_FIELD_CODECS: dict[type, dict[str, _Codec]] = {
     kind: {each.name: _CODECS[str(each.type)] for each in fields(kind)} for kind in KINDS.values()
 }
 
 
-def _record(kind: type[Record], found: dict[str, Any]) -> Record:
-    shape = _SHAPES[kind]
-    if set(shape) != set(found):
+def _record(kind: type[Record], data: dict[str, Any]) -> Record:
+    shape = _FIELD_CODECS[kind]
+    if set(shape) != set(data):
         raise ValueError("wrong fields")
-    return kind(**{name: shape[name].read(value) for name, value in found.items()})
+    return kind(**{name: shape[name].read(value) for name, value in data.items()})

@@ -1,17 +1,13 @@
-"""What a failure of the store means for who asked: what was charged, or may have been.
+"""A question between reserve and commit: its Reservation, its lease, and what an error there charged.
 
-Leases: who is answering which question, and whether that process is still alive.
+A Reservation is created before anything is written, so that after any interruption its holder can tell whether the price was
+charged. Only its holder can commit or cancel it, once.
 
-A reserved question has a lease until it is committed, cancelled or failed. Whoever asks the same question meanwhile waits
-for its answer instead of paying again. The holder renews the lease; one that ran out, or whose process is gone, is removed
-by the next who asks: the charge stays, and the holder can no longer commit.
+A reserved question has a lease until it is committed, cancelled or failed. Others who ask the same question wait for its answer
+instead of paying again. The holder renews the lease. The next question removes a lease that ran out or whose process is gone:
+the charge stays, and the holder can no longer commit.
 
-    leases    {"12": ["<mark of the question, empty for a fresh one>", "<token>", "<machine>", "<process>", <until, in ms>]}
-
-A question on its way through the ledger. Whoever holds this object, and nobody else, may commit or cancel it, once.
-
-It is made before anything is written, so that whoever is interrupted at any point still holds what tells whether the price
-was charged.
+    leases    {"12": ["<start of the question's digest, empty if fresh>", "<token>", "<machine>", "<process>", <until, in ms>]}
 """
 
 from __future__ import annotations
@@ -37,28 +33,29 @@ from dither.ledger.rules import Admitted
 from dither.process import Origin
 
 SPENT = "the price of the question"
-SHARED = "nothing, except perhaps in the quota of whoever had not seen this answer"
+SHARED = "nothing, except perhaps in the quota of an analyst who had not seen this answer"
 UNSURE = "the price of the question, unless it was still given back: see `dither history`"
 
 
 @contextmanager
-def saying(charged: str, unsure: str = "") -> Iterator[None]:
+def stating_charge(charged: str, unsure: str = "") -> Iterator[None]:
+    """Makes errors of the store say what was charged."""
     try:
         yield
     except LedgerError as error:
-        raise meaning(error, charged, unsure) from None
+        raise with_charge(error, charged, unsure) from None
 
 
-def meaning(error: LedgerError, charged: str, unsure: str) -> LedgerError:
-    """What an error of the store means here; `unsure` where the store cannot tell whether it has written."""
+def with_charge(error: LedgerError, charged: str, unsure: str) -> LedgerError:
+    """Returns the error with what was charged: `unsure` if the store does not know whether it wrote."""
     says = unsure if unsure and error.charged != "nothing" else charged
     return LedgerError(error.what, where=error.where, fix=error.fix, charged=says)
 
 
-SECONDS = 60.0  # how long a lease lasts unless it is renewed
-YOUNG = 1000  # milliseconds in which nobody looks whether its process is still there: that would cost more than most questions
-MARK = 16  # digits of a question's digest, and of a reservation's token, that a lease is known by: 64 bits of each
-BEATS = 4  # how often it is renewed in that time
+SECONDS = 60.0  # how long a lease lasts without renewal
+YOUNG = 1000  # milliseconds in which the process is taken to be alive: looking costs more than most questions
+MARK = 16  # digits of a question's digest and of a reservation's token in a lease: 64 bits of each
+BEATS = 4  # renewals in that time
 
 
 _LEASE = re.compile(
@@ -70,30 +67,32 @@ _LEASE = re.compile(
 
 class Lease(NamedTuple):
     question: str
-    token: str  # the reservation's, which no other one has
+    token: str  # the start of the reservation's token, unique
     machine: str
     process: str
     until: int
 
     @classmethod
     def new(cls, question: str, token: str, now: datetime, seconds: float) -> Lease:
-        return cls(question[:MARK], token[:MARK], machine(), _own(os.getpid()), milliseconds(now) + round(1000 * seconds))
+        return cls(
+            question[:MARK], token[:MARK], machine(), _process_now(os.getpid()), milliseconds(now) + round(1000 * seconds)
+        )
 
     def renewed(self, now: datetime, seconds: float) -> Lease:
         return self._replace(until=milliseconds(now) + round(1000 * seconds))
 
     @property
     def own(self) -> bool:
-        """Whether this process holds it."""
-        return (self.machine, self.process) == (machine(), _own(os.getpid()))
+        """Whether this process holds the lease."""
+        return (self.machine, self.process) == (machine(), _process_now(os.getpid()))
 
     def alive(self, now: int, seconds: float) -> bool:
-        """Whether the holder may still answer. A lease that ends too far ahead is from a clock that was set back since."""
+        """Returns whether the holder may still answer. A lease that ends too far ahead comes from a clock that was set back."""
         left = self.until - now
         if 1000 * seconds - left < YOUNG:
             return left <= 2000 * seconds
         if not self.own and self.machine == machine() and self.process != process(int(self.process.partition(".")[0])):
-            return False  # its number is free, or another process has it now
+            return False  # the process is gone, or another one has its number
         return left >= 0
 
 
@@ -101,7 +100,7 @@ Leases = dict[int, Lease]
 
 
 def to_text(leases: Mapping[int, Lease]) -> str:
-    """Canonical JSON, written by hand: it is done while others wait."""
+    """Encodes leases as canonical JSON, by hand: others wait for the store's lock meanwhile."""
     parts = [f'"{number}":["{q}","{t}","{m}","{p}",{until}]' for number, (q, t, m, p, until) in leases.items()]
     return "{" + ",".join(sorted(parts)) + "}"
 
@@ -110,8 +109,8 @@ def from_text(text: str | None) -> Leases:
     if text is None or text == "{}":
         return {}
     try:
-        found = _LEASE.findall(text)
-        leases = {int(number): Lease(q, t, m, p, int(until)) for number, q, t, m, p, until in found}
+        matches = _LEASE.findall(text)
+        leases = {int(number): Lease(q, t, m, p, int(until)) for number, q, t, m, p, until in matches}
         if to_text(leases) == text:
             return leases
     except (ValueError, TypeError):
@@ -125,7 +124,7 @@ def milliseconds(moment: datetime) -> int:
 
 @cache
 def machine() -> str:
-    """Where process numbers mean the same: one boot of one machine, and there one namespace of processes."""
+    """Returns the scope in which process numbers are unique: one boot of one machine, and its process namespace."""
     parts = [os.uname().nodename if hasattr(os, "uname") else ""]
     with suppress(OSError):
         parts += [Path("/proc/sys/kernel/random/boot_id").read_text(), os.readlink("/proc/self/ns/pid")]
@@ -133,12 +132,12 @@ def machine() -> str:
 
 
 @lru_cache(maxsize=1)
-def _own(pid: int) -> str:
+def _process_now(pid: int) -> str:
     return process(pid)
 
 
 def process(pid: int) -> str:
-    """A process by its number and its start, since numbers are used again; "N.gone" if there is none."""
+    """Returns a process's number and start time, since numbers are reused; "N.gone" if there is none."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
         return f"{pid}.gone" if fields[0] in "ZX" else f"{pid}.{fields[19]}"
@@ -157,18 +156,18 @@ def process(pid: int) -> str:
 
 
 class Renewal:
-    """Renews leases a few times in their life, on a thread that ends by itself when none is `pending`."""
+    """Renews leases on a thread, which ends when none is `pending`."""
 
     def __init__(self, pending: Callable[[], bool], renew: Callable[[], None], seconds: float) -> None:
         self._pending = pending
         self._renew = renew
         self._pause = seconds / BEATS
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
         self._running: tuple[int, threading.Event] | None = None
 
     def start(self) -> None:
-        """Called once something is pending."""
-        with self._guard:
+        """Starts the thread if it is not running. Call it when a lease is pending."""
+        with self._lock:
             if self._running is not None and self._running[0] == os.getpid() and not self._running[1].is_set():
                 return
             stop = threading.Event()
@@ -176,15 +175,15 @@ class Renewal:
         self._begin(stop)
 
     def _begin(self, stop: threading.Event) -> None:
-        """A thread that takes no signals: one that came to it would not wake the main thread from its wait.
+        """Starts a thread that takes no signals: a signal delivered to it would not wake the main thread.
 
-        Not Thread.start, which waits for the thread: a Ctrl-C in that wait is lost in an error of its own."""
+        Does not use Thread.start, which waits for the thread: a Ctrl-C during that wait would be lost."""
         if not hasattr(signal, "pthread_sigmask"):
             _thread.start_new_thread(self._run, (stop,))
             return
         before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
-            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # which the new thread inherits
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # the new thread inherits this mask
             _thread.start_new_thread(self._run, (stop,))
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -195,29 +194,31 @@ class Renewal:
 
     def _run(self, stop: threading.Event) -> None:
         while not stop.wait(self._pause):
-            with self._guard:
+            with self._lock:
                 if not self._pending():
                     stop.set()
                     return
-            with suppress(DitherError):  # the store is away: if it stays away the lease runs out, and the commit says so
+            with suppress(DitherError):  # if the store stays away, the lease runs out and the commit is refused
                 self._renew()
 
 
-_LIVE: weakref.WeakValueDictionary[str, Reservation] = weakref.WeakValueDictionary()  # all of this process, by their mark
+_LIVE: weakref.WeakValueDictionary[str, Reservation] = (
+    weakref.WeakValueDictionary()
+)  # of this process, by the start of their token
 
 
 def held_here(token: str) -> Reservation | None:
-    """The reservation of this process whose token begins so. None: whoever made it let go of it without settling it."""
+    """Returns the reservation of this process whose token starts like this; None if it was dropped without being settled."""
     return _LIVE.get(token)
 
 
 class Reservation:
-    """Made by Ledger.attempt. The secret is in this process's memory only, so that a copy of the ledger cannot settle it."""
+    """A question being answered. Its secret is only in this process's memory, so a copy of the ledger cannot settle it."""
 
     def __init__(self, ledger: str, request: Request) -> None:
         self.request = request
         self.record = request.reserved(secret := secrets.token_hex(32))
-        self.admitted: Admitted | None = None  # the sums with its price in them, once it is charged
+        self.admitted: Admitted | None = None  # the sums including its price, once it is charged
         self._ledger = ledger
         self._secret = secret
         self._origin = Origin()
@@ -230,16 +231,16 @@ class Reservation:
 
     @property
     def charged(self) -> bool:
-        """Whether an entry was made for it. Until its transaction is over it may still be taken back."""
+        """Whether an entry was made for it. The entry may still be rolled back until its transaction ends."""
         return self._written is not None
 
     @property
     def entry(self) -> Entry:
-        return self._place()[0]
+        return self._written_entry()[0]
 
     @property
     def hash(self) -> str:
-        return self._place()[1]
+        return self._written_entry()[1]
 
     @property
     def number(self) -> int:
@@ -247,7 +248,7 @@ class Reservation:
 
     @property
     def rule(self) -> str:
-        """Which of the two sums admitted the question: "sum" or "zcdp"."""
+        """The rule that admitted the question: "sum" or "zcdp"."""
         return self.entry.record.rule if isinstance(self.entry.record, Reserved) else ""
 
     @property
@@ -257,31 +258,32 @@ class Reservation:
 
     @property
     def settled(self) -> bool:
-        """Whether somebody has begun to commit, cancel or fail it."""
+        """Whether a commit, cancel or failure was started."""
         return self._settled
 
     @property
-    def mine(self) -> bool:
-        """Whether this very thread holds it: it would wait for itself."""
+    def in_this_thread(self) -> bool:
+        """Whether this thread holds it, and so would wait for itself."""
         return self._thread == threading.get_ident()
 
     def place(self, entry: Entry, hash: str) -> None:
-        """The entry that charges for it, about to be written."""
+        """Notes the entry that charges for it, before it is written."""
         self._written = entry, hash
 
     def touch(self) -> None:
-        """The engine is about to be called: from here on the price is spent, whatever happens."""
-        self._same_process()
+        """Marks the price as spent. Call it just before the engine is called."""
+        self._check_process()
         with self._lock:
-            self._open()
+            self._check_open()
             self._touched = True
 
     def settle(self, ledger: str, *, cancel: bool) -> str:
-        """The secret, once: to a commit, or to a cancel if the engine was not called. A failed attempt is not repeated,
-        because nobody can tell whether the store wrote it."""
-        self._same_process()
+        """Returns the secret for a commit, or for a cancel if the engine was not called. Works once.
+
+        A failed attempt cannot be repeated, because the store may have written it."""
+        self._check_process()
         with self._lock:
-            self._open()
+            self._check_open()
             if ledger != self._ledger:
                 raise LedgerError("This reservation is of another ledger.", fix="settle it where it was made.")
             if cancel and self._touched:
@@ -294,23 +296,23 @@ class Reservation:
             return self._secret
 
     def withdraw(self) -> str:
-        """The secret, to whoever ends the question without an answer: even if a commit or cancel was begun and broke off."""
-        self._same_process()
+        """Returns the secret for ending the question without an answer, even after an interrupted commit or cancel."""
+        self._check_process()
         with self._lock:
             self._settled = True
             return self._secret
 
-    def _place(self) -> tuple[Entry, str]:
+    def _written_entry(self) -> tuple[Entry, str]:
         if self._written is None:
             raise LedgerError("Nothing was reserved for this question.", fix="reserve it first.")
         return self._written
 
-    def _open(self) -> None:
-        self._place()
+    def _check_open(self) -> None:
+        self._written_entry()
         if self._settled:
             raise LedgerError("This reservation was committed or cancelled already.", fix="ask again.")
 
-    def _same_process(self) -> None:
+    def _check_process(self) -> None:
         self._origin.check(
             "This reservation belongs to another process.", "settle it in the process that made it.", LedgerError
         )

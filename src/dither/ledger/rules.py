@@ -1,8 +1,7 @@
-"""Whether a question may be asked: every rule, on values read inside one transaction. Nothing here looks at rows.
+"""Decides whether a question is admitted: every rule, on values read inside one transaction, without looking at rows.
 
-Answers that were given before: found, checked against their signature, and shown again.
-
-Tells what reserving a question would come to, by the rules that reserving goes by, and writes nothing.
+Also finds stored answers and checks their signatures before they are shown again. `preview` applies the same rules without
+writing anything.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import NamedTuple, Protocol
 from dither.errors import ArgumentError, BudgetError, ClosedError, Fix, LedgerError, Python
 from dither.exact.numbers import about
 from dither.ledger import state
-from dither.ledger.receipts import Receipt, entry_message, signed, stored
+from dither.ledger.receipts import Receipt, entry_message, signed, stored_receipt
 from dither.ledger.records import Committed, Declaration, Entry, Replayed, Request, Reserved, hash_of, parse, shown_to
 from dither.ledger.state import Fuse, History, Identity, Terms, keys_of
 from dither.ledger.stores.base import Row, Store
@@ -22,8 +21,8 @@ from dither.privacy.filters import GRID, MOST_QUESTIONS, Caps, Charge, Sums
 from dither.text import folded
 
 
-class Books(Protocol):
-    """What the rules read: inside a transaction to reserve, as last committed to preview."""
+class View(Protocol):
+    """What the rules read: inside a transaction when reserving, as last committed when previewing."""
 
     def get(self, key: str) -> str | None: ...
 
@@ -35,47 +34,47 @@ class Books(Protocol):
 
 
 class Admitted(NamedTuple):
-    """A question that every rule admits: the declaration in force, and the sums with its price in them."""
+    """A question that every rule admits: the terms in force, and the sums including its price."""
 
     terms: Terms
     caps: Caps
     total: Sums
     rule: str
-    used: Sums  # by whoever asks
+    used: Sums  # by the analyst
 
 
-def admit(books: Books, request: Request) -> Admitted:
-    """Every rule for a new charge."""
-    if Fuse.parse(books.get("fuse")).closed:
+def admit(view: View, request: Request) -> Admitted:
+    """Applies every rule for a new charge. Refuses with BudgetError, ClosedError, ArgumentError or LedgerError."""
+    if Fuse.parse(view.get("fuse")).closed:
         raise ClosedError
-    terms, caps = declared(books, request, request.charge)
-    charge, spent, own = request.charge, state.sums(books.get("total")), books.used(request.analyst)
-    used, total = own.plus(charge), spent.plus(charge)
+    terms, caps = declared(view, request, request.charge)
+    charge, spent, before = request.charge, state.sums(view.get("total")), view.used(request.analyst)
+    used, total = before.plus(charge), spent.plus(charge)
     rule = caps.rule(total)
     if rule is None:
         raise BudgetError(f"The budget does not allow this question: {cost(charge, caps)}; left {left(caps, spent)}.")
     if terms.per_analyst is not None:
-        used = quota(caps, terms.per_analyst, own, request.analyst, charge)
+        used = quota(caps, terms.per_analyst, before, request.analyst, charge)
     return Admitted(terms, caps, total, rule, used)
 
 
-def declared(books: Books, request: Request, charge: Charge) -> tuple[Terms, Caps]:
-    """The declaration in force and its caps, if they allow this question at this price."""
-    terms, kept = books.get("catalog"), books.get("caps")
-    if terms is None or kept is None:
+def declared(view: View, request: Request, charge: Charge) -> tuple[Terms, Caps]:
+    """Returns the terms in force and the caps. Refuses a question or price that they do not allow."""
+    terms, stored_caps = view.get("catalog"), view.get("caps")
+    if terms is None or stored_caps is None:
         raise LedgerError(
             "This ledger has no catalog yet.",
             fix=Fix("open the catalog with it{call}.", call=Python(": dt.open(catalog, ledger=…)", shell="")),
         )
-    caps = state.caps(kept)
-    return in_force(Terms.parse(terms), caps, request, charge), caps
+    caps = state.caps(stored_caps)
+    return check_terms(Terms.parse(terms), caps, request, charge), caps
 
 
-def in_force(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Terms:
-    """The declaration in force, if the question was planned with it and its analyst and price are among the declared."""
+def check_terms(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Terms:
+    """Returns the terms. Refuses a question planned with other terms, an undeclared analyst, or a price out of range."""
     now = (terms.catalog, terms.snapshot, terms.neighbours)
     if now != (request.catalog_hash, request.snapshot, request.neighbours):
-        raise _superseded()
+        raise _catalog_changed()
     if terms.analysts is not None and request.analyst not in terms.analysts:
         raise ArgumentError(
             f"{request.analyst} is none of the catalog's analysts.",
@@ -83,14 +82,14 @@ def in_force(terms: Terms, caps: Caps, request: Request, charge: Charge) -> Term
         )
     if terms.per_query is not None and (most := caps.share(terms.per_query)).rule(Sums().plus(charge)) is None:
         raise BudgetError(f"One question may cost at most {left(most, Sums())} in this catalog, and {cost(charge, caps)}.")
-    dear_enough(terms, caps, charge)
+    check_least_price(terms, caps, charge)
     return terms
 
 
-def dear_enough(terms: Terms, caps: Caps, charge: Charge) -> None:
-    """Refuses a price below the least one. Only what is public anyway is free.
+def check_least_price(terms: Terms, caps: Caps, charge: Charge) -> None:
+    """Refuses a price below the least one. Only public values are free.
 
-    Whoever may ask at any price may ask without end, and whatever a question tells beside its answer is told as often.
+    Without a least price an analyst could ask without end, and each question may leak a little beside its answer.
     """
     if not charge.epsilon:
         return
@@ -108,7 +107,7 @@ def dear_enough(terms: Terms, caps: Caps, charge: Charge) -> None:
 
 
 def quota(caps: Caps, per_analyst: Fraction | None, used: Sums, analyst: str, charge: Charge) -> Sums:
-    """One analyst's sums with this question in them, or a refusal. A quota is for fairness."""
+    """Returns the analyst's sums including this question, or refuses. Quotas are for fairness, not for privacy."""
     after = used.plus(charge)
     if per_analyst is None:
         return after
@@ -130,7 +129,7 @@ def cost(charge: Charge, caps: Caps) -> str:
 
 
 def left(caps: Caps, sums: Sums) -> str:
-    """What is left of each sum. A sum that was exceeded, while the other one admitted questions, has nothing left."""
+    """Shows what is left of each sum. A sum may be exceeded while the other admits questions; then nothing is left of it."""
     parts = [f"ε = {_left(caps.epsilon, sums.epsilon)}"]
     if caps.delta_sums:
         parts.append(f"δ = {_left(caps.delta_sums, sums.delta)}")
@@ -144,24 +143,24 @@ def _left(cap: Fraction, used: int) -> str:
 
 
 def check_in_force(now: str | None, among: tuple[str | None, ...] | None) -> None:
-    """An old session must not undo what a newer one has declared."""
+    """Refuses if the catalog in force is not `among` these: an old session must not undo a newer declaration."""
     if among is not None and now not in among:
-        raise _superseded()
+        raise _catalog_changed()
 
 
-def _superseded() -> LedgerError:
+def _catalog_changed() -> LedgerError:
     return LedgerError(
         "The catalog was changed while this session was open.", fix="open the catalog again; what was spent stays spent."
     )
 
 
 def unchanged(caps: Caps, history: History | None, declared: Declaration) -> None:
-    """What a later catalog may not change: the budget, and whom a table with history protects."""
+    """Refuses a catalog that changes the budget, or the unit or neighbours of tables already asked about."""
     if (caps.epsilon, caps.delta) != (declared.epsilon, declared.delta):
         raise LedgerError(
             "The catalog's budget is not the one this ledger was opened with "
             f"(ε = {about(caps.epsilon, up=False)}, δ = {about(caps.delta, up=False)}).",
-            fix="declare the old budget again: it is for ever, and a new ledger is a new promise about the same people.",
+            fix="declare the old budget again. It is permanent: a new ledger would be a second budget for the same people.",
         )
     if history is None:
         return
@@ -181,50 +180,51 @@ def unchanged(caps: Caps, history: History | None, declared: Declaration) -> Non
             )
 
 
-def noted(history: History | None, terms: Terms, request: Request) -> History:
-    """The history with this question's tables in it."""
+def add_tables(history: History | None, terms: Terms, request: Request) -> History:
+    """Returns the history with this question's tables added."""
     tables = history.tables if history else {}
     added = {name: terms.units.get(name, folded(request.unit)) for name in request.tables if name not in tables}
     return History(terms.neighbours, tables | added)
 
 
 class Kept(NamedTuple):
-    """An answer that was given before, with the receipt it was given with."""
+    """A stored answer with its receipt."""
 
     payload: str
     receipt: Receipt
     analyst: str  # who asked first
     time: str
-    charged: bool  # whether it counted for this analyst's quota now
+    charged: bool  # whether it was counted in this analyst's quota now
     caps: Caps
-    total: Sums  # what was spent in all when it was shown again
+    total: Sums  # what everyone had spent when it was shown again
 
 
-class Again(NamedTuple):
-    """What showing an answer again comes to: its price counts, once, in the quota of whoever had not seen it."""
+class Replay(NamedTuple):
+    """A stored answer about to be shown again. Its price counts once in the quota of each analyst."""
 
     kept: Kept
     loss: Charge
-    used: Sums | None  # by this analyst with that price in it; None if the answer is not new to them
+    used: Sums | None  # by this analyst including that price; None if this analyst has seen the answer
 
 
-def again(books: Books, identity: Identity, request: Request, row: Row) -> Again:
-    """The answer of this row, if the declaration in force and the quota allow it to be shown to this analyst."""
-    reserved, asked, payload, receipt = stored_answer(books.entry, identity, row, request.digest)
-    terms, caps = declared(books, request, asked.loss)
+def replay(view: View, identity: Identity, request: Request, row: Row) -> Replay:
+    """Returns the stored answer of this row. Refuses if the terms or the quota do not allow this analyst to see it."""
+    reserved, question, payload, receipt = read_answer(view.entry, identity, row, request.digest)
+    terms, caps = declared(view, request, question.loss)
     analyst = request.analyst
-    seen = books.latest(shown_to(row.number, analyst)) if asked.analyst != analyst else None
-    known = asked.analyst == analyst or (seen is not None and is_shown(seen, identity, row.number, analyst))
-    used = None if known else quota(caps, terms.per_analyst, books.used(analyst), analyst, asked.loss)
-    total = state.sums(books.get("total"))
-    return Again(Kept(payload, receipt, asked.analyst, reserved.time, not known, caps, total), asked.loss, used)
+    seen = view.latest(shown_to(row.number, analyst)) if question.analyst != analyst else None
+    known = question.analyst == analyst or (seen is not None and check_shown(seen, identity, row.number, analyst))
+    used = None if known else quota(caps, terms.per_analyst, view.used(analyst), analyst, question.loss)
+    total = state.sums(view.get("total"))
+    return Replay(Kept(payload, receipt, question.analyst, reserved.time, not known, caps, total), question.loss, used)
 
 
-def stored_answer(
+def read_answer(
     entry: Callable[[int], Row | None], identity: Identity, row: Row, digest: str
 ) -> tuple[Entry, Reserved, str, Receipt]:
-    """The reservation, the answer and its receipt, if the signature still holds and it answers the question with this digest:
-    what a row is found by is not signed, so an edited answer is never shown, nor another question's."""
+    """Returns the reservation, the answer and its receipt. Refuses a wrong signature or an answer to another question.
+
+    The `question` column of a row is not signed, so the digest inside the entry is compared."""
     committed = parse(row)
     answer = committed.record
     if not isinstance(answer, Committed) or answer.digest != digest or not 0 < answer.reserved < row.number:
@@ -233,21 +233,21 @@ def stored_answer(
     if before is None or hash_of(before.body) != before.hash:
         raise _damaged(row)
     reserved = parse(before)
-    asked = reserved.record
-    if not isinstance(asked, Reserved) or asked.digest != answer.digest or committed.hash != row.hash:
+    question = reserved.record
+    if not isinstance(question, Reserved) or question.digest != answer.digest or committed.hash != row.hash:
         raise _damaged(row)
-    receipt = stored(identity.ledger, reserved, committed, row.signature)
+    receipt = stored_receipt(identity.ledger, reserved, committed, row.signature)
     if not receipt.verify(identity.public_key):
         raise _damaged(row)
-    return reserved, asked, answer.payload, receipt
+    return reserved, question, answer.payload, receipt
 
 
-def is_shown(row: Row, identity: Identity, committed: int, analyst: str) -> bool:
-    """True: a signed row says that this answer was shown to this analyst, and counted, before. Any other row is damage."""
-    found = parse(row)
-    if not isinstance(found.record, Replayed) or (found.record.committed, found.record.analyst) != (committed, analyst):
+def check_shown(row: Row, identity: Identity, committed: int, analyst: str) -> bool:
+    """Returns True if a signed row says that this answer was shown to this analyst and counted. Refuses any other row."""
+    entry = parse(row)
+    if not isinstance(entry.record, Replayed) or (entry.record.committed, entry.record.analyst) != (committed, analyst):
         raise _damaged(row)
-    if found.hash != row.hash or not signed(identity.public_key, entry_message(row.hash), row.signature):
+    if entry.hash != row.hash or not signed(identity.public_key, entry_message(row.hash), row.signature):
         raise _damaged(row)
     return True
 
@@ -257,8 +257,8 @@ def _damaged(row: Row) -> LedgerError:
 
 
 class Preview(NamedTuple):
-    """`again`: the entry of the answer that would be shown again, `counted` if its price would count in the asker's quota;
-    `refusal`: why the ledger would refuse, empty if it would not."""
+    """What reserving would do. `again`: the entry of the stored answer that would be shown; `counted`: whether its price would
+    count in the analyst's quota; `refusal`: why the ledger would refuse, or empty."""
 
     again: int | None = None
     refusal: str = ""
@@ -268,36 +268,36 @@ class Preview(NamedTuple):
 def preview(
     store: Store, identity: state.Identity, request: Request, declaration: Declaration, expected: tuple[str | None, ...]
 ) -> Preview:
-    """What would come of this request now, with this declaration in force if it may follow what is (`expected`).
+    """Returns what reserving this request would do now, with this declaration in force if it may follow the `expected` ones.
 
-    A name that may not ask is an ArgumentError here as it is for reserving: another price would not help.
+    Raises ArgumentError for an undeclared analyst, as reserving does: another price would not help.
     """
     row = None if request.fresh else store.latest(request.digest)
     number = None if row is None else row.number
-    kept = store.several("catalog", "caps", "total", "fuse", keys_of(request.analyst)[0])
+    texts = store.several("catalog", "caps", "total", "fuse", keys_of(request.analyst)[0])
     wanted = state.Terms.of(declaration).text()
     try:
-        check_in_force(kept.get("catalog"), (*expected, wanted))
-        caps = kept.get("caps") or state.caps_text(declaration.caps)
-        books = _Committed(store, kept | {"catalog": wanted, "caps": caps})
+        check_in_force(texts.get("catalog"), (*expected, wanted))
+        caps = texts.get("caps") or state.encode_caps(declaration.caps)
+        view = _Committed(store, texts | {"catalog": wanted, "caps": caps})
         if row is None:
-            admit(books, request)
+            admit(view, request)
             return Preview()
-        counted = again(books, identity, request, row).used is not None and declaration.per_analyst is not None
+        counted = replay(view, identity, request, row).used is not None and declaration.per_analyst is not None
     except (BudgetError, LedgerError) as error:
         return Preview(number, error.what)
     return Preview(number, counted=counted)
 
 
 class _Committed:
-    """The books as last committed."""
+    """The ledger as last committed."""
 
-    def __init__(self, store: Store, kept: dict[str, str]) -> None:
-        self._kept = kept
+    def __init__(self, store: Store, texts: dict[str, str]) -> None:
+        self._texts = texts
         self.entry, self.latest = store.entry, store.latest
 
     def get(self, key: str) -> str | None:
-        return self._kept.get(key)
+        return self._texts.get(key)
 
     def used(self, analyst: str) -> Sums:
         return state.sums(self.get(keys_of(analyst)[0]))

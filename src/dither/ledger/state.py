@@ -1,5 +1,6 @@
-"""What the ledger keeps beside its entries, so that an ask never re-adds history. All of it follows from the entries,
-and verification adds it up again.
+"""The sums and other state that the ledger stores beside its entries, sealed with the curator's key.
+
+The state follows from the entries, and verification recomputes it. With it, a question costs the same time in a long ledger.
 
     ledger        format, identity, public key: written when the store is made
     head          number, hash and time of the last entry
@@ -7,20 +8,20 @@ and verification adds it up again.
     catalog       the declaration in force, without its text
     total         sums for everyone together
     analyst:NAME  sums of one analyst, replays included
-    history       the neighbour relation, and the unit of each table that was ever asked about
-    leases        the questions that are being answered: see leases.py
+    history       the neighbour relation, and the unit of each table asked about so far
+    leases        the questions being answered: see reservations.py
     fuse          whether failures closed the catalog to new questions
-    rolls, roll:NNN, seal    what finds a change of the above by anyone without the key: see sealed.py
+    rolls, roll:NNN, seal    a two-level digest tree with a signature and MAC at its root
 
-What the next question is checked against, sealed: only the holder of the curator's key can change it unnoticed.
+Only the holder of the curator's key can change the state unnoticed.
 
-    seal      signature and MAC over the ledger's name and all of HELD as they stand: the latest only, never in an entry
-    rolls     by group of analysts: the digest of the group's roll. Part of what is sealed
-    roll:NNN  by analyst of one group: the digest of what stands under analyst:NAME
+    roll:NNN  for each analyst of one group: the digest of the text under analyst:NAME
+    rolls     for each group: the digest of its roll. Sealed
+    seal      signature and MAC over the ledger's name and the texts of SEALED_KEYS. Only the latest is stored, not in an entry
 
-So a sum that was edited, deleted or put back alone is found before anything is written, and an ask reads one small group,
-however many analysts there are. The head is under the seal, so entries cannot be cut off either. All of it put back
-together, entries and seal included, is an older copy: see docs/known-limits.md.
+An edited, deleted or rolled-back sum is found before anything is written. A question reads one small group, however many
+analysts there are. The head is sealed too, so entries cannot be cut off. Everything rolled back together, entries and seal
+included, is an older copy: see docs/known-limits.md.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ from typing import Any, NamedTuple
 
 from dither.errors import LedgerError
 from dither.ledger.receipts import Key
-from dither.ledger.records import START, Declaration, canonical, digest, parsed, read, written
+from dither.ledger.records import START, Declaration, canonical, decode_rational, digest, encode_rational, load_json
 from dither.ledger.stores.base import Row, Transaction
 from dither.privacy.filters import Caps, Sums
 
 FORMAT = 2
-# What is read and written while others wait is taken apart by its canonical text; any other spelling cannot be read.
+# Texts read under the store's lock are parsed with regular expressions; only the canonical text matches.
 _HEAD = re.compile(
     r'\{"hash":"([0-9a-f]{64})","number":([1-9]\d{0,17}),"time":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)"\}', re.ASCII
 )
@@ -54,27 +55,27 @@ _SUMS = re.compile(
 
 @contextmanager
 def _reading(what: str) -> Iterator[None]:
-    """Anything may stand in a file that somebody edited; whoever reads it is told, and told the same."""
+    """Refuses a text that cannot be decoded: anyone may have edited the file."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError):
         raise LedgerError(f"The ledger's {what} cannot be read.", fix="run `dither verify`.") from None
 
 
-def _checked(right: bool) -> None:
+def _require(right: bool) -> None:
     if not right:
         raise ValueError
 
 
 def _parts(form: re.Pattern[str], text: str) -> tuple[str, ...]:
-    found = form.fullmatch(text)
-    if found is None:
+    match = form.fullmatch(text)
+    if match is None:
         raise ValueError
-    return found.groups()
+    return match.groups()
 
 
-def _texts(found: object) -> bool:
-    return isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
+def _are_texts(fields: object) -> bool:
+    return isinstance(fields, dict) and all(isinstance(value, str) for value in fields.values())
 
 
 class Identity(NamedTuple):
@@ -87,16 +88,16 @@ class Identity(NamedTuple):
     @classmethod
     def parse(cls, text: str | None, name: str) -> Identity:
         try:
-            found = parsed(text)
-            if found["format"] == FORMAT and set(found) == {"format", *cls._fields} and _texts(found | {"format": ""}):
-                return cls(found["ledger"], found["public_key"])
+            fields = load_json(text)
+            if fields["format"] == FORMAT and set(fields) == {"format", *cls._fields} and _are_texts(fields | {"format": ""}):
+                return cls(fields["ledger"], fields["public_key"])
         except (ValueError, TypeError, KeyError):
             pass
         raise LedgerError(f"{name} is no ledger this version of dither can read.", fix="name the ledger, or update dither.")
 
 
 class Head(NamedTuple):
-    """Where the chain ends. Its text, kept elsewhere, is what a rollback is detected against."""
+    """The end of the chain. Keep its text elsewhere to detect a rollback."""
 
     number: int = 0
     hash: str = START
@@ -137,18 +138,18 @@ class Terms(NamedTuple):
         return cls(catalog=declared.catalog_hash, units=dict(declared.units), **rest)
 
     def text(self) -> str:
-        return canonical({name: written(v) if isinstance(v, Fraction) else v for name, v in self._asdict().items()})
+        return canonical({name: encode_rational(v) if isinstance(v, Fraction) else v for name, v in self._asdict().items()})
 
     @classmethod
     @lru_cache(maxsize=16)
     def parse(cls, text: str) -> Terms:
         with _reading("catalog"):
-            found: dict[str, Any] = parsed(text)
+            fields: dict[str, Any] = load_json(text)
             for name in ("epsilon", "delta", "per_analyst", "per_query", "least_epsilon"):
-                found[name] = None if found[name] is None and name.startswith("per") else read(found[name])
-            found["analysts"] = None if found["analysts"] is None else tuple(found["analysts"])
-            _checked(_texts(found["units"]))
-            return cls(**found)
+                fields[name] = None if fields[name] is None and name.startswith("per") else decode_rational(fields[name])
+            fields["analysts"] = None if fields["analysts"] is None else tuple(fields["analysts"])
+            _require(_are_texts(fields["units"]))
+            return cls(**fields)
 
 
 class History(NamedTuple):
@@ -164,16 +165,16 @@ class History(NamedTuple):
         if text is None:
             return None
         with _reading("history"):
-            found = cls(**parsed(text))
-            _checked(_texts(found.tables))
-            return found
+            history = cls(**load_json(text))
+            _require(_are_texts(history.tables))
+            return history
 
 
 class Fuse(NamedTuple):
-    """What failures leave behind until the curator reopens the catalog.
+    """Counts failures until the curator reopens the catalog.
 
-    A failure after a charge is an answer that nobody priced. So one failure of the engine, or the third death of a process
-    that had been charged, closes the catalog to new questions.
+    A failure after a charge reveals something about the data that was not priced. So one failure of the engine, or the third
+    death of a process with a charged question, closes the catalog to new questions.
     """
 
     closed: int = 0  # the entry that closed it
@@ -197,7 +198,7 @@ class Fuse(NamedTuple):
         return Fuse(self.closed or (entry if self.dead + 1 >= MOST_DEAD else 0), self.dead + 1)
 
 
-def sums_text(sums: Sums) -> str:
+def encode_sums(sums: Sums) -> str:
     return canonical(vars(sums))
 
 
@@ -209,31 +210,31 @@ def sums(text: str | None) -> Sums:
         return Sums(epsilon, delta, rho, slack, unstated)
 
 
-def caps_text(caps: Caps) -> str:
-    return canonical({name: written(value) for name, value in vars(caps).items()})
+def encode_caps(caps: Caps) -> str:
+    return canonical({name: encode_rational(value) for name, value in vars(caps).items()})
 
 
 @lru_cache(maxsize=16)
 def caps(text: str) -> Caps:
     with _reading("caps"):
-        found = Caps(**{name: read(value) for name, value in parsed(text).items()})
-        _checked(found.epsilon > 0)
-        return found
+        caps = Caps(**{name: decode_rational(value) for name, value in load_json(text).items()})
+        _require(caps.epsilon > 0)
+        return caps
 
 
-HELD = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
-BOOKS = (*HELD, "seal")
+SEALED_KEYS = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
+BOOKS = (*SEALED_KEYS, "seal")
 GROUPS = 128
 
 
 @lru_cache(maxsize=256)
 def keys_of(analyst: str) -> tuple[str, str]:
-    """Where an analyst's sums stand, and the roll of the analyst's group."""
+    """Returns the key of an analyst's sums, and the key of the roll of the analyst's group."""
     return f"analyst:{analyst}", f"roll:{_group(analyst)}"
 
 
 def ends_at(inside: Transaction, head: Head, name: str) -> None:
-    """The entries themselves are not under the seal: those that were cut off, or added, are found by where they end."""
+    """Refuses entries that do not end at the head. The seal covers the head, not the entries themselves."""
     last = inside.entry(head.number) if head.number else None
     if head.number and (last is None or last.hash != head.hash or inside.entry(head.number + 1) is not None):
         raise LedgerError(
@@ -243,43 +244,43 @@ def ends_at(inside: Transaction, head: Head, name: str) -> None:
 
 
 class Sealed:
-    """A transaction of the ledger: what it reads was sealed, and what it leaves is sealed again by `close`."""
+    """A transaction that checks the seal of what it reads. `close` seals what it wrote."""
 
     def __init__(self, inside: Transaction, key: Key, ledger: str) -> None:
         self._inside = inside
         self._key = key
         self._ledger = ledger
-        self._held = {name: inside.get(name) for name in HELD}
+        self._texts = {name: inside.get(name) for name in SEALED_KEYS}
         self._changed = False
-        self.writes = 0  # so that a refusal can be told from a failure half-way
-        found = inside.get("seal")
-        if not isinstance(found, str) or not key.sealed(self._text(), found):
+        self.writes = 0  # shows whether an error came before anything was written
+        seal = inside.get("seal")
+        if not isinstance(seal, str) or not key.is_sealed(self._text(), seal):
             raise _broken()
-        self._rolls: dict[str, str] = json.loads(self._held["rolls"] or "{}")
+        self._rolls: dict[str, str] = json.loads(self._texts["rolls"] or "{}")
 
     def get(self, key: str) -> str | None:
-        return self._held[key]
+        return self._texts[key]
 
     def put(self, key: str, value: str) -> None:
         self.writes += 1
         self._inside.put(key, value)
-        self._held[key] = value
+        self._texts[key] = value
         self._changed = True
 
     def used(self, analyst: str) -> Sums:
-        """One analyst's sums. Somebody new has none; somebody whose sums were taken away is not new."""
+        """Returns one analyst's sums; none for a new analyst. Refuses sums that were changed or deleted."""
         text, (_, roll) = self._inside.get(keys_of(analyst)[0]), self._roll(analyst)
         if roll.get(analyst) != (None if text is None else _mark(text)):
             raise _broken()
         return sums(text)
 
     def use(self, analyst: str, sums: Sums) -> None:
-        place, text = keys_of(analyst)[0], sums_text(sums)
+        place, text = keys_of(analyst)[0], encode_sums(sums)
         name, roll = self._roll(analyst)
-        kept = canonical(roll | {analyst: _mark(text)})
-        self._rolls[_group(analyst)] = _mark(kept)
+        roll_text = canonical(roll | {analyst: _mark(text)})
+        self._rolls[_group(analyst)] = _mark(roll_text)
         self._inside.put(place, text)
-        self._inside.put(name, kept)
+        self._inside.put(name, roll_text)
         self.put("rolls", canonical(self._rolls))
 
     def append(self, row: Row) -> None:
@@ -305,19 +306,19 @@ class Sealed:
 
     def _text(self) -> str:
         try:
-            return sealed_text(self._ledger, self._held)
-        except (TypeError, ValueError):  # no text at all stands there, or none of ours
+            return sealed_text(self._ledger, self._texts)
+        except (TypeError, ValueError):  # not a text, or not ASCII
             raise _broken() from None
 
 
 def first_texts(identity: Identity, key: Key) -> dict[str, str]:
-    """What a new ledger begins with. Its emptiness is sealed, or a ledger that somebody emptied would pass for a new one."""
+    """Returns the texts of a new ledger. The empty state is sealed too, so an emptied ledger does not pass for a new one."""
     return {"ledger": identity.text(), "seal": key.seal(sealed_text(identity.ledger, {}))}
 
 
-def sealed_text(ledger: str, held: Mapping[str, str | None]) -> str:
-    """What is sealed: each text with its length before it, so that no part of one can pass for part of another."""
-    parts = ["-" if (text := held.get(name)) is None else f"{len(text)} {text}" for name in HELD]
+def sealed_text(ledger: str, texts: Mapping[str, str | None]) -> str:
+    """Returns the text to seal. Each part has its length before it, so no part can pass for another."""
+    parts = ["-" if (text := texts.get(name)) is None else f"{len(text)} {text}" for name in SEALED_KEYS]
     text = "\n".join([ledger, *parts])
     text.encode("ascii")
     return text

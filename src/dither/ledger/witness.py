@@ -1,8 +1,8 @@
-"""A witness: a file of heads in another place, which tells when an older copy of the ledger was put in its place.
+"""A witness: a file of heads, kept elsewhere, that detects a ledger replaced by an older copy.
 
-Every charge adds a line `ledger number:hash` before any row is read, and every transaction compares the newest line with the
-ledger. A ledger that lacks the entry, or has another one under its number, is not the one that was witnessed.
-The file is only appended to, so it may lie where nobody can do more than append.
+Every charge adds a line `ledger number:hash` before any row is read. Every transaction compares the newest line with the
+ledger, and refuses a ledger that lacks this entry or has another one with its number.
+The file is only appended to, so append permission is enough.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dither.ledger.state import Head, Identity
 from dither.ledger.stores.base import Row, Store
 
 LONGEST = 200  # bytes of a line; one has about 120
-LOGS = ("-journal", "-wal", "-shm")  # what SQLite takes for its own beside a database
+LOGS = ("-journal", "-wal", "-shm")  # files that SQLite uses beside a database
 _LINE = re.compile(r"([0-9a-f]{32}) ([1-9][0-9]{0,17}):([0-9a-f]{64})")
 
 
 class Witness:
-    """The file, opened anew each time: it may be on a disk that comes and goes."""
+    """The file of heads. It is opened for each use, because its disk may come and go."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path).absolute()
@@ -34,7 +34,7 @@ class Witness:
             raise ArgumentError(f"{self.path.name} would be taken for a database's log.", fix="give the witness another name.")
 
     def create(self) -> bool:
-        """Makes the file, and returns whether it was missing."""
+        """Creates the file if it is missing. Returns whether it was."""
         with self._trouble():
             try:
                 os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -43,14 +43,14 @@ class Witness:
         return True
 
     def newest(self, ledger: str) -> Head | None:
-        """The last head of this ledger that was witnessed; None if there is none. Of two for one number the first counts."""
+        """Returns the newest head of this ledger, or None. Of two heads with one number, the first counts."""
         with self._trouble(), self.path.open("rb") as file:
             known = os.fstat(file.fileno())
             if not stat.S_ISREG(known.st_mode):
                 raise self._no_witness()
             place = known.st_dev, known.st_ino
             if self._read[0] != place or known.st_size < self._read[1]:
-                self._read, self._newest = (place, 0), {}  # another file, or one that was cut: all of it is read again
+                self._read, self._newest = (place, 0), {}  # another file, or a truncated one: read all of it
             file.seek(self._read[1])
             for line in iter(lambda: file.readline(LONGEST), b""):
                 if not line.endswith(b"\n") and len(line) < LONGEST:
@@ -61,7 +61,7 @@ class Witness:
         return self._newest.get(ledger)
 
     def _take(self, line: bytes) -> None:
-        """One line more. All lines count, not only the last ones: whoever may append could push the newest out of sight."""
+        """Reads one line. All lines count: otherwise anyone who may append could push the newest head out of sight."""
         match = _LINE.fullmatch(line.decode("ascii", "replace").rstrip("\n"))
         if match is None and not self._newest:
             raise self._no_witness()
@@ -86,10 +86,10 @@ class Witness:
                 os.close(file)
 
     def compare(self, ledger: str, entry: Callable[[int], Row | None], name: str) -> Head | None:
-        """Refuses a ledger that lacks what was witnessed; returns the newest head. `entry` finds the ledger's entries."""
+        """Returns the newest head. Refuses a ledger that lacks it; `entry` reads the ledger's entries."""
         seen = self.newest(ledger)
-        found = entry(seen.number) if seen else None
-        if seen and (found is None or found.hash != seen.hash):
+        row = entry(seen.number) if seen else None
+        if seen and (row is None or row.hash != seen.hash):
             raise LedgerError(
                 f"The ledger {name} does not have the entry {seen.number} that the witness {self.path.name} names: "
                 "an older or another copy is in its place.",
@@ -98,7 +98,7 @@ class Witness:
         return seen
 
     def _torn(self) -> bool:
-        """Whether the last line is a part of one, as a full disk leaves it."""
+        """Returns whether the last line is incomplete, as a full disk leaves it."""
         with self.path.open("rb") as file:
             if not file.seek(0, os.SEEK_END):
                 return False
@@ -107,7 +107,7 @@ class Witness:
 
     @contextmanager
     def _trouble(self) -> Iterator[None]:
-        """Turns what the file system says into a LedgerError."""
+        """Turns OSError into LedgerError."""
         try:
             yield
         except FileNotFoundError:
@@ -119,7 +119,7 @@ class Witness:
 
 
 def bring_up_to_date(witness: Witness, store: Store) -> tuple[Head | None, Head]:
-    """Compares a ledger with its witness and adds its head, if it is new. The newest head before, and the present one."""
+    """Compares a ledger with its witness and adds its head. Returns the newest head before, and the present one."""
     ledger = Identity.parse(store.get("ledger"), store.name).ledger
     seen = witness.compare(ledger, store.entry, store.name)
     head = Head.parse(store.get("head"))

@@ -1,1 +1,4 @@
-"""Where entries are kept: the interface every store has, and SQLite and PostgreSQL behind it."""
+"""Stores for entries and state: `base` (the interface), `sqlite`, and `postgres`.
+
+`postgres_sql` holds the statements of the PostgreSQL store, `postgres_wire` its address, connection and errors.
+"""

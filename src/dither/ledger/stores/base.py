@@ -1,8 +1,7 @@
-"""Where entries are kept: the interface every store has, and what it promises.
+"""The interface of a store, and what it guarantees.
 
-A store holds rows that are only ever added, numbered 1, 2, 3, …, and a few texts under keys: where the chain ends, what the
-sums are. A transaction is alone with both; what it did is there after a crash in full, or not at all. A store knows nothing
-of budgets: what the texts mean is the ledger's business.
+A store holds rows, numbered 1, 2, 3, … and never changed, and a few texts under keys, such as the head and the sums.
+Transactions are serial, atomic and durable. A store knows nothing about budgets: only the ledger interprets the texts.
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ from typing import NamedTuple, Protocol
 
 
 class Row(NamedTuple):
-    """One entry as it is kept. The hash is over `body` alone; verification compares the other fields with it."""
+    """One entry as it is stored. The hash covers `body` alone; verification compares the other fields with it."""
 
     number: int
-    kind: str  # as in the body: "committed/1"
-    question: str  # what the row is looked up by (see entries.Record.found_by), empty for most kinds
+    kind: str  # as in the body, such as "committed/1"
+    question: str  # the key to look the row up by (records.lookup_key), empty for most kinds
     body: str  # canonical JSON, ASCII
     hash: str
     signature: str
 
 
 class Transaction(Protocol):
-    """Inside: nobody else writes. Everything becomes durable together when the block ends, or nothing if it raises."""
+    """Reads and writes while nobody else writes. All becomes durable when the block ends; nothing does if it raises."""
 
     def get(self, key: str) -> str | None: ...
 
@@ -35,46 +34,45 @@ class Transaction(Protocol):
     def entry(self, number: int) -> Row | None: ...
 
     def latest(self, question: str) -> Row | None:
-        """The row with the highest number among those with this `question` (never asked for the empty text). Indexed."""
+        """Returns the row with the highest number among those with this `question`, which is not empty. Indexed."""
 
 
 class Store(Protocol):
-    """Raises LedgerError, and nothing else, when it cannot do what it should."""
+    """Stores rows and texts. Raises LedgerError, and nothing else, when it fails."""
 
     @property
     def name(self) -> str:
-        """For messages: a file's path, or a database without its password."""
+        """The name to show: a file's name, or a database without its password."""
 
     def transaction(self, *keys: str, question: str = "") -> AbstractContextManager[Transaction]:
-        """One after the other, across threads and processes: the first statement takes the one write lock.
+        """Opens a transaction. Its first statement takes the one write lock, across threads and processes.
 
-        `keys` are what the caller is going to get, and `question` is what it wants the latest row of: a store behind a network
-        reads them together with the lock.
-        Transactions do not nest.
+        `keys` are the keys the caller will get, and `question` the one whose latest row it will read: a store behind a
+        network reads them together with the lock. Transactions do not nest.
         """
 
     def get(self, key: str) -> str | None:
-        """As last committed."""
+        """Returns the text of a key, as last committed."""
 
     def several(self, *keys: str) -> dict[str, str]:
-        """The values of those of these keys that have one: of one moment."""
+        """Returns the texts of those keys that have one, from one snapshot."""
 
     def entry(self, number: int) -> Row | None:
-        """As last committed."""
+        """Returns a row, as last committed."""
 
     def latest(self, question: str) -> Row | None:
-        """As last committed; like Transaction.latest."""
+        """Returns what Transaction.latest does, as last committed."""
 
     def state(self) -> tuple[dict[str, str], int]:
-        """All keys with their values, and the highest number among the rows (0 without rows): of one moment."""
+        """Returns all keys with their texts, and the highest row number (0 without rows), from one snapshot."""
 
     def rows(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
-        """From number `start` up to and including `stop` (the highest there is when the walk begins), in order.
+        """Yields the rows from `start` to `stop`, inclusive (default: the highest number at the start), in order.
 
-        Streams: memory does not grow with the ledger, and nobody waits for a reader that stands still.
+        Memory does not grow with the ledger, and a slow reader blocks nobody.
         """
 
     def faults(self) -> list[str]:
-        """What somebody changed about the tables themselves, such as a trigger that was dropped: for verification."""
+        """Returns changes of the tables themselves, such as a dropped trigger, as problems for verification."""
 
     def close(self) -> None: ...

@@ -1,24 +1,22 @@
-"""One transaction of the PostgreSQL store, between its lock and its commit.
+"""The PostgreSQL store, for several machines: tables `entries` and `state` in one schema.
 
-The ledger in PostgreSQL, for several machines: tables `entries` and `state` in one schema.
+Why it is serializable. Every transaction is READ COMMITTED, and its first statement locks the same row (FOR UPDATE), so at
+most one transaction is between that statement and its commit. Each later statement sees everything committed before it
+started, and so everything that earlier holders of the lock wrote. Hence the result equals that of running the transactions
+one by one, in the order in which they got the lock. The isolation level is set explicitly: under REPEATABLE READ the snapshot
+would be as old as the *start* of the wait for the lock.
 
-Why it is serializable. Every transaction is READ COMMITTED and its first statement locks one row that all of them lock
-(FOR UPDATE), so at most one is between that statement and its commit. Each later statement sees everything committed
-before the statement began, so everything earlier holders of the lock wrote. Hence what happens equals the transactions one
-by one, in the order in which they got the lock. The level is asked for by name: under REPEATABLE READ the snapshot would be
-as old as the *beginning* of the wait for the lock.
-
-Why it is durable, and why the lock is not held while a disk is waited for. The commit itself does not wait
-(synchronous_commit off, for that transaction only). Then, with the lock free, one more tiny transaction is written and
+Why it is durable, and why the lock is not held while waiting for the disk. The commit itself does not wait
+(synchronous_commit off, for that transaction only). Then, with the lock free, one more small transaction is written and
 waited for (synchronous_commit on), and only then does `transaction()` return. The server's log reaches the disk, and a
-standby, in order, so when that last record is there everything before it is: what is acknowledged is durable, and so is
-whatever it was built on. A crash can only take away a tail that nobody was told about. Reads outside a transaction wait in
-the same way before they tell. So many processes share one flush; with the lock held over it they would queue for the disk.
+standby, in order, so once that last record is there, everything before it is there. What is acknowledged is durable, and so is
+everything it depends on. A crash can only remove entries that were never acknowledged. Reads outside a transaction wait
+in the same way before they return. So many processes share one flush; with the lock held they would queue for the disk.
 
-A transaction makes two round trips, plus one for each read not announced: what was announced comes along with the lock, and
+A transaction makes two round trips, plus one for each read that was not announced: announced reads come with the lock, and
 all writes go with the commit, each as one message of several statements (postgres_wire.py).
-A lost connection is opened again by the next transaction; a transaction is begun again only if its connection turned out
-to be dead before its first statement was done, and never repeated after that.
+The next transaction reopens a lost connection. A transaction is retried only if its connection was dead before its first
+statement was done, and never after that.
 """
 
 from __future__ import annotations
@@ -34,24 +32,24 @@ from typing import Any, NoReturn
 import psycopg
 
 from dither.errors import LedgerError
-from dither.ledger.stores import postgres_sql as said
+from dither.ledger.stores import postgres_sql
 from dither.ledger.stores.base import Row
 from dither.ledger.stores.postgres_sql import Statements, written
-from dither.ledger.stores.postgres_wire import Address, Said, Value, Wire, failure, is_lost, refused, unknown
+from dither.ledger.stores.postgres_wire import Address, Statement, Value, Wire, failure, is_lost, is_refused, unknown_outcome
 from dither.process import Origin
 
 
-class Work:
-    """Between the lock and the commit. Writes are kept here until the commit; reads see them."""
+class Transaction:
+    """A transaction between its lock and its commit. It buffers writes until the commit; its reads see them."""
 
     def __init__(
-        self, name: str, statements: Statements, wire: Wire, known: dict[str, str | None], asked: dict[str, Row | None]
+        self, name: str, statements: Statements, wire: Wire, known: dict[str, str | None], latest: dict[str, Row | None]
     ) -> None:
         self._name = name
         self._sql = statements
         self._wire = wire
         self._known = known
-        self._asked = asked
+        self._latest = latest
         self._origin = Origin()
         self.closed = False
         self.states: dict[str, str] = {}
@@ -61,8 +59,8 @@ class Work:
         if key in self.states:
             return self.states[key]
         if key not in self._known:
-            found = self._read(self._sql.get, written(key))
-            self._known[key] = found[0][0] if found else None
+            result = self._read(self._sql.get, written(key))
+            self._known[key] = result[0][0] if result else None
         return self._known[key]
 
     def put(self, key: str, value: str) -> None:
@@ -81,12 +79,12 @@ class Work:
         mine = [row for row in self.rows if row.question == question != ""]
         if mine:
             return max(mine)
-        if question not in self._asked:
-            self._asked[question] = first(self._read(self._sql.latest, question))
-        return self._asked[question]
+        if question not in self._latest:
+            self._latest[question] = first(self._read(self._sql.latest, question))
+        return self._latest[question]
 
     def wire(self) -> Wire:
-        """The connection, if this transaction still is what it talks about."""
+        """Returns the connection. Refuses if this transaction is over, or in another process."""
         if self.closed or not self._origin.here:
             fix = "begin a new one, in the process that uses it."
             raise LedgerError(f"A transaction of the ledger {self._name} is over.", fix=fix)
@@ -95,44 +93,44 @@ class Work:
     def _read(self, statement: bytes, *values: Value) -> list[tuple[Any, ...]]:
         wire = self.wire()
         try:
-            return wire.together(Said(statement, values))[0].rows
+            return wire.run(Statement(statement, values))[0].rows
         except psycopg.Error as error:
             self.closed = True
             raise failure(self._name, error) from None
 
 
-def row_of(found: tuple[Any, ...]) -> Row:
-    return Row(int(found[0]), *found[1:])
+def row_of(result: tuple[Any, ...]) -> Row:
+    return Row(int(result[0]), *result[1:])
 
 
-def first(found: list[tuple[Any, ...]]) -> Row | None:
-    return row_of(found[0]) if found else None
+def first(result: list[tuple[Any, ...]]) -> Row | None:
+    return row_of(result[0]) if result else None
 
 
 RESTORE = "`dither verify` tells what else is; restore the newest backup."
 _OPEN: weakref.WeakSet[Postgres] = weakref.WeakSet()
-_PARENTS: list[Wire] = []  # connections inherited by a fork: never closed here, the parent still talks on them
+_PARENTS: list[Wire] = []  # connections inherited by a fork: never closed here, the parent still uses them
 
 
 class Postgres:
-    """One connection, used by one thread at a time. `create` and `open` make one.
+    """One connection, used by one thread at a time. Use `create` or `open`.
 
-    Guarantee: transactions happen one after the other across all machines, and are durable when they return.
+    Guarantee: transactions are serial across all machines, and durable when they return.
     Relies on: the server's fsync and its disk.
     """
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._sql = said.Statements(address.schema)
+        self._sql = postgres_sql.Statements(address.schema)
         self._lock = threading.RLock()
         self._wire: Wire | None = None
-        self._work: Callable[[], Work | None] = lambda: None  # the transaction that is going on
+        self._work: Callable[[], Transaction | None] = lambda: None  # the running transaction
         self._closed = False
         _OPEN.add(self)
 
     @classmethod
     def create(cls, url: str, first: Mapping[str, str] | None = None, rows: Iterable[Row] = ()) -> Postgres:
-        """A new ledger with `first` under its keys, and `rows`; of several who try at once exactly one makes it."""
+        """Creates a ledger with the texts `first` and `rows`. If several try at once, exactly one succeeds."""
         store = cls(Address.of(url))
         try:
             store._make(first or {}, iter(rows))
@@ -143,10 +141,10 @@ class Postgres:
 
     @classmethod
     def open(cls, url: str) -> Postgres:
-        """A ledger that is there. A missing one is an error: a mistyped address must not start a fresh budget."""
+        """Opens an existing ledger. Refuses a missing one: a mistyped address must not start a new budget."""
         store = cls(Address.of(url))
         try:
-            if store.get("") != said.FORMAT:
+            if store.get("") != postgres_sql.FORMAT:
                 what = f"{store.name} is no ledger, or was written by another version of dither that this one does not read."
                 raise LedgerError(what, fix="name another schema after #, or use the version it was made with.")
         except BaseException:
@@ -159,16 +157,16 @@ class Postgres:
         return self._address.name
 
     @contextmanager
-    def transaction(self, *keys: str, question: str = "") -> Iterator[Work]:
+    def transaction(self, *keys: str, question: str = "") -> Iterator[Transaction]:
         with self._lock:
             before = self._work()
             if before is not None and not before.closed:
                 raise LedgerError(f"{self.name} is in a transaction already.", fix="end it first.")
-            if self._wire is not None and self._wire.busy:  # something was interrupted on its way out
+            if self._wire is not None and self._wire.busy:  # an earlier transaction was interrupted while it ended
                 self._drop()
-            work: Work | None = None
-            try:  # whatever interrupts this must not leave the lock held
-                work = self._begun(keys, question)
+            work: Transaction | None = None
+            try:  # no interruption may leave the lock held
+                work = self._begin(keys, question)
                 self._work = weakref.ref(work)
                 yield work
                 self._finish(work)
@@ -179,15 +177,15 @@ class Postgres:
                 raise
 
     def get(self, key: str) -> str | None:
-        found = self._read(self._sql.get, said.written(key))
-        return found[0][0] if found else None
+        result = self._read(self._sql.get, postgres_sql.written(key))
+        return result[0][0] if result else None
 
     def several(self, *keys: str) -> dict[str, str]:
-        found = self._read(self._sql.several, [said.written(key) for key in keys])
-        return {said.read(key): value for key, value in found}
+        result = self._read(self._sql.several, [postgres_sql.written(key) for key in keys])
+        return {postgres_sql.read(key): value for key, value in result}
 
     def faults(self) -> list[str]:
-        if {text for (text,) in self._read(self._sql.objects)} == said.FOUND:
+        if {text for (text,) in self._read(self._sql.objects)} == postgres_sql.EXPECTED_OBJECTS:
             return []
         return ["the tables, triggers or indexes of the schema are not those that a ledger is made with."]
 
@@ -198,16 +196,16 @@ class Postgres:
         return first(self._read(self._sql.latest, question))
 
     def state(self) -> tuple[dict[str, str], int]:
-        found = {said.read(key): value for key, value in self._read(self._sql.state)}
-        last = found.pop("")
-        return found, int(last or 0)
+        result = {postgres_sql.read(key): value for key, value in self._read(self._sql.state)}
+        last = result.pop("")
+        return result, int(last or 0)
 
     def rows(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
-        # Rows are never changed, so page after page up to a fixed number is the ledger of one moment, and no long
-        # snapshot keeps the server from clearing away old versions of `state`.
+        # Rows never change, so pages up to a fixed number are one snapshot, and no long transaction keeps the server from
+        # removing old versions of `state`.
         end = self.state()[1] if stop is None else stop
-        while start <= end and (found := self._read(self._sql.rows, start, end)):
-            for each in map(row_of, found):
+        while start <= end and (result := self._read(self._sql.rows, start, end)):
+            for each in map(row_of, result):
                 yield each
                 start = each.number + 1
 
@@ -222,39 +220,39 @@ class Postgres:
             wire, _ = self._connected()
 
             def say(statement: bytes, *values: str) -> list[Any]:
-                return wire.together(Said(statement, values))[0].rows
+                return wire.run(Statement(statement, values))[0].rows
 
             try:
                 with wire.link.transaction():
-                    say(said.ALONE, schema)
-                    if say(said.HAS_TABLE, f'"{schema}".state') == [("t",)]:
+                    say(postgres_sql.ALONE, schema)
+                    if say(postgres_sql.HAS_TABLE, f'"{schema}".state') == [("t",)]:
                         fix = "open it, or name another schema after #."
                         raise LedgerError(f"There is a ledger {self.name} already.", fix=fix)
-                    if say(said.HAS_SCHEMA, schema) == [("f",)]:
+                    if say(postgres_sql.HAS_SCHEMA, schema) == [("f",)]:
                         say(self._sql.schema)
                     for statement in self._sql.tables:
                         say(statement)
                     if first:
-                        wire.together(_put(self._sql.put, first))
-                    while page := list(islice(rows, said.PAGE)):
-                        wire.together(*(Said(self._sql.append, tuple(row)) for row in page))
+                        wire.run(_put(self._sql.put, first))
+                    while page := list(islice(rows, postgres_sql.PAGE)):
+                        wire.run(*(Statement(self._sql.append, tuple(row)) for row in page))
             except psycopg.Error as error:
                 raise failure(self.name, error) from None
 
-    def _begun(self, keys: tuple[str, ...], question: str) -> Work:
-        lock = [Said(said.BEGIN), Said(self._sql.lock)]
-        reads = [Said(self._sql.several, ([said.written(key) for key in keys],))]
+    def _begin(self, keys: tuple[str, ...], question: str) -> Transaction:
+        lock = [Statement(postgres_sql.BEGIN), Statement(self._sql.lock)]
+        reads = [Statement(self._sql.several, ([postgres_sql.written(key) for key in keys],))]
         if question:
-            reads.append(Said(self._sql.latest, (question,)))
+            reads.append(Statement(self._sql.latest, (question,)))
         while True:
             wire, fresh = self._connected()
             try:
-                _, locked, found, *seen = wire.together(*lock, *reads)
+                _, locked, result, *seen = wire.run(*lock, *reads)
                 if not locked.rows:
                     raise LedgerError(f"{self.name} is damaged: what its transactions lock is gone.", fix=RESTORE)
-                values = {said.read(key): value for key, value in found.rows}
-                asked = {question: first(seen[0].rows)} if question else {}
-                return Work(self.name, self._sql, wire, {key: values.get(key) for key in keys}, asked)
+                values = {postgres_sql.read(key): value for key, value in result.rows}
+                latest = {question: first(seen[0].rows)} if question else {}
+                return Transaction(self.name, self._sql, wire, {key: values.get(key) for key in keys}, latest)
             except psycopg.Error as error:
                 self._roll_back()
                 if fresh or not is_lost(error):
@@ -263,30 +261,30 @@ class Postgres:
                 self._drop()
                 raise
 
-    def _finish(self, work: Work) -> None:
+    def _finish(self, work: Transaction) -> None:
         wire = work.wire()
         work.closed = True
-        writes = [Said(self._sql.append, tuple(row)) for row in work.rows]
+        writes = [Statement(self._sql.append, tuple(row)) for row in work.rows]
         if work.states:
             writes.append(_put(self._sql.put, work.states))
         try:
-            done = wire.together(*writes, Said(said.COMMIT), Said(said.SETTLE))
+            done = wire.run(*writes, Statement(postgres_sql.COMMIT), Statement(postgres_sql.SETTLE))
         except psycopg.Error as error:
-            if refused(error) and wire.failed:  # so it was refused before the commit
+            if is_refused(error) and wire.failed:  # refused before the commit
                 raise failure(self.name, error) from None
             self._drop()
-            raise unknown(self.name) from None
+            raise unknown_outcome(self.name) from None
         except BaseException:
             self._drop()
             raise
-        if done[-2].status != "COMMIT":  # the server says ROLLBACK, and no error, if an earlier statement had failed
+        if done[-2].status != "COMMIT":  # ROLLBACK without an error, if an earlier statement had failed
             raise LedgerError(f"The ledger {self.name} took back what was written.", fix="ask again.")
 
     def _roll_back(self) -> None:
         if self._wire is None:
             return
         try:
-            self._wire.together(Said(said.ROLLBACK))
+            self._wire.run(Statement(postgres_sql.ROLLBACK))
         except psycopg.Error:
             self._drop()
         except BaseException:
@@ -298,10 +296,10 @@ class Postgres:
             while True:
                 wire, fresh = self._connected()
                 try:
-                    found, settled = wire.together(Said(statement, values), Said(said.SETTLED))
+                    result, settled = wire.run(Statement(statement, values), Statement(postgres_sql.SETTLED))
                     if settled.rows == [("f",)]:
-                        wire.together(Said(said.SETTLE))
-                    return found.rows
+                        wire.run(Statement(postgres_sql.SETTLE))
+                    return result.rows
                 except psycopg.Error as error:
                     if fresh or not is_lost(error):
                         raise failure(self.name, error) from None
@@ -311,7 +309,7 @@ class Postgres:
                     raise
 
     def _connected(self) -> tuple[Wire, bool]:
-        """The connection, and whether it is a new one: an old one may have died unnoticed."""
+        """Returns the connection, and whether it is new: an old one may have died unnoticed."""
         if self._closed:
             raise LedgerError(f"The ledger {self.name} was closed.", fix="open the catalog again.")
         if self._wire is not None and not self._wire.closed:
@@ -325,8 +323,8 @@ class Postgres:
             wire, self._wire = self._wire, None
             wire.close()
 
-    def _forked(self) -> None:
-        """In a child process: the lock may be held by a thread that does not exist here, the connection is the parent's."""
+    def _after_fork(self) -> None:
+        """Resets a child process: a thread that does not exist here may hold the lock, and the connection is the parent's."""
         self._lock = threading.RLock()
         self._work = lambda: None
         if self._wire is not None:
@@ -340,14 +338,14 @@ class Postgres:
         raise LedgerError("A ledger cannot be copied: its connection is one process's.", fix="open it by its address there.")
 
 
-def _put(statement: bytes, states: Mapping[str, str]) -> Said:
-    return Said(statement, ([said.written(key) for key in states], list(states.values())))
+def _put(statement: bytes, states: Mapping[str, str]) -> Statement:
+    return Statement(statement, ([postgres_sql.written(key) for key in states], list(states.values())))
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     for store in list(_OPEN):
-        store._forked()
+        store._after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,4 +1,4 @@
-"""What is said to PostgreSQL, with the schema's name quoted in. The reasons stand in postgres.py."""
+"""The SQL statements of the PostgreSQL store, for a schema. postgres.py explains them."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ FIELDS = "number, kind, question, body, hash, signature"
 BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 COMMIT = b"COMMIT"
 ROLLBACK = b"ROLLBACK"
-# One record in the log, so that the commit of this statement has something to wait for.
+# Writes one record to the log, so that the commit of this statement waits for it.
 SETTLE = b"SELECT pg_logical_emit_message(true, 'dither', '')"
-# On a standby all that can be read was replayed from a log on disk.
+# On a standby, everything readable was replayed from a log on disk.
 SETTLED = b"SELECT CASE WHEN pg_is_in_recovery() THEN true ELSE pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn() END"
-# Not weaker than "on", whatever the role's default is; "remote_apply" is stronger and stays. A session that hangs while it
-# holds the lock is ended by the server; one that waits for the lock gives up.
+# Not weaker than "on", whatever the role's default is; "remote_apply" is stronger and stays. The server ends a session that
+# hangs while it holds the lock; a session that waits too long for the lock gives up.
 SESSION = (
     b"SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
     b" WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false), set_config('lock_timeout', '30s', false),"
     b" set_config('idle_in_transaction_session_timeout', '60s', false)"
 )
-# Two who create at once wait here for each other; the server's own error would depend on who was how far.
+# Two who create at once wait here for each other; otherwise the server's error would depend on timing.
 ALONE = b"SELECT pg_advisory_xact_lock(hashtextextended('dither ledger ' || $1::text, 0))"
 HAS_TABLE = b"SELECT to_regclass($1) IS NOT NULL"
 HAS_SCHEMA = b"SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)"
 
-# The row under the empty key is never changed: it is what every transaction locks, and it tells a ledger from other tables.
-# Half of each page of `state` stays free, so that a changed text finds room beside the old one and no index is touched.
+# The row under the empty key never changes: every transaction locks it, and it tells a ledger from other tables.
+# Half of each page of `state` stays free, so that a changed text fits beside the old one and no index is updated.
 TABLES = f"""
 CREATE TABLE {{s}}.state (key text COLLATE "C" PRIMARY KEY, value text NOT NULL) WITH (fillfactor = 50);
 INSERT INTO {{s}}.state VALUES ('', '{FORMAT}');
@@ -46,7 +46,7 @@ CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON {{s}}.entries
 """
 
 
-# What must be there of the above, as the server describes it: kinds of relations, columns, the trigger and its body.
+# The objects that must exist, as the server describes them: relations, columns, the trigger and its body.
 OBJECTS = """
 SELECT 'table ' || c.relname || ' ' || c.relkind::text || c.relpersistence::text || ' ' || c.relrowsecurity || c.relhassubclass
         || ' '
@@ -63,7 +63,7 @@ UNION ALL SELECT 'trigger ' || c.relname || ' ' || t.tgname || ' ' || t.tgtype |
 UNION ALL SELECT 'rule ' || tablename || ' ' || rulename FROM pg_rules WHERE schemaname = {l}
 ORDER BY 1
 """
-FOUND = {
+EXPECTED_OBJECTS = {
     "index entries_pkey truetruetrue",
     "index entries_question falsefalsetrue",
     "index state_pkey truetruetrue",
@@ -82,34 +82,34 @@ class Statements:
     """The statements about one schema's tables."""
 
     def __init__(self, schema: str) -> None:
-        def made(text: str) -> bytes:
+        def filled(text: str) -> bytes:
             return sql.SQL(text).format(s=sql.Identifier(schema), l=sql.Literal(schema)).as_bytes(None)
 
-        self.schema = made("CREATE SCHEMA {s}")
-        self.tables = [made(part) for part in TABLES.split(";\n")]
-        # The row is locked first; then, for this transaction only, its commit does not wait.
-        self.lock = made("SELECT set_config('synchronous_commit', 'off', true) FROM {s}.state WHERE key = '' FOR UPDATE")
-        self.several = made("SELECT key, value FROM {s}.state WHERE key = ANY($1)")
-        self.get = made("SELECT value FROM {s}.state WHERE key = $1")
-        self.append = made(f"INSERT INTO {{s}}.entries ({FIELDS}) VALUES ($1, $2, $3, $4, $5, $6)")
-        self.put = made(
+        self.schema = filled("CREATE SCHEMA {s}")
+        self.tables = [filled(part) for part in TABLES.split(";\n")]
+        # Locks the row first; then, for this transaction only, makes its commit not wait.
+        self.lock = filled("SELECT set_config('synchronous_commit', 'off', true) FROM {s}.state WHERE key = '' FOR UPDATE")
+        self.several = filled("SELECT key, value FROM {s}.state WHERE key = ANY($1)")
+        self.get = filled("SELECT value FROM {s}.state WHERE key = $1")
+        self.append = filled(f"INSERT INTO {{s}}.entries ({FIELDS}) VALUES ($1, $2, $3, $4, $5, $6)")
+        self.put = filled(
             "INSERT INTO {s}.state SELECT * FROM unnest($1::text[], $2::text[])"
             " ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value"
         )
-        self.entry = made(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number = $1")
-        self.latest = made(
+        self.entry = filled(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number = $1")
+        self.latest = filled(
             f"SELECT {FIELDS} FROM {{s}}.entries WHERE question = $1 AND question <> '' ORDER BY number DESC LIMIT 1"
         )
-        self.state = made(
+        self.state = filled(
             "SELECT key, value FROM {s}.state WHERE key <> '' UNION ALL SELECT '', (SELECT max(number) FROM {s}.entries)::text"
         )
-        self.objects = made(OBJECTS)
-        self.rows = made(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number BETWEEN $1 AND $2 ORDER BY number LIMIT {PAGE}")
+        self.objects = filled(OBJECTS)
+        self.rows = filled(f"SELECT {FIELDS} FROM {{s}}.entries WHERE number BETWEEN $1 AND $2 ORDER BY number LIMIT {PAGE}")
 
 
 @lru_cache(maxsize=256)
 def written(key: str) -> str:
-    """A key as ASCII, each its own: PostgreSQL's text holds no NUL, and a database may have any encoding.
+    """Encodes a key as ASCII, uniquely: PostgreSQL's text has no NUL, and a database may have any encoding.
 
     >>> written("analyst:zoë"), read(written("analyst:zoë"))
     ('analyst:zo\\\\xeb', 'analyst:zoë')
@@ -119,9 +119,9 @@ def written(key: str) -> str:
 
 @lru_cache(maxsize=256)
 def read(key: str) -> str:
-    """The key again; a key that no ledger wrote is told from all that one could have written."""
+    """Decodes a key. A key that no ledger wrote becomes one that no ledger can write."""
     if _WRITTEN.fullmatch(key):
-        found = key.encode("ascii").decode("unicode_escape")
-        if written(found) == key:
-            return found
+        decoded = key.encode("ascii").decode("unicode_escape")
+        if written(decoded) == key:
+            return decoded
     return f"foreign key {key!a}"

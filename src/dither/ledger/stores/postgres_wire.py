@@ -1,13 +1,11 @@
-"""Reaching a PostgreSQL ledger: its address, its connection, and its failures in our words.
+"""Connects to a PostgreSQL ledger: its address, its connection, and its errors.
 
-The address is postgresql://user:password@host/database#schema. Whatever stands in it, a message or a name shows only host,
-database and schema: the driver's own messages may repeat parts of the address, so none of them is passed on.
+The address is postgresql://user:password@host/database#schema. Messages and names show only host, database and schema. The
+driver's own messages may repeat other parts of the address, so they are never shown.
 
-Speaking to PostgreSQL: several statements in one message, each of them parsed by the server once for a connection.
-
-A message is a pipeline with one end: the server does its statements in order up to the first that fails, and skips the rest.
-This is the driver's documented lower level (psycopg.pq). Its cursors would spend several times as long on such a message as
-the server does, all of it while others wait for the ledger's lock.
+A message holds several statements, which the server parses once per connection. It is a pipeline with one sync at its end: the
+server runs the statements in order up to the first that fails, and skips the rest. This uses the driver's documented lower
+level (psycopg.pq). Its cursors take several times as long as the server on such a message, while others wait for the lock.
 """
 
 from __future__ import annotations
@@ -25,17 +23,17 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import error_from_result
 
 from dither.errors import LedgerError, NoLedgerError
-from dither.ledger.stores import postgres_sql as said
+from dither.ledger.stores import postgres_sql
 
 SCHEMA = "dither"
-# A vanished machine is noticed within two minutes instead of hours; what the address itself says goes first.
+# Notices a vanished machine within two minutes instead of hours. Options in the address override these.
 PATIENCE = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 MAYBE = "perhaps the price of the question, which may have been written"
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a ledger lives. `options` holds the password, so it is never printed.
+    """The address of a ledger. `options` holds the password, so it is never printed.
 
     >>> Address.of("postgresql://me:secret@db.example:5433/survey#year_2026")
     Address(name='postgresql://db.example:5433/survey#year_2026', schema='year_2026')
@@ -50,26 +48,26 @@ class Address:
         base, _, schema = url.partition("#")
         schema = schema or SCHEMA
         try:
-            found: dict[str, str | int | None] = dict(conninfo_to_dict(base))
+            parts: dict[str, str | int | None] = dict(conninfo_to_dict(base))
         except psycopg.Error:
-            found = {}
-        named = re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema) and not schema.startswith("pg_")
-        if not found or not named or not base.startswith(("postgresql://", "postgres://")):
-            # Not even the part after '#' is repeated: an unescaped # in a password would put half of it there.
+            parts = {}
+        is_schema = re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema) and not schema.startswith("pg_")
+        if not parts or not is_schema or not base.startswith(("postgresql://", "postgres://")):
+            # Do not show the part after '#' either: an unescaped # in a password puts half of it there.
             fix = "write postgresql://user:password@host/database#schema; in a password # is %23, @ is %40 and / is %2F; "
             fix += "a schema has small letters, digits and _."
             raise LedgerError("The ledger's address is not one of a PostgreSQL database.", fix=fix)
-        host = str(found.get("host") or found.get("hostaddr") or "localhost")
-        port = f":{found['port']}" if found.get("port") else ""
-        database = str(found.get("dbname") or found.get("user") or "")
-        options = {**PATIENCE, "application_name": "dither", **found, "client_encoding": "UTF8"}
+        host = str(parts.get("host") or parts.get("hostaddr") or "localhost")
+        port = f":{parts['port']}" if parts.get("port") else ""
+        database = str(parts.get("dbname") or parts.get("user") or "")
+        options = {**PATIENCE, "application_name": "dither", **parts, "client_encoding": "UTF8"}
         return cls(f"postgresql://{host}{port}/{database}#{schema}", schema, options)
 
     def connect(self) -> Wire:
         try:
             link = psycopg.connect(**self.options, autocommit=True)  # type: ignore[arg-type]
             try:
-                link.execute(said.SESSION)
+                link.execute(postgres_sql.SESSION)
             except BaseException:
                 link.close()
                 raise
@@ -79,25 +77,25 @@ class Address:
         return Wire(link)
 
 
-def refused(error: psycopg.Error) -> bool:
-    """Whether the server itself answered with an error, so that it is still there and has taken back the transaction."""
+def is_refused(error: psycopg.Error) -> bool:
+    """Returns whether the server answered with an error: it is still there and has rolled back the transaction."""
     return error.diag.severity_nonlocalized == "ERROR"
 
 
 def is_lost(error: psycopg.Error) -> bool:
-    """Whether the server has gone: then nobody here knows what it did last."""
-    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not refused(error)
+    """Returns whether the connection was lost, so that it is unknown what the server did last."""
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not is_refused(error)
 
 
-def unknown(name: str) -> LedgerError:
-    """The one failure that must not be retried: the server was told to commit and did not say whether it has."""
+def unknown_outcome(name: str) -> LedgerError:
+    """Returns the error for a commit that the server did not acknowledge. Such a commit must not be retried."""
     what = f"The connection to the ledger {name} was lost while an entry was being written. Nothing was released."
     fix = "ask again when the server is back; `dither history` shows whether the charge was written."
     return LedgerError(what, fix=fix, charged=MAYBE)
 
 
 def failure(name: str, error: psycopg.Error) -> LedgerError:
-    """A failure after which nothing of this transaction is in the ledger, in fixed words: by SQLSTATE, never by message."""
+    """Returns the error for a transaction that wrote nothing. Its text depends on the SQLSTATE, never on the message."""
     state = error.sqlstate or ""
     if is_lost(error):
         return LedgerError(
@@ -135,20 +133,20 @@ Value = str | int | Sequence[str]
 INERROR = pq.TransactionStatus.INERROR
 
 
-class Said(NamedTuple):
-    """A statement with $1, $2, … and what stands for them."""
+class Statement(NamedTuple):
+    """A statement with $1, $2, … and their values."""
 
-    statement: bytes
+    sql: bytes
     values: tuple[Value, ...] = ()
 
 
 class Result(NamedTuple):
-    status: str  # the server's word for what it did: "COMMIT", "INSERT 0 1"
-    rows: list[tuple[Any, ...]]  # of texts and None, whatever the type
+    status: str  # the server's command tag: "COMMIT", "INSERT 0 1"
+    rows: list[tuple[Any, ...]]  # texts and None, whatever the column's type
 
 
 class Wire:
-    """One connection, used by one thread at a time. Errors are psycopg's."""
+    """One connection, used by one thread at a time. Raises psycopg.Error."""
 
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -162,7 +160,7 @@ class Wire:
 
     @property
     def failed(self) -> bool:
-        """Whether the server is in a transaction that an error has ended."""
+        """Whether the server is in a failed transaction."""
         return self.link.info.transaction_status == INERROR
 
     @property
@@ -173,54 +171,54 @@ class Wire:
     def close(self) -> None:
         self.link.close()
 
-    def together(self, *said: Said) -> list[Result]:
-        """One message, one answer for each statement; the error of the first that failed, if one did.
+    def run(self, *statements: Statement) -> list[Result]:
+        """Sends the statements in one message. Returns a result for each, or raises the error of the first that failed.
 
-        After an error that the server answered with, the connection can be used again. After anything else that stops this it
-        is closed: nobody could tell which answer belongs to which question."""
-        written = [(statement, [_written(value) for value in values]) for statement, values in said]
+        After an error from the server the connection can be used again. After any other interruption it is closed, because
+        results could no longer be matched to statements."""
+        encoded = [(sql, [_encode(value) for value in values]) for sql, values in statements]
         names = dict(self._names)
         try:
-            asked = self._send(names, written)
-            found = list(self._answers())
+            expected = self._send(names, encoded)
+            results = list(self._results())
             self._server.exit_pipeline_mode()
         except BaseException:
             self.link.close()
             raise
-        for each in found:
-            if each.status == pq.ExecStatus.FATAL_ERROR:
-                self._tries += 1  # nobody knows how many of the new ones the server has: they get other names
-                raise error_from_result(each)
+        for result in results:
+            if result.status == pq.ExecStatus.FATAL_ERROR:
+                self._tries += 1  # the server may have prepared some of the new ones: give them other names
+                raise error_from_result(result)
         self._names = names
-        return [_read(each) for each, wanted in zip(found, asked, strict=True) if wanted]
+        return [_decode(result) for result, is_expected in zip(results, expected, strict=True) if is_expected]
 
-    def _send(self, names: dict[bytes, bytes], written: list[tuple[bytes, list[bytes]]]) -> list[bool]:
-        """The whole message; of each answer to come, whether it is one that was asked for."""
-        asked = []
+    def _send(self, names: dict[bytes, bytes], encoded: list[tuple[bytes, list[bytes]]]) -> list[bool]:
+        """Sends the message. Returns for each result to come whether it belongs to a statement of the caller."""
+        expected = []
         self._server.enter_pipeline_mode()
-        for statement, values in written:
-            if statement not in names:  # just before it is used: BEGIN must come before anything the server has to look up
-                names[statement] = self._name(statement)
-                self._server.send_prepare(names[statement], statement)
-                asked.append(False)
-            self._server.send_query_prepared(names[statement], values)
-            asked.append(True)
+        for sql, values in encoded:
+            if sql not in names:  # just before its use: BEGIN must come before anything that the server looks up
+                names[sql] = self._name(sql)
+                self._server.send_prepare(names[sql], sql)
+                expected.append(False)
+            self._server.send_query_prepared(names[sql], values)
+            expected.append(True)
         self._server.pipeline_sync()
         while self._server.flush():
             self._wait(sending=True)
-        return asked
+        return expected
 
-    def _name(self, statement: bytes) -> bytes:
-        """By what it says: on a connection that others have used, behind a proxy, their name for something else is no name of
-        ours, and one that is there already is refused."""
-        return f"dither_{hashlib.sha256(statement).hexdigest()[:32]}_{self._tries}".encode()
+    def _name(self, sql: bytes) -> bytes:
+        """Returns a name that depends on the statement's text. Behind a proxy others may have used the connection: their names
+        must not be ours, and the server refuses a name that exists."""
+        return f"dither_{hashlib.sha256(sql).hexdigest()[:32]}_{self._tries}".encode()
 
-    def _answers(self) -> Iterable[pq.abc.PGresult]:
+    def _results(self) -> Iterable[pq.abc.PGresult]:
         while True:
             while self._server.is_busy():
                 self._wait()
             result = self._server.get_result()
-            if result is None:  # stands between two statements' answers
+            if result is None:  # separates the results of two statements
                 if self._server.status != pq.ConnStatus.OK:
                     raise psycopg.OperationalError("the connection was lost")
             elif result.status == pq.ExecStatus.PIPELINE_SYNC:
@@ -229,7 +227,7 @@ class Wire:
                 yield result
 
     def _wait(self, sending: bool = False) -> None:
-        """Until the server has said something, or takes more."""
+        """Waits until the server has sent something, or can take more."""
         if hasattr(select, "poll"):
             ready = select.poll()
             ready.register(self._server.socket, select.POLLIN | (select.POLLOUT if sending else 0))
@@ -239,27 +237,27 @@ class Wire:
         self._server.consume_input()
 
 
-def _written(value: Value) -> bytes:
+def _encode(value: Value) -> bytes:
     if isinstance(value, (str, int)):
         text = str(value)
     else:
         parts = (part.replace("\\", "\\\\").replace('"', '\\"') for part in value)
         text = "{{{}}}".format(",".join(f'"{part}"' for part in parts))
     try:
-        found = text.encode()
-    except UnicodeEncodeError:  # half a character
-        found = b"\0"
-    if b"\0" in found:  # the driver would cut the text there
+        encoded = text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        encoded = b"\0"
+    if b"\0" in encoded:  # the driver would cut the text there
         raise psycopg.DataError("this is no text that PostgreSQL holds")
-    return found
+    return encoded
 
 
-def _read(result: pq.abc.PGresult) -> Result:
+def _decode(result: pq.abc.PGresult) -> Result:
     columns = range(result.nfields)
     rows = [tuple([_text(result.get_value(row, column)) for column in columns]) for row in range(result.ntuples)]
     return Result((result.command_status or b"").decode(), rows)
 
 
 def _text(value: bytes | None) -> str | None:
-    """What somebody else wrote need not be text; whatever reads it finds that it is not what was sealed or hashed."""
+    """Decodes a text. Bytes that are not UTF-8 are replaced, and then do not match their seal or hash."""
     return None if value is None else value.decode("utf-8", "replace")

@@ -1,11 +1,11 @@
-"""SQLite's errors in our words: fixed texts, by the kind of error, so that nothing of a statement or a value is repeated.
+"""The SQLite store: one file, or memory for trying things out.
 
-A ledger in a SQLite file, or in memory for trying things out.
+The journal is a rollback journal, not a write-ahead log. So between transactions all entries are in the file itself, and the
+locks are on the file under any name. Sync is full: a transaction that returned is on the disk. `BEGIN IMMEDIATE` takes the
+file's one write lock before anything is read, so no other process can write between a check and the entry it allows. Readers
+open the file read-only.
 
-One file and nothing beside it: the journal is rolled back, not written ahead, so between transactions all entries are in the
-file itself, and its locks are on the file whatever it is called. Full sync: a transaction that returned is on the disk.
-`BEGIN IMMEDIATE` takes the file's one write lock before anything is read, so that a check and the entry it allows cannot be
-separated by another process. Who only reads opens the file read-only.
+Errors have fixed texts, by SQLite's error code, so that they never repeat a statement or a value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dither.errors import LedgerError, NoLedgerError
-from dither.ledger.files import draft_of, publish, sole, sweep
+from dither.ledger.files import draft_of, has_one_name, publish, remove_stale_drafts
 from dither.ledger.stores.base import Row
 
 TEXTS = {  # by SQLite's primary error code: what, and how to fix it
@@ -46,8 +46,8 @@ _HOT = (sqlite3.SQLITE_READONLY_ROLLBACK, sqlite3.SQLITE_READONLY_RECOVERY, sqli
 
 
 @contextmanager
-def told(name: str, charged: str = "nothing") -> Iterator[None]:
-    """What fails inside fails as a LedgerError."""
+def translate_errors(name: str, charged: str = "nothing") -> Iterator[None]:
+    """Turns SQLite's errors into LedgerError."""
     try:
         yield
     except sqlite3.Error as error:
@@ -91,7 +91,7 @@ _OPEN: weakref.WeakSet[SQLite] = weakref.WeakSet()
 
 
 class SQLite:
-    """One connection, used by one thread at a time. `create`, `open` and `memory` make one."""
+    """One connection, used by one thread at a time. Use `create`, `open` or `memory`."""
 
     def __init__(self, path: Path | None, *, readonly: bool = False) -> None:
         self._path = path
@@ -99,7 +99,7 @@ class SQLite:
         self._lock = threading.RLock()
         self._lost = ""  # why this store can no longer be used
         self._connection: sqlite3.Connection | None = None
-        self._file: tuple[int, int] | None = None  # which file the name stood for when it was opened
+        self._file: tuple[int, int] | None = None  # device and inode of the opened file
         self.backup = False  # whether the file is a backup; known once it is open
         _OPEN.add(self)
 
@@ -107,13 +107,13 @@ class SQLite:
     def create(
         cls, path: Path, first: Mapping[str, str] | None = None, rows: Iterable[Row] = (), *, backup: bool = False
     ) -> SQLite:
-        """A new file with `first` under its keys, and `rows`. It appears whole, or not at all; never replaces one."""
+        """Creates a file with the texts `first` and `rows`, atomically; never replaces one."""
         path = Path(path)
-        _no_log_beside(path)
-        sweep(path)
+        _check_no_log_beside(path)
+        remove_stale_drafts(path)
         draft = draft_of(path)
         try:
-            with told(path.name), closing(_connect(str(draft))) as connection:
+            with translate_errors(path.name), closing(_connect(str(draft))) as connection:
                 _prepare(connection, first or {}, rows, BACKUP if backup else APPLICATION)
             _publish(draft, path)
         finally:
@@ -123,15 +123,14 @@ class SQLite:
 
     @classmethod
     def open(cls, path: Path, *, readonly: bool = False) -> SQLite:
-        """A ledger that is there; a backup only to be read. A missing file is an error: a forgotten path must not start a
-        fresh budget."""
+        """Opens an existing ledger; a backup only with `readonly`. Refuses a missing file: it must not start a new budget."""
         store = cls(Path(path).absolute(), readonly=readonly)
         store._read("SELECT 1")
         return store
 
     @classmethod
     def memory(cls, first: Mapping[str, str] | None = None, rows: Iterable[Row] = ()) -> SQLite:
-        """Forgotten when the process ends; refuses to be copied or forked, which would double the budget."""
+        """Creates a store in memory. It ends with the process, and cannot be copied or forked: that would double the budget."""
         store = cls(None)
         store._connection = _connect(":memory:")
         _prepare(store._connection, first or {}, rows, APPLICATION)
@@ -145,19 +144,19 @@ class SQLite:
     def transaction(self, *keys: str, question: str = "") -> Iterator[_Transaction]:
         with self._lock:
             connection: Any = self._connected()
-            self._same_file()
+            self._check_same_file()
             if connection.in_transaction:
                 raise LedgerError(f"{self.name} is in a transaction already.", fix="end it first.")
             try:
-                try:  # an interrupt may come right after the lock was taken
-                    with told(self.name):
+                try:  # an interrupt may come right after the lock is taken
+                    with translate_errors(self.name):
                         connection.execute("BEGIN IMMEDIATE")
                     if self._path is not None:
-                        self._no_log(self._path)  # again: SQLite would take up one that came meanwhile
+                        self._check_no_log(self._path)  # again: SQLite would use a log that appeared meanwhile
                     inside = _Transaction(connection, self.name, keys)
                     yield inside
                     inside.flush()
-                    with told(self.name, charged=MAYBE):
+                    with translate_errors(self.name, charged=MAYBE):
                         connection.execute("COMMIT")
                 finally:
                     if connection.in_transaction:
@@ -167,8 +166,8 @@ class SQLite:
                     connection.rollback()
 
     def get(self, key: str) -> str | None:
-        found = self._read(GET, key)
-        return found[0][0] if found else None
+        result = self._read(GET, key)
+        return result[0][0] if result else None
 
     def several(self, *keys: str) -> dict[str, str]:
         return dict(self._read(SEVERAL.format(", ".join("?" * len(keys))), *keys))
@@ -185,15 +184,15 @@ class SQLite:
         return ["the file's tables, triggers or indexes are not those that a ledger is made with."]
 
     def state(self) -> tuple[dict[str, str], int]:
-        *found, (_, _, last) = sorted(self._read(STATE), key=lambda row: row[0])
-        return {key: value for _, key, value in found}, last or 0
+        *result, (_, _, last) = sorted(self._read(STATE), key=lambda row: row[0])
+        return {key: value for _, key, value in result}, last or 0
 
     def rows(self, start: int = 1, stop: int | None = None) -> Iterator[Row]:
-        # Rows are never changed, so page after page up to a fixed number is the ledger of one moment.
+        # Rows never change, so pages up to a fixed number are one snapshot.
         end = self.state()[1] if stop is None else stop
-        while start <= end and (found := self._read(ROWS, start, end)):
-            yield from map(Row._make, found)
-            start = found[-1][0] + 1
+        while start <= end and (result := self._read(ROWS, start, end)):
+            yield from map(Row._make, result)
+            start = result[-1][0] + 1
 
     def close(self) -> None:
         with self._lock:
@@ -203,18 +202,18 @@ class SQLite:
                 self._connection = None
 
     def _read(self, statement: str, *values: Any) -> list[Any]:
-        with self._lock, told(self.name):
+        with self._lock, translate_errors(self.name):
             return self._connected().execute(statement, values).fetchall()
 
     def _connected(self) -> sqlite3.Connection:
         if self._lost:
             raise LedgerError(f"The ledger {self.name} {self._lost}.", fix="open the catalog again.")
         if self._connection is None:
-            self._connection = self._reopened()
+            self._connection = self._open_file()
         return self._connection
 
-    def _same_file(self) -> None:
-        """A file that was moved away takes its entries along: what is written to it now would be forgotten."""
+    def _check_same_file(self) -> None:
+        """Refuses a file that was moved or replaced: entries written to it now would be lost."""
         if self._path is None:
             return
         if _file(self._path) != self._file:
@@ -222,38 +221,38 @@ class SQLite:
                 f"The ledger {self.name} was moved or replaced while it was open.",
                 fix="put it back, and open the catalog again.",
             )
-        self._one_name(self._path)
-        self._no_log(self._path)
+        self._check_one_name(self._path)
+        self._check_no_log(self._path)
 
-    def _no_log(self, path: Path) -> None:
-        """With a write-ahead log beside it SQLite would write there, under this one name, and not into the file."""
+    def _check_no_log(self, path: Path) -> None:
+        """Refuses a write-ahead log beside the file: SQLite would write there, and not into the file."""
         if os.path.lexists(f"{path}-wal"):
             raise LedgerError(
                 f"Another program put a write-ahead log beside {self.name}, so its entries could be in two files.",
                 fix=f"close that program; then run: sqlite3 {self.name} 'PRAGMA journal_mode = DELETE', and `dither verify`.",
             )
 
-    def _one_name(self, path: Path) -> None:
-        """The journal lies beside the name that was used: under another name nobody would find it after a crash."""
-        if not sole(path):
+    def _check_one_name(self, path: Path) -> None:
+        """Refuses a second hard link: the journal is beside one name only, so a crash under the other is not rolled back."""
+        if not has_one_name(path):
             raise LedgerError(
                 f"The ledger {self.name} has a second name (a hard link).",
                 fix="remove the other name: a ledger is one file under one name, so that its budget is one.",
             )
 
-    def _reopened(self) -> sqlite3.Connection:
+    def _open_file(self) -> sqlite3.Connection:
         if self._path is None or not self._path.is_file():
             raise NoLedgerError(self.name)
         self._file = _file(self._path)
-        self._one_name(self._path)
-        self._no_log(self._path)
-        with told(self.name):
+        self._check_one_name(self._path)
+        self._check_no_log(self._path)
+        with translate_errors(self.name):
             connection = _connect(self._path.as_uri() + ("?mode=ro" if self._readonly else "?mode=rw"))
             try:
-                found = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
-                if found not in ([[APPLICATION, FORMAT], [BACKUP, FORMAT]] if self._readonly else [[APPLICATION, FORMAT]]):
-                    raise _another(self.name, *found)
-                self.backup = found[0] == BACKUP
+                result = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+                if result not in ([[APPLICATION, FORMAT], [BACKUP, FORMAT]] if self._readonly else [[APPLICATION, FORMAT]]):
+                    raise _wrong_file(self.name, *result)
+                self.backup = result[0] == BACKUP
                 if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
                     raise LedgerError(
                         f"Another program switched {self.name} to a write-ahead log, which a ledger must not have.",
@@ -265,12 +264,12 @@ class SQLite:
                 raise
         return connection
 
-    def _forked(self) -> None:
-        """In a child process: the lock may be held by a thread that does not exist here, the connection is the parent's."""
+    def _after_fork(self) -> None:
+        """Resets a child process: a thread that does not exist here may hold the lock, and the connection is the parent's."""
         self._lock = threading.RLock()
         if self._connection is None:
             return
-        # Closing the parent's connection from here could disturb its locks, so the object is kept for ever.
+        # Closing the parent's connection here could release its locks, so the object is never freed.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
         self._connection = None
         if self._path is None:
@@ -284,21 +283,21 @@ class _Transaction:
     def __init__(self, connection: sqlite3.Connection, name: str, keys: tuple[str, ...]) -> None:
         self._connection = connection
         self._name = name
-        found = self._run(SEVERAL.format(", ".join("?" * len(keys))), *keys)  # nobody else writes, so it stays true
+        result = self._run(SEVERAL.format(", ".join("?" * len(keys))), *keys)  # nobody else writes meanwhile
         self._put: dict[str, str] = {}
-        self._known: dict[str, str | None] = dict.fromkeys(keys) | dict(found)
+        self._known: dict[str, str | None] = dict.fromkeys(keys) | dict(result)
 
     def get(self, key: str) -> str | None:
         if key not in self._known:
-            found = self._run(GET, key)
-            self._known[key] = found[0][0] if found else None
+            result = self._run(GET, key)
+            self._known[key] = result[0][0] if result else None
         return self._known[key]
 
     def put(self, key: str, value: str) -> None:
         self._known[key] = self._put[key] = value
 
     def flush(self) -> None:
-        """All texts at once, before the commit: a statement costs more than a text."""
+        """Writes all texts in one statement, before the commit: statements are slow, texts are not."""
         if self._put:
             texts = [part for pair in self._put.items() for part in pair]
             self._run(PUT.format(", ".join(["(?, ?)"] * len(self._put))), *texts)
@@ -313,21 +312,21 @@ class _Transaction:
         return _row(self._run(LATEST, question))
 
     def _run(self, statement: str, *values: Any) -> list[Any]:
-        with told(self._name):
+        with translate_errors(self._name):
             return self._connection.execute(statement, values).fetchall()
 
 
 def _file(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 @cache
 def _objects() -> list[tuple[str, ...]]:
-    """The tables, triggers and indexes that a ledger is made with."""
+    """Returns the tables, triggers and indexes of a new ledger."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
         connection.executescript(SCHEMA + "COMMIT;")
@@ -336,7 +335,7 @@ def _objects() -> list[tuple[str, ...]]:
         connection.close()
 
 
-def _another(name: str, application: int, version: int) -> LedgerError:
+def _wrong_file(name: str, application: int, version: int) -> LedgerError:
     if application == BACKUP:
         return LedgerError(
             f"{name} is a backup, and a backup cannot be spent from.", fix="dither restore makes a ledger of it."
@@ -348,13 +347,13 @@ def _another(name: str, application: int, version: int) -> LedgerError:
     return LedgerError(f"{name} {what}.", fix="name the ledger's file, or use the version of dither that it was made with.")
 
 
-def _text(found: bytes) -> str:
-    """What is not UTF-8 was not written by a ledger. It is read all the same, so that verification can tell."""
-    return found.decode("utf-8", "surrogateescape")
+def _text(value: bytes) -> str:
+    """Decodes a text. Bytes that are not UTF-8 are read too, so that verification can report them."""
+    return value.decode("utf-8", "surrogateescape")
 
 
-def _row(found: list[Any]) -> Row | None:
-    return Row._make(found[0]) if found else None
+def _row(result: list[Any]) -> Row | None:
+    return Row._make(result[0]) if result else None
 
 
 def _connect(where: str) -> sqlite3.Connection:
@@ -385,8 +384,8 @@ def _prepare(connection: sqlite3.Connection, first: Mapping[str, str], rows: Ite
     connection.execute("COMMIT")
 
 
-def _no_log_beside(path: Path) -> None:
-    """SQLite would write the log of a file that was lost into the new one."""
+def _check_no_log_beside(path: Path) -> None:
+    """Refuses the log of a lost file: SQLite would apply it to the new one."""
     for ending in ("-journal", "-wal"):
         log = Path(f"{path}{ending}")
         if log.exists() and log.stat().st_size:
@@ -407,10 +406,10 @@ def _publish(draft: Path, path: Path) -> None:
         ) from None
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     for store in list(_OPEN):
-        store._forked()
+        store._after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_after_fork)

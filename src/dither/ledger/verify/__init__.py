@@ -1,4 +1,4 @@
-"""Checks a ledger again, with code that shares nothing with the code that wrote it.
+"""Checks a ledger with a second implementation, independent of the code that wrote it.
 
-`report` re-walks chain, signatures and sums; `entries` reads entries a second time; `walk` applies the rules a second time.
+`report` checks the chain, the signatures and the sums; `entries` decodes entries; `walk` applies the rules.
 """

@@ -1,7 +1,7 @@
-"""Reading entries for verification: written a second time, from the description and not from the code that writes them.
+"""Decodes entries for verification: a second implementation, written from their description.
 
 An entry is a JSON object in canonical text; its hash is SHA-256 over "dither ledger entry 1", a line break and that text.
-Every kind has exactly the fields listed here.
+Each kind has exactly the fields listed here.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ CAPS = ("epsilon", "delta_sums", "delta_keys", "delta_conversion", "rho_max")
 
 
 class EntryError(Exception):
-    """What is wrong with an entry, in words."""
+    """A problem of an entry. Its text continues "entry 7 ..."."""
 
 
 def text_of(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
-def loaded(text: Any) -> Any:
-    """JSON text in which no name stands twice; ValueError for all else."""
+def load_json(text: Any) -> Any:
+    """Decodes JSON. Raises ValueError for repeated names and anything that is not JSON."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({name for name, _ in pairs}) < len(pairs):
@@ -47,7 +47,7 @@ def loaded(text: Any) -> Any:
 
 
 def _no_number(name: str) -> None:
-    raise ValueError(name)  # NaN and the infinities, which JSON does not have
+    raise ValueError(name)  # NaN and the infinities
 
 
 def sha256(purpose: str, text: str) -> str:
@@ -55,12 +55,12 @@ def sha256(purpose: str, text: str) -> str:
 
 
 def number(value: Any) -> Fraction:
-    """A rational in lowest terms."""
+    """Decodes a rational. Refuses one that is not in lowest terms."""
     if isinstance(value, str) and len(value) <= 2001 and NUMBER.fullmatch(value):
         top, _, bottom = value.partition("/")
-        found = Fraction(int(top), int(bottom or "1"))
-        if value == (str(found.numerator) if found.denominator == 1 else f"{found.numerator}/{found.denominator}"):
-            return found
+        ratio = Fraction(int(top), int(bottom or "1"))
+        if value == (str(ratio.numerator) if ratio.denominator == 1 else f"{ratio.numerator}/{ratio.denominator}"):
+            return ratio
     raise EntryError("a number is not in lowest terms")
 
 
@@ -155,28 +155,28 @@ SHAPES: dict[str, dict[str, Callable[[Any], bool]]] = {
 
 
 def entry(row: Row) -> dict[str, Any]:
-    """The fields of a row's body, if it is an entry of a known kind and hashes to what the row says."""
+    """Returns the fields of a row's body. Refuses an unknown kind, wrong fields or a wrong hash."""
     if type(row.number) is not int or not all(isinstance(part, str) for part in row[1:]):
         raise EntryError("is not made of texts")
     try:
         matches = sha256("ledger entry 1", row.body) == row.hash
-        found: dict[str, Any] = loaded(row.body)
-        canonical = isinstance(found, dict) and text_of(found) == row.body
+        fields: dict[str, Any] = load_json(row.body)
+        canonical = isinstance(fields, dict) and text_of(fields) == row.body
     except (ValueError, RecursionError):
         raise EntryError("is not readable") from None
     if not matches:
         raise EntryError("does not have the hash that is beside it")
     if not canonical:
         raise EntryError("is not in canonical text")
-    shape = SHAPES.get(str(found.get("kind")))
+    shape = SHAPES.get(str(fields.get("kind")))
     if shape is None:
         raise EntryError("is of an unknown kind")
     rules = COMMON | shape
-    if set(rules) != set(found):
+    if set(rules) != set(fields):
         raise EntryError("has other fields than its kind")
     for name, rule in rules.items():
-        if not rule(found[name]):
+        if not rule(fields[name]):
             raise EntryError(f"has no right {name}")
-    if (found["kind"], found["number"]) != (row.kind, row.number):
+    if (fields["kind"], fields["number"]) != (row.kind, row.number):
         raise EntryError("is stored under another kind or number")
-    return found
+    return fields

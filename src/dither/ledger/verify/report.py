@@ -1,9 +1,9 @@
-"""Re-walking a ledger: chain, signatures, sums and rules, with code that shares nothing with the code that wrote it.
+"""Verifies a ledger: chain, signatures, sums and rules, independently of the code that wrote it.
 
-What it finds, with the public key alone: any entry that was edited, dropped, added, doubled, moved or cut off the end, any
-charge that was not allowed, any sum that is not what the entries add up to or was not signed by the curator's key, and tables
-or triggers that were changed. What it cannot find alone: a ledger that was put back as a whole to an earlier moment, for that
-ledger was right then. A head that was noted elsewhere, a witness, or any receipt finds that too; nothing else can.
+With the public key alone it finds: entries that were edited, removed, added, repeated, moved or cut off the end; charges that
+the rules did not allow; sums that differ from the entries or were not signed with the curator's key; changed tables and
+triggers. It cannot find a rollback of the whole ledger, because the older copy was valid. Only a head kept elsewhere, a
+witness or a receipt detects a rollback.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import Any, NamedTuple
 from dither.errors import DitherError, LedgerError
 from dither.ledger.receipts import Receipt, entry_message, signed
 from dither.ledger.stores.base import Row, Store
-from dither.ledger.verify.entries import EntryError, entry, loaded, text_of
+from dither.ledger.verify.entries import EntryError, entry, load_json, text_of
 from dither.ledger.verify.walk import GRID, Walk
 
-MOST = 100  # problems that are told one by one
+MOST = 100  # problems listed one by one
 START = "0" * 64
 HEAD = re.compile(r"([1-9][0-9]{0,18}):([0-9a-f]{64})", re.ASCII)
 SEALED = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
-LOWEST = -(2**63)  # so that a row which was moved below 1 is met as well
+LOWEST = -(2**63)  # so that a row moved below 1 is found as well
 
 
 class Report(NamedTuple):
-    """What was found. No problems: the ledger is what its entries say, from the first to the last."""
+    """The result of verification. Without problems, every entry and sum of the ledger is as it was written."""
 
     problems: tuple[str, ...]
     entries: int
     head: str
     kinds: dict[str, int]
-    open: int  # reservations without an answer: questions that are on their way, or were when a process died
-    closed: int  # the entry that closed the catalog to new questions, if it is closed
-    restored: int  # how often the ledger went on from a backup
+    open: int  # reservations without an answer: running questions, or those of a process that died
+    closed: int  # the entry that closed the catalog to new questions, or 0
+    restored: int  # how often the ledger was restored from a backup
     spent: dict[str, Fraction]
 
     @property
@@ -49,31 +49,31 @@ def verify(
     receipt: Receipt | Mapping[str, Receipt] | None = None,
     public_key: str | None = None,
 ) -> Report:
-    """Walk the whole ledger. `head` ("number:hash"), `receipt` and `public_key` come from elsewhere and are compared.
+    """Verifies the whole ledger. Compares it with a `head` ("number:hash"), `receipt` and `public_key` kept elsewhere.
 
-    Several heads or receipts come with the names that they are told apart by, such as their files'.
+    Pass several heads or receipts as a mapping from a name to show, such as the file's.
     """
     state, last = store.state()
     heads = {"the head": head} if isinstance(head, str) else head or {}
     receipts = {"the receipt": receipt} if isinstance(receipt, Receipt) else receipt or {}
     check = _Check(store, state, _marks(heads, receipts), public_key)
     for problem in store.faults():
-        check.say(problem)
+        check.report(problem)
     for row in store.rows(LOWEST, last):
         check.row(row)
     return check.end(receipts)
 
 
 def _marks(heads: Mapping[str, str], receipts: Mapping[str, Receipt]) -> dict[int, list[tuple[str, str]]]:
-    """Hashes that entries must have, by number, each with where that is known from."""
+    """Returns the hashes that entries must have, by number, each with its source."""
     marks: dict[int, list[tuple[str, str]]] = {}
     for source, head in heads.items():
-        found = HEAD.fullmatch(head.strip())
-        if found is None:
+        match = HEAD.fullmatch(head.strip())
+        if match is None:
             raise LedgerError(
                 "A head is written as number:hash, from number 1 on.", fix="give it as `dither verify` printed it."
             )
-        marks.setdefault(int(found[1]), []).append((found[2], source))
+        marks.setdefault(int(match[1]), []).append((match[2], source))
     for source, receipt in receipts.items():
         for place in (receipt.body["reserved"], receipt.body["entry"]):
             marks.setdefault(place["number"], []).append((place["hash"], source))
@@ -81,7 +81,7 @@ def _marks(heads: Mapping[str, str], receipts: Mapping[str, Receipt]) -> dict[in
 
 
 class _Check:
-    """The chain: numbers, hashes, times, signatures. What entries mean is checked by the walk."""
+    """Checks numbers, hashes, times and signatures. `Walk` checks what the entries mean."""
 
     def __init__(
         self, store: Store, state: dict[str, str], marks: dict[int, list[tuple[str, str]]], public_key: str | None
@@ -89,109 +89,111 @@ class _Check:
         self.state = state
         self.marks = marks
         self.problems: list[str] = []
-        self.untold = 0
+        self.unlisted = 0
         self.last = Row(0, "", "", "", START, "")
         self.time = ""
         self.kinds: dict[str, int] = {}
         self.identity = self._identity(public_key)
         self.walk = Walk(store, self.identity)
 
-    def say(self, problem: str) -> None:
+    def report(self, problem: str) -> None:
         if len(self.problems) < MOST:
             self.problems.append(problem)
         else:
-            self.untold += 1
+            self.unlisted += 1
 
     def row(self, row: Row) -> None:
         if row.number != self.last.number + 1:
-            self.say(f"after entry {self.last.number} comes entry {row.number}: something was dropped, doubled or moved.")
+            self.report(f"after entry {self.last.number} comes entry {row.number}: something was dropped, doubled or moved.")
         for hash, source in self.marks.pop(row.number, ()):
             if hash != row.hash:
-                self.say(f"entry {row.number} is not the one that {source} names: this is another ledger, or another past.")
+                self.report(f"entry {row.number} is not the one that {source} names: this is another ledger, or another past.")
         try:
-            found = entry(row)
-            self._placed(row, found)
-            for wrong in self.walk.step(row, found):
-                self.say(f"entry {row.number} {wrong}.")
+            fields = entry(row)
+            self._check_place(row, fields)
+            for wrong in self.walk.step(row, fields):
+                self.report(f"entry {row.number} {wrong}.")
         except EntryError as wrong:
-            self.say(f"entry {row.number} {wrong}.")
-        except (ValueError, ArithmeticError, TypeError, DitherError):  # numbers, say, that no caps can be made of
-            self.say(f"entry {row.number} cannot be checked.")
+            self.report(f"entry {row.number} {wrong}.")
+        except (ValueError, ArithmeticError, TypeError, DitherError):  # such as caps that are not valid
+            self.report(f"entry {row.number} cannot be checked.")
         self.last = row
 
-    def _placed(self, row: Row, found: dict[str, Any]) -> None:
-        self.kinds[found["kind"]] = self.kinds.get(found["kind"], 0) + 1
-        if found["previous"] != self.last.hash:
-            self.say(f"entry {row.number} does not follow the entry before it.")
-        if found["time"] < self.time:
-            self.say(f"entry {row.number} is earlier than the entry before it.")
-        self.time = max(self.time, found["time"])
-        if found["kind"] == "replayed/1":
+    def _check_place(self, row: Row, fields: dict[str, Any]) -> None:
+        self.kinds[fields["kind"]] = self.kinds.get(fields["kind"], 0) + 1
+        if fields["previous"] != self.last.hash:
+            self.report(f"entry {row.number} does not follow the entry before it.")
+        if fields["time"] < self.time:
+            self.report(f"entry {row.number} is earlier than the entry before it.")
+        self.time = max(self.time, fields["time"])
+        if fields["kind"] == "replayed/1":
             right = signed(self.identity["public_key"], entry_message(row.hash), row.signature)
-        else:  # a committed entry has its receipt's, which the walk checks; the seal signs for all others
-            right = found["kind"] == "committed/1" or not row.signature
+        else:  # a committed entry has its receipt's signature, which the walk checks; the seal covers the others
+            right = fields["kind"] == "committed/1" or not row.signature
         if not right:
-            self.say(f"entry {row.number} is not signed with the ledger's key.")
+            self.report(f"entry {row.number} is not signed with the ledger's key.")
 
     def end(self, receipts: Mapping[str, Receipt]) -> Report:
         for number, marks in sorted(self.marks.items()):
             for _, source in marks:
-                self.say(f"entry {number}, which {source} names, is not there: an older copy was put in this ledger's place.")
+                self.report(
+                    f"entry {number}, which {source} names, is not there: an older copy was put in this ledger's place."
+                )
         for source, receipt in receipts.items():
             self._receipt(source, receipt)
         self._state()
-        more = [f"and {self.untold} more problems."] if self.untold else []
+        more = [f"and {self.unlisted} more problems."] if self.unlisted else []
         spent = {part: Fraction(units, GRID) for part, units in self.walk.total.items() if part != "unstated"}
         head = f"{self.last.number}:{self.last.hash}"
         walk = self.walk
-        told = (*self.problems, *more)
-        return Report(told, self.last.number, head, self.kinds, len(walk.pending), walk.closed, walk.restored, spent)
+        problems = (*self.problems, *more)
+        return Report(problems, self.last.number, head, self.kinds, len(walk.pending), walk.closed, walk.restored, spent)
 
     def _receipt(self, source: str, receipt: Receipt) -> None:
         if receipt.body["ledger"] != self.identity["ledger"]:
-            self.say(f"{source} is of another ledger.")
+            self.report(f"{source} is of another ledger.")
         if not receipt.verify(self.identity["public_key"]):
-            self.say(f"{source} is not signed with the ledger's key, or was edited.")
+            self.report(f"{source} is not signed with the ledger's key, or was edited.")
 
     def _state(self) -> None:
-        """What is kept beside the entries must be what they add up to, and signed as it stands."""
-        wanted = self.walk.state()
+        """Checks that the stored state follows from the entries and is sealed."""
+        expected = self.walk.state()
         if self.last.number and isinstance(self.last.hash, str):
-            wanted["head"] = text_of({"number": self.last.number, "hash": self.last.hash, "time": self.time})
-        for key in sorted(set(wanted) | set(self.state), key=ascii):
-            if key not in ("ledger", "seal", "leases") and self.state.get(key) != wanted.get(key):
-                self.say(f"the stored {_named(key)} is not what the entries add up to.")
-        if not self.walk.leases(self.state.get("leases")):
-            self.say("the stored leases are not those of the open reservations.")
+            expected["head"] = text_of({"number": self.last.number, "hash": self.last.hash, "time": self.time})
+        for key in sorted(set(expected) | set(self.state), key=ascii):
+            if key not in ("ledger", "seal", "leases") and self.state.get(key) != expected.get(key):
+                self.report(f"the stored {_show_key(key)} is not what the entries add up to.")
+        if not self.walk.leases_match(self.state.get("leases")):
+            self.report("the stored leases are not those of the open reservations.")
         if not self._sealed():
-            self.say("the stored sums are not signed with the ledger's key: they, or the last entries, were changed.")
+            self.report("the stored sums are not signed with the ledger's key: they, or the last entries, were changed.")
 
     def _sealed(self) -> bool:
-        """Whether the signature beside the sums is of just these sums, with just this last entry."""
+        """Returns whether the seal's signature covers the stored state."""
         seal = self.state.get("seal")
-        held = [self.state.get(name) for name in SEALED]
-        if not isinstance(seal, str) or not all(text is None or isinstance(text, str) for text in held):
+        texts = [self.state.get(name) for name in SEALED]
+        if not isinstance(seal, str) or not all(text is None or isinstance(text, str) for text in texts):
             return False
-        parts = ["-" if text is None else f"{len(text)} {text}" for text in held]
+        parts = ["-" if text is None else f"{len(text)} {text}" for text in texts]
         text = "\n".join(["dither ledger state 1 signature", self.identity["ledger"], *parts])
         return text.isascii() and signed(self.identity["public_key"], text, seal.partition(" ")[0])
 
     def _identity(self, public_key: str | None) -> dict[str, str]:
-        """Who the ledger says it is."""
+        """Returns the ledger's identity, as stored."""
         try:
-            found = loaded(self.state.get("ledger", ""))
-            right = isinstance(found, dict) and set(found) == {"format", "ledger", "public_key"} and found["format"] == 2
+            stored = load_json(self.state.get("ledger", ""))
+            right = isinstance(stored, dict) and set(stored) == {"format", "ledger", "public_key"} and stored["format"] == 2
         except ValueError:
-            found, right = {}, False
-        found = found if isinstance(found, dict) else {}
-        if not right or text_of(found) != self.state.get("ledger"):
-            self.say("the ledger does not say who it is.")
-        identity = {name: str(found.get(name, "")) for name in ("ledger", "public_key")}
+            stored, right = {}, False
+        stored = stored if isinstance(stored, dict) else {}
+        if not right or text_of(stored) != self.state.get("ledger"):
+            self.report("the ledger's identity cannot be read.")
+        identity = {name: str(stored.get(name, "")) for name in ("ledger", "public_key")}
         if public_key is not None and identity["public_key"] != public_key:
-            self.say("the ledger has another public key than the one that was named.")
+            self.report("the ledger has another public key than the one that was named.")
         return identity
 
 
-def _named(key: Any) -> str:
-    """A key in a message: whoever put it there chose its characters."""
+def _show_key(key: Any) -> str:
+    """Shows a key in a message. Anyone may have written it, so unprintable characters are escaped."""
     return key if isinstance(key, str) and key.isprintable() and len(key) < 300 else ascii(key)[:300]

@@ -1,8 +1,6 @@
-"""Adding up a second time: what was spent and whether each question was allowed, with arithmetic of its own.
+"""Recomputes what was spent, and checks that the rules allowed each entry: caps, catalogs, charges, answers, replays.
 
 Each part of a loss is rounded up to a whole number of 1/GRID and added. The rules are those of privacy/filters.py, restated.
-
-What the entries mean, one after the other: caps, catalogs, charges, answers, cancellations, replays.
 
 Memory holds the open reservations and one set of totals per analyst, however long the ledger is.
 """
@@ -16,58 +14,58 @@ from typing import Any
 
 from dither.ledger.receipts import signed
 from dither.ledger.stores.base import Row, Store
-from dither.ledger.verify.entries import CAPS, LOSS, EntryError, entry, loaded, number, sha256, text_of
+from dither.ledger.verify.entries import CAPS, LOSS, EntryError, entry, load_json, number, sha256, text_of
 from dither.privacy.conversion import delta_of_zcdp
 
-QUESTIONS = 10_000  # the most that the sum of rho may admit
+QUESTIONS = 10_000  # the most that the sum of rho admits
 GRID = 10**36 * 144403552893600  # the second factor is the least common multiple of 1, …, 32
 
 Totals = dict[str, int]
 
 
-def nothing() -> Totals:
+def no_totals() -> Totals:
     return dict.fromkeys((*LOSS, "unstated"), 0)
 
 
-def added(totals: Totals, loss: dict[str, Any], sign: int = 1) -> Totals:
-    """The totals with a loss added, or taken away again."""
-    found = dict(totals)
+def add_loss(totals: Totals, loss: dict[str, Any], sign: int = 1) -> Totals:
+    """Returns the totals with a loss added, or subtracted for sign -1."""
+    after = dict(totals)
     for part in LOSS:
         if loss[part] is not None:
-            found[part] += sign * ceil(number(loss[part]) * GRID)
-    found["unstated"] += sign * (loss["rho"] is None)
-    return found
+            after[part] += sign * ceil(number(loss[part]) * GRID)
+    after["unstated"] += sign * (loss["rho"] is None)
+    return after
 
 
-def caps(found: dict[str, Any], epsilon: Fraction | None = None) -> dict[str, Fraction]:
-    """The caps of the first entry, if they are sound: the parts of delta, and rho_max by the certified conversion."""
-    kept = {name: number(found[name]) for name in CAPS}
-    delta = kept["delta_sums"] + kept["delta_keys"] + kept["delta_conversion"]
-    if kept["epsilon"] <= 0 or delta >= 1:
+def caps_of(texts: dict[str, Any], epsilon: Fraction | None = None) -> dict[str, Fraction]:
+    """Returns the caps of the first entry. Checks the parts of delta, and rho_max by the certified conversion."""
+    limits = {name: number(texts[name]) for name in CAPS}
+    delta = limits["delta_sums"] + limits["delta_keys"] + limits["delta_conversion"]
+    if limits["epsilon"] <= 0 or delta >= 1:
         raise EntryError("has caps that promise nothing")
-    if kept["rho_max"] and delta_of_zcdp(kept["rho_max"], kept["epsilon"]) > kept["delta_conversion"]:
+    if limits["rho_max"] and delta_of_zcdp(limits["rho_max"], limits["epsilon"]) > limits["delta_conversion"]:
         raise EntryError("has a rho_max that its delta does not pay for")
-    return kept
+    return limits
 
 
-def rule(kept: dict[str, Fraction], used: Totals) -> str | None:
-    """The rule these totals keep."""
+def rule_of(limits: dict[str, Fraction], used: Totals) -> str | None:
+    """Returns the rule that these totals satisfy, or None."""
     spent = {part: Fraction(used[part], GRID) for part in LOSS}
-    if spent["epsilon"] <= kept["epsilon"] and spent["delta"] <= kept["delta_sums"]:
+    if spent["epsilon"] <= limits["epsilon"] and spent["delta"] <= limits["delta_sums"]:
         return "sum"
-    concentrated = kept["rho_max"] > 0 and used["unstated"] == 0
-    return "zcdp" if concentrated and spent["rho"] <= kept["rho_max"] and spent["slack"] <= kept["delta_keys"] else None
+    concentrated = limits["rho_max"] > 0 and used["unstated"] == 0
+    return "zcdp" if concentrated and spent["rho"] <= limits["rho_max"] and spent["slack"] <= limits["delta_keys"] else None
 
 
-def within_share(kept: dict[str, Fraction], epsilon: Fraction, used: Totals) -> bool:
-    """Whether these totals keep either rule when each cap is cut down as epsilon is: for one analyst, or one question."""
-    return rule({name: cap * epsilon / kept["epsilon"] for name, cap in kept.items()}, used) is not None
+def within_share(limits: dict[str, Fraction], epsilon: Fraction, used: Totals) -> bool:
+    """Returns whether these totals satisfy a rule with each cap scaled like epsilon: for one analyst, or one question."""
+    return rule_of({name: cap * epsilon / limits["epsilon"] for name, cap in limits.items()}, used) is not None
 
 
-def dear_enough(kept: dict[str, Fraction], least: Fraction, loss: dict[str, Any]) -> bool:
-    """Whether a loss is none at all, or at least the least epsilon and, where rho is stated, its share of rho_max."""
+def is_dear_enough(limits: dict[str, Fraction], least: Fraction, loss: dict[str, Any]) -> bool:
+    """Returns whether a loss is zero, or at least the least epsilon and, where rho is stated, its share of rho_max."""
     epsilon, rho = number(loss["epsilon"]), loss["rho"]
-    return epsilon == 0 or (epsilon >= least and (rho is None or number(rho) * QUESTIONS >= kept["rho_max"]))
+    return epsilon == 0 or (epsilon >= least and (rho is None or number(rho) * QUESTIONS >= limits["rho_max"]))
 
 
 TERMS = (
@@ -77,17 +75,17 @@ TERMS = (
 
 
 class Walk:
-    """The ledger as it was after each entry. `step` says what the next entry may not be."""
+    """Replays the ledger entry by entry. `step` yields the problems of the next entry."""
 
     def __init__(self, store: Store, identity: dict[str, str]) -> None:
         self._store = store
         self._identity = identity
         self._caps: dict[str, Any] | None = None
-        self._kept: dict[str, Fraction] = {}
+        self._limits: dict[str, Fraction] = {}
         self._terms: dict[str, Any] | None = None
         self._history: dict[str, Any] | None = None
         self._charged = False
-        self.total = nothing()
+        self.total = no_totals()
         self.analysts: dict[str, Totals] = {}
         self.pending: dict[int, tuple[str, dict[str, Any]]] = {}
         self.closed = 0  # the entry that closed the catalog to new questions, if one did
@@ -95,9 +93,9 @@ class Walk:
         self._fused = False
         self.restored = 0
 
-    def step(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
-        """What is wrong with this entry, after those before it."""
-        kind = found["kind"].partition("/")[0]
+    def step(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        """Yields the problems of this entry, given those before it."""
+        kind = fields["kind"].partition("/")[0]
         if (kind == "opened") != (row.number == 1):
             yield "opens the ledger a second time" if kind == "opened" else "is the first and does not open the ledger"
         if kind not in ("committed", "replayed") and row.question:
@@ -114,184 +112,186 @@ class Walk:
             "reopened": self._reopened,
             "restored": self._restored,
         }
-        yield from steps[kind](row, found)
+        yield from steps[kind](row, fields)
 
     def state(self) -> dict[str, str]:
-        """What must stand beside the entries."""
-        found: dict[str, Any] = {f"analyst:{name}": totals for name, totals in self.analysts.items()}
+        """Returns the state that must be stored beside the entries."""
+        state: dict[str, Any] = {f"analyst:{name}": totals for name, totals in self.analysts.items()}
         rolls: dict[str, dict[str, str]] = {}
         for name, totals in self.analysts.items():
             group = int(sha256("ledger group 1", text_of(name))[:8], 16) % 128
             rolls.setdefault(f"{group:03}", {})[name] = sha256("ledger roll 1", text_of(totals))[:32]
-        found |= {f"roll:{group}": roll for group, roll in rolls.items()}
+        state |= {f"roll:{group}": roll for group, roll in rolls.items()}
         if rolls:
-            found["rolls"] = {group: sha256("ledger roll 1", text_of(roll))[:32] for group, roll in rolls.items()}
-        found |= {"total": self.total} if self._charged else {}
-        found |= {"fuse": {"closed": self.closed, "dead": self._dead}} if self._fused else {}
+            state["rolls"] = {group: sha256("ledger roll 1", text_of(roll))[:32] for group, roll in rolls.items()}
+        state |= {"total": self.total} if self._charged else {}
+        state |= {"fuse": {"closed": self.closed, "dead": self._dead}} if self._fused else {}
         for name, value in (("caps", self._caps), ("catalog", self._terms), ("history", self._history)):
-            found |= {name: value} if value is not None else {}
-        return {key: text_of(value) for key, value in found.items()}
+            state |= {name: value} if value is not None else {}
+        return {key: text_of(value) for key, value in state.items()}
 
-    def leases(self, text: Any) -> bool:
-        """Whether these leases are of the reservations that are open, each of its own question."""
+    def leases_match(self, text: Any) -> bool:
+        """Returns whether these are the leases of the open reservations."""
         if text is None:
             return not self._charged
         try:
-            found = loaded(text)
-            held = {number: (lease[0], lease[1]) for number, lease in found.items()}
+            leases = load_json(text)
+            stored = {number: (lease[0], lease[1]) for number, lease in leases.items()}
         except (ValueError, TypeError, AttributeError, IndexError, KeyError):
             return False
-        pending = {str(number): asked for number, (_, asked) in self.pending.items()}
-        wanted = {n: ("" if asked["fresh"] else asked["digest"][:16], asked["token"][:16]) for n, asked in pending.items()}
-        return held == wanted and text_of(found) == text
+        pending = {str(number): reserved for number, (_, reserved) in self.pending.items()}
+        expected = {
+            n: ("" if reserved["fresh"] else reserved["digest"][:16], reserved["token"][:16]) for n, reserved in pending.items()
+        }
+        return stored == expected and text_of(leases) == text
 
-    def _opened(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
-        if {name: found[name] for name in ("ledger", "public_key")} != self._identity:
-            yield "names another ledger than the one it is in"
+    def _opened(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        if {name: fields[name] for name in ("ledger", "public_key")} != self._identity:
+            yield "names another ledger"
         if self._caps is None:
-            self._caps = found["caps"]
-            self._kept = caps(found["caps"])
+            self._caps = fields["caps"]
+            self._limits = caps_of(fields["caps"])
 
-    def _catalog(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
-        kept = self._kept
-        if kept:
-            delta = kept["delta_sums"] + kept["delta_keys"] + kept["delta_conversion"]
-            if (number(found["epsilon"]), number(found["delta"])) != (kept["epsilon"], delta):
+    def _catalog(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        limits = self._limits
+        if limits:
+            delta = limits["delta_sums"] + limits["delta_keys"] + limits["delta_conversion"]
+            if (number(fields["epsilon"]), number(fields["delta"])) != (limits["epsilon"], delta):
                 yield "changes the budget"
-        if not 0 < number(found["least_epsilon"]) <= number(found["epsilon"]):
+        if not 0 < number(fields["least_epsilon"]) <= number(fields["epsilon"]):
             yield "has a least price that is no price of a question"
-        units = {name.casefold(): unit.casefold() for name, unit in found["units"].items()}
-        if len(units) < len(found["units"]):
+        units = {name.casefold(): unit.casefold() for name, unit in fields["units"].items()}
+        if len(units) < len(fields["units"]):
             yield "declares a table twice, in capitals and small letters"
         if self._history is not None:
-            if found["neighbours"] != self._history["neighbours"]:
+            if fields["neighbours"] != self._history["neighbours"]:
                 yield "changes the neighbour relation of tables with history"
             for table, unit in self._history["tables"].items():
                 if units.get(table, unit) != unit:
                     yield f"changes the unit of {table}, which has history"
-        self._terms = {name: found[name] for name in TERMS}
+        self._terms = {name: fields[name] for name in TERMS}
 
-    def _reserved(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
-        yield from self._allowed(found)
+    def _reserved(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        yield from self._allowed(fields)
         if self.closed:
             yield f"was asked while entry {self.closed} had closed the catalog"
-        if found["digest"] != sha256("ledger question 1", text_of([found["plan"], found["catalog"], found["snapshot"]])):
+        if fields["digest"] != sha256("ledger question 1", text_of([fields["plan"], fields["catalog"], fields["snapshot"]])):
             yield "has a digest that is not its question's"
-        if number(found["loss"]["epsilon"]) == 0 and (found["mechanisms"] or set(found["loss"].values()) != {"0"}):
+        if number(fields["loss"]["epsilon"]) == 0 and (fields["mechanisms"] or set(fields["loss"].values()) != {"0"}):
             yield "charges nothing for a noisy answer"
-        self.total, self._charged = added(self.total, found["loss"]), True
-        if self._kept and rule(self._kept, self.total) != found["rule"]:
+        self.total, self._charged = add_loss(self.total, fields["loss"]), True
+        if self._limits and rule_of(self._limits, self.total) != fields["rule"]:
             yield "was not allowed by the budget under the rule it names"
-        yield from self._quota(found)
+        yield from self._quota(fields)
         if self._terms is not None:
             known = self._history["tables"] if self._history else {}
             units = {name.casefold(): unit.casefold() for name, unit in self._terms["units"].items()}
-            asked = [name.casefold() for name in found["tables"]]  # a question finds a table whatever its capitals
-            new = {name: units.get(name, found["unit"].casefold()) for name in asked if name not in known}
+            tables = [name.casefold() for name in fields["tables"]]  # table names are case-insensitive in questions
+            new = {name: units.get(name, fields["unit"].casefold()) for name in tables if name not in known}
             self._history = {"neighbours": self._terms["neighbours"], "tables": known | new}
-        self.pending[row.number] = (row.hash, found)
+        self.pending[row.number] = (row.hash, fields)
 
-    def _allowed(self, found: dict[str, Any]) -> Iterator[str]:
-        """The catalog's rules at that time."""
+    def _allowed(self, fields: dict[str, Any]) -> Iterator[str]:
+        """Checks the catalog in force at that time."""
         terms = self._terms
         if terms is None:
             yield "was asked without a catalog"
             return
-        if any(found[name] != terms[name] for name in ("catalog", "snapshot", "neighbours") if name in found):
+        if any(fields[name] != terms[name] for name in ("catalog", "snapshot", "neighbours") if name in fields):
             yield "was asked with a catalog that was not in force"
-        if terms["analysts"] is not None and found["analyst"] not in terms["analysts"]:
-            yield "was asked by somebody who is none of the analysts"
-        most = number(terms["per_query"]) if terms["per_query"] is not None and self._kept else None
-        if most is not None and not within_share(self._kept, most, added(nothing(), found["loss"])):
+        if terms["analysts"] is not None and fields["analyst"] not in terms["analysts"]:
+            yield "was asked by someone who is not one of the analysts"
+        most = number(terms["per_query"]) if terms["per_query"] is not None and self._limits else None
+        if most is not None and not within_share(self._limits, most, add_loss(no_totals(), fields["loss"])):
             yield "costs more than one question may"
-        if self._kept and not dear_enough(self._kept, number(terms["least_epsilon"]), found["loss"]):
+        if self._limits and not is_dear_enough(self._limits, number(terms["least_epsilon"]), fields["loss"]):
             yield "costs less than one question must"
 
-    def _quota(self, found: dict[str, Any]) -> Iterator[str]:
-        used = added(self.analysts.get(found["analyst"], nothing()), found["loss"])
-        self.analysts[found["analyst"]] = used
+    def _quota(self, fields: dict[str, Any]) -> Iterator[str]:
+        used = add_loss(self.analysts.get(fields["analyst"], no_totals()), fields["loss"])
+        self.analysts[fields["analyst"]] = used
         quota = self._terms["per_analyst"] if self._terms else None
-        if quota is not None and self._kept and not within_share(self._kept, number(quota), used):
+        if quota is not None and self._limits and not within_share(self._limits, number(quota), used):
             yield "was not allowed by its analyst's quota"
 
-    def _ended(self, found: dict[str, Any]) -> dict[str, Any]:
-        """The reservation that this entry ends: open until now."""
-        hash, asked = self.pending.pop(found["reserved"], ("", {}))
-        if not asked:
+    def _end(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Ends and returns the open reservation that this entry names."""
+        hash, reserved = self.pending.pop(fields["reserved"], ("", {}))
+        if not reserved:
             raise EntryError("ends a reservation that is not open")
-        if hash != found["reserved_hash"]:
+        if hash != fields["reserved_hash"]:
             raise EntryError("names its reservation by another hash")
-        return asked
+        return reserved
 
-    def _settled(self, row: Row, found: dict[str, Any]) -> dict[str, Any]:
-        """The same, ended by who made it."""
-        asked = self._ended(found)
-        if sha256("ledger token 1", found["token"]) != asked["token"]:
-            raise EntryError("was not written by who reserved")
-        return asked
+    def _settle(self, row: Row, fields: dict[str, Any]) -> dict[str, Any]:
+        """Ends a reservation, and checks that its maker wrote this entry."""
+        reserved = self._end(fields)
+        if sha256("ledger token 1", fields["token"]) != reserved["token"]:
+            raise EntryError("was not written by the process that reserved")
+        return reserved
 
-    def _committed(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
-        asked = self._settled(row, found)
-        if found["digest"] != asked["digest"]:
+    def _committed(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        reserved = self._settle(row, fields)
+        if fields["digest"] != reserved["digest"]:
             yield "answers another question than was reserved"
-        if row.question != found["digest"]:
+        if row.question != fields["digest"]:
             yield "is stored under a question that is not its own"
-        if not signed(self._identity["public_key"], self._receipt(row, found, asked), row.signature):
+        if not signed(self._identity["public_key"], self._receipt(row, fields, reserved), row.signature):
             yield "has a receipt that is not signed with the ledger's key"
 
-    def _receipt(self, row: Row, found: dict[str, Any], asked: dict[str, Any]) -> str:
-        """The text that was signed as the receipt of this answer."""
+    def _receipt(self, row: Row, fields: dict[str, Any], reserved: dict[str, Any]) -> str:
+        """Returns the text that was signed as the receipt of this answer."""
         same = ("question", "catalog", "snapshot", "unit", "neighbours", "analyst", "mechanisms", "loss", "rule", "time")
-        body = {name: asked[name] for name in same} | {"receipt": 1, "ledger": self._identity["ledger"]}
-        body["reserved"] = {"number": found["reserved"], "hash": found["reserved_hash"]}
+        body = {name: reserved[name] for name in same} | {"receipt": 1, "ledger": self._identity["ledger"]}
+        body["reserved"] = {"number": fields["reserved"], "hash": fields["reserved_hash"]}
         body["entry"] = {"number": row.number, "hash": row.hash}
         return f"dither receipt 1\n{text_of(body)}"
 
-    def _cancelled(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
-        asked = self._settled(row, found)
-        self.total = added(self.total, asked["loss"], -1)
-        self.analysts[asked["analyst"]] = added(self.analysts.get(asked["analyst"], nothing()), asked["loss"], -1)
+    def _cancelled(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        reserved = self._settle(row, fields)
+        self.total = add_loss(self.total, reserved["loss"], -1)
+        self.analysts[reserved["analyst"]] = add_loss(self.analysts.get(reserved["analyst"], no_totals()), reserved["loss"], -1)
         yield from ()
 
-    def _replayed(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
-        answer = self._earlier(row, found["committed"], "committed/1")
-        asked = self._earlier(row, answer["reserved"], "reserved/1")
-        if (answer["digest"], asked["loss"]) != (found["digest"], found["loss"]):
+    def _replayed(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        answer = self._earlier(row, fields["committed"], "committed/1")
+        reserved = self._earlier(row, answer["reserved"], "reserved/1")
+        if (answer["digest"], reserved["loss"]) != (fields["digest"], fields["loss"]):
             yield "shows the answer to another question"
-        yield from self._allowed(found | {name: asked[name] for name in ("catalog", "snapshot", "neighbours")})
-        shown = sha256("ledger replay 1", text_of([found["committed"], found["analyst"]]))
+        yield from self._allowed(fields | {name: reserved[name] for name in ("catalog", "snapshot", "neighbours")})
+        shown = sha256("ledger replay 1", text_of([fields["committed"], fields["analyst"]]))
         if row.question != shown:
             yield "is stored under a question that is not its own"
         last = self._store.latest(shown)
-        if asked["analyst"] == found["analyst"] or (last is not None and last.number != row.number):
+        if reserved["analyst"] == fields["analyst"] or (last is not None and last.number != row.number):
             yield "counts an answer twice for one analyst"
-        yield from self._quota(found)
+        yield from self._quota(fields)
 
-    def _failed(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
-        self._settled(row, found)
-        if found["why"] == "engine":
+    def _failed(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        self._settle(row, fields)
+        if fields["why"] == "engine":
             self.closed, self._fused = self.closed or row.number, True
         yield from ()
 
-    def _lapsed(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
-        self._ended(found)
+    def _lapsed(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        self._end(fields)
         self._dead, self._fused = self._dead + 1, True
         if self._dead >= 3:
             self.closed = self.closed or row.number
         yield from ()
 
-    def _reopened(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
-        if found["closed"] != self.closed or not (self.closed or self._dead):
+    def _reopened(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
+        if fields["closed"] != self.closed or not (self.closed or self._dead):
             yield "reopens a catalog that was not closed by the entry it names"
         self.closed, self._dead = 0, 0
 
-    def _restored(self, row: Row, found: dict[str, Any]) -> Iterator[str]:
+    def _restored(self, row: Row, fields: dict[str, Any]) -> Iterator[str]:
         self.restored += 1
-        if found["backup"] != row.number - 1:
+        if fields["backup"] != row.number - 1:
             yield "goes on from another entry than the one before it"
 
     def _earlier(self, row: Row, at: int, kind: str) -> dict[str, Any]:
-        """An entry before this one, which the walk has checked already."""
+        """Returns an earlier entry, which was checked already."""
         before = self._store.entry(at) if at < row.number else None
         if before is None or before.kind != kind:
             raise EntryError(f"names an entry {at} that is no {kind.partition('/')[0]} entry before it")
