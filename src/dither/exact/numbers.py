@@ -33,24 +33,24 @@ def number(value: Any) -> Fraction | None:
     (Fraction(1, 10), Fraction(1, 3), True, None, None)
     """
     if type(value) is Fraction:
-        found = value
+        exact = value
     elif _is_bool(value):
         return None
     elif isinstance(value, numbers.Integral):
-        found = Fraction(int(value))
+        exact = Fraction(int(value))
     elif isinstance(value, Fraction):
         # A subclass may bring arithmetic of its own; what is computed with from here on is a plain Fraction.
-        found = Fraction(int(value.numerator), int(value.denominator))
+        exact = Fraction(int(value.numerator), int(value.denominator))
     elif _is_float(value) and math.isfinite(value):
-        found = Fraction(str(value))  # the shortest decimal that reads back, for float32 as for float64
+        exact = Fraction(str(value))  # the shortest decimal that reads back, for float32 as for float64
     elif isinstance(value, (str, Decimal)):
         text = _stripped(value)
         if len(text) > _LONGEST or not _PLAIN.match(text) or _by_zero(text):
             return None
-        found = Fraction(text)
+        exact = Fraction(text)
     else:
         return None
-    return found if abs(found) <= _LARGEST else None
+    return exact if abs(exact) <= _LARGEST else None
 
 
 def _is_bool(value: Any) -> bool:
@@ -77,10 +77,10 @@ def rational(value: Number, name: str) -> Fraction:
     >>> rational(0.1, "epsilon"), rational("1/3", "epsilon"), rational("1e-6", "delta")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000))
     """
-    found = number(value)
-    if found is None:
+    exact = number(value)
+    if exact is None:
         raise _no_number(value, name)
-    return found
+    return exact
 
 
 def _no_number(value: Any, name: str) -> ArgumentError:
@@ -105,57 +105,57 @@ def _no_number(value: Any, name: str) -> ArgumentError:
 
 def positive(value: Number, name: str) -> Fraction:
     """The exact rational, refused unless it is above zero."""
-    found = rational(value, name)
-    if found <= 0:
+    exact = rational(value, name)
+    if exact <= 0:
         raise ArgumentError(
-            f"{name} must be above 0, and it is {show(found)}.", fix=Fix("give {it} a value above 0.", it=Name(name))
+            f"{name} must be above 0, and it is {show(exact)}.", fix=Fix("give {it} a value above 0.", it=Name(name))
         )
-    return found
+    return exact
 
 
 def not_negative(value: Number, name: str) -> Fraction:
     """The exact rational, refused below zero."""
-    found = rational(value, name)
-    if found < 0:
+    exact = rational(value, name)
+    if exact < 0:
         raise ArgumentError(
-            f"{name} must be at least 0, and it is {show(found)}.", fix=Fix("give a {it} of 0 or more.", it=Name(name))
+            f"{name} must be at least 0, and it is {show(exact)}.", fix=Fix("give a {it} of 0 or more.", it=Name(name))
         )
-    return found
+    return exact
 
 
 def between(
     value: Number, name: str, low: Number, high: Number, *, open_low: bool = False, open_high: bool = False
 ) -> Fraction:
     """The exact rational, refused unless it lies from `low` to `high` (either end excluded on request)."""
-    found, bottom, top = rational(value, name), rational(low, "low"), rational(high, "high")
-    fits = (bottom < found if open_low else bottom <= found) and (found < top if open_high else found <= top)
+    exact, bottom, top = rational(value, name), rational(low, "low"), rational(high, "high")
+    fits = (bottom < exact if open_low else bottom <= exact) and (exact < top if open_high else exact <= top)
     if not fits:
         left, right = ("(" if open_low else "["), (")" if open_high else "]")
         rule = f"{left}{show(bottom)}, {show(top)}{right}"
         raise ArgumentError(
-            f"{name} must lie in {rule}, and it is {show(found)}.", fix=Fix(f"give {{it}} a value in {rule}.", it=Name(name))
+            f"{name} must lie in {rule}, and it is {show(exact)}.", fix=Fix(f"give {{it}} a value in {rule}.", it=Name(name))
         )
-    return found
+    return exact
 
 
 def whole(value: SupportsIndex, name: str, *, least: int | None = None) -> int:
     """A Python int, refused for floats, bools and anything below `least`."""
     try:
-        found = operator.index(value)
+        integer = operator.index(value)
     except TypeError:  # also of a class or an array, which have an __index__ that is none
-        found = None
-    if found is None or _is_bool(value):
+        integer = None
+    if integer is None or _is_bool(value):
         raise ArgumentError(
             f"{name} must be a whole number, and it is a {type(value).__name__}.",
             fix=Fix("give {it} as an int.", it=Name(name)),
         )
-    if least is not None and found < least:
-        shown = show(Fraction(found))
+    if least is not None and integer < least:
+        shown = show(Fraction(integer))
         raise ArgumentError(
             f"{name} must be at least {least}, and it is {shown}.",
             fix=Fix(f"give {{it}} a value of {least} or more.", it=Name(name)),
         )
-    return int(found)
+    return int(integer)
 
 
 def flag(value: bool, name: str) -> bool:
@@ -171,10 +171,10 @@ def flag(value: bool, name: str) -> bool:
 def word(value: str, name: str, *choices: str) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in choices:
-        given = repr(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
+        got = repr(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
         listed = " or ".join(repr(choice) for choice in choices)
         raise ArgumentError(
-            f"{name} must be {listed}, and it is {given}.", fix=Fix("write {it}.", it=Python(f"{name}={choices[0]!r}"))
+            f"{name} must be {listed}, and it is {got}.", fix=Fix("write {it}.", it=Python(f"{name}={choices[0]!r}"))
         )
     return value
 
@@ -260,9 +260,9 @@ def about(value: Fraction, *, up: bool, digits: int = 6) -> str:
     >>> about(Fraction(1, 3), up=True), about(Fraction(1, 10), up=False), about(Fraction(1, 3 * 10**9), up=False, digits=2)
     ('0.333334', '0.1', '3.3e-10')
     """
-    way = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR, Emax=10**9, Emin=-(10**9))
-    found = way.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(way)
-    return f"{found:f}" if found == 0 or abs(found.adjusted()) < 6 else _brief(f"{found:e}")
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR, Emax=10**9, Emin=-(10**9))
+    short = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)
+    return f"{short:f}" if short == 0 or abs(short.adjusted()) < 6 else _brief(f"{short:e}")
 
 
 def decimal(value: Fraction) -> str:

@@ -71,18 +71,18 @@ def whole(exact: Whole, norm: Norm | None = None, grid: Fraction | None = None) 
         unmasked(exact, "exact")
         _shape(exact, norm, grid)
         if exact.dtype.kind not in "iu":
-            raise _wrong(f"an array of {exact.dtype}", "an array of integers")
-        return _held(np.asarray(exact), _WIDE)
+            raise _wrong_type(f"an array of {exact.dtype}", "an array of integers")
+        return _clipped(np.asarray(exact), _WIDE)
     if isinstance(exact, (bool, np.bool_)) or not isinstance(exact, (int, np.integer)):
-        raise _wrong(f"a {type(exact).__name__}", "an int")
+        raise _wrong_type(f"a {type(exact).__name__}", "an int")
     return int(exact)
 
 
-def _held(exact: NDArray[Any], most: int) -> Integers:
+def _clipped(exact: NDArray[Any], most: int) -> Integers:
     """An array of integers of any width as int64 within +-most."""
-    room = np.iinfo(exact.dtype)
-    held: Integers = np.clip(exact, max(-most, int(room.min)), min(most, int(room.max))).astype(np.int64)
-    return held
+    width = np.iinfo(exact.dtype)
+    clipped: Integers = np.clip(exact, max(-most, int(width.min)), min(most, int(width.max))).astype(np.int64)
+    return clipped
 
 
 def unmasked(array: NDArray[Any], name: str) -> None:
@@ -93,8 +93,8 @@ def unmasked(array: NDArray[Any], name: str) -> None:
         )
 
 
-def _wrong(found: str, wanted: str) -> ArgumentError:
-    return ArgumentError(f"exact must be a whole number or an array of them, and it is {found}.", fix=f"give {wanted}.")
+def _wrong_type(got: str, expected: str) -> ArgumentError:
+    return ArgumentError(f"exact must be a whole number or an array of them, and it is {got}.", fix=f"give {expected}.")
 
 
 def _shape(exact: NDArray[Any], norm: Norm | None, grid: Fraction | None) -> None:
@@ -197,7 +197,7 @@ def _from_decimal(exact: Decimal, grid: Fraction, most: int) -> int:
 def _many_steps(exact: NDArray[Any], grid: Fraction) -> Integers:
     most = limit(grid)
     if exact.dtype.kind in "iu" and grid.numerator == 1 and grid.denominator < most:
-        return _held(exact, most // grid.denominator) * np.int64(grid.denominator)
+        return _clipped(exact, most // grid.denominator) * np.int64(grid.denominator)
     if exact.dtype.kind not in "iufO" or (exact.dtype.kind == "f" and exact.dtype.itemsize > 8):
         raise ArgumentError(f"exact must be an array of numbers, and it is one of {exact.dtype}.", fix="give ints or floats.")
     if exact.dtype.kind == "f" and _power_of_two(grid):
@@ -211,9 +211,9 @@ def _float_steps(exact: NDArray[np.float64], grid: Fraction, most: int) -> Integ
     # by rounding, where floor(x + 1/2) would: 0.49999999999999994 + 0.5 is 1.0 in floats.
     with np.errstate(over="ignore", under="ignore"):
         scaled = np.nan_to_num(exact / float(grid), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    held = np.clip(scaled, -float(most), float(most))
-    down = np.floor(held)
-    return (down + (held - down >= 0.5)).astype(np.int64)
+    clipped = np.clip(scaled, -float(most), float(most))
+    down = np.floor(clipped)
+    return (down + (clipped - down >= 0.5)).astype(np.int64)
 
 
 def add(exact: Integers, noise: Integers) -> Integers:
@@ -241,18 +241,18 @@ def values(k: Integers, grid: Fraction) -> NDArray[Any]:
 
 def single(exact: Whole) -> int:
     """One whole number, for a law; the law of a vector is one such law per coordinate, independent."""
-    found = whole(exact)
-    if not isinstance(found, int):
+    answer = whole(exact)
+    if not isinstance(answer, int):
         raise ArgumentError("law describes one coordinate, and exact is an array.", fix="ask for the law of each coordinate.")
-    return found
+    return answer
 
 
 def single_step(exact: Answer, grid: Fraction) -> int:
     """One answer in steps, for a law; the law of a vector is one such law per coordinate, independent."""
-    found = steps(exact, grid)
-    if not isinstance(found, int):
+    answer = steps(exact, grid)
+    if not isinstance(answer, int):
         raise ArgumentError("law describes one coordinate, and exact is an array.", fix="ask for the law of each coordinate.")
-    return found
+    return answer
 
 
 _classes: list[type[Mechanism]] = []
@@ -298,8 +298,8 @@ class Mechanism(ABC):
 
     def record(self) -> dict[str, Any]:
         """The mechanism by its tag, with what it needs to be built again."""
-        given = {name: plain(value) for name, value in self.parameters().items() if value is not None}
-        return {"mechanism": self.tag, **given}
+        stated = {name: plain(value) for name, value in self.parameters().items() if value is not None}
+        return {"mechanism": self.tag, **stated}
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:

@@ -98,11 +98,11 @@ class Exponential(Mechanism):
         return Curve.of(BoundedRange(self.epsilon))
 
     def law(self, exact: Scores) -> Law:
-        found = reading.read(exact, self.candidates)
+        scores = reading.read(exact, self.candidates)
         per_point = self._weight
         # Equal scores share one Fraction: a million scores hold far fewer different ones.
-        weights = {score: per_point * score for score in set(found)}
-        return Categorical(tuple(weights[score] for score in found))
+        weights = {score: per_point * score for score in set(scores)}
+        return Categorical(tuple(weights[score] for score in scores))
 
     def margin(self, confidence: Number, *, candidates: int | None = None, best: int = 1) -> Fraction:
         """How far below the best score the chosen one may lie: the utility theorem, rounded up.

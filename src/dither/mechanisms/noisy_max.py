@@ -119,10 +119,10 @@ class Race:
 
 def winner(scale: Fraction, centres: Iterable[int], index: int) -> arb:
     """Pr[centres[index] plus its noise is the largest, the lowest index winning ties], all noises of one scale."""
-    found = list(centres)
+    scores = list(centres)
     # Earlier ones must stay below k, so at most k - 1; later ones may also reach k.
-    below = tuple(c + 1 if j < index else c for j, c in enumerate(found) if j != index)
-    return Race(scale, found[index], 1, below, ()).probability()
+    below = tuple(c + 1 if j < index else c for j, c in enumerate(scores) if j != index)
+    return Race(scale, scores[index], 1, below, ()).probability()
 
 
 _MOST = 10**6  # candidates that a margin lists one by one
@@ -188,12 +188,12 @@ class NoisyMax(Mechanism):
         return Pure(self.epsilon)
 
     def law(self, exact: Scores) -> Law:
-        found = [int(score) for score in reading.read(exact, self.candidates, fractions=False)]
+        scores = [int(score) for score in reading.read(exact, self.candidates, fractions=False)]
 
         def probability(index: int) -> Real:
-            return lambda: winner(self.scale, found, index)
+            return lambda: winner(self.scale, scores, index)
 
-        return Finite(tuple(probability(i) for i in range(len(found))))
+        return Finite(tuple(probability(i) for i in range(len(scores))))
 
     def margin(self, confidence: Number, *, candidates: int | None = None) -> int:
         """The smallest m such that, whatever the scores, the chosen one is at least OPT - m with this confidence.
@@ -201,7 +201,7 @@ class NoisyMax(Mechanism):
         The worst case for m: one best candidate, last in the list, and all others m + 1 points behind. For candidates
         more than m behind to win, the largest of their noises must exceed the best one's noise by more than m.
         """
-        wanted = sure(confidence)
+        chance = sure(confidence)
         count = len(self.candidates) if candidates is None and self.candidates is not None else candidates
         if count is None:
             raise ArgumentError(
@@ -214,7 +214,7 @@ class NoisyMax(Mechanism):
 
         def holds(m: int) -> bool:
             worst = [-m - 1] * others + [0]
-            return certainly_at_most(lambda: 1 - winner(self.scale, worst, others), 1 - wanted)
+            return certainly_at_most(lambda: 1 - winner(self.scale, worst, others), 1 - chance)
 
         return search(holds, 0, None) if others else 0
 

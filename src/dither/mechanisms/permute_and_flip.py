@@ -86,9 +86,9 @@ class PermuteAndFlip(Mechanism):
 
     def _behind(self, exact: Scores) -> list[Fraction]:
         """-ln q_i: how far each candidate is behind the best."""
-        found = reading.read(exact, self.candidates)
-        best, per_point = max(found), self._weight
-        return [per_point * (best - score) for score in found]
+        scores = reading.read(exact, self.candidates)
+        best, per_point = max(scores), self._weight
+        return [per_point * (best - score) for score in scores]
 
     def release(self, exact: Scores) -> Any:
         scores = reading.read(exact, self.candidates)

@@ -125,16 +125,16 @@ class RandomizedResponse(Mechanism):
 
     def estimate(self, counts: Sequence[int] | Integers) -> tuple[Fraction, ...]:
         """Unbiased shares of the categories from how often each was reported. They add up to 1 and may be negative."""
-        found = [
+        reports = [
             numbers.whole(count, "counts", least=0) for count in numbers.items(counts, "counts", fix="count every category.")
         ]
-        if len(found) != self.categories or sum(found) == 0:
+        if len(reports) != self.categories or sum(reports) == 0:
             raise ArgumentError(
-                f"counts must hold {self.categories} numbers, not all 0, and it holds {len(found)}.",
+                f"counts must hold {self.categories} numbers, not all 0, and it holds {len(reports)}.",
                 fix="count every category.",
             )
         p, q = self._shares()
-        return tuple((Fraction(count, sum(found)) - q) / (p - q) for count in found)
+        return tuple((Fraction(count, sum(reports)) - q) / (p - q) for count in reports)
 
     def variance(self, share: Number, respondents: int) -> Fraction:
         """The variance of one estimated share, over people drawn at random and their coins."""
@@ -148,13 +148,13 @@ class RandomizedResponse(Mechanism):
 
         Hoeffding's inequality over the coins; it holds whatever the truths are.
         """
-        wanted = sure(confidence)
+        chance = sure(confidence)
         if respondents is None:
             raise ArgumentError(
                 "respondents must say how many reports there are.", fix=Fix("give {respondents}.", respondents=Blank())
             )
         n = numbers.whole(respondents, "respondents", least=1)
-        return above(lambda: (ball(2 / (1 - wanted)).log() / (2 * n)).sqrt() / abs(self._p() - self._q()))
+        return above(lambda: (ball(2 / (1 - chance)).log() / (2 * n)).sqrt() / abs(self._p() - self._q()))
 
     def parameters(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon, "p": self.p, "categories": self.categories}

@@ -28,21 +28,21 @@ def labels(candidates: Sequence[Hashable] | None) -> tuple[Hashable, ...] | None
     if candidates is None:
         return None
     letters = list(candidates) if isinstance(candidates, str) else candidates  # "ab" names two
-    found = tuple(numbers.items(letters, "candidates", fix='name them in a list, as in ["red", "blue"].'))
-    if not found:
+    names = tuple(numbers.items(letters, "candidates", fix='name them in a list, as in ["red", "blue"].'))
+    if not names:
         raise ArgumentError("candidates must not be empty.", fix="name at least one candidate, or leave candidates out.")
-    return found
+    return names
 
 
 def read(scores: Scores, candidates: tuple[Hashable, ...] | None, *, fractions: bool = True) -> list[int | Fraction]:
     """The scores as exact numbers, one per candidate."""
     if isinstance(scores, np.ndarray):
-        found = whole_array(scores).tolist()
+        exact = whole_array(scores).tolist()
     else:
         given = numbers.items(scores, "scores", fix="give one score per candidate, in a list.")
-        found = [_score(score, fractions) for score in given]
-    size(len(found), candidates)
-    return list(found)
+        exact = [_score(score, fractions) for score in given]
+    size(len(exact), candidates)
+    return list(exact)
 
 
 def whole_array(scores: NDArray[Any]) -> NDArray[Any]:
@@ -91,7 +91,7 @@ def weight(epsilon: Fraction, sensitivity: Fraction, monotone: bool) -> Fraction
 
 def utility(confidence: Number, per_point: Fraction, candidates: int | None, best: int) -> Fraction:
     """(ln(candidates / best) + t) / per_point with confidence = 1 - e^-t, rounded up."""
-    wanted = sure(confidence)
+    chance = sure(confidence)
     if candidates is None:
         raise ArgumentError(
             "candidates must say how many there are.",
@@ -100,5 +100,5 @@ def utility(confidence: Number, per_point: Fraction, candidates: int | None, bes
     n, tops = numbers.whole(candidates, "candidates", least=1), numbers.whole(best, "best", least=1)
     if tops > n:
         raise ArgumentError("best must be at most candidates, and it is more.", fix="give a smaller best.")
-    odds = Fraction(n, tops) / (1 - wanted)
+    odds = Fraction(n, tops) / (1 - chance)
     return above(lambda: ball(odds).log() / ball(per_point))

@@ -92,12 +92,12 @@ class SparseVector(Mechanism):
     def release(self, exact: Sequence[int] | NDArray[Any]) -> tuple[bool, ...]:
         """The answers of one session to these questions in turn, up to the one that used up the cutoff."""
         counts = _counts(exact)
-        session, found = self.start(), []
+        session, answers = self.start(), []
         for count in counts:
             if not session.open:
                 break
-            found.append(session.ask(count))
-        return tuple(found)
+            answers.append(session.ask(count))
+        return tuple(answers)
 
     def loss(self) -> Pure:
         return Pure(self.epsilon)
@@ -109,12 +109,12 @@ class SparseVector(Mechanism):
     def probability(self, exact: Sequence[int] | NDArray[Any], transcript: Sequence[bool]) -> arb:
         """Pr[the session's answers begin with this transcript], exactly, at the working precision."""
         counts = _counts(exact)
-        told = [
+        answers = [
             numbers.flag(answer, "transcript") for answer in numbers.items(transcript, "transcript", fix="give True or False.")
         ]
-        if len(told) > len(counts):
+        if len(answers) > len(counts):
             raise ArgumentError("transcript must not be longer than exact.", fix="give one count per answer.")
-        pairs = list(zip(counts, told, strict=False))
+        pairs = list(zip(counts, answers, strict=False))
         # At threshold noise k: no means noise_i <= k + (threshold - exact_i - 1), yes means the opposite.
         centres = [(count - self.threshold + 1, answer) for count, answer in pairs]
         refused = tuple(c for c, yes in centres if not yes)
@@ -154,8 +154,8 @@ class SparseVector(Mechanism):
 
     def words(self, on: str = "the answer", who: str = "person") -> str:
         until = "1 count is" if self.cutoff == 1 else f"{self.cutoff} counts are"
-        asked = f"sparse vector on {on}, until {until} above {self.threshold}"
-        return f"{asked}: one {who} changes each count by at most {self.sensitivity}, {epsilon_words(self.epsilon)}"
+        rule = f"sparse vector on {on}, until {until} above {self.threshold}"
+        return f"{rule}: one {who} changes each count by at most {self.sensitivity}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -209,7 +209,7 @@ def _listed(exact: Sequence[int]) -> list[int]:
 
 
 def _counts(exact: Sequence[int] | NDArray[Any]) -> list[int]:
-    found = base.whole(exact) if isinstance(exact, np.ndarray) else _listed(exact)
-    if len(found) == 0:  # type: ignore[arg-type]
+    counts = base.whole(exact) if isinstance(exact, np.ndarray) else _listed(exact)
+    if len(counts) == 0:  # type: ignore[arg-type]
         raise ArgumentError("exact must hold at least one count.", fix="give the counts of the questions.")
-    return [int(count) for count in found]  # type: ignore[union-attr]
+    return [int(count) for count in counts]  # type: ignore[union-attr]

@@ -97,7 +97,7 @@ class Threshold(Mechanism):
         """Show this key? Or, for an array of counts, which of these keys?"""
         counts = base.whole(exact)
         if isinstance(counts, int):
-            return bool(self._decide(np.array([_held(counts)], dtype=np.int64))[0])
+            return bool(self._decide(np.array([_clamped(counts)], dtype=np.int64))[0])
         return self._decide(counts)
 
     def _decide(self, counts: Integers) -> NDArray[np.bool_]:
@@ -108,10 +108,10 @@ class Threshold(Mechanism):
         u = entropy.words64(len(counts))
         # 53 bits, as in `Uniform.below_about`.
         gap = (u >> np.uint64(11)).astype(np.float64) * 2.0**-53 - estimates(*self._each, counts)
-        found = present & (gap < 0)
+        decisions = present & (gap < 0)
         for i in np.flatnonzero(present & (np.abs(gap) <= MARGIN)):
-            found[i] = Uniform(int(u[i]), 64).below(partial(self.shown, int(counts[i])))
-        return found
+            decisions[i] = Uniform(int(u[i]), 64).below(partial(self.shown, int(counts[i])))
+        return decisions
 
     def outcome(self, k: int) -> bool:
         return numbers.whole(k, "k") != 0
@@ -128,7 +128,7 @@ class Threshold(Mechanism):
 
     def law(self, exact: int) -> Law:
         """1 for shown, 0 for hidden. More than 2^62 units count as 2^62."""
-        units = _held(base.single(exact))
+        units = _clamped(base.single(exact))
         show = self.shown(units)
         if show.is_zero() or show == 1:
             return Coin(Fraction(int(show == 1)))
@@ -165,7 +165,7 @@ class Threshold(Mechanism):
         )
 
 
-def _held(units: int) -> int:
+def _clamped(units: int) -> int:
     return min(max(units, 0), 1 << 62)
 
 

@@ -85,21 +85,21 @@ class TruncatedGeometric(Mechanism):
 
         An answer more than m from both ends can be missed on both sides, one near an end only on the other.
         """
-        wanted = sure(confidence)
-        both = self.noise.radius(wanted)
+        chance = sure(confidence)
+        both = self.noise.radius(chance)
         middle = (self.n - 2) // 2  # the largest m that leaves some answer more than m from both ends
         if both <= middle:
             return both
-        one = max(self.noise.upper_tail(1 - wanted) - 1, middle + 1, 0)
+        one = max(self.noise.upper_tail(1 - chance) - 1, middle + 1, 0)
         return min(one, self.n)
 
     def parameters(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon, "sensitivity": self.sensitivity, "n": self.n}
 
     def words(self, on: str = "the answer", who: str = "person") -> str:
-        moved, kept = self.sensitivity.total(None), f"kept within 0 and {self.n}"
+        moved, range_words = self.sensitivity.total(None), f"kept within 0 and {self.n}"
         scale = rounded(float(self.scale))
-        return f"geometric, scale {scale}, {kept}, on {on}: {changes(who, moved)}, {epsilon_words(self.epsilon)}"
+        return f"geometric, scale {scale}, {range_words}, on {on}: {changes(who, moved)}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

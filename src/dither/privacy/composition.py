@@ -45,10 +45,10 @@ def parallel(losses: Iterable[Loss], neighbours: Neighbours = AddRemove()) -> Lo
     >>> parallel([Pure("0.1"), Pure("0.3")], Replace())
     Pure(epsilon=Fraction(3, 5))
     """
-    found = items(losses, "losses", fix="pass [mechanism.loss(), ...].")
-    if not found or not all(isinstance(loss, Loss) for loss in found):
+    listed = items(losses, "losses", fix="pass [mechanism.loss(), ...].")
+    if not listed or not all(isinstance(loss, Loss) for loss in listed):
         raise ArgumentError("losses must hold at least one loss, and nothing else.", fix="pass [mechanism.loss(), ...].")
-    largest = _largest(found)
+    largest = _largest(listed)
     changes = checked(neighbours).changes
     if changes == 1:
         return largest

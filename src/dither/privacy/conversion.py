@@ -84,8 +84,8 @@ def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> Fraction:
             return (b + 1) * r + (known + terms) / b
 
         b = ball(Fraction(math.exp(_least(cost))))
-        found = (b + 1) * ball(rho) + (price + b * b.log() - (b + 1) * (b + 1).log()) / b
-        return round_up(max(upper(found), Fraction(0)))
+        epsilon = (b + 1) * ball(rho) + (price + b * b.log() - (b + 1) * (b + 1).log()) / b
+        return round_up(max(upper(epsilon), Fraction(0)))
 
 
 def delta_of_zcdp(rho: Fraction, epsilon: Fraction) -> Fraction:
@@ -172,8 +172,8 @@ def epsilon_of_response(epsilon: Fraction, delta: Fraction, allowed: Fraction) -
         factor = 1 - ball(spare) * (1 + exp(-epsilon))
         if not factor > 0:
             return Fraction(0) if factor < 0 or epsilon < 1 else epsilon
-        found = upper(ball(epsilon) + factor.log())
-    return min(round_up(max(found, Fraction(0))), epsilon)
+        exact = upper(ball(epsilon) + factor.log())
+    return min(round_up(max(exact, Fraction(0))), epsilon)
 
 
 def delta_of_response(epsilon: Fraction, delta: Fraction, at: Fraction) -> Fraction:
@@ -181,8 +181,8 @@ def delta_of_response(epsilon: Fraction, delta: Fraction, at: Fraction) -> Fract
     if at >= epsilon:
         return delta
     with working(BITS):
-        kept = -ball(at - epsilon).expm1() / (1 + exp(-epsilon))
-        return delta_above(ball(delta) + (1 - ball(delta)) * kept)
+        response = -ball(at - epsilon).expm1() / (1 + exp(-epsilon))
+        return delta_above(ball(delta) + (1 - ball(delta)) * response)
 
 
 def group_delta(epsilon: Fraction, delta: Fraction, size: int) -> Fraction:

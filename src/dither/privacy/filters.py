@@ -204,8 +204,8 @@ class Caps:
         """So much of epsilon, and as much of everything else: a tenth of epsilon comes with a tenth of each delta and of rho.
         A share of epsilon alone could be exchanged for all of rho, by a question with little epsilon and a large delta."""
         part = epsilon / self.epsilon
-        kept = (self.delta_sums, self.delta_keys, self.delta_conversion, self.rho_max)
-        return Caps(epsilon, *(part * each for each in kept))
+        rest = (self.delta_sums, self.delta_keys, self.delta_conversion, self.rho_max)
+        return Caps(epsilon, *(part * each for each in rest))
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -271,14 +271,14 @@ class Filter(ABC):
 
 def _plain(price: Spent) -> Spent:
     """The price in plain Fractions: a subclass may add and compare as it likes; its two whole numbers, read once, count."""
-    found = []
+    parts = []
     for part in (price.epsilon, price.delta, price.rho, price.slack):
         if not isinstance(part, Fraction) or (plain := Fraction(int(part.numerator), int(part.denominator))) < 0:
             raise ArgumentError(
                 "loss must have a price that is an exact rational of at least 0.", fix="use a loss of this package."
             )
-        found.append(plain)
-    return Spent(*found)
+        parts.append(plain)
+    return Spent(*parts)
 
 
 def _refuse(what: str, fix: str = "share the one object, or keep a ledger on disk") -> NoReturn:

@@ -230,8 +230,8 @@ class ZCDP(Loss):
         return conversion.epsilon_of_zcdp(self.rho, (allowed - self.slack) / (1 - self.slack))
 
     def delta(self, epsilon: Number) -> Fraction:
-        found = conversion.delta_of_zcdp(self.rho, not_negative(epsilon, "epsilon"))
-        return conversion.round_up(self.slack + (1 - self.slack) * found)
+        converted = conversion.delta_of_zcdp(self.rho, not_negative(epsilon, "epsilon"))
+        return conversion.round_up(self.slack + (1 - self.slack) * converted)
 
     def zcdp(self) -> ZCDP:
         return self
@@ -325,16 +325,16 @@ def total(losses: Iterable[Loss]) -> Loss:
     >>> total([Pure("0.1")] * 10) == Pure(1)
     True
     """
-    found = losses if type(losses) is list else items(losses, "losses", fix="pass [mechanism.loss(), ...].")
-    for loss in found:
+    listed = losses if type(losses) is list else items(losses, "losses", fix="pass [mechanism.loss(), ...].")
+    for loss in listed:
         checked(loss)
-    if any(isinstance(loss, ZCDP) for loss in found):
-        stated = [loss.zcdp() for loss in found]
+    if any(isinstance(loss, ZCDP) for loss in listed):
+        stated = [loss.zcdp() for loss in listed]
         return _zcdp(sum((z.rho for z in stated), _NONE), sum((z.slack for z in stated), _NONE))
-    if any(isinstance(loss, Curve) for loss in found):
-        return Curve(tuple(pair for loss in found for pair in loss.curve().parts))
-    if any(isinstance(loss, Approx) for loss in found):
-        pairs = [loss.pair() for loss in found if isinstance(loss, (Pure, Approx))]
+    if any(isinstance(loss, Curve) for loss in listed):
+        return Curve(tuple(pair for loss in listed for pair in loss.curve().parts))
+    if any(isinstance(loss, Approx) for loss in listed):
+        pairs = [loss.pair() for loss in listed if isinstance(loss, (Pure, Approx))]
         return _approx(sum((e for e, _ in pairs), _NONE), sum((d for _, d in pairs), _NONE))
-    pairs = [(loss.pair()[0], loss.rho) if isinstance(loss, Pure) else (loss.epsilon(), loss.zcdp().rho) for loss in found]
+    pairs = [(loss.pair()[0], loss.rho) if isinstance(loss, Pure) else (loss.epsilon(), loss.zcdp().rho) for loss in listed]
     return _pure(sum((epsilon for epsilon, _ in pairs), _NONE), sum((rho for _, rho in pairs), _NONE))

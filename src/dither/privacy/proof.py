@@ -80,23 +80,23 @@ def verify(mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], claimed: Num
     bound = mechanism.loss().epsilon(0) if claimed is None else rational(claimed, "claimed")
     checked = [(pair, mechanism.law(pair[0]), mechanism.law(pair[1])) for pair in _pairs(pairs)]
     for bits in _PRECISIONS:
-        found, pair = max(((_worst(x, y, bits), pair) for pair, x, y in checked), key=lambda item: item[0].high)
-        if found.high <= bound:
-            return Verified(found.high, bound, True, pair, found.output)
-        if found.low > bound:
-            return Verified(found.high, bound, False, pair, found.output)
-    tie = found.high <= bound + _SLACK
-    return Verified(found.high, bound, tie, pair, found.output, _SLACK if tie else Fraction(0))
+        worst, pair = max(((_worst(x, y, bits), pair) for pair, x, y in checked), key=lambda item: item[0].high)
+        if worst.high <= bound:
+            return Verified(worst.high, bound, True, pair, worst.output)
+        if worst.low > bound:
+            return Verified(worst.high, bound, False, pair, worst.output)
+    tie = worst.high <= bound + _SLACK
+    return Verified(worst.high, bound, tie, pair, worst.output, _SLACK if tie else Fraction(0))
 
 
 def _pairs(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     fix = "give a list of pairs, as in [(128, 129)]."
-    found = items(pairs, "pairs", fix)
-    if not found:
+    listed = items(pairs, "pairs", fix)
+    if not listed:
         raise ArgumentError("pairs must hold at least one pair of neighbouring answers, and it is empty.", fix=fix)
-    if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in found):
+    if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in listed):
         raise ArgumentError("pairs must hold pairs of neighbouring answers, and one of them is no pair.", fix=fix)
-    return found
+    return listed
 
 
 @dataclass(frozen=True)

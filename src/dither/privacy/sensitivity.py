@@ -227,11 +227,11 @@ def attribute_means(
     >>> attribute_means([(0, 1)] * 30, Replace(n=1000))
     Fraction(3, 100)
     """
-    given = items(ranges, "ranges", fix="list (low, high) per attribute.")
-    if not given or not all(isinstance(ends, (tuple, list)) and len(ends) == 2 for ends in given):
+    pairs = items(ranges, "ranges", fix="list (low, high) per attribute.")
+    if not pairs or not all(isinstance(ends, (tuple, list)) and len(ends) == 2 for ends in pairs):
         raise ArgumentError("ranges must hold a pair (low, high) for each attribute.", fix="write [(0, 1), (0, 120)].")
     total = Fraction(0)
-    for low, high in given:
+    for low, high in pairs:
         part = mean(low, high, neighbours, at_least=at_least)
         if isinstance(part, Unbounded):
             return part

@@ -37,10 +37,10 @@ class Categorical(Law):
     log_weights: tuple[Fraction, ...]
 
     def __post_init__(self) -> None:
-        found = tuple(w if type(w) is Fraction else numbers.rational(w, "log_weights") for w in self.log_weights)
-        if not found:
+        weights = tuple(w if type(w) is Fraction else numbers.rational(w, "log_weights") for w in self.log_weights)
+        if not weights:
             raise ArgumentError("log_weights must name at least one candidate, and it is empty.", fix="give a candidate.")
-        object.__setattr__(self, "log_weights", found)
+        object.__setattr__(self, "log_weights", weights)
 
     @cached_property
     def top(self) -> Fraction:
@@ -104,8 +104,8 @@ class Categorical(Law):
         j = classes.draw(size)
         starts = np.cumsum(classes.counts) - classes.counts
         place = starts[j] + uniform.below_each(classes.counts[j].astype(np.uint64))
-        found: Integers = np.concatenate(members)[place].astype(np.int64)
-        return found
+        draws: Integers = np.concatenate(members)[place].astype(np.int64)
+        return draws
 
     def __getstate__(self) -> dict[str, object]:
         return {"log_weights": self.log_weights}

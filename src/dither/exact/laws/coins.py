@@ -61,8 +61,8 @@ class Flat(Law):
         return (Piece(0, self.n - 1, lambda: -arb(self.n).log(), base=self),)
 
     def radius(self, confidence: numbers.Number) -> int:
-        wanted = numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True) * self.n
-        return -(-wanted.numerator // wanted.denominator) - 1  # smallest m with m + 1 >= confidence n
+        values = numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True) * self.n
+        return -(-values.numerator // values.denominator) - 1  # smallest m with m + 1 >= confidence n
 
     def upper_tail(self, probability: numbers.Number) -> int:
         allowed = numbers.between(probability, "probability", 0, 1, open_low=True, open_high=True) * self.n
@@ -90,10 +90,10 @@ class _TwoValued(Law):
 
     def _many(self, size: int) -> Integers:
         u, t = entropy.words64(size), self._threshold()
-        found = (u >= np.uint64(t)).astype(np.int64)
+        draws = (u >= np.uint64(t)).astype(np.int64)
         for i in np.flatnonzero(u - np.uint64(t) < 2):
-            found[i] = self._at(int(u[i]), t)
-        return found
+            draws[i] = self._at(int(u[i]), t)
+        return draws
 
     def _threshold(self) -> int:
         """t <= Pr[0] 2^64 < t + 2."""
@@ -146,8 +146,8 @@ class Coin(_TwoValued):
         return ball(self.p)
 
     def radius(self, confidence: numbers.Number) -> int:
-        wanted = numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
-        return 0 if self.p <= 1 - wanted else 1
+        chance = numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
+        return 0 if self.p <= 1 - chance else 1
 
     def upper_tail(self, probability: numbers.Number) -> int:
         allowed = numbers.between(probability, "probability", 0, 1, open_low=True, open_high=True)

@@ -35,8 +35,8 @@ class Gaussian(Law):
     variance: Fraction
 
     def __post_init__(self) -> None:
-        found = numbers.between(self.variance, "variance", SMALLEST_VARIANCE, LARGEST_VARIANCE)
-        object.__setattr__(self, "variance", found)
+        variance = numbers.between(self.variance, "variance", SMALLEST_VARIANCE, LARGEST_VARIANCE)
+        object.__setattr__(self, "variance", variance)
 
     def span(self) -> tuple[None, None]:
         return None, None

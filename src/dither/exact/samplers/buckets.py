@@ -120,7 +120,7 @@ def _smooth(variance: Fraction, first: int, bits: int) -> arb:
     before, slope, n = arb(1), -a / v, 1
     result = arb(fmpq(1, 2))
     bound = arb(1.0865) * (4 * arb.pi() * v).sqrt() * arb(4)  # 2 zeta(2M) < 4
-    wanted = arb(2) ** -bits
+    tolerance = arb(2) ** -bits
     factorial = arb(1)
     step = 4 * arb.pi() ** 2 * v
     while True:
@@ -128,7 +128,7 @@ def _smooth(variance: Fraction, first: int, bits: int) -> arb:
         factorial = factorial * n * (n + 1)
         result -= arb.bernoulli(n + 1) / factorial * slope
         bound = bound * (arb(n) * (n + 1)).sqrt() / step
-        if bound < wanted or n > 40 + 2 * bits:
+        if bound < tolerance or n > 40 + 2 * bits:
             return integral + height * result + bound * arb(0, 1)
         for _ in range(2):
             before, slope, n = slope, -(a * slope + n * before) / v, n + 1
@@ -220,7 +220,7 @@ class Unsure(Inner):
         return [a[p] - c[p] + b[n] - a[n + 1] for p, n in pairs]
 
 
-def _named(cell: int) -> int:
+def _bucket_of(cell: int) -> int:
     return zigzag(cell - 1) if cell else _UNSURE_CELL
 
 
@@ -250,7 +250,7 @@ class Buckets:
         a, b, c, short = sure.lists()
         marks = table.shares(sure.tails(a, c), a[0] + b[0], short)
         names = [_UNSURE_CELL, *map(zigzag, range(len(marks)))]
-        self.first = Table(marks, names, lambda u: _named(sure.specified(u)), always_look=_UNSURE_CELL)
+        self.first = Table(marks, names, lambda u: _bucket_of(sure.specified(u)), always_look=_UNSURE_CELL)
         self._sure = sure
         self._second: Table | None = None
 
@@ -284,13 +284,13 @@ class Buckets:
         left = [start + self._chunk(result[start : start + CHUNK]) for start in starts]
         open_places = np.concatenate(left) if left else np.empty(0, dtype=np.intp)
         while open_places.size:
-            x, kept = self.unsure(open_places.size)
-            result[open_places[kept]] = x[kept]
-            lost = open_places[~kept]
-            anew = np.empty(lost.size, dtype=np.int64)
-            unsure = self._chunk(anew)
-            result[lost] = anew
-            open_places = lost[unsure]
+            x, accepted = self.unsure(open_places.size)
+            result[open_places[accepted]] = x[accepted]
+            rejected = open_places[~accepted]
+            redrawn = np.empty(rejected.size, dtype=np.int64)
+            unsure = self._chunk(redrawn)
+            result[rejected] = redrawn
+            open_places = rejected[unsure]
         return result
 
     def _chunk(self, out: Integers) -> NDArray[np.intp]:

@@ -56,22 +56,22 @@ class Classes(Inner):
     def _many(self, size: int) -> Integers:
         u = entropy.words64(size)
         x = (u >> np.uint64(11)).astype(np.float64) * (2.0**-53 * self._total)
-        found: Integers = np.searchsorted(self.sums, x, side="right").astype(np.int64)
-        np.minimum(found, self.counts.size - 1, out=found)
-        above = np.where(found < self.counts.size - 1, self.sums[found] - x, np.inf)
-        below = np.where(found > 0, x - self.sums[found - 1], np.inf)
+        classes: Integers = np.searchsorted(self.sums, x, side="right").astype(np.int64)
+        np.minimum(classes, self.counts.size - 1, out=classes)
+        above = np.where(classes < self.counts.size - 1, self.sums[classes] - x, np.inf)
+        below = np.where(classes > 0, x - self.sums[classes - 1], np.inf)
         for i in np.flatnonzero((above <= self.margin) | (below <= self.margin)):
-            found[i] = self.specified(Uniform(int(u[i]), 64))
-        return found
+            classes[i] = self.specified(Uniform(int(u[i]), 64))
+        return classes
 
     def _one(self) -> int:
         u = entropy.word()
         x = (u >> 11) * (2.0**-53 * self._total)
         last = len(self._list) - 1
-        found = min(bisect_right(self._list, x), last)
-        clear_above = found == last or self._list[found] - x > self.margin
-        clear_below = found == 0 or x - self._list[found - 1] > self.margin
-        return found if clear_above and clear_below else self.specified(Uniform(u, 64))
+        j = min(bisect_right(self._list, x), last)
+        clear_above = j == last or self._list[j] - x > self.margin
+        clear_below = j == 0 or x - self._list[j - 1] > self.margin
+        return j if clear_above and clear_below else self.specified(Uniform(u, 64))
 
 
 def draw_index(scores: NDArray[np.int64], rate: Fraction) -> int:
@@ -119,7 +119,7 @@ def _rounded(gap: int | Fraction, rate: Fraction) -> float:
 def _tally(gaps: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Integers]:
     """The distinct gaps in rising order and how often each occurs."""
     if int(gaps.max()) < 4 * gaps.size + 4096:
-        often = np.bincount(gaps.astype(np.int64))
-        found = np.flatnonzero(often)
-        return found.astype(np.uint64), often[found].astype(np.int64)
+        occurrences = np.bincount(gaps.astype(np.int64))
+        distinct = np.flatnonzero(occurrences)
+        return distinct.astype(np.uint64), occurrences[distinct].astype(np.int64)
     return np.unique(gaps, return_counts=True)

@@ -37,7 +37,7 @@ from dither.exact.samplers.table import CHUNK, Small, Table, falling, partial_su
 from dither.exact.samplers.uniform import Uniform
 
 MIDDLE_BITS = 9
-_AGAIN = 1 << MIDDLE_BITS
+_LAST_CELL = 1 << MIDDLE_BITS
 _TOP_SCALE = 32
 _WHOLE_UP_TO = 40  # up to this scale one table does it
 
@@ -105,7 +105,7 @@ class Middle(Inner):
     def table(self) -> Table:
         last = 1 << self.bits if self.low else (1 << self.bits) - 1  # without low bits q = 1 and the last cell is empty
         thresholds = partial_sums(lambda: exp(-self._rate()), self._factor, last)
-        return Table(thresholds, range(last + 1), self.specified, always_look=_AGAIN)
+        return Table(thresholds, range(last + 1), self.specified, always_look=_LAST_CELL)
 
 
 def split(scale: Fraction) -> tuple[int, int]:
@@ -132,7 +132,7 @@ class Digits:
         if not self.m:
             return t
         h = self.middle.one()
-        if h == _AGAIN:
+        if h == _LAST_CELL:
             return self.rare(t)
         d = (h << self.low) | (entropy.bits(self.low) if self.low else 0)
         return (t << self.m) + (d ^ ((1 << self.m) - 1) if t < 0 else d)
@@ -148,9 +148,9 @@ class Digits:
     def _chunk(self, out: Integers) -> None:
         t, _ = self.top.chunk(len(out))
         h, looked = self.middle.chunk(len(out))
-        again = looked[h[looked] == _AGAIN]
+        last_cell = looked[h[looked] == _LAST_CELL]
         self.join(out, t, h)
-        for i in again:
+        for i in last_cell:
             out[i] = self.rare(int(t[i]))
 
     def join(self, out: Integers, t: Small, h: Small) -> None:
@@ -169,8 +169,8 @@ class Digits:
 
     def rare(self, t: int) -> int:
         """X given t and the last cell: h and e drawn on their own."""
-        h = _AGAIN
-        while h == _AGAIN:  # h given that it is not the last cell has just its law
+        h = _LAST_CELL
+        while h == _LAST_CELL:  # h given that it is not the last cell has just its law
             h = self.middle.one()
         d = (h << self.low) | self._late()
         return (t << self.m) + (d ^ ((1 << self.m) - 1) if t < 0 else d)

@@ -55,21 +55,21 @@ _SETTLED = PLACES - 92  # a bell curve is followed until it falls below 2^-92
 def powers(start: balls.Real, ratio: balls.Real) -> list[int]:
     """start ratio^j for j = 0, 1, ... from below, in last places, until below 2^-64; entry j is short by less than 3(j + 1)."""
     x, r = balls.floor_near(start, PLACES), balls.floor_near(ratio, PLACES)
-    found = [x]
+    terms = [x]
     while x >> (_UNIT - 2):
         x = (x * r) >> PLACES
-        found.append(x)
-    return found
+        terms.append(x)
+    return terms
 
 
 def partial_sums(ratio: balls.Real, factor: balls.Real, count: int) -> list[int]:
     """Thresholds of factor (1 - ratio^(k+1)) for 0 <= k < count, where the factor is at most 2^20."""
     r, f = balls.floor_near(ratio, PLACES), balls.floor_near(factor, PLACES)
-    found, x = [], ONE
+    sums, x = [], ONE
     for k in range(count):
         x = (x * r) >> PLACES  # short by less than 3(k + 1), so the product below by less than 2^40 last places
-        found.append(((ONE - x - 3 * (k + 1)) * f) >> PLACES)
-    return rising([max(x, 0) for x in found])
+        sums.append(((ONE - x - 3 * (k + 1)) * f) >> PLACES)
+    return rising([max(x, 0) for x in sums])
 
 
 def rising(values: list[int]) -> list[int]:
@@ -109,13 +109,13 @@ def bell(half: Fraction, first: Fraction) -> tuple[list[int], int]:
 
 def shares(tails: list[int], total: int, error: int) -> list[int]:
     """Thresholds of 1 - tail / total, where each tail and the total fall short by at most `error`, up to the first 2^64 - 1."""
-    found = []
+    thresholds = []
     for x in tails:
         # From below: the true tail is at most x + error, the true total at least `total`.
-        found.append(min(max(((total - x - error) << 64) // total, 0), TOP))
-        if found[-1] == TOP:
+        thresholds.append(min(max(((total - x - error) << 64) // total, 0), TOP))
+        if thresholds[-1] == TOP:
             break  # what lies beyond is decided by balls
-    return found
+    return thresholds
 
 
 CHUNK = 1 << 15
@@ -166,26 +166,26 @@ class Table:
     def _prefixes(self, thresholds: NDArray[np.uint64], values: Small) -> Small:
         edge = np.concatenate((thresholds, np.minimum(thresholds, np.uint64(2**64 - 2)) + np.uint64(1))) >> np.uint64(48)
         cell = np.cumsum(np.bincount((thresholds >> np.uint64(48)).astype(np.intp), minlength=1 << 16))
-        found = values[np.minimum(cell, len(values) - 1)]
-        found[edge.astype(np.intp)] = UNSURE
+        prefixes = values[np.minimum(cell, len(values) - 1)]
+        prefixes[edge.astype(np.intp)] = UNSURE
         if self._always_look is not None:
-            found[found == self._always_look] = UNSURE
-        return found
+            prefixes[prefixes == self._always_look] = UNSURE
+        return prefixes
 
     def chunk(self, size: int) -> tuple[Small, NDArray[np.intp]]:
         """`size` values, and the places that needed a second look. Meant for sizes up to `CHUNK`."""
         prefixes, thresholds, values = self.arrays()
         first = entropy.words16(size)
-        found = prefixes.take(first)
-        again = np.flatnonzero(found == UNSURE)
-        if again.size:
-            u = (first[again].astype(np.uint64) << np.uint64(48)) | (entropy.words64(again.size) >> np.uint64(16))
+        draws = prefixes.take(first)
+        unsure = np.flatnonzero(draws == UNSURE)
+        if unsure.size:
+            u = (first[unsure].astype(np.uint64) << np.uint64(48)) | (entropy.words64(unsure.size) >> np.uint64(16))
             j = np.searchsorted(thresholds, u, side="right")
-            found[again] = values.take(j, mode="clip")
+            draws[unsure] = values.take(j, mode="clip")
             close = np.flatnonzero(u - thresholds[j - 1] < 2)
             for i in close:
-                found[again[i]] = self.at(int(u[i]))
-        return found, again
+                draws[unsure[i]] = self.at(int(u[i]))
+        return draws, unsure
 
     def many(self, size: int) -> Integers:
         result = np.empty(size, dtype=np.int64)

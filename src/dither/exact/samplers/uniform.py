@@ -22,9 +22,9 @@ def below(n: int) -> int:
     """Uniform on 0, ..., n - 1."""
     count = (n - 1).bit_length()
     while True:
-        found = entropy.bits(count)
-        if found < n:
-            return found
+        k = entropy.bits(count)
+        if k < n:
+            return k
 
 
 def below_each(counts: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -32,9 +32,9 @@ def below_each(counts: NDArray[np.uint64]) -> NDArray[np.int64]:
     spare = (_TOP % counts + np.uint64(1)) % counts  # 2^64 mod n words at the top are one too many
     w = entropy.words64(counts.size)
     result = (w % counts).astype(np.int64)
-    again = np.flatnonzero(w > _TOP - spare)
-    if again.size:
-        result[again] = below_each(counts[again])
+    rejected = np.flatnonzero(w > _TOP - spare)
+    if rejected.size:
+        result[rejected] = below_each(counts[rejected])
     return result
 
 

@@ -26,11 +26,11 @@ class Atoms:
         self.lost = lost
 
     def __call__(self, epsilon: Fraction) -> arb:
-        found = self.lost
+        delta = self.lost
         for value, weight in self.law.items():
             if value > epsilon:
-                found -= weight * ball(epsilon - value).expm1()
-        return found
+                delta -= weight * ball(epsilon - value).expm1()
+        return delta
 
 
 def listed(product: Product, log_delta: float) -> Atoms | None:

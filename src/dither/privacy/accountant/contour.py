@@ -77,7 +77,7 @@ class Contour:
         if self.whole.farthest < math.inf:
             cost = np.cumsum(1 + t[order[::-1]] / 20)
             small = max(small, self.nodes - int(np.searchsorted(cost, _COSTLY)))
-        self.kept = [
+        self.nodes_in_balls = [
             (arb(self.h) * int(j + 1), self._value(acb(self.c, arb(self.h) * int(j + 1)))) for j in np.sort(order[small:])
         ]
         dropped = float(cumulated[small - 1]) if small else 0.0
@@ -87,10 +87,10 @@ class Contour:
         self.bound = self.first.real * arb((dropped + tail) * (1 + 1e-6))
 
     def _value(self, z: acb) -> acb:
-        found = self.whole.value(z)
+        value = self.whole.value(z)
         if self.minus is not None:
-            found -= self.minus.value(z)
-        return found / (z * (z + 1))
+            value -= self.minus.value(z)
+        return value / (z * (z + 1))
 
     def _sizes(self, t: Floats) -> Floats:
         """Upper bounds of |integrand(c + it)| / integrand(c)."""
@@ -106,12 +106,12 @@ class Contour:
             other = np.exp(self.minus.sizes(c, t) + (minus[0] - whole[0]).real)
             spread = np.abs(np.exp(whole[1:] - whole[0]) - np.exp(minus[1:] - whole[0])) + wrong * (sizes + other)
             sizes = np.minimum(spread / left, 1.0)
-        found: Floats = sizes * kernel
-        return found
+        weighted: Floats = sizes * kernel
+        return weighted
 
     def __call__(self, epsilon: Fraction) -> arb:
         e = ball(epsilon)
         total = self.first.real / 2
-        for t, value in self.kept:
+        for t, value in self.nodes_in_balls:
             total += (value * acb(0, -t * e).exp()).real
         return (total + self.bound) * (-ball(Fraction(self.c)) * e).exp() * arb(self.h) / arb.pi()

@@ -104,8 +104,8 @@ def _nothing_known(epsilon: Fraction) -> arb:
 def _exact(lattice: Lattice, log_delta: float) -> Evaluator:
     """The lattice's integral, or the list of its values where nearly every node would count."""
     if lattice.choose() > MANY:
-        found = listed(lattice.whole, log_delta)
-        if found is not None:
-            return found
+        atoms = listed(lattice.whole, log_delta)
+        if atoms is not None:
+            return atoms
     lattice.prepare()
     return lattice

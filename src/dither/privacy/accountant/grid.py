@@ -88,8 +88,8 @@ class _Coarse:
     def log(self, z: Complexes) -> Complexes:
         powers = np.multiply.outer(z.real, self.losses) + self.logs
         top = powers.max(axis=1)
-        found: Complexes = (self.count * (top + np.log(np.exp(powers - top[:, None]).sum(axis=1)))).astype(np.complex128)
-        return found
+        logs: Complexes = (self.count * (top + np.log(np.exp(powers - top[:, None]).sum(axis=1)))).astype(np.complex128)
+        return logs
 
 
 def guide_of(part: SubsampledGaussian, count: int, log_delta: float) -> Guide:
@@ -119,19 +119,19 @@ def _loss(part: SubsampledGaussian, x: float) -> float:
 
 def _cells(part: SubsampledGaussian, step: float, bottom: float, ceiling: float) -> tuple[int, Floats, float, float]:
     """(first place, masses from there on, mass lost, how far places must be moved up): a law above that of L."""
-    s, q, kept = float(part.sigma), float(part.q), float(1 - part.q)
+    s, q, rest = float(part.sigma), float(part.q), float(1 - part.q)
     low, high = math.floor(bottom / step) - 1, math.ceil(ceiling / step) + 1
     places = np.arange(low, high + 1)
     x, off = _points(part, np.asarray(places * (-step if part.removed else step), dtype=np.float64))
     (near, near_off), (far, far_off) = _between(x / s), _between((x - 1) / s)
-    mixed, mixed_off = kept * near + q * far, kept * near_off + q * far_off
+    mixed, mixed_off = rest * near + q * far, rest * near_off + q * far_off
     p, p_off = (near, near_off) if part.removed else (mixed, mixed_off)
     at, width = places[:-1] * step, -math.expm1(-step)
     # Q's mass times e^l, minus p e^-step, as a sum of near and far times factors that do not cancel.
     if part.removed:
         near_times, far_times = np.expm1(at) - q * np.exp(at) + width, q * np.exp(at)
     else:
-        near_times, far_times = np.expm1(at) + q + kept * width, np.full(len(at), q * (width - 1))
+        near_times, far_times = np.expm1(at) + q + rest * width, np.full(len(at), q * (width - 1))
     wrong = np.abs(near_times) * near_off + np.abs(far_times) * far_off
     wrong += 4 * _FLOAT * ((np.abs(np.expm1(at)) + q * np.exp(np.maximum(at, 0)) + width) * near + np.abs(far_times) * far)
     lower = (near_times * near + far_times * far - wrong) / width - p * (2 * off / width + _SAFE)
@@ -152,14 +152,14 @@ def _points(part: SubsampledGaussian, losses: Floats) -> tuple[Floats, float]:
     B = 1 - q + q odds, and an error r in ln odds moves ln B by r q odds / B. Near 0 the odds are 1 + expm1(l)/q, whose
     error is |expm1(l)|/q; elsewhere (e^l - (1 - q))/q, whose error is (e^l + 1 - q)/q; the smaller is taken.
     """
-    s, q, kept = float(part.sigma), float(part.q), float(1 - part.q)
+    s, q, rest = float(part.sigma), float(part.q), float(1 - part.q)
     with np.errstate(all="ignore"):
         more, grown = np.expm1(losses), np.exp(losses)
-        close = np.abs(more) < grown + kept
-        edge = np.where(close, q + more, grown - kept)
+        close = np.abs(more) < grown + rest
+        edge = np.where(close, q + more, grown - rest)
         log_odds = np.where(close & (more > -q), np.log1p(more / q), np.log(edge / q))
         x = np.where(edge > 0, s * s * log_odds + 0.5, -np.inf)
-        error = np.minimum(np.abs(more), grown + kept) + np.abs(log_odds) * np.maximum(edge, 0)
+        error = np.minimum(np.abs(more), grown + rest) + np.abs(log_odds) * np.maximum(edge, 0)
         # The half added to x and the squares of s round too: 1e-15 of |x - 1/2| + 1 in x.
         error += np.maximum(edge, 0) * (np.abs(log_odds) + 1 / s**2)
         off = 4 * _FLOAT * np.where(np.isfinite(x), error / grown, 0.0)
@@ -175,11 +175,11 @@ def _between(x: Floats) -> tuple[Floats, Floats]:
     """(the normal mass between successive points, in either order; its error), accurate in both tails."""
     tail = _tail(x)
     a, b, side = tail[:-1], tail[1:], np.sign(x)
-    found: Floats = np.where(side[:-1] * side[1:] < 0, 1 - a - b, np.abs(a - b))
+    mass: Floats = np.where(side[:-1] * side[1:] < 0, 1 - a - b, np.abs(a - b))
     # A tail at x is off by 1e-15 of itself and, x being a rounded number, by up to x^2 + 1 times that.
     scale = np.where(np.isfinite(x), x * x + 2, 0.0)
-    wrong: Floats = 2 * _FLOAT * (a * scale[:-1] + b * scale[1:] + found)
-    return found, wrong
+    wrong: Floats = 2 * _FLOAT * (a * scale[:-1] + b * scale[1:] + mass)
+    return mass, wrong
 
 
 def _outside(low: float, high: float, s: float, q: float, removed: bool) -> tuple[float, float]:

@@ -35,10 +35,10 @@ class Lattice:
     def __init__(self, whole: Product, guide: Guide, epsilon: float, log_delta: float) -> None:
         self.whole = whole
         self.feasible = False
-        found = whole.lattice()
-        if found is None:
+        lattice = whole.lattice()
+        if lattice is None:
             return
-        self.offset, self.step = found
+        self.offset, self.step = lattice
         self.c = guide.order(epsilon)
         s = float(self.step)
         span = guide.period(self.c, epsilon, log_delta)
@@ -67,8 +67,8 @@ class Lattice:
         s, c = float(self.step), self.c
         one = np.abs(np.expm1(-(c + 1j * t) * s))
         two = np.abs(np.expm1(-(c + 1 + 1j * t) * s))
-        found: Floats = -math.expm1(-s) * (math.exp(-c * s) / one + 1) / two * c
-        return found
+        kernel: Floats = -math.expm1(-s) * (math.exp(-c * s) / one + 1) / two * c
+        return kernel
 
     def choose(self) -> int:
         """Which nodes count; returns how many."""
@@ -86,8 +86,8 @@ class Lattice:
         """Evaluate the nodes that count in balls; bound the others."""
         self.first = self.whole.value(acb(self.c))
         unit = 2 * arb.pi() / (self.period * ball(self.step))
-        kept = [acb(self.c, unit * j) for j in self.chosen]
-        self.kept = [(acb(self.c), self.first / 2)] + [(z, self.whole.value(z)) for z in kept]
+        places = [acb(self.c, unit * j) for j in self.chosen]
+        self.nodes_in_balls = [(acb(self.c), self.first / 2)] + [(z, self.whole.value(z)) for z in places]
         self.bound = self.first.real * arb((self.dropped + self.tail) * (1 + 1e-6)) / arb(self.c)
 
     def __call__(self, epsilon: Fraction) -> arb:
@@ -95,7 +95,7 @@ class Lattice:
         x0 = self.offset + math.ceil((epsilon - self.offset) / self.step) * self.step
         gap, near = -ball(epsilon - x0).expm1(), -ball(-self.step).expm1()
         total, at = arb(0), ball(x0)
-        for z, value in self.kept:
+        for z, value in self.nodes_in_balls:
             one = -(-z * s).expm1()
             kernel = ((1 - one) * near + gap * one) / (one * -(-(z + 1) * s).expm1())
             total += (value * (-z * at).exp() * kernel).real

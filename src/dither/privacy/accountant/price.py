@@ -61,23 +61,23 @@ def epsilon(parts: Parts, allowed: Fraction) -> Fraction:
     if allowed == lost and top is not None:
         return top
     target = (allowed - lost) / (1 - lost)
-    found = [_zcdp_epsilon(parts, target)]
-    found += [] if top is None else [top]
+    bounds = [_zcdp_epsilon(parts, target)]
+    bounds += [] if top is None else [top]
     finite = _finite(parts)
     if _workable(finite):
         with working(_bits(finite)):
-            found.append(_both(finite, target))
-    return min(found)
+            bounds.append(_both(finite, target))
+    return min(bounds)
 
 
 def _both(parts: Parts, target: Fraction) -> Fraction:
     """The larger epsilon of the two directions; one whose largest loss is smaller already need not be solved."""
-    found = Fraction(0)
+    largest = Fraction(0)
     for direction in _directions(parts):
         top = _top(direction)
-        if top is None or top > found:
-            found = max(found, _solve(direction, target))
-    return found
+        if top is None or top > largest:
+            largest = max(largest, _solve(direction, target))
+    return largest
 
 
 def delta(parts: Parts, at: Fraction) -> Fraction:
@@ -86,11 +86,11 @@ def delta(parts: Parts, at: Fraction) -> Fraction:
     if top is not None and at >= top:
         return lost
     finite = _finite(parts)
-    found = [delta_of_zcdp(_rho(parts), at)]
+    bounds = [delta_of_zcdp(_rho(parts), at)]
     if _workable(finite):
         with working(_bits(finite)):
-            found.append(max(_delta(direction, at) for direction in _directions(finite)))
-    return min(round_up(lost + (1 - lost) * min(found)), Fraction(1))
+            bounds.append(max(_delta(direction, at) for direction in _directions(finite)))
+    return min(round_up(lost + (1 - lost) * min(bounds)), Fraction(1))
 
 
 def _finite(parts: Parts) -> Parts:
@@ -123,10 +123,10 @@ def _lost(parts: Parts) -> Fraction:
     if sum(count for _, count in lossy) == 1:
         return lossy[0][0]
     with working(256):
-        kept = arb(1)
+        finite = arb(1)
         for share, count in lossy:
-            kept *= ball(1 - share) ** count
-        return min(round_up(min(upper(1 - kept), sum((share * count for share, count in lossy), Fraction(0)))), Fraction(1))
+            finite *= ball(1 - share) ** count
+        return min(round_up(min(upper(1 - finite), sum((share * count for share, count in lossy), Fraction(0)))), Fraction(1))
 
 
 def _rho(parts: Parts) -> Fraction:
@@ -167,13 +167,13 @@ def _solve(parts: Parts, target: Fraction) -> Fraction:
     guess = min(plan.guide.epsilon(log_target), math.inf if top is None else float(top))
     for _ in range(4):
         near = plan.guide.order(guess)
-        found = _search(_together(plan.evaluators(guess, log_target)), target, guess, -near)
-        if top is not None and found >= top:
+        solution = _search(_together(plan.evaluators(guess, log_target)), target, guess, -near)
+        if top is not None and solution >= top:
             return top
-        if abs(float(found) - guess) * near < 2:
+        if abs(float(solution) - guess) * near < 2:
             break
-        guess = float(found)
-    return found
+        guess = float(solution)
+    return solution
 
 
 def _closed(parts: Parts) -> tuple[Parts, Bound | None]:
@@ -197,15 +197,15 @@ def _delta(parts: Parts, at: Fraction) -> Fraction:
     if top is not None and at >= top:
         return Fraction(0)
     plan = Plan(parts)
-    found, log_delta = Fraction(1), plan.guide.log_delta(float(at))
+    delta, log_delta = Fraction(1), plan.guide.log_delta(float(at))
     for _ in range(4):
         bound = _together(plan.evaluators(float(at), log_delta))(at)
-        found = min(found, delta_above(bound))
+        delta = min(delta, delta_above(bound))
         # The guide's first guess can be far too high near the largest loss; then look again, more finely.
-        if log_delta <= _log(found) + 3:
+        if log_delta <= _log(delta) + 3:
             break
-        log_delta = _log(found)
-    return found
+        log_delta = _log(delta)
+    return delta
 
 
 def _log(value: Fraction) -> float:

@@ -32,25 +32,25 @@ class Product:
 
     def value(self, z: acb) -> acb:
         """The product in balls."""
-        found = acb(1)
+        product = acb(1)
         for factor, count in self.factors:
-            found *= factor.phi(z) ** count
-        return found
+            product *= factor.phi(z) ** count
+        return product
 
     def log(self, z: Complexes) -> Complexes:
         """Its logarithm in floats."""
-        found: Complexes = np.zeros(len(z), dtype=complex)
+        total: Complexes = np.zeros(len(z), dtype=complex)
         for factor, count in self.factors:
-            found += count * factor.log_phi(z)
-        return found
+            total += count * factor.log_phi(z)
+        return total
 
     def sizes(self, c: float, t: Floats) -> Floats:
         """Upper bounds of ln(|value(c + it)| / value(c)), rounding included."""
-        found: Floats = np.zeros(len(t))
+        total: Floats = np.zeros(len(t))
         for factor, count in self.factors:
             margin = 1e-12 + 4e-16 * t * factor.spread
-            found += count * np.log(np.minimum(1.0, factor.ratios(c, t, count) + margin))
-        return found
+            total += count * np.log(np.minimum(1.0, factor.ratios(c, t, count) + margin))
+        return total
 
     @property
     def farthest(self) -> float:
@@ -97,9 +97,9 @@ class Guide:
             logs = whole.log(line).real
             if minus is not None:
                 logs = logs + np.log(-np.expm1(np.minimum(minus.log(line).real - logs, -1e-300)))
-        kept = np.isfinite(logs)
-        self.orders: Floats = orders[kept]
-        self.logs: Floats = logs[kept]
+        finite = np.isfinite(logs)
+        self.orders: Floats = orders[finite]
+        self.logs: Floats = logs[finite]
         # (1 - e^{-x})_+ <= e^{cx} c^c / (c + 1)^{c + 1}
         self.chernoff: Floats = -self.orders * np.log1p(1 / self.orders) - np.log1p(self.orders)
 

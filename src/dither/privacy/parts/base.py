@@ -82,8 +82,8 @@ class Transform(ABC):
     def ratios(self, c: float, t: Floats, count: int) -> Floats:
         """|phi(c + it)| / phi(c) in floats, or an upper bound of it whose power `count` is negligible."""
         logs = self.log_phi(np.concatenate([[c + 0j], c + 1j * t])).real
-        found: Floats = np.exp(np.minimum(0, logs[1:] - logs[0]))
-        return found
+        sizes: Floats = np.exp(np.minimum(0, logs[1:] - logs[0]))
+        return sizes
 
     def damping(self, c: float, t: float, periodic: bool) -> float:
         """An upper bound of ln(|phi(c + iu)| / phi(c)) for all u >= t (up to half this part's period if periodic)."""

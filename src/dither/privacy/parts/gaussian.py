@@ -48,8 +48,8 @@ class Gaussian(Part):
         return (z * (z + 1) * ball(self.mu2 / 2)).exp()
 
     def log_phi(self, z: Complexes) -> Complexes:
-        found: Complexes = z * (z + 1) * float(self.mu2 / 2)
-        return found
+        logs: Complexes = z * (z + 1) * float(self.mu2 / 2)
+        return logs
 
     def damping(self, c: float, t: float, periodic: bool) -> float:
         return -float(self.mu2 / 2) * t * t * (1 - 1e-12)
@@ -114,8 +114,8 @@ class DiscreteGaussian(Part):
             powers = at * k - k * k / (2 * v)
             top = powers.real.max(axis=0)
             logs = top + np.log(np.exp(powers - top).sum(axis=0))
-        found: Complexes = z * float(self._mean) + logs[:-1] - logs[-1]
-        return found
+        total: Complexes = z * float(self._mean) + logs[:-1] - logs[-1]
+        return total
 
     def damping(self, c: float, t: float, periodic: bool) -> float:
         if not periodic or self.variance < _HALF:

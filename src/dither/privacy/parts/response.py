@@ -51,8 +51,8 @@ class TwoEnds(Transform):
 
     def log_phi(self, z: Complexes) -> Complexes:
         e = float(self.epsilon)
-        found: Complexes = z * e + np.log(1 + np.exp(-(2 * z + 1) * e)) - math.log1p(math.exp(-float(self.inner)))
-        return found
+        logs: Complexes = z * e + np.log(1 + np.exp(-(2 * z + 1) * e)) - math.log1p(math.exp(-float(self.inner)))
+        return logs
 
     def damping(self, c: float, t: float, periodic: bool) -> float:
         if not periodic:

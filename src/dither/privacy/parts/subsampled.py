@@ -113,10 +113,10 @@ class SubsampledGaussian(Part):
 
     def log_phi(self, z: Complexes) -> Complexes:
         a = -z if self.removed else z + 1
-        found = np.empty(len(a), dtype=complex)
+        logs = np.empty(len(a), dtype=complex)
         for first in range(0, len(a), _CHUNK):
-            found[first : first + _CHUNK] = self._log_integral(a[first : first + _CHUNK])
-        return found
+            logs[first : first + _CHUNK] = self._log_integral(a[first : first + _CHUNK])
+        return logs
 
     def _terms(self, a: Complexes) -> tuple[float, Complexes, Floats]:
         """The trapezoid rule in floats: its step, the logarithms of Q B^a at its points (a row for each a), and ln B."""
@@ -146,17 +146,17 @@ class SubsampledGaussian(Part):
     def ratios(self, c: float, t: Floats, count: int) -> Floats:
         # phi(c + it) e^{-imt} / phi(c) moves by at most the tilted deviation per unit of t, m being the tilted mean:
         # a few nodes bound their neighbours, and only where that is not enough are more evaluated.
-        found: Floats = np.exp(np.minimum(_log_variation(self, c) - np.log(t), 0))
+        sizes: Floats = np.exp(np.minimum(_log_variation(self, c) - np.log(t), 0))
         wide = _deviation(self, c)
         for stride in (512, 64, 8, 1):
-            unclear = np.flatnonzero(count * np.log(found) > -20 - math.log(len(t)))
+            unclear = np.flatnonzero(count * np.log(sizes) > -20 - math.log(len(t)))
             if len(unclear) == 0:
                 break
             coarse = np.unique(np.minimum(unclear // stride * stride + stride // 2, len(t) - 1))
             values = super().ratios(c, t[coarse], count)
             near = np.searchsorted(coarse, np.minimum(unclear // stride * stride + stride // 2, len(t) - 1))
-            found[unclear] = np.minimum(found[unclear], values[near] + wide * np.abs(t[unclear] - t[coarse][near]))
-        return found
+            sizes[unclear] = np.minimum(sizes[unclear], values[near] + wide * np.abs(t[unclear] - t[coarse][near]))
+        return sizes
 
     def damping(self, c: float, t: float, periodic: bool) -> float:
         return min(0.0, _log_variation(self, c) - math.log(t))
@@ -174,11 +174,11 @@ class SubsampledGaussian(Part):
 def _points(q: Fraction, sigma: Fraction, step: float, low: int, high: int, bits: int) -> tuple[tuple[arb, arb], ...]:
     """(ln B(x), x^2 / 2 sigma^2) at the points x = step * k, at a working precision of `bits`."""
     share, spread, h = ball(q), 2 * ball(sigma) ** 2, arb(step)
-    found = []
+    points = []
     for k in range(low, high + 1):
         x = h * k
-        found.append(((1 - share + share * ((2 * x - 1) / spread).exp()).log(), x * x / spread))
-    return tuple(found)
+        points.append(((1 - share + share * ((2 * x - 1) / spread).exp()).log(), x * x / spread))
+    return tuple(points)
 
 
 @lru_cache(maxsize=64)
