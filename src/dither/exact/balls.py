@@ -25,13 +25,13 @@ _TIE = 1 << 12
 _lock = threading.RLock()
 
 
-def _fresh_lock() -> None:
+def _renew_lock() -> None:
     """A forked child may have inherited the lock held by a thread that does not exist there."""
     global _lock
     _lock = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_fresh_lock)
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def exp(exponent: Fraction | int) -> arb:
     return ball(exponent).exp()
 
 
-def missing(exponent: Fraction | int) -> arb:
+def one_minus_exp(exponent: Fraction | int) -> arb:
     """1 - e^-exponent, without losing digits where the exponent is small."""
     return -ball(-exponent).expm1()
 
@@ -123,7 +123,7 @@ def floor_near(real: Real, shift: int) -> int:
         bits *= 2
 
 
-def _significant(real: Real, bits: int) -> int:
+def _shift_for(real: Real, bits: int) -> int:
     """The shift that gives the real about `bits` significant bits (`bits` itself for a real that is zero)."""
     x = evaluate(real, 64)
     if x.is_zero():
@@ -140,7 +140,7 @@ def below(real: Real, bits: int = 64) -> Fraction:
     >>> below(lambda: exp(1), bits=8)
     Fraction(347, 128)
     """
-    shift = _significant(real, bits)
+    shift = _shift_for(real, bits)
     return Fraction(floor_near(real, shift), 1 << shift)
 
 
@@ -152,7 +152,7 @@ def above(real: Real, bits: int = 64) -> Fraction:
     >>> above(lambda: exp(1), bits=8)
     Fraction(87, 32)
     """
-    shift = _significant(real, bits)
+    shift = _shift_for(real, bits)
     return Fraction(-floor_near(lambda: -real(), shift), 1 << shift)
 
 

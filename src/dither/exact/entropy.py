@@ -74,18 +74,18 @@ class _State(threading.local):
 _state = _State()
 
 
-def _forget() -> None:
+def _restart() -> None:
     """Start afresh with a new key: called in every forked child."""
     _state.use(Keyed())
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_restart)
 
 
 def here() -> _State:
     """This thread's state; the process is compared because a fork made outside Python runs no handler."""
     if _state.process != os.getpid():
-        _forget()
+        _restart()
     return _state
 
 

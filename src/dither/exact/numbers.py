@@ -45,7 +45,7 @@ def number(value: Any) -> Fraction | None:
         exact = Fraction(str(value))  # the shortest decimal that reads back, for float32 as for float64
     elif isinstance(value, (str, Decimal)):
         text = _stripped(value)
-        if len(text) > _LONGEST or not _PLAIN.match(text) or _by_zero(text):
+        if len(text) > _LONGEST or not _PLAIN.match(text) or _divides_by_zero(text):
             return None
         exact = Fraction(text)
     else:
@@ -66,7 +66,7 @@ def _stripped(value: str | Decimal) -> str:
     return str(value).strip().replace("_", "")
 
 
-def _by_zero(text: str) -> bool:
+def _divides_by_zero(text: str) -> bool:
     below = text.partition("/")[2]
     return bool(below) and not below.strip("0")
 
@@ -79,11 +79,11 @@ def rational(value: Number, name: str) -> Fraction:
     """
     exact = number(value)
     if exact is None:
-        raise _no_number(value, name)
+        raise _not_a_number(value, name)
     return exact
 
 
-def _no_number(value: Any, name: str) -> ArgumentError:
+def _not_a_number(value: Any, name: str) -> ArgumentError:
     """Why this is no number."""
     it = Name(name)
     if _is_bool(value):
@@ -95,7 +95,7 @@ def _no_number(value: Any, name: str) -> ArgumentError:
     if text is not None and (len(text) > _LONGEST or not _PLAIN.match(text)):
         what = f"{name} must be a finite number, and it is {text[:60]!r}."
         return ArgumentError(what, fix=Fix("write {it} as in '0.5', '1/2' or '1e-6'.", it=it))
-    if text is not None and _by_zero(text):
+    if text is not None and _divides_by_zero(text):
         return ArgumentError(f"{name} divides by zero: {text!r}.", fix=Fix("write {it} as in '1/2'.", it=it))
     if text is None and not (isinstance(value, (numbers.Integral, Fraction)) or _is_float(value)):
         what = f"{name} must be a number, and it is a {type(value).__name__}."
@@ -197,11 +197,11 @@ def show(value: Any) -> str:
     whole = value.denominator == 1
     beyond = value.numerator.bit_length() > _MOST_BITS if whole else not _TINY <= abs(value) < 1 / _TINY
     if beyond:
-        return _brief(f"{Context(prec=12).divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():e}")
+        return _short_exponent(f"{Context(prec=12).divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():e}")
     if whole:
         text = str(value.numerator)
         return text if len(text) <= 24 else f"{text[0]}.{text[1:7]}e{len(text) - 1}" if value > 0 else f"-{show(-value)}"
-    decimal = _brief(f"{float(value):.12g}")
+    decimal = _short_exponent(f"{float(value):.12g}")
     if Fraction(decimal) == value or value.denominator > 10**24:
         return decimal
     text = str(value)
@@ -246,10 +246,10 @@ def rounded(value: float) -> str:
     if value == 0 or 1e-4 <= abs(value) < 1e15:
         digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
         return f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
-    return _brief(f"{value:.3g}")
+    return _short_exponent(f"{value:.3g}")
 
 
-def _brief(text: str) -> str:
+def _short_exponent(text: str) -> str:
     """1e-09 as 1e-9, and 1e+20 as 1e20."""
     return re.sub(r"e(-?)[+]?0*(?=[0-9])", r"e\1", text)
 
@@ -262,7 +262,7 @@ def about(value: Fraction, *, up: bool, digits: int = 6) -> str:
     """
     context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR, Emax=10**9, Emin=-(10**9))
     short = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)
-    return f"{short:f}" if short == 0 or abs(short.adjusted()) < 6 else _brief(f"{short:e}")
+    return f"{short:f}" if short == 0 or abs(short.adjusted()) < 6 else _short_exponent(f"{short:e}")
 
 
 def decimal(value: Fraction) -> str:
@@ -271,7 +271,7 @@ def decimal(value: Fraction) -> str:
     >>> decimal(Fraction(120)), decimal(Fraction(1, 3))
     ('120', '0.3333333333')
     """
-    return str(value.numerator) if value.denominator == 1 else _brief(f"{float(value):.10g}")
+    return str(value.numerator) if value.denominator == 1 else _short_exponent(f"{float(value):.10g}")
 
 
 def percent(p: Fraction) -> str:

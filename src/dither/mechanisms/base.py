@@ -68,8 +68,8 @@ _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)  # a product of De
 def whole(exact: Whole, norm: Norm | None = None, grid: Fraction | None = None) -> int | Integers:
     """A whole-number answer: an int as it is, an array of integers as int64 within +-2^62."""
     if isinstance(exact, np.ndarray):
-        unmasked(exact, "exact")
-        _shape(exact, norm, grid)
+        refuse_masked(exact, "exact")
+        _check_shape(exact, norm, grid)
         if exact.dtype.kind not in "iu":
             raise _wrong_type(f"an array of {exact.dtype}", "an array of integers")
         return _clipped(np.asarray(exact), _WIDE)
@@ -85,7 +85,7 @@ def _clipped(exact: NDArray[Any], most: int) -> Integers:
     return clipped
 
 
-def unmasked(array: NDArray[Any], name: str) -> None:
+def refuse_masked(array: NDArray[Any], name: str) -> None:
     """Refuses masked arrays by their type: the values under the mask would be used, or not, depending on it."""
     if isinstance(array, np.ma.MaskedArray):
         raise ArgumentError(
@@ -97,7 +97,7 @@ def _wrong_type(got: str, expected: str) -> ArgumentError:
     return ArgumentError(f"exact must be a whole number or an array of them, and it is {got}.", fix=f"give {expected}.")
 
 
-def _shape(exact: NDArray[Any], norm: Norm | None, grid: Fraction | None) -> None:
+def _check_shape(exact: NDArray[Any], norm: Norm | None, grid: Fraction | None) -> None:
     if exact.ndim != 1:
         raise ArgumentError(f"exact must have one axis, and it has {exact.ndim}.", fix="flatten the array.")
     longest = None if norm is None else norm.longest(grid)
@@ -126,8 +126,8 @@ def steps(exact: Answer, grid: Fraction, norm: Norm | None = None) -> int | Inte
     (2, 0, 0)
     """
     if isinstance(exact, np.ndarray):
-        unmasked(exact, "exact")
-        _shape(exact, norm, grid)
+        refuse_masked(exact, "exact")
+        _check_shape(exact, norm, grid)
         return _many_steps(np.asarray(exact), grid)
     return _one_step(exact, grid, _WIDE)
 
@@ -342,7 +342,7 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Fraction) else value
 
 
-def changes(who: str, moved: int | Fraction) -> str:
+def change_words(who: str, moved: int | Fraction) -> str:
     return f"one {who} changes them by at most {show(Fraction(moved))} in all"
 
 
@@ -350,6 +350,6 @@ def epsilon_words(epsilon: Fraction) -> str:
     return f"ε = {show(epsilon)}"
 
 
-def sure(confidence: Number) -> Fraction:
+def check_confidence(confidence: Number) -> Fraction:
     """A confidence, strictly between 0 and 1."""
     return between(confidence, "confidence", 0, 1, open_low=True, open_high=True)

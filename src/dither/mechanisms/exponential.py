@@ -25,7 +25,7 @@ from dither.exact.laws.base import Law
 from dither.exact.laws.categorical import Categorical
 from dither.exact.numbers import Number, flag, positive
 from dither.exact.samplers.choice import draw_among, draw_index
-from dither.mechanisms import selection as reading
+from dither.mechanisms import selection
 from dither.mechanisms.base import Example, Mechanism, epsilon_words
 from dither.mechanisms.norms import bound
 from dither.mechanisms.selection import Scores
@@ -60,7 +60,7 @@ class Exponential(Mechanism):
     ) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", bound(sensitivity))
-        object.__setattr__(self, "candidates", reading.labels(candidates))
+        object.__setattr__(self, "candidates", selection.labels(candidates))
         object.__setattr__(self, "monotone", flag(monotone, "monotone"))
 
     @classmethod
@@ -78,18 +78,18 @@ class Exponential(Mechanism):
 
     @property
     def _weight(self) -> Fraction:
-        return reading.weight(self.epsilon, self.sensitivity, self.monotone)
+        return selection.weight(self.epsilon, self.sensitivity, self.monotone)
 
     def release(self, exact: Scores) -> Any:
         # The law of `law`, without a Fraction for each of a million scores.
         if isinstance(exact, np.ndarray):
-            array = reading.whole_array(exact)
-            reading.size(len(array), self.candidates)
+            array = selection.whole_array(exact)
+            selection.check_size(len(array), self.candidates)
             return self.outcome(draw_index(array, self._weight))
-        return self.outcome(draw_among(reading.read(exact, self.candidates), self._weight))
+        return self.outcome(draw_among(selection.read_scores(exact, self.candidates), self._weight))
 
     def outcome(self, k: int) -> Any:
-        return reading.outcome(k, self.candidates)
+        return selection.outcome(k, self.candidates)
 
     def loss(self) -> Pure:
         return Pure(self.epsilon, rho=self.epsilon**2 / 8)
@@ -98,7 +98,7 @@ class Exponential(Mechanism):
         return Curve.of(BoundedRange(self.epsilon))
 
     def law(self, exact: Scores) -> Law:
-        scores = reading.read(exact, self.candidates)
+        scores = selection.read_scores(exact, self.candidates)
         per_point = self._weight
         # Equal scores share one Fraction: a million scores hold far fewer different ones.
         weights = {score: per_point * score for score in set(scores)}
@@ -110,7 +110,7 @@ class Exponential(Mechanism):
         `candidates` is how many there are (known if they are labelled), `best` how many share the top score at least.
         """
         count = len(self.candidates) if candidates is None and self.candidates is not None else candidates
-        return reading.utility(confidence, self._weight, count, best)
+        return selection.utility(confidence, self._weight, count, best)
 
     @property
     def noise_scale(self) -> float:

@@ -19,7 +19,7 @@ from dither.exact.laws.derived import Moved
 from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, positive, rounded
 from dither.mechanisms import base
-from dither.mechanisms.base import Example, Mechanism, changes, epsilon_words
+from dither.mechanisms.base import Example, Mechanism, change_words, epsilon_words
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l1
 from dither.privacy.losses import Curve, Pure
 from dither.privacy.parts import DiscreteLaplace, Response
@@ -94,8 +94,8 @@ class Geometric(Mechanism):
         return {"epsilon": self.epsilon, "sensitivity": self.sensitivity}
 
     def words(self, on: str = "the answer", who: str = "person") -> str:
-        moved = self.sensitivity.total(None)
-        return f"geometric, scale {rounded(self.noise_scale)}, on {on}: {changes(who, moved)}, {epsilon_words(self.epsilon)}"
+        moved, scale = self.sensitivity.total(None), rounded(self.noise_scale)
+        return f"geometric, scale {scale}, on {on}: {change_words(who, moved)}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

@@ -25,7 +25,7 @@ from dither.exact.laws.derived import Moved
 from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, positive, rounded
 from dither.mechanisms import base
-from dither.mechanisms.base import Example, Mechanism, changes, epsilon_words
+from dither.mechanisms.base import Example, Mechanism, change_words, epsilon_words
 from dither.mechanisms.geometric import separate_curve, separate_loss
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l1
 from dither.privacy.losses import Curve, Pure
@@ -95,7 +95,7 @@ class Laplace(Mechanism):
 
     def words(self, on: str = "the answer", who: str = "person") -> str:
         moved, scale = self.grid * self.sensitivity.total(self.grid), rounded(float(self.scale))
-        return f"Laplace, scale {scale}, on {on}: {changes(who, moved)}, {epsilon_words(self.epsilon)}"
+        return f"Laplace, scale {scale}, on {on}: {change_words(who, moved)}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

@@ -35,14 +35,13 @@ from flint import arb, arb_poly
 
 from dither.errors import ArgumentError, Blank, Fix, Python
 from dither.exact import numbers
-from dither.exact.balls import Real, certainly_at_most, exp, missing, precision, working
+from dither.exact.balls import Real, certainly_at_most, exp, one_minus_exp, precision, working
 from dither.exact.laws.base import Law, search
 from dither.exact.laws.derived import Finite
 from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, flag, positive, rounded, show
-from dither.mechanisms import base
-from dither.mechanisms import selection as reading
-from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
+from dither.mechanisms import base, selection
+from dither.mechanisms.base import Example, Mechanism, check_confidence, epsilon_words
 from dither.mechanisms.norms import L1
 from dither.mechanisms.selection import Scores
 from dither.privacy.losses import Pure
@@ -92,7 +91,7 @@ class Race:
         top = 1 + self._b(1)
         step = abs(origin - self.start) * self.power
         power = self.power if origin >= self.start else -self.power
-        lead = missing(self.power / self.scale) / (1 + self._b(self.power)) * self._b(step)
+        lead = one_minus_exp(self.power / self.scale) / (1 + self._b(self.power)) * self._b(step)
         result, shift = arb_poly([lead]), power
         for centre, count in Counter(self.reached).items():
             if origin >= centre:
@@ -113,8 +112,8 @@ class Race:
         """The sum of b^(rate j) over 0 <= j < length (None: without end, and rate > 0)."""
         if rate == 0:
             return arb(0 if length is None else length)
-        one = missing(rate / self.scale)
-        return 1 / one if length is None else missing(rate * length / self.scale) / one
+        one = one_minus_exp(rate / self.scale)
+        return 1 / one if length is None else one_minus_exp(rate * length / self.scale) / one
 
 
 def winner(scale: Fraction, centres: Iterable[int], index: int) -> arb:
@@ -156,7 +155,7 @@ class NoisyMax(Mechanism):
     ) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", Fraction(L1(sensitivity).total(None)))
-        object.__setattr__(self, "candidates", reading.labels(candidates))
+        object.__setattr__(self, "candidates", selection.labels(candidates))
         object.__setattr__(self, "monotone", flag(monotone, "monotone"))
         object.__setattr__(self, "noise", TwoSided(self.scale))  # refuses a scale out of range
 
@@ -171,24 +170,24 @@ class NoisyMax(Mechanism):
     @property
     def scale(self) -> Fraction:
         """The scale of the noise on each score."""
-        return 1 / reading.weight(self.epsilon, self.sensitivity, self.monotone)
+        return 1 / selection.weight(self.epsilon, self.sensitivity, self.monotone)
 
     def release(self, exact: Scores) -> Any:
         if isinstance(exact, np.ndarray):
-            reading.size(len(reading.whole_array(exact)), self.candidates)
+            selection.check_size(len(selection.whole_array(exact)), self.candidates)
             start = base.whole(exact)
             return self.outcome(int(np.argmax(base.add(np.asarray(start), self.noise.draw(len(exact))))))
-        noisy = [score + self.noise.draw() for score in reading.read(exact, self.candidates, fractions=False)]
+        noisy = [score + self.noise.draw() for score in selection.read_scores(exact, self.candidates, fractions=False)]
         return self.outcome(noisy.index(max(noisy)))
 
     def outcome(self, k: int) -> Any:
-        return reading.outcome(k, self.candidates)
+        return selection.outcome(k, self.candidates)
 
     def loss(self) -> Pure:
         return Pure(self.epsilon)
 
     def law(self, exact: Scores) -> Law:
-        scores = [int(score) for score in reading.read(exact, self.candidates, fractions=False)]
+        scores = [int(score) for score in selection.read_scores(exact, self.candidates, fractions=False)]
 
         def probability(index: int) -> Real:
             return lambda: winner(self.scale, scores, index)
@@ -201,7 +200,7 @@ class NoisyMax(Mechanism):
         The worst case for m: one best candidate, last in the list, and all others m + 1 points behind. For candidates
         more than m behind to win, the largest of their noises must exceed the best one's noise by more than m.
         """
-        chance = sure(confidence)
+        chance = check_confidence(confidence)
         count = len(self.candidates) if candidates is None and self.candidates is not None else candidates
         if count is None:
             raise ArgumentError(

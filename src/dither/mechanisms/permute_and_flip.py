@@ -25,12 +25,12 @@ from typing import Any, ClassVar
 
 from flint import arb, arb_poly
 
-from dither.exact.balls import Real, exp, missing, precision, working
+from dither.exact.balls import Real, exp, one_minus_exp, precision, working
 from dither.exact.laws.base import Law
 from dither.exact.laws.coins import ExpCoin, Flat
 from dither.exact.laws.derived import Finite
 from dither.exact.numbers import Number, flag, positive, show
-from dither.mechanisms import selection as reading
+from dither.mechanisms import selection
 from dither.mechanisms.base import Example, Mechanism, epsilon_words
 from dither.mechanisms.norms import bound
 from dither.mechanisms.selection import Scores
@@ -64,7 +64,7 @@ class PermuteAndFlip(Mechanism):
     ) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", bound(sensitivity))
-        object.__setattr__(self, "candidates", reading.labels(candidates))
+        object.__setattr__(self, "candidates", selection.labels(candidates))
         object.__setattr__(self, "monotone", flag(monotone, "monotone"))
 
     @classmethod
@@ -82,16 +82,16 @@ class PermuteAndFlip(Mechanism):
 
     @property
     def _weight(self) -> Fraction:
-        return reading.weight(self.epsilon, self.sensitivity, self.monotone)
+        return selection.weight(self.epsilon, self.sensitivity, self.monotone)
 
     def _behind(self, exact: Scores) -> list[Fraction]:
         """-ln q_i: how far each candidate is behind the best."""
-        scores = reading.read(exact, self.candidates)
+        scores = selection.read_scores(exact, self.candidates)
         best, per_point = max(scores), self._weight
         return [per_point * (best - score) for score in scores]
 
     def release(self, exact: Scores) -> Any:
-        scores = reading.read(exact, self.candidates)
+        scores = selection.read_scores(exact, self.candidates)
         best, per_point = max(scores), self._weight
         order = list(range(len(scores)))
         for left in range(len(order), 0, -1):  # a shuffle made only as far as it is needed
@@ -102,7 +102,7 @@ class PermuteAndFlip(Mechanism):
         return self.outcome(order[left - 1])
 
     def outcome(self, k: int) -> Any:
-        return reading.outcome(k, self.candidates)
+        return selection.outcome(k, self.candidates)
 
     def loss(self) -> Pure:
         return Pure(self.epsilon)
@@ -121,7 +121,7 @@ class PermuteAndFlip(Mechanism):
         It never does worse than the exponential mechanism, so that one's utility theorem holds.
         """
         count = len(self.candidates) if candidates is None and self.candidates is not None else candidates
-        return reading.utility(confidence, self._weight, count, best)
+        return selection.utility(confidence, self._weight, count, best)
 
     def parameters(self) -> dict[str, Any]:
         return {
@@ -158,7 +158,7 @@ def _probability(x: Fraction, counts: Counter[Fraction]) -> Real:
             with working(bits + 32):
                 product = arb_poly([1])
                 for other, count in counts.items():
-                    product *= arb_poly([missing(other), exp(-other)]) ** (count - (other == x))
+                    product *= arb_poly([one_minus_exp(other), exp(-other)]) ** (count - (other == x))
                 area = sum((c / (power + 1) for power, c in enumerate(product.coeffs())), arb(0))
                 known[bits] = exp(-x) * area
         return known[bits]

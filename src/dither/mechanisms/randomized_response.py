@@ -32,7 +32,7 @@ from dither.exact.laws.coins import Coin, Flat
 from dither.exact.laws.derived import Finite
 from dither.exact.numbers import Number, between, positive
 from dither.mechanisms import base
-from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
+from dither.mechanisms.base import Example, Mechanism, check_confidence, epsilon_words
 from dither.privacy.losses import Pure
 
 _MOST_CATEGORIES = 1 << 62  # a truth and an offset add up within int64
@@ -148,7 +148,7 @@ class RandomizedResponse(Mechanism):
 
         Hoeffding's inequality over the coins; it holds whatever the truths are.
         """
-        chance = sure(confidence)
+        chance = check_confidence(confidence)
         if respondents is None:
             raise ArgumentError(
                 "respondents must say how many reports there are.", fix=Fix("give {respondents}.", respondents=Blank())

@@ -18,7 +18,7 @@ from dither.errors import ArgumentError, Blank, Fix, Python
 from dither.exact import numbers
 from dither.exact.balls import above, ball
 from dither.exact.numbers import Number
-from dither.mechanisms.base import sure, unmasked
+from dither.mechanisms.base import check_confidence, refuse_masked
 
 Scores = Sequence[int | Fraction] | NDArray[np.integer[Any]]
 
@@ -34,20 +34,20 @@ def labels(candidates: Sequence[Hashable] | None) -> tuple[Hashable, ...] | None
     return names
 
 
-def read(scores: Scores, candidates: tuple[Hashable, ...] | None, *, fractions: bool = True) -> list[int | Fraction]:
+def read_scores(scores: Scores, candidates: tuple[Hashable, ...] | None, *, fractions: bool = True) -> list[int | Fraction]:
     """The scores as exact numbers, one per candidate."""
     if isinstance(scores, np.ndarray):
         exact = whole_array(scores).tolist()
     else:
         given = numbers.items(scores, "scores", fix="give one score per candidate, in a list.")
         exact = [_score(score, fractions) for score in given]
-    size(len(exact), candidates)
+    check_size(len(exact), candidates)
     return list(exact)
 
 
 def whole_array(scores: NDArray[Any]) -> NDArray[Any]:
     """An array of scores, refused unless it has one axis and whole numbers."""
-    unmasked(scores, "scores")
+    refuse_masked(scores, "scores")
     if scores.ndim != 1 or scores.dtype.kind not in "iu":
         raise ArgumentError(
             f"scores must be whole numbers on one axis, and they are {scores.dtype} on {scores.ndim}.",
@@ -76,7 +76,7 @@ def outcome(k: int, candidates: tuple[Hashable, ...] | None) -> Any:
     return candidates[place]
 
 
-def size(count: int, candidates: tuple[Hashable, ...] | None) -> None:
+def check_size(count: int, candidates: tuple[Hashable, ...] | None) -> None:
     """The number of scores must fit the candidates, and there must be one."""
     if count == 0:
         raise ArgumentError("scores must not be empty.", fix="give one score per candidate.")
@@ -91,7 +91,7 @@ def weight(epsilon: Fraction, sensitivity: Fraction, monotone: bool) -> Fraction
 
 def utility(confidence: Number, per_point: Fraction, candidates: int | None, best: int) -> Fraction:
     """(ln(candidates / best) + t) / per_point with confidence = 1 - e^-t, rounded up."""
-    chance = sure(confidence)
+    chance = check_confidence(confidence)
     if candidates is None:
         raise ArgumentError(
             "candidates must say how many there are.",

@@ -30,7 +30,7 @@ from dither.exact.laws.derived import Finite
 from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, positive
 from dither.mechanisms import base
-from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
+from dither.mechanisms.base import Example, Mechanism, check_confidence, epsilon_words
 from dither.mechanisms.noisy_max import Race
 from dither.mechanisms.norms import L1
 from dither.privacy.losses import Pure
@@ -140,7 +140,7 @@ class SparseVector(Mechanism):
         """The smallest m such that a count of threshold + m or more gets a yes, and one below threshold - m a no,
         each with this confidence (one question; noise on both sides of the comparison, by its exact law).
         """
-        allowed = 1 - sure(confidence)
+        allowed = 1 - check_confidence(confidence)
         # The difference of the two noises is symmetric, so both sides have the same m.
         return search(lambda m: certainly_at_most(lambda: self.probability([self.threshold + m], [False]), allowed), 0, None)
 

@@ -34,7 +34,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from dither.exact import entropy, numbers
-from dither.exact.balls import ball, certainly_at_most, exp, floor_scaled, missing, precision, working
+from dither.exact.balls import ball, certainly_at_most, exp, floor_scaled, one_minus_exp, precision, working
 from dither.exact.laws.base import Integers, Law, search
 from dither.exact.laws.coins import Coin
 from dither.exact.laws.derived import Finite
@@ -42,7 +42,7 @@ from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, between, positive, show
 from dither.exact.samplers.uniform import MARGIN, Uniform
 from dither.mechanisms import base
-from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
+from dither.mechanisms.base import Example, Mechanism, check_confidence, epsilon_words
 from dither.privacy.losses import ZCDP, Approx, Curve
 from dither.privacy.parts import Response
 
@@ -141,7 +141,7 @@ class Threshold(Mechanism):
 
     def margin(self, confidence: Number) -> int:
         """How many units a key needs to be shown with this confidence."""
-        allowed = 1 - sure(confidence)
+        allowed = 1 - check_confidence(confidence)
         return search(lambda m: certainly_at_most(lambda: 1 - self.shown(m), allowed), 1, None)
 
     def parameters(self) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def optimal(epsilon: Fraction, delta: Fraction, units: int) -> arb:
     """p_m of the optimal rule, in closed form."""
     rising = _turn(epsilon, delta)
     with working(precision() + 64):
-        grown = missing(epsilon)  # (x - 1)/x
+        grown = one_minus_exp(epsilon)  # (x - 1)/x
 
         def rise(m: int) -> arb:
             return ball(delta) * ball(epsilon * m).expm1() / ball(epsilon).expm1()
@@ -207,7 +207,7 @@ def optimal(epsilon: Fraction, delta: Fraction, units: int) -> arb:
         if units <= rising:
             return rise(units).min(arb(1))
         j = units - rising
-        hidden = exp(-epsilon * j) * (1 - rise(rising)) - ball(delta) * exp(-epsilon) * missing(epsilon * j) / grown
+        hidden = exp(-epsilon * j) * (1 - rise(rising)) - ball(delta) * exp(-epsilon) * one_minus_exp(epsilon * j) / grown
         return arb(1) if hidden <= 0 else 1 - hidden
 
 

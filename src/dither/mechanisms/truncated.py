@@ -22,7 +22,7 @@ from dither.exact.laws.derived import Clamped, Moved
 from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, positive, rounded
 from dither.mechanisms import base
-from dither.mechanisms.base import Example, Mechanism, changes, epsilon_words, sure
+from dither.mechanisms.base import Example, Mechanism, change_words, check_confidence, epsilon_words
 from dither.mechanisms.geometric import separate_curve, separate_loss
 from dither.mechanisms.norms import Norm, Sensitivity, as_l1
 from dither.privacy.losses import Curve, Pure
@@ -85,7 +85,7 @@ class TruncatedGeometric(Mechanism):
 
         An answer more than m from both ends can be missed on both sides, one near an end only on the other.
         """
-        chance = sure(confidence)
+        chance = check_confidence(confidence)
         both = self.noise.radius(chance)
         middle = (self.n - 2) // 2  # the largest m that leaves some answer more than m from both ends
         if both <= middle:
@@ -99,7 +99,7 @@ class TruncatedGeometric(Mechanism):
     def words(self, on: str = "the answer", who: str = "person") -> str:
         moved, range_words = self.sensitivity.total(None), f"kept within 0 and {self.n}"
         scale = rounded(float(self.scale))
-        return f"geometric, scale {scale}, {range_words}, on {on}: {changes(who, moved)}, {epsilon_words(self.epsilon)}"
+        return f"geometric, scale {scale}, {range_words}, on {on}: {change_words(who, moved)}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

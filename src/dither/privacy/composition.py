@@ -31,7 +31,7 @@ from dither.exact.laws.base import Law
 from dither.exact.laws.derived import Finite, Moved
 from dither.exact.numbers import items, whole
 from dither.privacy.losses import ZCDP, Approx, Curve, Loss, Pure, total
-from dither.privacy.neighbours import AddRemove, Neighbours, checked
+from dither.privacy.neighbours import AddRemove, Neighbours, check_neighbours
 
 __all__ = ["Postprocessed", "parallel", "postprocess", "total"]
 
@@ -49,7 +49,7 @@ def parallel(losses: Iterable[Loss], neighbours: Neighbours = AddRemove()) -> Lo
     if not listed or not all(isinstance(loss, Loss) for loss in listed):
         raise ArgumentError("losses must hold at least one loss, and nothing else.", fix="pass [mechanism.loss(), ...].")
     largest = _largest(listed)
-    changes = checked(neighbours).changes
+    changes = check_neighbours(neighbours).changes
     if changes == 1:
         return largest
     # A curve's own group statement speaks of one part; the inequalities above are proved for zCDP.

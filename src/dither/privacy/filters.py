@@ -40,7 +40,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 from dither.errors import ArgumentError, PriceError
 from dither.exact.numbers import Number, between, positive, rational, show
 from dither.privacy.conversion import largest_rho
-from dither.privacy.losses import ZCDP, Approx, Loss, Pure, checked, upto
+from dither.privacy.losses import ZCDP, Approx, Loss, Pure, check_loss, check_up_to
 from dither.privacy.parts.base import MOST
 from dither.process import Origin
 
@@ -65,11 +65,11 @@ class Charge:
     def __post_init__(self) -> None:
         stated = {"epsilon": (self.epsilon, MOST), "delta": (self.delta, 1), "slack": (self.slack, 1)}
         for name, (value, most) in stated.items():
-            object.__setattr__(self, name, upto(value, name, most))
+            object.__setattr__(self, name, check_up_to(value, name, most))
         if self.delta == 1 or self.slack == 1:
             raise ArgumentError("delta must be below 1, and it is 1.", fix="state a delta below 1.")
         if self.rho is not None:
-            object.__setattr__(self, "rho", upto(self.rho, "rho", MOST * MOST))
+            object.__setattr__(self, "rho", check_up_to(self.rho, "rho", MOST * MOST))
 
     @cached_property
     def parts(self) -> tuple[int, int, int, int, int]:
@@ -116,13 +116,13 @@ class Sums:
 
     def plus(self, charge: Charge) -> Sums:
         """With one more charge, each part rounded up."""
-        return self._moved(charge, 1)
+        return self._add(charge, 1)
 
     def minus(self, charge: Charge) -> Sums:
         """Without a charge that was added before and released nothing."""
-        return self._moved(charge, -1)
+        return self._add(charge, -1)
 
-    def _moved(self, charge: Charge, sign: int) -> Sums:
+    def _add(self, charge: Charge, sign: int) -> Sums:
         now = (self.epsilon, self.delta, self.rho, self.slack, self.unstated)
         return Sums(*(have + sign * more for have, more in zip(now, charge.parts, strict=True)))
 
@@ -167,7 +167,7 @@ class Line:
         return all(cap is None or have * cap.denominator <= cap.numerator * used.unit for have, cap in pairs)
 
 
-def admitting(lines: Iterable[Line], used: Sums | Spent) -> str | None:
+def admitting_line(lines: Iterable[Line], used: Sums | Spent) -> str | None:
     """The first line that holds, by its name, or None: the one place where a release is admitted or refused."""
     return next((line.name for line in lines if line.holds(used)), None)
 
@@ -215,7 +215,7 @@ class Caps:
 
     def rule(self, sums: Sums) -> str | None:
         """Which line these sums keep: "sum", else "zcdp", else None."""
-        return admitting(self.lines, sums)
+        return admitting_line(self.lines, sums)
 
 
 def up(value: Fraction) -> int:
@@ -245,11 +245,11 @@ class Filter(ABC):
 
     def try_spend(self, loss: Loss) -> bool:
         """Spend the loss and return True, or leave the budget as it is and return False if it does not fit."""
-        price = _plain(self._price(checked(loss)))
+        price = _plain_fractions(self._price(check_loss(loss)))
         self._same_process()
         with self._lock:
             after = self._spent.plus(price)
-            if admitting((self._line,), after) is None:
+            if admitting_line((self._line,), after) is None:
                 return False
             self._spent = after
             return True
@@ -269,7 +269,7 @@ class Filter(ABC):
         _refuse("cannot be pickled")
 
 
-def _plain(price: Spent) -> Spent:
+def _plain_fractions(price: Spent) -> Spent:
     """The price in plain Fractions: a subclass may add and compare as it likes; its two whole numbers, read once, count."""
     parts = []
     for part in (price.epsilon, price.delta, price.rho, price.slack):
@@ -351,7 +351,7 @@ class ZCDPFilter(Filter):
         return f"ZCDPFilter(spent {show(self.spent)}, left {show(self.left)})"
 
 
-def _basic(loss: Loss) -> Spent:
+def _stated_price(loss: Loss) -> Spent:
     """(epsilon, delta) as the loss states it. Choosing a delta for a zCDP loss or a curve is the caller's decision."""
     if isinstance(loss, Pure | Approx):
         epsilon, delta = loss.pair()
@@ -378,7 +378,7 @@ class ApproxFilter(Filter):
         super().__init__(Line("sum", *self._cap))
 
     def _price(self, loss: Loss) -> Spent:
-        return _basic(loss)
+        return _stated_price(loss)
 
     @property
     def spent(self) -> Amount:
@@ -391,7 +391,7 @@ class ApproxFilter(Filter):
         return Amount(self._cap.epsilon - spent.epsilon, self._cap.delta - spent.delta)
 
     def __repr__(self) -> str:
-        return f"ApproxFilter(spent {_words(self.spent)}, left {_words(self.left)})"
+        return f"ApproxFilter(spent {_show_amount(self.spent)}, left {_show_amount(self.left)})"
 
 
 class Odometer(Filter):
@@ -406,7 +406,7 @@ class Odometer(Filter):
         super().__init__(Line("any"))
 
     def _price(self, loss: Loss) -> Spent:
-        return _basic(loss)
+        return _stated_price(loss)
 
     @property
     def spent(self) -> Amount:
@@ -423,8 +423,8 @@ class Odometer(Filter):
         return Approx(spent.epsilon, min(spent.delta, rational(1, "delta"))) if spent.delta else Pure(spent.epsilon)
 
     def __repr__(self) -> str:
-        return f"Odometer(spent {_words(self.spent)})"
+        return f"Odometer(spent {_show_amount(self.spent)})"
 
 
-def _words(amount: Amount) -> str:
+def _show_amount(amount: Amount) -> str:
     return f"epsilon {show(amount.epsilon)}, delta {show(amount.delta)}"

@@ -31,14 +31,14 @@ from dither.exact.laws.geometric import LARGEST_SCALE, SMALLEST_SCALE, TwoSided
 from dither.exact.numbers import Number, between, items, rational, show, whole, word
 from dither.privacy import parts
 from dither.privacy.conversion import round_up
-from dither.privacy.losses import Approx, Curve, Loss, Pure, checked
+from dither.privacy.losses import Approx, Curve, Loss, Pure, check_loss
 from dither.privacy.neighbours import AddRemove, Replace
 
 _BITS = 128
 _DEFAULT = AddRemove()
 
 
-_MEANT = 40_000  # above this, e^epsilon has thousands of digits and there is no guarantee left to word
+_LARGEST_EPSILON = 40_000  # above this, e^epsilon has thousands of digits and there is no guarantee left to word
 
 
 class Range(NamedTuple):
@@ -54,7 +54,7 @@ def factor(epsilon: Number) -> Fraction:
     >>> float(factor(0.1)), float(factor(1))
     (1.1051709180756477, 2.718281828459045)
     """
-    at = between(epsilon, "epsilon", 0, _MEANT)
+    at = between(epsilon, "epsilon", 0, _LARGEST_EPSILON)
     return _up(lambda: exp(at))
 
 
@@ -67,7 +67,7 @@ def power(loss: Loss, false_alarms: Number, *, delta: Number | None = None) -> F
     0.13591409142295227
     """
     rate = between(false_alarms, "false_alarms", 0, 1)
-    eps, slack = _stated(loss, delta)
+    eps, slack = _epsilon_and_delta(loss, delta)
     often = _up(lambda: exp(eps) * ball(rate) + ball(slack))
     rarely = _up(lambda: 1 - exp(-eps) * ball(max(1 - rate - slack, Fraction(0))))
     return min(often, rarely, Fraction(1))
@@ -103,10 +103,10 @@ def posterior(
     (0.2689414213699951, 0.7310585786300049)
     """
     before = between(prior, "prior", 0, 1)
-    shift = checked(loss).epsilon(0) * _steps(about, neighbours) * whole(people, "people", least=1)
+    shift = check_loss(loss).epsilon(0) * _steps(about, neighbours) * whole(people, "people", least=1)
     if before in (0, 1) or shift == 0:
         return Range(before, before)
-    if shift > _MEANT:
+    if shift > _LARGEST_EPSILON:
         return Range(Fraction(0), Fraction(1))
     with working(_BITS):
         doubt = ball((1 - before) / before)
@@ -131,15 +131,15 @@ def queries(budget: Pure | Approx, margin: int, confidence: Number = "0.95") -> 
     eps, delta = budget.pair()
     if delta == 1:
         raise ArgumentError("budget must have a delta below 1: at 1 nothing is protected.", fix="give a smaller delta.")
-    pure = _most(lambda k: _reaches(TwoSided, k / eps, LARGEST_SCALE, reach, sure)) if eps else 0
+    pure = _largest(lambda k: _stays_within(TwoSided, k / eps, LARGEST_SCALE, reach, sure)) if eps else 0
     if not delta:
         return pure
-    scale = Fraction(_most(lambda j: _reaches(TwoSided, Fraction(j, 1000), LARGEST_SCALE, reach, sure)), 1000)
+    scale = Fraction(_largest(lambda j: _stays_within(TwoSided, Fraction(j, 1000), LARGEST_SCALE, reach, sure)), 1000)
     grid = Fraction(reach * reach, 1 << 16)
-    variance = grid * _most(lambda j: _reaches(Gaussian, grid * j, LARGEST_VARIANCE, reach, sure))
+    variance = grid * _largest(lambda j: _stays_within(Gaussian, grid * j, LARGEST_VARIANCE, reach, sure))
     noises = [Curve.of(parts.DiscreteLaplace(1 / scale, 1))] if scale else []
     noises += [Curve.of(parts.DiscreteGaussian(1, variance))] if variance else []
-    return max([pure, *(_most(_fits(noise, eps, delta)) for noise in noises)])
+    return max([pure, *(_largest(_fits(noise, eps, delta)) for noise in noises)])
 
 
 def describe(loss: Loss, *, neighbours: AddRemove | Replace = _DEFAULT, delta: Number = "1e-6") -> str:
@@ -152,32 +152,32 @@ def describe(loss: Loss, *, neighbours: AddRemove | Replace = _DEFAULT, delta: N
     A belief of 50 % that a person took part stays between 47.5 % and 52.5 %.
     A household of four: epsilon 0.4, a factor of at most 1.492.
     """
-    eps, slack = _stated(loss, delta)
+    eps, slack = _epsilon_and_delta(loss, delta)
     _steps("presence", neighbours)  # refuses what is no relation
-    if 4 * eps > _MEANT:
-        return f"The guarantee compares {neighbours}.\nAt epsilon {_no_less(eps)} it protects nobody."
+    if 4 * eps > _LARGEST_EPSILON:
+        return f"The guarantee compares {neighbours}.\nAt epsilon {_show_exact_or_up(eps)} it protects nobody."
     near = f", near 1 + {show(eps)}" if eps < 1 else ""
-    fails = f", plus at most {_no_less(slack)}" if slack else ""
+    fails = f", plus at most {_show_exact_or_up(slack)}" if slack else ""
     subject = "took part" if isinstance(neighbours, AddRemove) else "has one value rather than another"
     lines = [
         f"The guarantee compares {neighbours}.",
-        f"The chance of any answer changes by a factor of at most {_most_text(factor(eps))} (e^{show(eps)}{near}){fails}.",
+        f"The chance of any answer changes by a factor of at most {_show_up(factor(eps))} (e^{show(eps)}{near}){fails}.",
         "A test for who took part that is wrong about 5 % of the others "
-        f"recognises at most {_most_text(100 * power(Approx(eps, slack), '0.05'))} % of those who did.",
+        f"recognises at most {_show_up(100 * power(Approx(eps, slack), '0.05'))} % of those who did.",
     ]
     if not slack:
         low, high = posterior(Pure(eps), "1/2", neighbours=neighbours)
-        between_text = f"{_least_text(100 * low)} % and {_most_text(100 * high)} %"
+        between_text = f"{_show_down(100 * low)} % and {_show_up(100 * high)} %"
         lines.append(f"A belief of 50 % that a person {subject} stays between {between_text}.")
     four, left = Approx(eps, slack).group(4).pair()
-    also = f", delta {_most_text(left)}" if left else ""
-    lines.append(f"A household of four: epsilon {_no_less(four)}{also}, a factor of at most {_most_text(factor(four))}.")
+    also = f", delta {_show_up(left)}" if left else ""
+    lines.append(f"A household of four: epsilon {_show_exact_or_up(four)}{also}, a factor of at most {_show_up(factor(four))}.")
     return "\n".join(lines)
 
 
-def _stated(loss: Loss, delta: Number | None) -> tuple[Fraction, Fraction]:
+def _epsilon_and_delta(loss: Loss, delta: Number | None) -> tuple[Fraction, Fraction]:
     """(epsilon, delta) of the loss, read at `delta` where the loss leaves it open."""
-    checked(loss)
+    check_loss(loss)
     if isinstance(loss, Pure | Approx):
         return loss.pair()
     if delta is None:
@@ -197,12 +197,12 @@ def _fits(noise: Curve, epsilon: Fraction, delta: Fraction) -> Callable[[int], b
     return lambda k: noise.repeat(k).zcdp().delta(epsilon) <= delta or noise.repeat(k).delta(epsilon) <= delta
 
 
-def _reaches(noise: Callable[[Fraction], Law], size: Fraction, largest: Fraction, margin: int, sure: Fraction) -> bool:
+def _stays_within(noise: Callable[[Fraction], Law], size: Fraction, largest: Fraction, margin: int, sure: Fraction) -> bool:
     """Does noise of this size stay within the margin? Larger than the samplers go: no; smaller: as their smallest does."""
     return size <= largest and noise(max(size, SMALLEST_SCALE)).radius(sure) <= margin
 
 
-def _most(holds: Callable[[int], bool]) -> int:
+def _largest(holds: Callable[[int], bool]) -> int:
     """The largest k >= 0 for which it holds (it must fail once, and for all larger k)."""
     return search(lambda k: not holds(k), 1, None) - 1
 
@@ -220,17 +220,17 @@ def _round_down(value: Fraction) -> Fraction:
     return 1 - round_up(1 - value, _BITS)
 
 
-def _no_less(value: Fraction) -> str:
+def _show_exact_or_up(value: Fraction) -> str:
     """The number as it is shown elsewhere if that is not less than it, else rounded up."""
     text = show(value)
     return text if Fraction(text) >= value else _four_digits(value, ROUND_CEILING)
 
 
-def _most_text(value: Fraction) -> str:
+def _show_up(value: Fraction) -> str:
     return _four_digits(value, ROUND_CEILING)
 
 
-def _least_text(value: Fraction) -> str:
+def _show_down(value: Fraction) -> str:
     return _four_digits(value, ROUND_FLOOR)
 
 

@@ -61,14 +61,14 @@ class Loss(ABC):
         """Both releases together."""
 
 
-def upto(value: Number, name: str, most: int | Fraction) -> Fraction:
+def check_up_to(value: Number, name: str, most: int | Fraction) -> Fraction:
     """A number from 0 to `most`; what mechanisms state is one already, and is taken as it is."""
     if type(value) is Fraction and 0 <= value <= most:
         return value
     return between(value, name, 0, most)
 
 
-def checked(loss: object) -> Loss:
+def check_loss(loss: object) -> Loss:
     """The loss itself, refused if it is something else."""
     if not isinstance(loss, Loss):
         what = f"loss must be a loss such as Pure(0.1), and it is a {type(loss).__name__}."
@@ -107,10 +107,10 @@ class Pure(Loss):
     __add__ = _add
 
     def __init__(self, epsilon: Number, rho: Number | None = None) -> None:
-        value = upto(epsilon, "epsilon", MOST)
+        value = check_up_to(epsilon, "epsilon", MOST)
         worst = value * value / 2
         object.__setattr__(self, "_epsilon", value)
-        object.__setattr__(self, "rho", worst if rho is None else min(upto(rho, "rho", _MOST_RHO), worst))
+        object.__setattr__(self, "rho", worst if rho is None else min(check_up_to(rho, "rho", _MOST_RHO), worst))
 
     def __repr__(self) -> str:
         known = "" if self.rho == self._epsilon**2 / 2 else f", rho={self.rho!r}"
@@ -327,7 +327,7 @@ def total(losses: Iterable[Loss]) -> Loss:
     """
     listed = losses if type(losses) is list else items(losses, "losses", fix="pass [mechanism.loss(), ...].")
     for loss in listed:
-        checked(loss)
+        check_loss(loss)
     if any(isinstance(loss, ZCDP) for loss in listed):
         stated = [loss.zcdp() for loss in listed]
         return _zcdp(sum((z.rho for z in stated), _NONE), sum((z.slack for z in stated), _NONE))

@@ -93,11 +93,11 @@ Neighbours = AddRemove | Replace | Group
 BY_NAME: dict[str, AddRemove | Replace] = {each.name: each for each in (AddRemove(), Replace())}
 
 
-def checked(neighbours: Neighbours) -> Neighbours:
+def check_neighbours(neighbours: Neighbours) -> Neighbours:
     """The relation itself, refused if it is something else (the class without brackets is a common slip)."""
     if not isinstance(neighbours, AddRemove | Replace | Group):
         raise ArgumentError(
-            f"neighbours must be AddRemove(), Replace(n) or Group(of, k), and it is {_named(neighbours)}.",
+            f"neighbours must be AddRemove(), Replace(n) or Group(of, k), and it is {_type_words(neighbours)}.",
             fix="pass one of the three, with brackets.",
         )
     return neighbours
@@ -114,7 +114,7 @@ def named(name: str) -> AddRemove | Replace:
     raise ArgumentError(f"neighbours cannot be {name!r}.", fix='write "add-remove" or "replace".')
 
 
-def _named(thing: object) -> str:
+def _type_words(thing: object) -> str:
     return f"the class {thing.__name__}" if isinstance(thing, type) else f"a {type(thing).__name__}"
 
 

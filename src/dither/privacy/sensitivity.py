@@ -29,7 +29,7 @@ from typing import Literal
 
 from dither.errors import ArgumentError
 from dither.exact.numbers import Number, flag, items, rational, show, whole, word
-from dither.privacy.neighbours import AddRemove, Neighbours, Replace, checked, single
+from dither.privacy.neighbours import AddRemove, Neighbours, Replace, check_neighbours, single
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def count(neighbours: Neighbours = _DEFAULT) -> Fraction:
     >>> count(), count(Replace())
     (Fraction(1, 1), Fraction(1, 1))
     """
-    return Fraction(_touched(neighbours))
+    return Fraction(_changed_records(neighbours))
 
 
 def sum(low: Number | None = None, high: Number | None = None, neighbours: Neighbours = _DEFAULT) -> Sensitivity:
@@ -70,9 +70,9 @@ def sum(low: Number | None = None, high: Number | None = None, neighbours: Neigh
     if bounds is None:
         return _no_bounds("sum")
     bottom, top = bounds
-    if isinstance(single(checked(neighbours)), AddRemove):
+    if isinstance(single(check_neighbours(neighbours)), AddRemove):
         return neighbours.steps * max(abs(bottom), abs(top))
-    return _touched(neighbours) * (top - bottom)
+    return _changed_records(neighbours) * (top - bottom)
 
 
 def mean(
@@ -95,7 +95,7 @@ def mean(
     bounds, n0 = _bounds(low, high), whole(at_least, "at_least", least=0)
     if bounds is None:
         return _no_bounds("mean")
-    width, steps, relation = bounds[1] - bounds[0], checked(neighbours).steps, single(neighbours)
+    width, steps, relation = bounds[1] - bounds[0], check_neighbours(neighbours).steps, single(neighbours)
     if isinstance(relation, Replace):
         n = relation.n or max(n0, 1)
         return width * Fraction(min(steps, n), n)
@@ -117,7 +117,7 @@ def centred_mean(low: Number, high: Number, at_least: int, neighbours: Neighbour
     bounds, n0 = _bounds(low, high), whole(at_least, "at_least", least=1)
     if bounds is None:
         raise ArgumentError("centred_mean needs finite bounds.", fix="declare low and high.")
-    width, steps, relation = bounds[1] - bounds[0], checked(neighbours).steps, single(neighbours)
+    width, steps, relation = bounds[1] - bounds[0], check_neighbours(neighbours).steps, single(neighbours)
     if isinstance(relation, Replace):
         n = max(relation.n or n0, n0)
         return width * min(Fraction(min(steps, relation.n or steps), n), Fraction(1))
@@ -145,7 +145,7 @@ def median(
     if bounds is None:
         return _no_bounds("median")
     word(convention, "convention", "lower", "midpoint")
-    width, relation = bounds[1] - bounds[0], single(checked(neighbours))
+    width, relation = bounds[1] - bounds[0], single(check_neighbours(neighbours))
     if convention == "lower" or neighbours.steps > 1:
         return width
     if isinstance(relation, Replace):
@@ -174,10 +174,10 @@ def variance(
     flag(sample, "sample")
     if bounds is None:
         return _no_bounds("variance")
-    square, steps, relation = (bounds[1] - bounds[0]) ** 2, checked(neighbours).steps, single(neighbours)
+    square, steps, relation = (bounds[1] - bounds[0]) ** 2, check_neighbours(neighbours).steps, single(neighbours)
     if isinstance(relation, Replace):
         sizes = [relation.n] if relation.n else range(n0, max(n0, 2 * steps) + 2)
-        return square * max(_replaced(n, min(steps, n // 2), sample) for n in sizes)
+        return square * max(_replaced_share(n, min(steps, n // 2), sample) for n in sizes)
     one = Fraction(1, n0 + 1) if sample else Fraction(n0, (n0 + 1) ** 2)
     return square * min(steps * one, Fraction(1, 2) if sample else Fraction(1, 4))
 
@@ -188,14 +188,14 @@ def maximum(low: Number | None = None, high: Number | None = None, neighbours: N
     >>> maximum(0, 300)
     Fraction(300, 1)
     """
-    checked(neighbours)
+    check_neighbours(neighbours)
     bounds = _bounds(low, high)
     return _no_bounds("maximum") if bounds is None else bounds[1] - bounds[0]
 
 
 def minimum(low: Number | None = None, high: Number | None = None, neighbours: Neighbours = _DEFAULT) -> Sensitivity:
     """The smallest value: as `maximum`, upside down."""
-    checked(neighbours)
+    check_neighbours(neighbours)
     bounds = _bounds(low, high)
     return _no_bounds("minimum") if bounds is None else bounds[1] - bounds[0]
 
@@ -206,8 +206,8 @@ def histogram(neighbours: Neighbours = _DEFAULT) -> Fraction:
     >>> histogram(), histogram(Replace())
     (Fraction(1, 1), Fraction(2, 1))
     """
-    per_step = 1 if isinstance(single(checked(neighbours)), AddRemove) else 2
-    return Fraction(per_step * _touched(neighbours))
+    per_step = 1 if isinstance(single(check_neighbours(neighbours)), AddRemove) else 2
+    return Fraction(per_step * _changed_records(neighbours))
 
 
 def thresholds(points: int, neighbours: Neighbours = _DEFAULT) -> Fraction:
@@ -216,7 +216,7 @@ def thresholds(points: int, neighbours: Neighbours = _DEFAULT) -> Fraction:
     >>> thresholds(5)
     Fraction(5, 1)
     """
-    return Fraction(whole(points, "points", least=1) * _touched(neighbours))
+    return Fraction(whole(points, "points", least=1) * _changed_records(neighbours))
 
 
 def attribute_means(
@@ -239,14 +239,14 @@ def attribute_means(
     return total
 
 
-def _touched(neighbours: Neighbours) -> int:
+def _changed_records(neighbours: Neighbours) -> int:
     """How many records a neighbour may change: no more than there are."""
-    relation = single(checked(neighbours))
+    relation = single(check_neighbours(neighbours))
     limit = relation.n if isinstance(relation, Replace) else None
     return neighbours.steps if limit is None else min(neighbours.steps, limit)
 
 
-def _replaced(n: int, r: int, sample: bool) -> Fraction:
+def _replaced_share(n: int, r: int, sample: bool) -> Fraction:
     if n < 2:
         return Fraction(0)
     return Fraction(r * (n - r), n * (n - 1) if sample else n * n)

@@ -140,7 +140,7 @@ def search(holds: Callable[[int], bool], first: int | None, last: int | None) ->
     return low
 
 
-class Inner(Law):
+class SamplerLaw(Law):
     """A law that gives `span` and `at_most`; the rest follows."""
 
     def pmf(self, k: int) -> arb:

@@ -17,7 +17,7 @@ from flint import arb
 
 from dither.errors import ArgumentError
 from dither.exact import balls, entropy, numbers
-from dither.exact.balls import ball, exp, missing
+from dither.exact.balls import ball, exp, one_minus_exp
 from dither.exact.laws.base import Integers, Law, Piece
 from dither.exact.numbers import show
 from dither.exact.samplers import uniform
@@ -168,7 +168,7 @@ class ExpCoin(_TwoValued):
         return int(not Uniform().below_about(-math.expm1(-float(min(self.x, Fraction(1000)))), self._zero))
 
     def _zero(self) -> arb:
-        return missing(self.x)
+        return one_minus_exp(self.x)
 
     def _unit(self) -> arb:
         return exp(-self.x)

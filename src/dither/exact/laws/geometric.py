@@ -18,7 +18,7 @@ from functools import lru_cache, partial
 from flint import arb
 
 from dither.exact import balls, numbers
-from dither.exact.balls import exp, missing
+from dither.exact.balls import exp, one_minus_exp
 from dither.exact.laws.base import Integers, Law, Piece
 from dither.exact.samplers.digits import Digits
 from dither.exact.samplers.table import TOP, Table
@@ -62,7 +62,7 @@ class TwoSided(Law):
 
     def _peak(self) -> arb:
         rate = 1 / self.scale
-        return missing(rate) / (1 + exp(-rate))
+        return one_minus_exp(rate) / (1 + exp(-rate))
 
     def pmf(self, k: int) -> arb:
         return self._peak() * exp(-abs(k) / self.scale)
@@ -110,16 +110,16 @@ class OneSided(Law):
         return 0, None
 
     def pmf(self, k: int) -> arb:
-        return missing(1 / self.scale) * exp(-k / self.scale) if k >= 0 else arb(0)
+        return one_minus_exp(1 / self.scale) * exp(-k / self.scale) if k >= 0 else arb(0)
 
     def at_most(self, k: int) -> arb:
-        return missing((k + 1) / self.scale) if k >= 0 else arb(0)
+        return one_minus_exp((k + 1) / self.scale) if k >= 0 else arb(0)
 
     def more_than(self, k: int) -> arb:
         return exp(-(k + 1) / self.scale) if k >= 0 else arb(1)
 
     def pieces(self) -> tuple[Piece, ...]:
-        return (Piece(0, None, lambda: missing(1 / self.scale).log(), -1 / self.scale, base=self),)
+        return (Piece(0, None, lambda: one_minus_exp(1 / self.scale).log(), -1 / self.scale, base=self),)
 
     def _one(self) -> int:
         return _digits(self.scale, False).one()
@@ -147,26 +147,26 @@ class Cut(Law):
         return 0, self.n
 
     def _whole(self) -> arb:
-        return missing((self.n + 1) / self.scale)
+        return one_minus_exp((self.n + 1) / self.scale)
 
     def pmf(self, k: int) -> arb:
         if not 0 <= k <= self.n:
             return arb(0)
-        return missing(1 / self.scale) * exp(-k / self.scale) / self._whole()
+        return one_minus_exp(1 / self.scale) * exp(-k / self.scale) / self._whole()
 
     def at_most(self, k: int) -> arb:
         if not 0 <= k < self.n:
             return arb(0 if k < 0 else 1)
-        return missing((k + 1) / self.scale) / self._whole()
+        return one_minus_exp((k + 1) / self.scale) / self._whole()
 
     def more_than(self, k: int) -> arb:
         if not 0 <= k < self.n:
             return arb(1 if k < 0 else 0)
-        return exp(-(k + 1) / self.scale) * missing((self.n - k) / self.scale) / self._whole()
+        return exp(-(k + 1) / self.scale) * one_minus_exp((self.n - k) / self.scale) / self._whole()
 
     def pieces(self) -> tuple[Piece, ...]:
         def height() -> arb:
-            return (missing(1 / self.scale) / self._whole()).log()
+            return (one_minus_exp(1 / self.scale) / self._whole()).log()
 
         return (Piece(0, self.n, height, -1 / self.scale, base=self),)
 

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from dither.exact import balls, entropy
 from dither.exact.balls import ball, exp
-from dither.exact.laws.base import Inner, Integers
+from dither.exact.laws.base import Integers, SamplerLaw
 from dither.exact.samplers import table
 from dither.exact.samplers.table import CHUNK, Table
 from dither.exact.samplers.uniform import MARGIN, Uniform
@@ -145,7 +145,7 @@ def zigzag(cell: int) -> int:
 
 
 @dataclass(frozen=True)
-class Sure(Inner):
+class Sure(SamplerLaw):
     """Cell 0: unsure. Cell 1 + c: bucket zigzag(c), sure.
 
     With A(j), B(j), C(j) the sums of f(iw), f(iw + 1), f(iw + w - 1) over i >= j: all weights together are A(0) + B(0),
@@ -196,7 +196,7 @@ def _all(law: Sure) -> arb:
 
 
 @dataclass(frozen=True)
-class Unsure(Inner):
+class Unsure(SamplerLaw):
     """Cell c: bucket zigzag(c) given that it is unsure: weight f(near) - f(far). Uses the sums of `Sure`.
 
     Buckets p, p + 1, ... weigh A(p) - C(p) together, buckets -1 - n, -2 - n, ... weigh B(n) - A(n + 1).

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
 from dither.exact import balls, entropy, numbers
-from dither.exact.laws.base import Inner, Integers
+from dither.exact.laws.base import Integers, SamplerLaw
 from dither.exact.samplers import uniform
 from dither.exact.samplers.uniform import Uniform
 
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 FARTHEST = 1000  # exp(-745) is the smallest float; a gap beyond this counts as this in floats
 
 
-class Classes(Inner):
+class Classes(SamplerLaw):
     """The law of the class. `gaps` are float64 values within 2^-51 (relative) of `gap(j)`, cut at FARTHEST; the first is 0."""
 
     def __init__(self, gaps: Floats, counts: Integers, gap: Callable[[int], Fraction]) -> None:

@@ -31,8 +31,8 @@ import numpy as np
 from flint import arb
 
 from dither.exact import entropy
-from dither.exact.balls import exp, missing
-from dither.exact.laws.base import Inner, Integers
+from dither.exact.balls import exp, one_minus_exp
+from dither.exact.laws.base import Integers, SamplerLaw
 from dither.exact.samplers.table import CHUNK, Small, Table, falling, partial_sums, powers, rising
 from dither.exact.samplers.uniform import Uniform
 
@@ -43,7 +43,7 @@ _WHOLE_UP_TO = 40  # up to this scale one table does it
 
 
 @dataclass(frozen=True)
-class Top(Inner):
+class Top(SamplerLaw):
     """The law of t: X = t 2^m + (...), for X two-sided or one-sided of the given scale."""
 
     scale: Fraction
@@ -77,7 +77,7 @@ class Top(Inner):
 
 
 @dataclass(frozen=True)
-class Middle(Inner):
+class Middle(SamplerLaw):
     """The law of h together with "accepted at once": cell h with probability q Pr[h], the last cell with 1 - q."""
 
     scale: Fraction
@@ -94,13 +94,13 @@ class Middle(Inner):
     def at_most(self, k: int) -> arb:
         if not 0 <= k < 1 << self.bits:
             return arb(0 if k < 0 else 1)
-        return self._factor() * missing((k + 1) * self._rate())
+        return self._factor() * one_minus_exp((k + 1) * self._rate())
 
     def _rate(self) -> Fraction:
         return (1 << self.low) / self.scale
 
     def _factor(self) -> arb:
-        return self.sure() / missing(self._rate() * (1 << self.bits))
+        return self.sure() / one_minus_exp(self._rate() * (1 << self.bits))
 
     def table(self) -> Table:
         last = 1 << self.bits if self.low else (1 << self.bits) - 1  # without low bits q = 1 and the last cell is empty
@@ -172,15 +172,15 @@ class Digits:
         h = _LAST_CELL
         while h == _LAST_CELL:  # h given that it is not the last cell has just its law
             h = self.middle.one()
-        d = (h << self.low) | self._late()
+        d = (h << self.low) | self._low_bits_after_rejection()
         return (t << self.m) + (d ^ ((1 << self.m) - 1) if t < 0 else d)
 
-    def _late(self) -> int:
+    def _low_bits_after_rejection(self) -> int:
         """e given that it was not accepted at once."""
         e, last = entropy.bits(self.low), (1 << self.low) - 1
         # (a^e - q) / (1 - q), with both divided by q = a^last
         estimate = math.expm1((last - e) / self._float) / math.expm1(last / self._float)
-        if Uniform().below_about(estimate, lambda: missing((e - last) / self.scale) / missing(-last / self.scale)):
+        if Uniform().below_about(estimate, lambda: one_minus_exp((e - last) / self.scale) / one_minus_exp(-last / self.scale)):
             return e
         while True:
             e = entropy.bits(self.low)

@@ -33,7 +33,7 @@ class Atoms:
         return delta
 
 
-def listed(product: Product, log_delta: float) -> Atoms | None:
+def list_atoms(product: Product, log_delta: float) -> Atoms | None:
     """The evaluator, or None if a factor has too many outcomes, the list would be too long, or too much would be lost."""
     law: Law = {Fraction(0): arb(1)}
     work, lost = 0, arb(0)

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from dither.privacy.accountant.atoms import listed
+from dither.privacy.accountant.atoms import list_atoms
 from dither.privacy.accountant.contour import Contour
 from dither.privacy.accountant.grid import MOST as MOST_ON_GRID
 from dither.privacy.accountant.grid import Grid, guide_of
@@ -67,7 +67,7 @@ class Plan:
         if plain.nodes:
             plain.prepare()
             return [plain]
-        few = listed(self.whole, log_delta)
+        few = list_atoms(self.whole, log_delta)
         if few is not None:
             return [few]
         if self.ends is not None:
@@ -104,7 +104,7 @@ def _nothing_known(epsilon: Fraction) -> arb:
 def _exact(lattice: Lattice, log_delta: float) -> Evaluator:
     """The lattice's integral, or the list of its values where nearly every node would count."""
     if lattice.choose() > MANY:
-        atoms = listed(lattice.whole, log_delta)
+        atoms = list_atoms(lattice.whole, log_delta)
         if atoms is not None:
             return atoms
     lattice.prepare()

@@ -66,11 +66,11 @@ def epsilon(parts: Parts, allowed: Fraction) -> Fraction:
     finite = _finite(parts)
     if _workable(finite):
         with working(_bits(finite)):
-            bounds.append(_both(finite, target))
+            bounds.append(_largest_of_directions(finite, target))
     return min(bounds)
 
 
-def _both(parts: Parts, target: Fraction) -> Fraction:
+def _largest_of_directions(parts: Parts, target: Fraction) -> Fraction:
     """The larger epsilon of the two directions; one whose largest loss is smaller already need not be solved."""
     largest = Fraction(0)
     for direction in _directions(parts):
@@ -167,7 +167,7 @@ def _solve(parts: Parts, target: Fraction) -> Fraction:
     guess = min(plan.guide.epsilon(log_target), math.inf if top is None else float(top))
     for _ in range(4):
         near = plan.guide.order(guess)
-        solution = _search(_together(plan.evaluators(guess, log_target)), target, guess, -near)
+        solution = _search(_sum_of(plan.evaluators(guess, log_target)), target, guess, -near)
         if top is not None and solution >= top:
             return top
         if abs(float(solution) - guess) * near < 2:
@@ -185,7 +185,7 @@ def _closed(parts: Parts) -> tuple[Parts, Bound | None]:
     return parts, closed.delta(parts)
 
 
-def _together(evaluators: list[Evaluator]) -> Bound:
+def _sum_of(evaluators: list[Evaluator]) -> Bound:
     return lambda e: sum((part(e) for part in evaluators), arb(0))
 
 
@@ -199,7 +199,7 @@ def _delta(parts: Parts, at: Fraction) -> Fraction:
     plan = Plan(parts)
     delta, log_delta = Fraction(1), plan.guide.log_delta(float(at))
     for _ in range(4):
-        bound = _together(plan.evaluators(float(at), log_delta))(at)
+        bound = _sum_of(plan.evaluators(float(at), log_delta))(at)
         delta = min(delta, delta_above(bound))
         # The guide's first guess can be far too high near the largest loss; then look again, more finely.
         if log_delta <= _log(delta) + 3:
