@@ -1,4 +1,4 @@
-"""Reading numbers exactly, and writing them so that they read the same: what a person writes is what is computed with.
+"""Reads numbers as exact rationals, checks them, and shows them.
 
 A float such as 0.1 means the decimal it prints as, 1/10, and not the nearest binary fraction.
 """
@@ -20,14 +20,14 @@ Number = int | float | str | Fraction | Decimal
 T = TypeVar("T")
 
 _PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$|[+-]?\d+/\d+$")
-_LONGEST = 2000  # letters of a number that is meant
+_LONGEST = 2000  # characters; a longer text is not a number
 _LARGEST = 10**400
-_TINY = Fraction(1, 10**300)  # beside it, and above its inverse, doubles end
-_MOST_BITS = 12_000  # of a whole number that Python writes out
+_TINY = Fraction(1, 10**300)  # below it, and above its inverse, a float may underflow or overflow
+_MOST_BITS = 12_000  # of a whole number that Python prints in full
 
 
 def number(value: Any) -> Fraction | None:
-    """The exact rational that `value` spells, or None if it spells no finite number of a size that can be meant.
+    """Returns `value` as an exact rational, or None if it is not a finite number of at most 1e400.
 
     >>> number(0.1), number("1/3"), number("1e-301") == Fraction(1, 10**301), number("nan"), number(True)
     (Fraction(1, 10), Fraction(1, 3), True, None, None)
@@ -39,7 +39,7 @@ def number(value: Any) -> Fraction | None:
     elif isinstance(value, numbers.Integral):
         exact = Fraction(int(value))
     elif isinstance(value, Fraction):
-        # A subclass may bring arithmetic of its own; what is computed with from here on is a plain Fraction.
+        # A subclass may override arithmetic, so it is copied into a plain Fraction.
         exact = Fraction(int(value.numerator), int(value.denominator))
     elif _is_float(value) and math.isfinite(value):
         exact = Fraction(str(value))  # the shortest decimal that reads back, for float32 as for float64
@@ -54,7 +54,7 @@ def number(value: Any) -> Fraction | None:
 
 
 def _is_bool(value: Any) -> bool:
-    """Python's or numpy's, which is known by its name: a declaration needs no numpy, and does not wait for it."""
+    """Returns whether it is Python's or numpy's bool. Compares the name, so that numpy need not be imported."""
     return isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"))
 
 
@@ -72,7 +72,7 @@ def _divides_by_zero(text: str) -> bool:
 
 
 def rational(value: Number, name: str) -> Fraction:
-    """The exact rational that `value` spells, refused by the name it goes by if it spells none.
+    """Returns `value` as an exact rational. Refuses anything else; `name` says which argument it is.
 
     >>> rational(0.1, "epsilon"), rational("1/3", "epsilon"), rational("1e-6", "delta")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000))
@@ -84,7 +84,7 @@ def rational(value: Number, name: str) -> Fraction:
 
 
 def _not_a_number(value: Any, name: str) -> ArgumentError:
-    """Why this is no number."""
+    """Returns the error that says why this is not a number."""
     it = Name(name)
     if _is_bool(value):
         what, fix = f"must be a number, and it is {value!r}", "write {it} as a number such as 1/2."
@@ -104,7 +104,7 @@ def _not_a_number(value: Any, name: str) -> ArgumentError:
 
 
 def positive(value: Number, name: str) -> Fraction:
-    """The exact rational, refused unless it is above zero."""
+    """Returns the exact rational. Refuses 0 and less."""
     exact = rational(value, name)
     if exact <= 0:
         raise ArgumentError(
@@ -114,7 +114,7 @@ def positive(value: Number, name: str) -> Fraction:
 
 
 def not_negative(value: Number, name: str) -> Fraction:
-    """The exact rational, refused below zero."""
+    """Returns the exact rational. Refuses less than 0."""
     exact = rational(value, name)
     if exact < 0:
         raise ArgumentError(
@@ -126,7 +126,7 @@ def not_negative(value: Number, name: str) -> Fraction:
 def between(
     value: Number, name: str, low: Number, high: Number, *, open_low: bool = False, open_high: bool = False
 ) -> Fraction:
-    """The exact rational, refused unless it lies from `low` to `high` (either end excluded on request)."""
+    """Returns the exact rational. Refuses values outside [low, high]; `open_low` and `open_high` exclude an end."""
     exact, bottom, top = rational(value, name), rational(low, "low"), rational(high, "high")
     fits = (bottom < exact if open_low else bottom <= exact) and (exact < top if open_high else exact <= top)
     if not fits:
@@ -139,10 +139,10 @@ def between(
 
 
 def whole(value: SupportsIndex, name: str, *, least: int | None = None) -> int:
-    """A Python int, refused for floats, bools and anything below `least`."""
+    """Returns a Python int. Refuses floats, bools and anything below `least`."""
     try:
         integer = operator.index(value)
-    except TypeError:  # also of a class or an array, which have an __index__ that is none
+    except TypeError:  # also for a class or an array, whose __index__ does not return an int
         integer = None
     if integer is None or _is_bool(value):
         raise ArgumentError(
@@ -159,7 +159,7 @@ def whole(value: SupportsIndex, name: str, *, least: int | None = None) -> int:
 
 
 def flag(value: bool, name: str) -> bool:
-    """True or False, and nothing that merely counts as one of them."""
+    """Returns a bool. Refuses other values, also those that count as true or false."""
     if not _is_bool(value):
         raise ArgumentError(
             f"{name} must be True or False, and it is a {type(value).__name__}.",
@@ -169,7 +169,7 @@ def flag(value: bool, name: str) -> bool:
 
 
 def word(value: str, name: str, *choices: str) -> str:
-    """One of a few words."""
+    """Returns the word. Refuses a word that is not among the choices."""
     if not isinstance(value, str) or value not in choices:
         got = repr(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
         listed = " or ".join(repr(choice) for choice in choices)
@@ -180,14 +180,14 @@ def word(value: str, name: str, *choices: str) -> str:
 
 
 def items(values: Iterable[T], name: str, fix: str) -> list[T]:
-    """The members of a list or another iterable; a text is none, for its letters are never meant."""
+    """Returns the members of a list or another iterable. Refuses a text, whose members would be its letters."""
     if isinstance(values, (str, bytes)) or not hasattr(type(values), "__iter__"):
         raise ArgumentError(f"{name} must be a list, and it is a {type(values).__name__}.", fix=fix)
     return list(values)
 
 
 def show(value: Any) -> str:
-    """A short text for a rational: the decimal where it is short, else the fraction.
+    """Shows a rational: the decimal if it is short, else the fraction.
 
     >>> show(Fraction(1, 8)), show(Fraction(1, 3)), show(Fraction(1, 3**50)), show(Fraction(1, 10**9999))
     ('0.125', '1/3', '1.3929555691e-24', '1e-9999')
@@ -209,7 +209,7 @@ def show(value: Any) -> str:
 
 
 def spell(value: Fraction) -> str:
-    """The number as TOML text that reads back exactly: a whole number, a decimal, or a quoted fraction.
+    """Encodes the number as TOML text that reads back exactly: a whole number, a decimal, or a quoted fraction.
 
     >>> spell(Fraction(3)), spell(Fraction(1, 8)), spell(Fraction(1, 3)), spell(Fraction(1, 10**9))
     ('3', '0.125', '"1/3"', '1e-9')
@@ -228,7 +228,7 @@ def spell(value: Fraction) -> str:
 
 
 def _decimal_places(denominator: int) -> int | None:
-    """How many decimals 1/denominator needs; None if no number of them is enough."""
+    """Returns how many decimals 1/denominator needs, or None if it has no finite decimal form."""
     twos = (denominator & -denominator).bit_length() - 1
     rest, fives = denominator >> twos, 0
     while rest % 5 == 0:
@@ -238,7 +238,7 @@ def _decimal_places(denominator: int) -> int | None:
 
 
 def rounded(value: float) -> str:
-    """Three digits, never in powers of ten where a plain number is short.
+    """Shows about three digits, with a power of ten only for very small and very large values.
 
     >>> rounded(4.23111), rounded(250000.0), rounded(1e-9)
     ('4.23', '250000', '1e-9')
@@ -250,12 +250,12 @@ def rounded(value: float) -> str:
 
 
 def _short_exponent(text: str) -> str:
-    """1e-09 as 1e-9, and 1e+20 as 1e20."""
+    """Shortens 1e-09 to 1e-9 and 1e+20 to 1e20."""
     return re.sub(r"e(-?)[+]?0*(?=[0-9])", r"e\1", text)
 
 
 def about(value: Fraction, *, up: bool, digits: int = 6) -> str:
-    """A few digits, rounded in the cautious direction: a cost up, what is left down, so that neither promises too much.
+    """Shows a few digits, rounded up or down. Round a cost up and a remainder down: then neither promises too much.
 
     >>> about(Fraction(1, 3), up=True), about(Fraction(1, 10), up=False), about(Fraction(1, 3 * 10**9), up=False, digits=2)
     ('0.333334', '0.1', '3.3e-10')
@@ -266,7 +266,7 @@ def about(value: Fraction, *, up: bool, digits: int = 6) -> str:
 
 
 def decimal(value: Fraction) -> str:
-    """A bound for people: whole, or with up to ten digits.
+    """Shows a bound: a whole number, or up to ten digits.
 
     >>> decimal(Fraction(120)), decimal(Fraction(1, 3))
     ('120', '0.3333333333')
@@ -275,7 +275,7 @@ def decimal(value: Fraction) -> str:
 
 
 def percent(p: Fraction) -> str:
-    """0.5 as "50 %"; what is less than everything is never rounded to 100 %.
+    """Shows 0.5 as "50 %". Never rounds a share below 1 to 100 %.
 
     >>> percent(Fraction(19, 20)), percent(1 - Fraction(1, 10**18))
     ('95 %', '99.9999 %')

@@ -1,4 +1,4 @@
-"""Coins and dice: the laws with finitely many values and no shape.
+"""Coins and dice: the uniform law and the laws on 0 and 1.
 
 Flat(n)      Pr[k] = 1/n            0 <= k < n
 Coin(p)      Pr[1] = p              p rational, from 0 to 1
@@ -24,7 +24,7 @@ from dither.exact.samplers import uniform
 from dither.exact.samplers.table import TOP, Table
 from dither.exact.samplers.uniform import Uniform
 
-_SMALL = 512  # up to here a table of cells is faster than division
+_SMALL = 512  # up to this n a table of cells is faster than division
 
 
 @lru_cache(maxsize=32)
@@ -84,7 +84,7 @@ class Flat(Law):
 class _TwoValued(Law):
     """A law on 0 and 1, given by its two probabilities."""
 
-    # No table is kept: a coin's chance may come from private numbers, and a full cache would tell by its speed.
+    # No table is cached: a coin's chance may come from private numbers, and the time of a cache hit would show it.
     def _one(self) -> int:
         return self._at(entropy.word(), self._threshold())
 
@@ -96,7 +96,7 @@ class _TwoValued(Law):
         return draws
 
     def _threshold(self) -> int:
-        """t <= Pr[0] 2^64 < t + 2."""
+        """Returns t with t <= Pr[0] 2^64 < t + 2."""
         return min(balls.floor_near(self._zero, 64), TOP)
 
     def _at(self, u: int, t: int) -> int:
@@ -156,7 +156,7 @@ class Coin(_TwoValued):
 
 @dataclass(frozen=True)
 class ExpCoin(_TwoValued):
-    """1 with probability exp(-x) for a rational x >= 0, else 0. A Fraction may have any size: private scores make some."""
+    """1 with probability exp(-x) for a rational x >= 0, else 0. Accepts a Fraction of any size, as private scores give."""
 
     x: Fraction
 

@@ -2,7 +2,7 @@
 
     Pr[k] = exp(-k^2 / 2v) / Z        Z = sum over all whole j of exp(-j^2 / 2v)
 
-`bell.py` sums Z and the tails rigorously; `buckets.py` says how it is drawn.
+`samplers/buckets.py` sums Z and the tails with certified error bounds, and draws from the law.
 Reference: Canonne, Kamath and Steinke, NeurIPS 2020 (the law and its use).
 """
 

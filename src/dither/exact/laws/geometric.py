@@ -4,8 +4,8 @@
     OneSided(s)   Pr[k] = (1 - a) a^k                             k >= 0
     Cut(s, n)     Pr[k] = (1 - a) / (1 - a^(n+1)) a^k             0 <= k <= n
 
-Everything is written with expm1, so that scale 10^12, where a is 1 - 10^-12, loses no digits.
-Reference: Ghosh, Roughgarden and Sundararajan, STOC 2009 (the law); `digits.py` for how it is drawn.
+All formulas use expm1, so that scale 10^12, where a is 1 - 10^-12, loses no digits. `samplers/digits.py` draws from the laws.
+Reference: Ghosh, Roughgarden and Sundararajan, STOC 2009.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dither.exact.samplers.table import TOP, Table
 
 SMALLEST_SCALE = Fraction(1, 1000)
 LARGEST_SCALE = Fraction(10**12)
-_SMALL = 512  # up to here a cut law has a table of its own
+_SMALL = 512  # a cut law with fewer values has its own table
 
 
 def checked_scale(scale: numbers.Number) -> Fraction:
@@ -170,12 +170,12 @@ class Cut(Law):
 
         return (Piece(0, self.n, height, -1 / self.scale, base=self),)
 
-    # The remainder of an unlimited geometric variable has just this law: a^(j (n+1) + k) is a^k times what depends on j.
+    # The remainder of an unlimited geometric variable has this law: a^(j (n+1) + k) is a^k times a factor of j alone.
     def _one(self) -> int:
         return _cut_table(self).one() if self.n < _SMALL else _digits(self.scale, False).one() % (self.n + 1)
 
     def _many(self, size: int) -> Integers:
         if self.n < _SMALL:
             return _cut_table(self).many(size)
-        # An array's draws stay below 2^15 times 2^36 (`table.py`), so a divisor from 2^62 on would change none of them.
+        # An array's draws stay below 2^15 times 2^36 (`table.py`), so a divisor of 2^62 or more changes none of them.
         return _digits(self.scale, False).many(size) % min(self.n + 1, 1 << 62)

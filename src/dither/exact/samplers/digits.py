@@ -1,4 +1,4 @@
-"""Drawing geometric noise of any scale, exactly and in constant time, by its binary digits.
+"""Draws geometric noise of any scale, exactly and in constant time, by its binary digits.
 
 A geometric variable's digits are independent: a^(t 2^m + d) = (a^(2^m))^t a^d. A two-sided one is
 G with probability 1 / (1 + a), else -1 - G, and -1 - G is G with all bits flipped, sign included. So
@@ -9,15 +9,15 @@ G with probability 1 / (1 + a), else -1 - G, and -1 - G is G with all bits flipp
 
 and d = h 2^l + e in turn, with Pr[h] proportional to a^(h 2^l) and Pr[e] proportional to a^e, e of l bits.
 t and h come from tables. e is nearly uniform: it is drawn uniform and accepted with probability a^e, which
-is at least q = a^(2^l - 1). "Accepted at once", of probability q whatever e is, shares one table with h:
+is at least q = a^(2^l - 1). "Accepted at once", of probability q for every e, shares one table with h:
 
     cell h      has probability q Pr[h]
-    last cell   has probability 1 - q < 2^-13 and means: accept e with (a^e - q) / (1 - q), else draw e anew
+    last cell   has probability 1 - q < 2^-13 and means: accept e with (a^e - q) / (1 - q), else draw a new e
 
-On acceptance at once e is uniform, so that e xor s is too and needs no flipping.
+If e is accepted at once, e is uniform; then e xor s is uniform too, and no flip is needed.
 
-Timing: each draw costs two lookups and l fair bits. About 1 in 70 takes a second look (`table.py`), 1 in 8192 the
-last cell, which costs microseconds more and is slightly likelier for small e, the low bits, than for large.
+Timing: each draw costs two lookups and l fair bits. About 1 in 70 takes a second look (`table.py`). About 1 in 8192 takes
+the last cell, which costs microseconds more and is slightly likelier for small e (the low bits) than for large e.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dither.exact.samplers.uniform import Uniform
 MIDDLE_BITS = 9
 _LAST_CELL = 1 << MIDDLE_BITS
 _TOP_SCALE = 32
-_WHOLE_UP_TO = 40  # up to this scale one table does it
+_WHOLE_UP_TO = 40  # up to this scale one table holds the whole law
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Top(SamplerLaw):
         return (1 << self.m) / self.scale
 
     def _share(self) -> arb:
-        """Pr[t >= 0]."""
+        """Returns Pr[t >= 0]."""
         return 1 / (1 + exp(-1 / self.scale)) if self.two_sided else arb(1)
 
     def at_most(self, k: int) -> arb:
@@ -88,7 +88,7 @@ class Middle(SamplerLaw):
         return 0, 1 << self.bits
 
     def sure(self) -> arb:
-        """q, the smallest acceptance probability."""
+        """Returns q, the smallest acceptance probability."""
         return exp(-((1 << self.low) - 1) / self.scale)
 
     def at_most(self, k: int) -> arb:
@@ -109,7 +109,7 @@ class Middle(SamplerLaw):
 
 
 def split(scale: Fraction) -> tuple[int, int]:
-    """How many bits t stands above, and how many of them are low ones."""
+    """Returns (m, l): the number of bits below t, and how many of them are low bits (e)."""
     m = 0
     if scale > _WHOLE_UP_TO:
         while scale >= _TOP_SCALE << m:
@@ -168,15 +168,15 @@ class Digits:
         out |= entropy.low_bits(len(out), self.low)
 
     def rare(self, t: int) -> int:
-        """X given t and the last cell: h and e drawn on their own."""
+        """Draws X given t and the last cell: h and e separately."""
         h = _LAST_CELL
-        while h == _LAST_CELL:  # h given that it is not the last cell has just its law
+        while h == _LAST_CELL:  # given that it is not the last cell, h has its own law
             h = self.middle.one()
         d = (h << self.low) | self._low_bits_after_rejection()
         return (t << self.m) + (d ^ ((1 << self.m) - 1) if t < 0 else d)
 
     def _low_bits_after_rejection(self) -> int:
-        """e given that it was not accepted at once."""
+        """Draws e given that it was not accepted at once."""
         e, last = entropy.bits(self.low), (1 << self.low) - 1
         # (a^e - q) / (1 - q), with both divided by q = a^last
         estimate = math.expm1((last - e) / self._float) / math.expm1(last / self._float)
@@ -188,5 +188,5 @@ class Digits:
                 return e
 
     def _power(self, e: int) -> arb:
-        """a^e."""
+        """Returns a^e."""
         return exp(-e / self.scale)
