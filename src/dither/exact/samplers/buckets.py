@@ -197,7 +197,7 @@ def _all(law: Sure) -> arb:
 class Unsure(SamplerLaw):
     """The law of the second table. Cell c: bucket zigzag(c) given that it is unsure, of weight f(near) - f(far).
 
-    With the sums of `Sure`, buckets p, p + 1, ... weigh A(p) - C(p) together, buckets -1 - n, -2 - n, ... weigh B(n) - A(n + 1).
+    By the sums of `Sure`, buckets p, p + 1, ... weigh A(p) - C(p) together, buckets -1 - n, -2 - n, ... weigh B(n) - A(n + 1).
     """
 
     sure: Sure
