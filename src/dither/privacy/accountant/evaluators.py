@@ -1,6 +1,6 @@
-"""Which certified evaluators to use for a composition, tightest first.
+"""Chooses the certified evaluators for a composition, tightest first.
 
-0. Equal subsampled Gaussian releases, up to a few thousand or with a tail too heavy for large orders: a law on a fine
+0. Equal subsampled Gaussian releases, up to 300, of sigma above 20, or with a tail too heavy for large orders: a law on a fine
    grid that dominates theirs (grid.py).
 1. Everything on one lattice of workable size: exact sum over one period (lattice.py), or,
    for few releases, over all values (atoms.py).
@@ -35,7 +35,7 @@ Evaluator = Callable[[Fraction], arb]
 
 
 class Plan:
-    """The finite part of a composition in one direction: guides now, evaluators near a given epsilon on demand."""
+    """The finite part of a composition in one direction. Makes guides at once, evaluators near an epsilon on demand."""
 
     def __init__(self, parts: Parts, log_delta: float = -50.0) -> None:
         self.parts = parts
@@ -47,7 +47,7 @@ class Plan:
         self.on_grid = self.single is not None and (count <= MOST_ON_GRID or self.single.sigma > _WIDE)
         if not self.on_grid:
             self.guide = Guide(self.whole, None, self.scale)
-            # A tail that hardly ever happens can spoil the large orders that matter; the grid leaves it out.
+            # A very rare tail can make the large orders useless; the grid leaves it out.
             self.on_grid = self.single is not None and _heavy(self.guide, log_delta)
         if self.single is not None and self.on_grid:
             self.guide = guide_of(self.single, count, log_delta)
@@ -57,7 +57,7 @@ class Plan:
             self.ends = Product(tuple((end, count) for end, count in ends if end is not None))
 
     def evaluators(self, epsilon: float, log_delta: float) -> list[Evaluator]:
-        """Functions of epsilon whose sum bounds delta, sharp near this epsilon."""
+        """Returns functions of epsilon whose sum bounds delta, tight near this epsilon."""
         if self.single is not None and self.on_grid:
             return [Grid(self.single, self.parts[0][1], epsilon, log_delta)]
         lattice = Lattice(self.whole, self.guide, epsilon, log_delta)
@@ -102,7 +102,7 @@ def _nothing_known(epsilon: Fraction) -> arb:
 
 
 def _exact(lattice: Lattice, log_delta: float) -> Evaluator:
-    """The lattice's integral, or the list of its values where nearly every node would count."""
+    """Returns the lattice's integral, or the list of its values if nearly every node would count."""
     if lattice.choose() > MANY:
         atoms = list_atoms(lattice.whole, log_delta)
         if atoms is not None:

@@ -1,4 +1,4 @@
-"""delta(epsilon) when the loss lives on a lattice, L = a + s J: the same integral over one period, exactly.
+"""Computes delta(epsilon) of a loss on a lattice, L = a + s J: the integral of contour.py over one period, exactly.
 
 With x0 the first lattice point not below epsilon and r = x0 - epsilon,
 
@@ -55,7 +55,7 @@ class Lattice:
             self.feasible = self.tail == 0 or math.log(self.tail) + head < -_TAIL
 
     def _tail(self) -> float:
-        """A bound of all nodes not computed, relative to the first."""
+        """Returns a bound of all nodes that are not computed, relative to the first."""
         left = self.period // 2 - self.nodes
         if left == 0:
             return 0.0
@@ -63,7 +63,7 @@ class Lattice:
         return math.exp(damped) * left * float(self._kernel(np.array([self.nodes * self.t_unit]))[0])
 
     def _kernel(self, t: Floats) -> Floats:
-        """Upper bounds of |k(c + it)| * c, for any r."""
+        """Returns upper bounds of |k(c + it)| * c, for any r."""
         s, c = float(self.step), self.c
         one = np.abs(np.expm1(-(c + 1j * t) * s))
         two = np.abs(np.expm1(-(c + 1 + 1j * t) * s))
@@ -71,7 +71,7 @@ class Lattice:
         return kernel
 
     def choose(self) -> int:
-        """Which nodes count; returns how many."""
+        """Chooses the nodes that count, and returns how many they are."""
         t: Floats = self.t_unit * np.arange(1, self.nodes + 1, dtype=np.float64)
         rest = np.exp(self.whole.sizes(self.c, t)) * self._kernel(t)
         order = np.argsort(rest)
@@ -83,7 +83,7 @@ class Lattice:
         return self.nodes - small
 
     def prepare(self) -> None:
-        """Evaluate the nodes that count in balls; bound the others."""
+        """Evaluates the nodes that count in balls, and bounds the others."""
         self.first = self.whole.value(acb(self.c))
         unit = 2 * arb.pi() / (self.period * ball(self.step))
         places = [acb(self.c, unit * j) for j in self.chosen]

@@ -1,6 +1,6 @@
-"""epsilon at a delta and delta at an epsilon: closed forms where there are any, else certified evaluators and a search.
+"""Returns epsilon at a delta and delta at an epsilon: by closed forms, else by certified evaluators and a search.
 
-The search moves epsilon by floats; what is reported is an epsilon at which the upper end of a ball lies below delta.
+The search moves epsilon by floats. It reports an epsilon at which the upper end of a ball lies below delta.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dither.privacy.conversion import delta_above, delta_of_zcdp, epsilon_of_zcd
 from dither.privacy.parts import DiscreteGaussian, Part
 from dither.privacy.parts.base import MOST
 
-# Beyond these, float guides no longer find their way, and the largest loss or zCDP takes over.
+# Beyond these limits float guides fail, and the largest loss or zCDP gives the price.
 MOST_RELEASES = 10**12
 _LEAST_RHO, _MOST_RHO = Fraction(1, 10**100), Fraction(MOST**2)
 _LEAST_VARIANCE = Fraction(1, 1000)  # integers with next to no noise: all mass at one loss of 500 or more
@@ -30,7 +30,7 @@ Bound = Callable[[Fraction], arb]
 
 
 def canonical(pairs: Iterable[tuple[Part, int]]) -> Parts:
-    """The sorted multiset of parts as a curve states them: equal parts merged, absent ones dropped."""
+    """Returns the sorted multiset of parts as a curve states them: equal parts merged, counts of 0 dropped."""
     checked = []
     for pair in items(pairs, "parts", fix="use Curve.of(part, count)."):
         part, count = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, 1)
@@ -49,7 +49,7 @@ def _merged(pairs: Iterable[tuple[Part, int]]) -> Parts:
 
 
 def epsilon(parts: Parts, allowed: Fraction) -> Fraction:
-    """The smallest certified epsilon at delta `allowed`."""
+    """Returns the smallest certified epsilon at delta `allowed`."""
     top, lost = _pure(parts), _lost(parts)
     if allowed >= 1:
         return Fraction(0)
@@ -71,7 +71,7 @@ def epsilon(parts: Parts, allowed: Fraction) -> Fraction:
 
 
 def _largest_of_directions(parts: Parts, target: Fraction) -> Fraction:
-    """The larger epsilon of the two directions; one whose largest loss is smaller already need not be solved."""
+    """Returns the larger epsilon of the two directions. Skips a direction whose largest loss is smaller already."""
     largest = Fraction(0)
     for direction in _directions(parts):
         top = _top(direction)
@@ -81,7 +81,7 @@ def _largest_of_directions(parts: Parts, target: Fraction) -> Fraction:
 
 
 def delta(parts: Parts, at: Fraction) -> Fraction:
-    """The smallest certified delta at epsilon `at`."""
+    """Returns the smallest certified delta at epsilon `at`."""
     top, lost = _pure(parts), _lost(parts)
     if top is not None and at >= top:
         return lost
@@ -94,12 +94,12 @@ def delta(parts: Parts, at: Fraction) -> Fraction:
 
 
 def _finite(parts: Parts) -> Parts:
-    """The parts that can move anything: a Response of epsilon 0 only loses its delta."""
+    """Returns the parts with a finite loss above 0: a Response of epsilon 0 only loses its delta."""
     return tuple(pair for pair in parts if pair[0].zcdp()[0] > 0)
 
 
 def _top(parts: Parts) -> Fraction | None:
-    """The largest finite log ratio in this direction."""
+    """Returns the largest finite log ratio in this direction."""
     total = Fraction(0)
     for part, count in parts:
         if part.top is None:
@@ -109,14 +109,14 @@ def _top(parts: Parts) -> Fraction | None:
 
 
 def _pure(parts: Parts) -> Fraction | None:
-    """The largest finite log ratio in either direction."""
+    """Returns the largest finite log ratio in either direction."""
     tops = [_top(direction) for direction in _directions(parts)]
     known = [top for top in tops if top is not None]
     return max(known) if len(known) == len(tops) else None
 
 
 def _lost(parts: Parts) -> Fraction:
-    """Pr[some release fails openly] = 1 - product of (1 - delta_i)^n_i, rounded up when long."""
+    """Returns Pr[some release fails openly] = 1 - product of (1 - delta_i)^n_i, rounded up when long."""
     lossy = [(part.lost, count) for part, count in parts if part.lost]
     if not lossy:
         return Fraction(0)
@@ -150,13 +150,13 @@ def _bits(parts: Parts) -> int:
 
 
 def _directions(parts: Parts) -> list[Parts]:
-    """A unit added and a unit removed, where that makes a difference."""
+    """Returns the two directions, a unit added and a unit removed, or one if they are the same."""
     back = _merged((part.reverse(), count) for part, count in parts)
     return [parts] if back == parts else [parts, back]
 
 
 def _solve(parts: Parts, target: Fraction) -> Fraction:
-    """The smallest epsilon found whose certified delta is at most `target`."""
+    """Returns an epsilon, about the smallest, whose certified delta is at most `target`."""
     log_target = _log(target)
     parts, exact = _closed(parts)
     if exact is not None:
@@ -177,7 +177,7 @@ def _solve(parts: Parts, target: Fraction) -> Fraction:
 
 
 def _closed(parts: Parts) -> tuple[Parts, Bound | None]:
-    """The parts to price and their closed form, if there is one."""
+    """Returns the parts to price and their closed form, if there is one."""
     exact = closed.delta(parts) or bounded.delta(parts)
     if exact is not None:
         return parts, exact
@@ -201,7 +201,7 @@ def _delta(parts: Parts, at: Fraction) -> Fraction:
     for _ in range(4):
         bound = _sum_of(plan.evaluators(float(at), log_delta))(at)
         delta = min(delta, delta_above(bound))
-        # The guide's first guess can be far too high near the largest loss; then look again, more finely.
+        # The guide's first guess can be far too high near the largest loss; then evaluate again, more finely.
         if log_delta <= _log(delta) + 3:
             break
         log_delta = _log(delta)
@@ -214,7 +214,7 @@ def _log(value: Fraction) -> float:
 
 
 def _search(bound: Bound, target: Fraction, start: float, slope: float) -> Fraction:
-    """A float epsilon >= 0 with bound(epsilon) certainly <= target, within 1e-9 of the smallest.
+    """Returns a float epsilon >= 0 with bound(epsilon) certainly <= target, within 1e-9 of the smallest.
 
     Secant steps on ln bound, aimed just above the root and kept inside the bracket; `slope` is its first slope.
     """
@@ -235,7 +235,7 @@ def _search(bound: Bound, target: Fraction, start: float, slope: float) -> Fract
 
 
 def _excess(value: arb, target: Fraction) -> float:
-    """ln(upper end / target) as a float whose sign is certain: above 0 unless the ball lies below the target."""
+    """Returns ln(upper end / target) as a float whose sign is certain: above 0 unless the ball lies below the target."""
     top = value.upper()
     if not top > 0:
         return -math.inf if top <= 0 else math.inf
