@@ -1,4 +1,15 @@
-"""Exact probabilities of races between two-sided geometric noises.
+"""Noisy max: adds noise to every score and reports which is the largest, never how large.
+
+    release = lowest i with the largest score_i + noise_i        noise two-sided geometric of scale 2 * sensitivity / epsilon
+
+Why it is private: hold the others' noise fixed. Candidate i wins if its own noise is at least some whole number; moving
+from data to neighbouring data moves score_i by at most `sensitivity` and the others' best by as much, so that number moves
+by at most 2 * sensitivity (by `sensitivity` if all scores move the same way). Pr[noise >= m + d] >= e^(-d / scale)
+Pr[noise >= m] for whole d. Ties are settled by index, a rule that does not look at data.
+Reporting the winner's noisy score as well costs n * epsilon / 2 instead: a known bug.
+Reference: Dwork and Roth 2014, section 3.3 (report noisy max).
+
+`Race` computes the exact probabilities, also for sparse vector:
 
     sum over all whole k of  Pr[Z = k - c0]  *  product of Pr[Z_j <= k - c_j]  *  product of Pr[Z_j > k - c_j]
 
@@ -9,17 +20,6 @@ a constant plus a multiple of b^k or of b^-k:
 
 so their product is a polynomial in b^k and b^-k, and each of its terms sums to a geometric series in closed form: the
 cost depends on the number of centres, not on their distance or on the scale.
-
-Noisy max: add noise to every score and report which is the largest, never how large.
-
-    release = lowest i with the largest score_i + noise_i        noise two-sided geometric of scale 2 * sensitivity / epsilon
-
-Why it is private: hold the others' noise fixed. Candidate i wins if its own noise is at least some whole number; moving
-from data to neighbouring data moves score_i by at most `sensitivity` and the others' best by as much, so that number moves
-by at most 2 * sensitivity (by `sensitivity` if all scores move the same way). Pr[noise >= m + d] >= e^(-d / scale)
-Pr[noise >= m] for whole d. Ties are settled by index, a rule that does not look at data.
-Reporting the winner's noisy score as well costs n * epsilon / 2 instead: a known bug.
-Reference: Dwork and Roth 2014, section 3.3 (report noisy max).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from dither.privacy.losses import Pure
 
 @dataclass(frozen=True)
 class Race:
-    """`start` is c0, `reached` the c_j of factors Pr[Z_j <= k - c_j], `missed` those of Pr[Z_j > k - c_j]."""
+    """The sum in the header: `start` is c0, `reached` the c_j of Pr[Z_j <= k - c_j], `missed` those of Pr[Z_j > k - c_j]."""
 
     scale: Fraction
     start: int
@@ -58,7 +58,7 @@ class Race:
     missed: tuple[int, ...]
 
     def probability(self) -> arb:
-        """The sum, at about the working precision."""
+        """Returns the sum, at about the working precision."""
         # Terms of n factors cancel by at most 2^n; the series of slow terms lose the scale's bits.
         runners = len(self.reached) + len(self.missed)
         extra = 64 + 2 * runners + 2 * int(self.scale).bit_length()
@@ -72,7 +72,7 @@ class Race:
         return exp(-exponent / self.scale)
 
     def _segment(self, low: int | None, high: int | None) -> arb:
-        """The sum over low <= k <= high, a range without a centre strictly inside."""
+        """Sums over low <= k <= high, a range without a centre strictly inside."""
         if low is None:
             return self._falling(high if high is not None else 0)
         polynomial, shift = self._product(low)
@@ -81,7 +81,7 @@ class Race:
         return sum(terms, arb(0))
 
     def _falling(self, high: int) -> arb:
-        """The sum over all k <= high: the same with b^-(k - high), which falls to the left."""
+        """Sums over all k <= high: the same with b^-(k - high), which falls to the left."""
         polynomial, shift = self._product(high)
         terms = (c * self._series(-(i + shift), None) for i, c in enumerate(polynomial.coeffs()))
         return sum(terms, arb(0))
@@ -109,7 +109,7 @@ class Race:
         return result, shift
 
     def _series(self, rate: int, length: int | None) -> arb:
-        """The sum of b^(rate j) over 0 <= j < length (None: without end, and rate > 0)."""
+        """Sums b^(rate j) over 0 <= j < length (None: no end, and rate > 0)."""
         if rate == 0:
             return arb(0 if length is None else length)
         one = one_minus_exp(rate / self.scale)
@@ -117,14 +117,14 @@ class Race:
 
 
 def winner(scale: Fraction, centres: Iterable[int], index: int) -> arb:
-    """Pr[centres[index] plus its noise is the largest, the lowest index winning ties], all noises of one scale."""
+    """Returns Pr[centres[index] plus its noise is the largest; the lowest index wins ties], all noises of one scale."""
     scores = list(centres)
-    # Earlier ones must stay below k, so at most k - 1; later ones may also reach k.
+    # Earlier candidates must stay below k, so at most k - 1; later ones may also reach k.
     below = tuple(c + 1 if j < index else c for j, c in enumerate(scores) if j != index)
     return Race(scale, scores[index], 1, below, ()).probability()
 
 
-_MOST = 10**6  # candidates that a margin lists one by one
+_MOST = 10**6  # the most candidates of a margin, which lists them one by one
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class NoisyMax(Mechanism):
     """Chooses one of finitely many public candidates by whole-number scores. Releases its label, or its index.
 
     Guarantee: epsilon-DP where one unit moves each score by at most `sensitivity`.
-    Relies on: the list of candidates being public, and `monotone` being true if it is said.
+    Relies on: the list of candidates being public, and all scores moving the same way if `monotone` is set.
 
     >>> NoisyMax(epsilon=1, sensitivity=1).margin("0.95", candidates=4)
     9
@@ -163,13 +163,13 @@ class NoisyMax(Mechanism):
     def with_scale(
         cls, scale: Number, *, sensitivity: Number, candidates: Sequence[Hashable] | None = None, monotone: bool = False
     ) -> NoisyMax:
-        """From the noise: each score gets noise of this scale, at the price that follows."""
+        """Builds it from the noise: each score gets noise of this scale, at the resulting price."""
         moved = L1(sensitivity).total(None) * (1 if flag(monotone, "monotone") else 2)
         return cls(epsilon=moved / positive(scale, "scale"), sensitivity=sensitivity, candidates=candidates, monotone=monotone)
 
     @property
     def scale(self) -> Fraction:
-        """The scale of the noise on each score."""
+        """Returns the scale of the noise on each score."""
         return 1 / selection.weight(self.epsilon, self.sensitivity, self.monotone)
 
     def release(self, exact: Scores) -> Any:
@@ -195,7 +195,7 @@ class NoisyMax(Mechanism):
         return Finite(tuple(probability(i) for i in range(len(scores))))
 
     def margin(self, confidence: Number, *, candidates: int | None = None) -> int:
-        """The smallest m such that, whatever the scores, the chosen one is at least OPT - m with this confidence.
+        """Returns the smallest m such that, for all scores, the chosen one is at least OPT - m with this confidence.
 
         The worst case for m: one best candidate, last in the list, and all others m + 1 points behind. For candidates
         more than m behind to win, the largest of their noises must exceed the best one's noise by more than m.

@@ -1,6 +1,6 @@
-"""Permute and flip: choose a candidate with less expected error than the exponential mechanism, at the same epsilon.
+"""Permute and flip: chooses a candidate with less expected error than the exponential mechanism, at the same epsilon.
 
-Take the candidates in random order; flip a coin for each, heads with probability q_i; the first head wins.
+Takes the candidates in random order and flips a coin for each, heads with probability q_i; the first head wins.
 
     q_i = exp(epsilon * (score_i - OPT) / (2 * sensitivity))
     p_i = q_i * integral over u in [0, 1] of the product over j != i of (1 - u q_j)
@@ -42,7 +42,7 @@ class PermuteAndFlip(Mechanism):
     """Chooses one of finitely many public candidates by private scores. Releases its label, or its index without labels.
 
     Guarantee: epsilon-DP where one unit moves each score by at most `sensitivity`.
-    Relies on: the list of candidates being public, and `monotone` being true if it is said.
+    Relies on: the list of candidates being public, and all scores moving the same way if `monotone` is set.
 
     >>> PermuteAndFlip(epsilon=1, sensitivity=1, candidates=("north", "south")).release([0, 10**9])
     'south'
@@ -71,13 +71,13 @@ class PermuteAndFlip(Mechanism):
     def with_scale(
         cls, scale: Number, *, sensitivity: Number, candidates: Sequence[Hashable] | None = None, monotone: bool = False
     ) -> PermuteAndFlip:
-        """From the noise: a candidate `scale` points behind the best shows heads with probability 1/e."""
+        """Builds it from the noise: a candidate `scale` points behind the best shows heads with probability 1/e."""
         moved = bound(sensitivity) * (1 if flag(monotone, "monotone") else 2)
         return cls(epsilon=moved / positive(scale, "scale"), sensitivity=sensitivity, candidates=candidates, monotone=monotone)
 
     @property
     def scale(self) -> Fraction:
-        """A candidate this many points behind the best shows heads with probability 1/e."""
+        """Returns how many points behind the best a candidate shows heads with probability 1/e."""
         return 1 / self._weight
 
     @property
@@ -85,7 +85,7 @@ class PermuteAndFlip(Mechanism):
         return selection.weight(self.epsilon, self.sensitivity, self.monotone)
 
     def _behind(self, exact: Scores) -> list[Fraction]:
-        """-ln q_i: how far each candidate is behind the best."""
+        """Returns -ln q_i: how far each candidate is behind the best."""
         scores = selection.read_scores(exact, self.candidates)
         best, per_point = max(scores), self._weight
         return [per_point * (best - score) for score in scores]
@@ -94,7 +94,7 @@ class PermuteAndFlip(Mechanism):
         scores = selection.read_scores(exact, self.candidates)
         best, per_point = max(scores), self._weight
         order = list(range(len(scores)))
-        for left in range(len(order), 0, -1):  # a shuffle made only as far as it is needed
+        for left in range(len(order), 0, -1):  # a shuffle that stops at the winner
             place = Flat(left).draw()
             order[place], order[left - 1] = order[left - 1], order[place]
             if ExpCoin(per_point * (best - scores[order[left - 1]])).draw():
@@ -116,9 +116,9 @@ class PermuteAndFlip(Mechanism):
         return Finite(tuple(shared[x] for x in behind), tuple(names[x] for x in behind))
 
     def margin(self, confidence: Number, *, candidates: int | None = None, best: int = 1) -> Fraction:
-        """How far below the best score the chosen one may lie, rounded up.
+        """Returns how far below the best score the chosen one may lie, rounded up.
 
-        It never does worse than the exponential mechanism, so that one's utility theorem holds.
+        It is never worse than the exponential mechanism, so the utility theorem of that mechanism holds.
         """
         count = len(self.candidates) if candidates is None and self.candidates is not None else candidates
         return selection.utility(confidence, self._weight, count, best)
@@ -149,7 +149,7 @@ class PermuteAndFlip(Mechanism):
 
 
 def _probability(x: Fraction, counts: Counter[Fraction]) -> Real:
-    """p_i for a candidate with q_i = e^-x. With v = 1 - u each factor is (1 - q) + q v: all terms are positive."""
+    """Returns p_i for a candidate with q_i = e^-x. With v = 1 - u each factor is (1 - q) + q v: all terms are positive."""
     known: dict[int, arb] = {}  # by precision: equal candidates share this function
 
     def real() -> arb:

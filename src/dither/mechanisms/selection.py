@@ -1,6 +1,6 @@
-"""Reading the scores of a selection: type and shape are checked, values never.
+"""Reads the scores of a selection. Checks type and shape, never values.
 
-Scores are whole numbers or Fractions, in a sequence or in an integer array. `weight(sensitivity, epsilon, monotone)` is
+Scores are whole numbers or Fractions, in a sequence or in an integer array. `weight(epsilon, sensitivity, monotone)` is
 how strongly a score counts: a score may move up while another moves down, so the distance between two scores
 moves by 2 * sensitivity, or by `sensitivity` if all scores of neighbours move the same way (monotone).
 """
@@ -24,7 +24,7 @@ Scores = Sequence[int | Fraction] | NDArray[np.integer[Any]]
 
 
 def labels(candidates: Sequence[Hashable] | None) -> tuple[Hashable, ...] | None:
-    """The candidates' public names, or None: then they are numbered from 0."""
+    """Returns the candidates' public names, or None if they are numbered from 0."""
     if candidates is None:
         return None
     letters = list(candidates) if isinstance(candidates, str) else candidates  # "ab" names two
@@ -35,7 +35,7 @@ def labels(candidates: Sequence[Hashable] | None) -> tuple[Hashable, ...] | None
 
 
 def read_scores(scores: Scores, candidates: tuple[Hashable, ...] | None, *, fractions: bool = True) -> list[int | Fraction]:
-    """The scores as exact numbers, one per candidate."""
+    """Returns the scores as exact numbers, one per candidate."""
     if isinstance(scores, np.ndarray):
         exact = whole_array(scores).tolist()
     else:
@@ -46,7 +46,7 @@ def read_scores(scores: Scores, candidates: tuple[Hashable, ...] | None, *, frac
 
 
 def whole_array(scores: NDArray[Any]) -> NDArray[Any]:
-    """An array of scores, refused unless it has one axis and whole numbers."""
+    """Returns an array of scores. Refuses arrays without whole numbers or with more than one axis."""
     refuse_masked(scores, "scores")
     if scores.ndim != 1 or scores.dtype.kind not in "iu":
         raise ArgumentError(
@@ -67,7 +67,7 @@ def _score(score: Any, fractions: bool) -> int | Fraction:
 
 
 def outcome(k: int, candidates: tuple[Hashable, ...] | None) -> Any:
-    """The k-th candidate's name, or k where they have none."""
+    """Returns the k-th candidate's name, or k if candidates have no names."""
     place = numbers.whole(k, "k")
     if candidates is None:
         return place
@@ -77,7 +77,7 @@ def outcome(k: int, candidates: tuple[Hashable, ...] | None) -> Any:
 
 
 def check_size(count: int, candidates: tuple[Hashable, ...] | None) -> None:
-    """The number of scores must fit the candidates, and there must be one."""
+    """Refuses an empty list of scores, and one that does not fit the candidates."""
     if count == 0:
         raise ArgumentError("scores must not be empty.", fix="give one score per candidate.")
     if candidates is not None and count != len(candidates):
@@ -85,12 +85,12 @@ def check_size(count: int, candidates: tuple[Hashable, ...] | None) -> None:
 
 
 def weight(epsilon: Fraction, sensitivity: Fraction, monotone: bool) -> Fraction:
-    """What one point of score adds to the log weight."""
+    """Returns what one point of score adds to the log weight."""
     return epsilon / (sensitivity if monotone else 2 * sensitivity)
 
 
 def utility(confidence: Number, per_point: Fraction, candidates: int | None, best: int) -> Fraction:
-    """(ln(candidates / best) + t) / per_point with confidence = 1 - e^-t, rounded up."""
+    """Returns (ln(candidates / best) + t) / per_point with confidence = 1 - e^-t, rounded up."""
     chance = check_confidence(confidence)
     if candidates is None:
         raise ArgumentError(
