@@ -1,4 +1,4 @@
-"""Every law's probabilities are one law: they add up, agree with each other and with their logarithms."""
+"""Every law's probabilities add up, and agree with each other and with their logarithms."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def value(law: Law, where: Fraction) -> int:
 
 
 def same(x: arb, y: arb, bits: int = 100) -> bool:
-    """Do the balls overlap, and are they small enough for that to mean something?"""
+    """Returns whether the balls overlap and are small enough for that to be evidence."""
     return bool(x.overlaps(y)) and bool((x - y).rad() < arb(2) ** -bits * (1 + abs(y)))
 
 
