@@ -200,10 +200,8 @@ class Caps:
         return self.rho_max / MOST_QUESTIONS
 
     def share(self, epsilon: Fraction) -> Caps:
-        """Returns a share of the budget: a tenth of epsilon comes with a tenth of each delta and of rho.
-
-        With a share of epsilon alone, a question of little epsilon and a large delta could spend all of rho.
-        """
+        """Returns a share of the budget: a tenth of epsilon comes with a tenth of each delta and of rho."""
+        # With a share of epsilon alone, a question of little epsilon and a large delta could spend all of rho.
         part = epsilon / self.epsilon
         rest = (self.delta_sums, self.delta_keys, self.delta_conversion, self.rho_max)
         return Caps(epsilon, *(part * each for each in rest))

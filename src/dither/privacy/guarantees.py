@@ -36,8 +36,6 @@ from dither.privacy.neighbours import AddRemove, Replace
 
 _BITS = 128
 _DEFAULT = AddRemove()
-
-
 _LARGEST_EPSILON = 40_000  # above this, e^epsilon has thousands of digits and there is no guarantee left
 
 

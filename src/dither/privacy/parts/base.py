@@ -68,10 +68,7 @@ class Transform(ABC):
 
     @abstractmethod
     def log_phi(self, z: Complexes) -> Complexes:
-        """Returns ln phi in floats, on any branch, for Re z > 0.
-
-        phi is good to 1e-12 of phi(Re z) while |Im z| * spread < 1000.
-        """
+        """Returns ln phi in floats, on any branch, Re z > 0. Good to 1e-12 of phi(Re z) while |Im z| * spread < 1000."""
 
     @property
     @abstractmethod
