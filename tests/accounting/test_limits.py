@@ -1,4 +1,4 @@
-"""Prices at the edges: both directions, tiny deltas, huge epsilons, ties of floats, and values no curve may hold."""
+"""Prices at the limits: both directions, tiny deltas, huge epsilons, ties of floats, and refused values."""
 
 from __future__ import annotations
 

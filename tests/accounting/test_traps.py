@@ -1,4 +1,4 @@
-"""Known ways for an accountant to come out below the truth, each built on purpose and caught."""
+"""Known ways for an accountant to report too little, each built on purpose and caught."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Independent answers for the accountant's tests: laws listed outcome by outcome, no transform anywhere.
+"""Independent answers for the accountant's tests: laws listed outcome by outcome, without transforms.
 
 `listed` gives every value of the log ratio with its exact probability, as a ball; `delta` sums over all outcomes of a
 composition. `merged` turns a density into cells and compares their masses, which data processing can only lower, so

@@ -1,7 +1,7 @@
-"""How often the sampled tests may fail by bad luck: once in 10^9 whole runs, divided among them by name.
+"""The false-alarm allowance of the sampled tests: one failure in 10^9 whole runs, divided among them by name.
 
-A test that draws takes `share("its name")` and fails only on what a correct sampler does with at most that probability.
-A new sampled test adds a line here; the shares of all others shrink a little, the sum stays.
+A test that draws takes `share("its name")` and fails only on an event that a correct sampler has with at most that
+probability. A new sampled test adds a line here; the other shares shrink a little, and the sum stays the same.
 """
 
 from __future__ import annotations
@@ -29,5 +29,5 @@ WEIGHTS = {
 
 
 def share(name: str, tests: int = 1) -> float:
-    """The false-alarm probability of one of `tests` tests that go by this name."""
+    """Returns the false-alarm probability of one of `tests` tests of this name."""
     return ALLOWANCE * WEIGHTS[name] / (sum(WEIGHTS.values()) * tests)

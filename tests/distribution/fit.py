@@ -1,4 +1,4 @@
-"""Does a sample fit a law? With a false-alarm probability that is proved, not asymptotic.
+"""Tests whether a sample fits a law, with a false-alarm probability that is proved, not asymptotic.
 
 For an event of probability p, seen a share s of n times, Chernoff's bound says Pr[share this far off] <= exp(-n KL(s, p)) on
 each side. Events are the half-lines at the given cuts; the allowance is divided among both sides of each.
@@ -30,7 +30,7 @@ def events_fit(shares: list[float], chances: list[float], n: int, allowance: flo
 
 
 def fits(sample: Integers, law: Law, allowance: float, cuts: int = 24) -> bool:
-    """Compare Pr[X <= c] at cuts spread over the sample's own law's quantiles, which are found from `law`."""
+    """Compares Pr[X <= c] with the sample at cuts spread over the quantiles of `law`."""
     points = sorted({quantile(law, (i + 0.5) / cuts) for i in range(cuts)} | {quantile(law, 1e-4), quantile(law, 1 - 1e-4)})
     with balls.working(128):
         chances = [float(law.at_most(c)) for c in points]
@@ -39,7 +39,7 @@ def fits(sample: Integers, law: Law, allowance: float, cuts: int = 24) -> bool:
 
 
 def quantile(law: Law, level: float) -> int:
-    """The smallest k with Pr[X <= k] >= level (or the next, where that is a tie)."""
+    """Returns the smallest k with Pr[X <= k] >= level (or the next one at a tie)."""
     first, last = law.span()
     wanted = 1 - Fraction(level)
     return search(lambda k: balls.certainly_at_most(lambda: law.more_than(k), wanted), first, last)

@@ -1,4 +1,4 @@
-"""What is drawn follows the stated law; a law ten per cent off is told apart from it."""
+"""Draws follow the stated law; a law ten per cent off is rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bits of our choice in place of the entropy door, to reach what chance would never show."""
+"""Replaces the random stream by chosen bits, to reach draws that are too rare to sample."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def with_bits(first: bytes, action: Callable[[], T], then: bytes = b"then") -> T
 
 
 def specified(law: Law, u: int, then: bytes = b"then") -> int:
-    """The specification's value at the real that starts with the 64 bits u and goes on with the recorded stream."""
+    """Returns the specification's value at the real that starts with the 64 bits u and continues with the recorded stream."""
     with replay.stream(then):
         return law.specified(Uniform(u, 64))

@@ -60,7 +60,7 @@ EXAMPLES: tuple[Law, ...] = (
 
 
 def middle(law: Law) -> int:
-    """A value in the thick of the law."""
+    """Returns a value of high probability."""
     first, last = law.span()
     if isinstance(law, Moved):
         return middle(law.law) + law.by
@@ -68,7 +68,7 @@ def middle(law: Law) -> int:
 
 
 def width(law: Law) -> int:
-    """Roughly how far it is spread."""
+    """Returns roughly how far the law is spread."""
     if isinstance(law, (Moved, Clamped)):
         return width(law.law)
     if isinstance(law, (TwoSided, OneSided, Cut)):

@@ -1,4 +1,4 @@
-"""Balls always contain the truth, comparisons never guess, and none of them runs for ever."""
+"""Balls always contain the true value, comparisons never guess, and each of them ends."""
 
 from __future__ import annotations
 

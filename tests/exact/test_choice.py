@@ -1,4 +1,4 @@
-"""A choice among weighted candidates keeps its law at any size of gap, and asks balls where floats could be wrong."""
+"""A choice among weighted candidates keeps its law at any size of gap; balls decide where floats could be wrong."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_any_word_gives_what_the_specification_gives(gaps: list[Fraction], u: in
 
 
 def near_edge(law: Classes, u: int) -> bool:
-    """One draw reads its further bits from the buffer, not from the recorded stream: only an edge could tell."""
+    """Returns whether u is at an edge: only there do the further bits matter, which a draw reads from the buffer."""
     return bool(np.any(np.abs(np.asarray(law.sums) - u / 2**64 * law.sums[-1]) <= 2 * law.margin))
 
 

@@ -1,4 +1,4 @@
-"""Digits, mixtures and buckets put together give back the law, exactly."""
+"""Digits, mixtures and buckets together give the law, exactly."""
 
 from __future__ import annotations
 

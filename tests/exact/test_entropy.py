@@ -1,4 +1,4 @@
-"""Randomness comes through one door: never the same twice, not across forks, not across threads, and without a seed."""
+"""Randomness has one source: it never repeats, also across forks and threads, and it has no seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCE = Path(dither.exact.__file__).parent.parent
 
 
 def in_child(action: str) -> bytes:
-    """What a forked child draws: `action` names how."""
+    """Returns what a forked child draws; `action` names how."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -66,7 +66,7 @@ def test_a_fork_made_outside_python_is_noticed_by_the_process_number() -> None:
 
 
 def test_two_holders_of_one_stream_would_draw_the_same() -> None:
-    # the twin: what the fork test rules out does look like this
+    # the twin: this is what the fork test must detect
     found = []
     for _ in range(2):
         with replay.stream(b"inherited"):
@@ -161,7 +161,7 @@ def test_nothing_in_the_package_but_the_auditor_imports_replay() -> None:
 
 
 def test_noise_has_no_other_generator() -> None:
-    # Made-up data for the demonstration may come from numpy; whatever computes an answer may not.
+    # Made-up data for the demonstration may come from numpy; code that computes an answer may not use it.
     for folder in ("exact", "privacy", "mechanisms"):
         for path in (SOURCE / folder).rglob("*.py"):
             assert not imports(path) & {"random", "secrets", "numpy.random"}, path

@@ -1,4 +1,4 @@
-"""What a person writes is what is computed with."""
+"""Numbers are read exactly as a person writes them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A table says what the specification says, for every one of the 2^64 words: shown by enumeration, not by sampling.
+"""A table agrees with the specification for every one of the 2^64 words: shown by enumeration, not by sampling.
 
-All 65,536 prefixes are walked and every threshold is recomputed by balls. A prefix that answers lies inside its cell; a word
-further than 2 from every threshold is on the side that the threshold says; the others ask the specification itself.
-So the law of what comes out is exactly the stated one.
+The tests check all 65,536 prefixes and recompute every threshold by balls. A prefix that answers lies inside its cell; a word
+further than 2 from every threshold is on the side that the threshold says; the specification itself decides the others.
+So the draws follow exactly the stated law.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tests of single mechanisms share."""
+"""Fixtures for the tests of single mechanisms."""
 
 from __future__ import annotations
 

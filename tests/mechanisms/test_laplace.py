@@ -1,4 +1,4 @@
-"""Laplace on a grid: every answer is rounded, none refused, and the price counts the rounding."""
+"""Laplace on a grid: every answer is rounded, none is refused, and the price includes the rounding."""
 
 from __future__ import annotations
 

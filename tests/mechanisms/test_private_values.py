@@ -48,7 +48,7 @@ def test_a_zero_with_a_large_exponent_is_zero() -> None:
 
 
 def test_a_grid_below_every_digit_does_not_tear_neighbours_apart() -> None:
-    """Once all below 10^-20000 was 0 and what lay just above it thousands of steps."""
+    """A former bug: everything below 10^-20000 was 0, and values just above it were thousands of steps."""
     near, far = Decimal("9.99e-20001"), Decimal("1.000e-20000")
     for grid in (Fraction(1, 10**20_003), Fraction(3, 10**20_003), Fraction(2) ** -66_450):
         assert abs(steps(near, grid) - steps(far, grid)) <= math.ceil((Fraction(far) - Fraction(near)) / grid)

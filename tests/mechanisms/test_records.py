@@ -1,4 +1,4 @@
-"""What ledgers and receipts keep of a mechanism: a tag of a closed table and exact parameters, no names of classes."""
+"""Records of mechanisms in ledgers and receipts: a tag of a closed table and exact parameters, no names of classes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The either-or rule keeps its promise against the worst analyst there is, and a rule with two purses does not.
+"""The either-or rule holds against the worst analyst; a rule with two separate budgets does not.
 
-The worst analyst is computed, not guessed: over the state (log ratio so far, sums so far) the best next move is found by
-dynamic programming, so the number compared with delta is the exact worst case for the moves on offer.
+The worst analyst is computed by dynamic programming: the best next move in each state (log ratio so far, sums so far).
+So the number compared with delta is the exact worst case for the given moves.
 """
 
 from __future__ import annotations

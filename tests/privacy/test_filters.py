@@ -1,4 +1,4 @@
-"""Budgets: exact arithmetic, every price in the right currency, no copies, no races."""
+"""Budgets: exact arithmetic, every price in the right terms, no copies, no races."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ ON_GRID = st.fractions(0, 1, max_denominator=32)
 
 
 def admitted_by(caps: Caps, charges: list[Charge]) -> list[bool]:
-    """What a ledger with these caps says to each charge in turn."""
+    """Returns the answer of a ledger with these caps to each charge in order."""
     used, said = Sums(), []
     for charge in charges:
         said.append(caps.rule(used.plus(charge)) is not None)

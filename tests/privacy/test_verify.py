@@ -1,4 +1,4 @@
-"""Pointwise verification: holds for every shipped pure mechanism, and sees what is wrong with broken ones."""
+"""Pointwise verification holds for every shipped pure mechanism, and rejects broken ones."""
 
 from __future__ import annotations
 

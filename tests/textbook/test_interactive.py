@@ -36,7 +36,7 @@ def check_first(budget: PureFilter, epsilon: Fraction) -> tuple[bool, bool]:
 
 
 def check_afterwards(budget: PureFilter, epsilon: Fraction) -> tuple[bool, bool]:
-    """The broken order: answer, then see whether the sum still fits, and stop if it does not."""
+    """The broken order: answers first, then checks whether the sum still fits, and stops if it does not."""
     return True, budget.try_spend(Pure(epsilon))
 
 
@@ -128,12 +128,12 @@ def greedy(view: View) -> Question:
 
 
 def test_a_check_done_after_answering_is_no_filter() -> None:
-    """The twin: the last answer is out before the sum is seen to be too large."""
+    """The twin: the last answer is released before the check."""
     assert worst(greedy, check_afterwards) > BUDGET
     assert worst(greedy, check_afterwards) >= 5
     assert worst(greedy, check_first) <= BUDGET
 
 
 def test_the_filter_lets_the_whole_budget_be_used() -> None:
-    """It is not safe by refusing everything: asking the bit four times at a quarter reaches e^epsilon exactly."""
+    """The filter does not refuse too much: asking the bit four times at a quarter reaches e^epsilon exactly."""
     assert worst(lambda view: ("bit", Fraction(1, 4)), check_first) == BUDGET

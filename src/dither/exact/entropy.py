@@ -1,14 +1,13 @@
-"""The one door through which randomness enters: AES-256 in counter mode, keyed by the operating system.
+"""The only source of randomness: AES-256 in counter mode, keyed by the operating system.
 
-Why AES-CTR: no known attack tells its output from fair coin flips, and hardware makes it faster than
-any statistical generator numpy has. Each thread has a stream of its own, so nothing is shared and
-nothing locks. A forked child throws away the inherited stream, and the bytes waiting in its buffer,
-before its first draw; every stream takes a new key from the operating system after `_KEY_LIFE` bytes.
-Words are handed out once: taking the next one is a single step that neither a signal handler nor
-another thread can split.
+Why AES-CTR: no known attack tells its output from fair coin flips, and in hardware it is faster than
+any of numpy's statistical generators. Each thread has its own stream, so there is no shared state and
+no lock. A forked child drops the inherited stream and its buffer before its first draw. Each stream
+takes a new key from the operating system after `_KEY_LIFE` bytes.
+Each word is used once: taking the next word is one atomic step for signal handlers and threads.
 
-There is no seed. `replay.py` can put a recorded stream in place of this one for tests; nothing in the
-package imports it, and a test keeps it so.
+There is no seed. For tests, `replay.py` replaces the stream by a recorded one. Only the auditor imports
+it (checked by a test).
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ _ZEROS = memoryview(bytes(1 << 18))
 
 
 class Source(Protocol):
-    """Anything that fills a buffer with independent fair bits."""
+    """Fills a buffer with independent fair bits."""
 
     def fill(self, target: memoryview) -> None: ...
 
 
 class Keyed:
-    """An AES-CTR stream that takes a fresh key from the operating system whenever one is used up."""
+    """An AES-CTR stream that takes a new key from the operating system after `_KEY_LIFE` bytes."""
 
     def __init__(self) -> None:
         self._left = 0
@@ -55,7 +54,7 @@ class Keyed:
 
 
 class _State(threading.local):
-    """What one thread holds: its source, the process it belongs to, and the words not yet handed out."""
+    """The state of one thread: its source, its process, and the words not used yet."""
 
     def __init__(self) -> None:
         self.use(Keyed())
@@ -74,23 +73,23 @@ class _State(threading.local):
 _state = _State()
 
 
-def _forget() -> None:
-    """Start afresh with a new key: called in every forked child."""
+def _restart() -> None:
+    """Starts a stream with a new key. Called in every forked child."""
     _state.use(Keyed())
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_restart)
 
 
 def here() -> _State:
-    """This thread's state; the process is compared because a fork made outside Python runs no handler."""
+    """Returns this thread's state. Compares the process, because a fork outside Python runs no handler."""
     if _state.process != os.getpid():
-        _forget()
+        _restart()
     return _state
 
 
 def word() -> int:
-    """64 fair bits, for one draw."""
+    """Returns 64 fair bits."""
     state = here()
     while True:
         for (value,) in state.waiting:
@@ -99,7 +98,7 @@ def word() -> int:
 
 
 def bits(count: int) -> int:
-    """A whole number of `count` fair bits, for one draw."""
+    """Returns a whole number of `count` fair bits."""
     if count <= 64:
         return word() >> (64 - count)
     result = word() >> (-count % 64)
@@ -109,28 +108,28 @@ def bits(count: int) -> int:
 
 
 def words16(count: int) -> NDArray[np.uint16]:
-    """`count` independent 16-bit words."""
+    """Returns `count` independent 16-bit words."""
     block = np.empty(count, dtype=np.uint16)
     _fill(block)
     return block
 
 
 def words32(count: int) -> NDArray[np.uint32]:
-    """`count` independent 32-bit words."""
+    """Returns `count` independent 32-bit words."""
     block = np.empty(count, dtype=np.uint32)
     _fill(block)
     return block
 
 
 def words64(count: int) -> NDArray[np.uint64]:
-    """`count` independent 64-bit words."""
+    """Returns `count` independent 64-bit words."""
     block = np.empty(count, dtype=np.uint64)
     _fill(block)
     return block
 
 
 def low_bits(size: int, count: int) -> NDArray[np.int64]:
-    """`size` independent whole numbers of `count` fair bits each, 1 <= count <= 63."""
+    """Returns `size` independent whole numbers of `count` fair bits each, 1 <= count <= 63."""
     if count <= 16:
         return (words16(size) >> np.uint16(16 - count)).astype(np.int64)
     if count <= 32:

@@ -1,4 +1,4 @@
-"""Reading numbers exactly, and writing them so that they read the same: what a person writes is what is computed with.
+"""Reads numbers as exact rationals, checks them, and shows them.
 
 A float such as 0.1 means the decimal it prints as, 1/10, and not the nearest binary fraction.
 """
@@ -20,41 +20,41 @@ Number = int | float | str | Fraction | Decimal
 T = TypeVar("T")
 
 _PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$|[+-]?\d+/\d+$")
-_LONGEST = 2000  # letters of a number that is meant
+_LONGEST = 2000  # characters; a longer text is not a number
 _LARGEST = 10**400
-_TINY = Fraction(1, 10**300)  # beside it, and above its inverse, doubles end
-_MOST_BITS = 12_000  # of a whole number that Python writes out
+_TINY = Fraction(1, 10**300)  # below it, and above its inverse, a float may underflow or overflow
+_MOST_BITS = 12_000  # of a whole number that Python prints in full
 
 
 def number(value: Any) -> Fraction | None:
-    """The exact rational that `value` spells, or None if it spells no finite number of a size that can be meant.
+    """Returns `value` as an exact rational, or None if it is not a finite number of at most 1e400.
 
     >>> number(0.1), number("1/3"), number("1e-301") == Fraction(1, 10**301), number("nan"), number(True)
     (Fraction(1, 10), Fraction(1, 3), True, None, None)
     """
     if type(value) is Fraction:
-        found = value
+        exact = value
     elif _is_bool(value):
         return None
     elif isinstance(value, numbers.Integral):
-        found = Fraction(int(value))
+        exact = Fraction(int(value))
     elif isinstance(value, Fraction):
-        # A subclass may bring arithmetic of its own; what is computed with from here on is a plain Fraction.
-        found = Fraction(int(value.numerator), int(value.denominator))
+        # A subclass may override arithmetic, so it is copied into a plain Fraction.
+        exact = Fraction(int(value.numerator), int(value.denominator))
     elif _is_float(value) and math.isfinite(value):
-        found = Fraction(str(value))  # the shortest decimal that reads back, for float32 as for float64
+        exact = Fraction(str(value))  # the shortest decimal that reads back, for float32 as for float64
     elif isinstance(value, (str, Decimal)):
         text = _stripped(value)
-        if len(text) > _LONGEST or not _PLAIN.match(text) or _by_zero(text):
+        if len(text) > _LONGEST or not _PLAIN.match(text) or _divides_by_zero(text):
             return None
-        found = Fraction(text)
+        exact = Fraction(text)
     else:
         return None
-    return found if abs(found) <= _LARGEST else None
+    return exact if abs(exact) <= _LARGEST else None
 
 
 def _is_bool(value: Any) -> bool:
-    """Python's or numpy's, which is known by its name: a declaration needs no numpy, and does not wait for it."""
+    """Returns whether it is Python's or numpy's bool. Compares the name, so that numpy need not be imported."""
     return isinstance(value, bool) or (type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_"))
 
 
@@ -66,25 +66,25 @@ def _stripped(value: str | Decimal) -> str:
     return str(value).strip().replace("_", "")
 
 
-def _by_zero(text: str) -> bool:
+def _divides_by_zero(text: str) -> bool:
     below = text.partition("/")[2]
     return bool(below) and not below.strip("0")
 
 
 def rational(value: Number, name: str) -> Fraction:
-    """The exact rational that `value` spells, refused by the name it goes by if it spells none.
+    """Returns `value` as an exact rational. Refuses anything else; `name` says which argument it is.
 
     >>> rational(0.1, "epsilon"), rational("1/3", "epsilon"), rational("1e-6", "delta")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000))
     """
-    found = number(value)
-    if found is None:
-        raise _no_number(value, name)
-    return found
+    exact = number(value)
+    if exact is None:
+        raise _not_a_number(value, name)
+    return exact
 
 
-def _no_number(value: Any, name: str) -> ArgumentError:
-    """Why this is no number."""
+def _not_a_number(value: Any, name: str) -> ArgumentError:
+    """Returns the error that says why this is not a number."""
     it = Name(name)
     if _is_bool(value):
         what, fix = f"must be a number, and it is {value!r}", "write {it} as a number such as 1/2."
@@ -95,7 +95,7 @@ def _no_number(value: Any, name: str) -> ArgumentError:
     if text is not None and (len(text) > _LONGEST or not _PLAIN.match(text)):
         what = f"{name} must be a finite number, and it is {text[:60]!r}."
         return ArgumentError(what, fix=Fix("write {it} as in '0.5', '1/2' or '1e-6'.", it=it))
-    if text is not None and _by_zero(text):
+    if text is not None and _divides_by_zero(text):
         return ArgumentError(f"{name} divides by zero: {text!r}.", fix=Fix("write {it} as in '1/2'.", it=it))
     if text is None and not (isinstance(value, (numbers.Integral, Fraction)) or _is_float(value)):
         what = f"{name} must be a number, and it is a {type(value).__name__}."
@@ -104,62 +104,62 @@ def _no_number(value: Any, name: str) -> ArgumentError:
 
 
 def positive(value: Number, name: str) -> Fraction:
-    """The exact rational, refused unless it is above zero."""
-    found = rational(value, name)
-    if found <= 0:
+    """Returns the exact rational. Refuses 0 and less."""
+    exact = rational(value, name)
+    if exact <= 0:
         raise ArgumentError(
-            f"{name} must be above 0, and it is {show(found)}.", fix=Fix("give {it} a value above 0.", it=Name(name))
+            f"{name} must be above 0, and it is {show(exact)}.", fix=Fix("give {it} a value above 0.", it=Name(name))
         )
-    return found
+    return exact
 
 
 def not_negative(value: Number, name: str) -> Fraction:
-    """The exact rational, refused below zero."""
-    found = rational(value, name)
-    if found < 0:
+    """Returns the exact rational. Refuses less than 0."""
+    exact = rational(value, name)
+    if exact < 0:
         raise ArgumentError(
-            f"{name} must be at least 0, and it is {show(found)}.", fix=Fix("give a {it} of 0 or more.", it=Name(name))
+            f"{name} must be at least 0, and it is {show(exact)}.", fix=Fix("give a {it} of 0 or more.", it=Name(name))
         )
-    return found
+    return exact
 
 
 def between(
     value: Number, name: str, low: Number, high: Number, *, open_low: bool = False, open_high: bool = False
 ) -> Fraction:
-    """The exact rational, refused unless it lies from `low` to `high` (either end excluded on request)."""
-    found, bottom, top = rational(value, name), rational(low, "low"), rational(high, "high")
-    fits = (bottom < found if open_low else bottom <= found) and (found < top if open_high else found <= top)
+    """Returns the exact rational. Refuses values outside [low, high]; `open_low` and `open_high` exclude an end."""
+    exact, bottom, top = rational(value, name), rational(low, "low"), rational(high, "high")
+    fits = (bottom < exact if open_low else bottom <= exact) and (exact < top if open_high else exact <= top)
     if not fits:
         left, right = ("(" if open_low else "["), (")" if open_high else "]")
         rule = f"{left}{show(bottom)}, {show(top)}{right}"
         raise ArgumentError(
-            f"{name} must lie in {rule}, and it is {show(found)}.", fix=Fix(f"give {{it}} a value in {rule}.", it=Name(name))
+            f"{name} must lie in {rule}, and it is {show(exact)}.", fix=Fix(f"give {{it}} a value in {rule}.", it=Name(name))
         )
-    return found
+    return exact
 
 
 def whole(value: SupportsIndex, name: str, *, least: int | None = None) -> int:
-    """A Python int, refused for floats, bools and anything below `least`."""
+    """Returns a Python int. Refuses floats, bools and anything below `least`."""
     try:
-        found = operator.index(value)
-    except TypeError:  # also of a class or an array, which have an __index__ that is none
-        found = None
-    if found is None or _is_bool(value):
+        integer = operator.index(value)
+    except TypeError:  # also for a class or an array, whose __index__ does not return an int
+        integer = None
+    if integer is None or _is_bool(value):
         raise ArgumentError(
             f"{name} must be a whole number, and it is a {type(value).__name__}.",
             fix=Fix("give {it} as an int.", it=Name(name)),
         )
-    if least is not None and found < least:
-        shown = show(Fraction(found))
+    if least is not None and integer < least:
+        shown = show(Fraction(integer))
         raise ArgumentError(
             f"{name} must be at least {least}, and it is {shown}.",
             fix=Fix(f"give {{it}} a value of {least} or more.", it=Name(name)),
         )
-    return int(found)
+    return int(integer)
 
 
 def flag(value: bool, name: str) -> bool:
-    """True or False, and nothing that merely counts as one of them."""
+    """Returns a bool. Refuses other values, also those that count as true or false."""
     if not _is_bool(value):
         raise ArgumentError(
             f"{name} must be True or False, and it is a {type(value).__name__}.",
@@ -169,25 +169,25 @@ def flag(value: bool, name: str) -> bool:
 
 
 def word(value: str, name: str, *choices: str) -> str:
-    """One of a few words."""
+    """Returns the word. Refuses a word that is not among the choices."""
     if not isinstance(value, str) or value not in choices:
-        given = repr(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
+        got = repr(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
         listed = " or ".join(repr(choice) for choice in choices)
         raise ArgumentError(
-            f"{name} must be {listed}, and it is {given}.", fix=Fix("write {it}.", it=Python(f"{name}={choices[0]!r}"))
+            f"{name} must be {listed}, and it is {got}.", fix=Fix("write {it}.", it=Python(f"{name}={choices[0]!r}"))
         )
     return value
 
 
 def items(values: Iterable[T], name: str, fix: str) -> list[T]:
-    """The members of a list or another iterable; a text is none, for its letters are never meant."""
+    """Returns the members of a list or another iterable. Refuses a text, whose members would be its letters."""
     if isinstance(values, (str, bytes)) or not hasattr(type(values), "__iter__"):
         raise ArgumentError(f"{name} must be a list, and it is a {type(values).__name__}.", fix=fix)
     return list(values)
 
 
 def show(value: Any) -> str:
-    """A short text for a rational: the decimal where it is short, else the fraction.
+    """Shows a rational: the decimal if it is short, else the fraction.
 
     >>> show(Fraction(1, 8)), show(Fraction(1, 3)), show(Fraction(1, 3**50)), show(Fraction(1, 10**9999))
     ('0.125', '1/3', '1.3929555691e-24', '1e-9999')
@@ -197,11 +197,11 @@ def show(value: Any) -> str:
     whole = value.denominator == 1
     beyond = value.numerator.bit_length() > _MOST_BITS if whole else not _TINY <= abs(value) < 1 / _TINY
     if beyond:
-        return _brief(f"{Context(prec=12).divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():e}")
+        return _short_exponent(f"{Context(prec=12).divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():e}")
     if whole:
         text = str(value.numerator)
         return text if len(text) <= 24 else f"{text[0]}.{text[1:7]}e{len(text) - 1}" if value > 0 else f"-{show(-value)}"
-    decimal = _brief(f"{float(value):.12g}")
+    decimal = _short_exponent(f"{float(value):.12g}")
     if Fraction(decimal) == value or value.denominator > 10**24:
         return decimal
     text = str(value)
@@ -209,7 +209,7 @@ def show(value: Any) -> str:
 
 
 def spell(value: Fraction) -> str:
-    """The number as TOML text that reads back exactly: a whole number, a decimal, or a quoted fraction.
+    """Encodes the number as TOML text that reads back exactly: a whole number, a decimal, or a quoted fraction.
 
     >>> spell(Fraction(3)), spell(Fraction(1, 8)), spell(Fraction(1, 3)), spell(Fraction(1, 10**9))
     ('3', '0.125', '"1/3"', '1e-9')
@@ -228,7 +228,7 @@ def spell(value: Fraction) -> str:
 
 
 def _decimal_places(denominator: int) -> int | None:
-    """How many decimals 1/denominator needs; None if no number of them is enough."""
+    """Returns how many decimals 1/denominator needs, or None if it has no finite decimal form."""
     twos = (denominator & -denominator).bit_length() - 1
     rest, fives = denominator >> twos, 0
     while rest % 5 == 0:
@@ -238,7 +238,7 @@ def _decimal_places(denominator: int) -> int | None:
 
 
 def rounded(value: float) -> str:
-    """Three digits, never in powers of ten where a plain number is short.
+    """Shows about three digits, with a power of ten only for very small and very large values.
 
     >>> rounded(4.23111), rounded(250000.0), rounded(1e-9)
     ('4.23', '250000', '1e-9')
@@ -246,36 +246,36 @@ def rounded(value: float) -> str:
     if value == 0 or 1e-4 <= abs(value) < 1e15:
         digits = 0 if abs(value) >= 100 else 2 if abs(value) >= 1 else 4
         return f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
-    return _brief(f"{value:.3g}")
+    return _short_exponent(f"{value:.3g}")
 
 
-def _brief(text: str) -> str:
-    """1e-09 as 1e-9, and 1e+20 as 1e20."""
+def _short_exponent(text: str) -> str:
+    """Shortens 1e-09 to 1e-9 and 1e+20 to 1e20."""
     return re.sub(r"e(-?)[+]?0*(?=[0-9])", r"e\1", text)
 
 
 def about(value: Fraction, *, up: bool, digits: int = 6) -> str:
-    """A few digits, rounded in the cautious direction: a cost up, what is left down, so that neither promises too much.
+    """Shows a few digits, rounded up or down. Round a cost up and a remainder down: then neither promises too much.
 
     >>> about(Fraction(1, 3), up=True), about(Fraction(1, 10), up=False), about(Fraction(1, 3 * 10**9), up=False, digits=2)
     ('0.333334', '0.1', '3.3e-10')
     """
-    way = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR, Emax=10**9, Emin=-(10**9))
-    found = way.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(way)
-    return f"{found:f}" if found == 0 or abs(found.adjusted()) < 6 else _brief(f"{found:e}")
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR, Emax=10**9, Emin=-(10**9))
+    short = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)
+    return f"{short:f}" if short == 0 or abs(short.adjusted()) < 6 else _short_exponent(f"{short:e}")
 
 
 def decimal(value: Fraction) -> str:
-    """A bound for people: whole, or with up to ten digits.
+    """Shows a bound: a whole number, or up to ten digits.
 
     >>> decimal(Fraction(120)), decimal(Fraction(1, 3))
     ('120', '0.3333333333')
     """
-    return str(value.numerator) if value.denominator == 1 else _brief(f"{float(value):.10g}")
+    return str(value.numerator) if value.denominator == 1 else _short_exponent(f"{float(value):.10g}")
 
 
 def percent(p: Fraction) -> str:
-    """0.5 as "50 %"; what is less than everything is never rounded to 100 %.
+    """Shows 0.5 as "50 %". Never rounds a share below 1 to 100 %.
 
     >>> percent(Fraction(19, 20)), percent(1 - Fraction(1, 10**18))
     ('95 %', '99.9999 %')

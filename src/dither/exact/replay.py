@@ -1,8 +1,8 @@
-"""A recorded stream in place of the entropy door, for tests and the auditor.
+"""Replaces the random stream by a recorded one, for tests and the auditor.
 
-With the same key the same draws come out, which is what "run the whole path on two neighbouring
-tables with the same randomness" needs. Only the auditor imports this file (a test reads the
-imports), and it has no public name: whoever can import it can run Python beside the data anyway.
+The same key gives the same draws, so the auditor can run the whole path on two neighbouring tables
+with the same randomness. Only the auditor imports this file (a test reads the imports). It has no
+public name. Code that can import it runs beside the data and could read the data itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dither.exact import entropy
 
 
 class Recorded:
-    """AES-CTR under a stated key."""
+    """An AES-CTR stream with a given key."""
 
     def __init__(self, key: bytes) -> None:
         cipher = Cipher(algorithms.AES(hashlib.sha256(key).digest()), modes.CTR(bytes(16)))
@@ -29,7 +29,7 @@ class Recorded:
 
 @contextmanager
 def source(chosen: entropy.Source) -> Iterator[None]:
-    """Let this thread draw from `chosen` inside the block; other threads and what follows are not touched."""
+    """Makes this thread draw from `chosen` inside the block. Other threads keep their streams."""
     state = entropy.here()
     before, waiting = state.source, state.waiting
     state.use(chosen)
@@ -43,7 +43,7 @@ def source(chosen: entropy.Source) -> Iterator[None]:
 
 @contextmanager
 def stream(key: bytes) -> Iterator[None]:
-    """The same draws for the same key.
+    """Makes this thread draw the same values for the same key inside the block.
 
     >>> with stream(b"one"):
     ...     first = entropy.bits(64)

@@ -1,7 +1,11 @@
-"""Noise and its price in one frozen object, one file each: formula, why it is private, reference, class.
+"""Mechanisms: noise and its price in one frozen object, one file each: formula, why it is private, reference, class.
 
 May import: `exact`, `privacy`.
-Law kept: nobody computes a price in one file for noise drawn in another.
+Law kept: noise and its price are computed in the same file.
+
+    base        the Mechanism class; reads exact answers        norms       how far one unit moves a vector
+    selection   reads scores; for the mechanisms that choose    geometric, laplace, gaussian, truncated: noise on numbers
+    exponential, permute_and_flip, noisy_max: choose a candidate    randomized_response, sparse_vector, threshold
 """
 
 from __future__ import annotations

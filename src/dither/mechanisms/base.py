@@ -1,22 +1,4 @@
-"""Reading exact answers and writing noisy ones: the only place where private values meet types and widths.
-
-Refused by type and shape, which are public; never by value. Arrays are brought into +-2^62 steps before
-noise and saturate at the ends of 64 bits after it: clamping never moves two answers apart, so it is free,
-and what happens to a noisy answer is post-processing. One whole number has no limit.
-A float stands for its exact binary value, NaN counts as 0, and infinities go to the ends of the clamp.
-In an array of objects a bool counts as 0 or 1 and whatever is not a number as 0, so that no element decides whether
-a release is made. A masked array is refused whole: what lies under a mask is neither there nor gone.
-
-Rounding is exact whatever the answer's length: with the grid a/b, floor(x b/a + 1/2) = floor((floor(2 b x) + a) / 2a),
-since a floor may be taken before dividing by a whole number. So a Decimal of a million digits costs one product
-with 2b and a cut at its point, and a long Fraction one division with a short quotient: time linear in the length. What the
-clamp takes anyway is seen from exponents first, compared with the grid.
-
-Arrays on a grid come back as int64 (grid 1), as float64 if the grid is a power of two (steps are kept
-within +-2^52, so that every product is exact), and otherwise as an array of Fractions. The grid alone
-decides, so nothing about the data shows in the type.
-
-What every mechanism is: noise and its price in one frozen object.
+"""The base class of all mechanisms, and the functions that read exact answers and return noisy ones.
 
     release(exact)      the noisy answer; the only method that draws
     loss()              the price, exact or rounded up
@@ -25,14 +7,30 @@ What every mechanism is: noise and its price in one frozen object.
     law(exact)          the exact distribution of the release, on whole numbers
     outcome(k)          what `release` returns when the law's value is k (a grid multiple, a label, ...)
     margin(confidence)  how far the answer may be off
-    record()            its tag and exact parameters, in plain values: what ledgers and receipts keep
+    record()            its tag and exact parameters, in plain values, for ledgers and receipts
     words(on, who)      a line of a plan: the noise, what it is on, how far one unit moves that, the price
 
-A record outlives the code that wrote it: `tag` is one of a closed table (tests/mechanisms/test_records.py), chosen once and
-never the name of a class.
+A record outlives the code that wrote it. So `tag` comes from a closed table (tests/mechanisms/test_records.py); it never
+changes and is never the name of a class.
 
-Every concrete class enters the registry when it is defined, so the laws in tests/laws run on it unasked;
+Every concrete class enters the registry when it is defined, and the laws in tests/laws run on it automatically.
 `examples` gives those laws small instances with an exact input and inputs of neighbouring data.
+
+Exact answers are refused by type and shape, which are public; never by value. Arrays are clamped to +-2^62 steps before
+noise and saturate at the ends of 64 bits after it. Clamping never moves two answers apart, so it is free, and changes to a
+noisy answer are post-processing. A single whole number has no limit.
+A float stands for its exact binary value, NaN counts as 0, and infinities go to the ends of the clamp.
+In an array of objects a bool counts as 0 or 1 and a non-number as 0, so that no element decides whether a release is made.
+A masked array is refused: it is not clear whether the values under the mask count.
+
+Rounding is exact for answers of any length: with the grid a/b, floor(x b/a + 1/2) = floor((floor(2 b x) + a) / 2a),
+since a floor may be taken before dividing by a whole number. So a Decimal of a million digits costs one product
+with 2b and a cut at its point, and a long Fraction one division with a short quotient: time linear in the length. Values
+beyond the clamp are recognised first, by comparing exponents with the grid.
+
+Arrays on a grid come back as int64 (grid 1), as float64 if the grid is a power of two (steps are clamped
+to +-2^52, so that every product is exact), and otherwise as an array of Fractions. The grid alone
+decides, so the type reveals nothing about the data.
 """
 
 from __future__ import annotations
@@ -66,38 +64,38 @@ _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)  # a product of De
 
 
 def whole(exact: Whole, norm: Norm | None = None, grid: Fraction | None = None) -> int | Integers:
-    """A whole-number answer: an int as it is, an array of integers as int64 within +-2^62."""
+    """Reads a whole-number answer: an int as it is, an array of integers as int64 within +-2^62."""
     if isinstance(exact, np.ndarray):
-        unmasked(exact, "exact")
-        _shape(exact, norm, grid)
+        refuse_masked(exact, "exact")
+        _check_shape(exact, norm, grid)
         if exact.dtype.kind not in "iu":
-            raise _wrong(f"an array of {exact.dtype}", "an array of integers")
-        return _held(np.asarray(exact), _WIDE)
+            raise _wrong_type(f"an array of {exact.dtype}", "an array of integers")
+        return _clipped(np.asarray(exact), _WIDE)
     if isinstance(exact, (bool, np.bool_)) or not isinstance(exact, (int, np.integer)):
-        raise _wrong(f"a {type(exact).__name__}", "an int")
+        raise _wrong_type(f"a {type(exact).__name__}", "an int")
     return int(exact)
 
 
-def _held(exact: NDArray[Any], most: int) -> Integers:
-    """An array of integers of any width as int64 within +-most."""
-    room = np.iinfo(exact.dtype)
-    held: Integers = np.clip(exact, max(-most, int(room.min)), min(most, int(room.max))).astype(np.int64)
-    return held
+def _clipped(exact: NDArray[Any], most: int) -> Integers:
+    """Returns an array of integers of any width as int64 within +-most."""
+    width = np.iinfo(exact.dtype)
+    clipped: Integers = np.clip(exact, max(-most, int(width.min)), min(most, int(width.max))).astype(np.int64)
+    return clipped
 
 
-def unmasked(array: NDArray[Any], name: str) -> None:
-    """Refuses masked arrays by their type: the values under the mask would be used, or not, depending on it."""
+def refuse_masked(array: NDArray[Any], name: str) -> None:
+    """Refuses masked arrays, by their type: it is not clear whether values under the mask count."""
     if isinstance(array, np.ma.MaskedArray):
         raise ArgumentError(
             f"{name} must be a plain array, and it is a masked one.", fix="say what missing values count as: array.filled(0)."
         )
 
 
-def _wrong(found: str, wanted: str) -> ArgumentError:
-    return ArgumentError(f"exact must be a whole number or an array of them, and it is {found}.", fix=f"give {wanted}.")
+def _wrong_type(got: str, expected: str) -> ArgumentError:
+    return ArgumentError(f"exact must be a whole number or an array of them, and it is {got}.", fix=f"give {expected}.")
 
 
-def _shape(exact: NDArray[Any], norm: Norm | None, grid: Fraction | None) -> None:
+def _check_shape(exact: NDArray[Any], norm: Norm | None, grid: Fraction | None) -> None:
     if exact.ndim != 1:
         raise ArgumentError(f"exact must have one axis, and it has {exact.ndim}.", fix="flatten the array.")
     longest = None if norm is None else norm.longest(grid)
@@ -109,7 +107,7 @@ def _shape(exact: NDArray[Any], norm: Norm | None, grid: Fraction | None) -> Non
 
 
 def limit(grid: Fraction) -> int:
-    """The most steps an array may hold."""
+    """Returns the largest number of steps in an array."""
     return _NARROW if grid != 1 and _power_of_two(grid) else _WIDE
 
 
@@ -120,20 +118,20 @@ def _power_of_two(grid: Fraction) -> bool:
 
 
 def steps(exact: Answer, grid: Fraction, norm: Norm | None = None) -> int | Integers:
-    """The answer in steps of the grid: rounded to the nearest, halves upwards.
+    """Returns the answer in steps of the grid: rounded to the nearest, halves upwards.
 
     >>> steps(0.375, Fraction(1, 4)), steps(float("nan"), Fraction(1)), steps(Fraction(-1, 2), Fraction(1))
     (2, 0, 0)
     """
     if isinstance(exact, np.ndarray):
-        unmasked(exact, "exact")
-        _shape(exact, norm, grid)
+        refuse_masked(exact, "exact")
+        _check_shape(exact, norm, grid)
         return _many_steps(np.asarray(exact), grid)
     return _one_step(exact, grid, _WIDE)
 
 
 def _is_number(exact: Any) -> bool:
-    # A longdouble would have to be rounded to be read, which can move two answers apart.
+    # Reading a longdouble would round it, which can move two answers apart.
     return isinstance(exact, _NUMBERS) and not isinstance(exact, (bool, np.longdouble))
 
 
@@ -147,14 +145,14 @@ def _one_step(exact: Any, grid: Fraction, most: int) -> int:
 
 
 def _element(exact: Any, grid: Fraction, most: int) -> int:
-    """One element of an array of objects, none of which is refused."""
+    """Reads one element of an array of objects. Refuses none."""
     if isinstance(exact, (bool, np.bool_)):
         return _one_step(int(exact), grid, most)
     return _one_step(exact, grid, most) if _is_number(exact) else 0
 
 
 def _nearest(exact: Any, grid: Fraction, most: int) -> int:
-    """floor(exact / grid + 1/2), or any number beyond `most` on the same side where that is beyond."""
+    """Returns floor(exact / grid + 1/2), or any number beyond `most` on the same side if that is beyond `most`."""
     if isinstance(exact, Decimal):
         return _from_decimal(exact, grid, most)
     if isinstance(exact, (float, np.floating)):
@@ -171,7 +169,7 @@ def _nearest(exact: Any, grid: Fraction, most: int) -> int:
 
 
 def _beyond(grid: Fraction, most: int) -> int:
-    """A power of two from which on the clamp takes every answer: |x| >= 2^this means |x| / grid > most."""
+    """Returns an exponent from which on every answer is clamped: |x| >= 2^exponent means |x| / grid > most."""
     return most.bit_length() + grid.numerator.bit_length() - grid.denominator.bit_length() + 1
 
 
@@ -197,7 +195,7 @@ def _from_decimal(exact: Decimal, grid: Fraction, most: int) -> int:
 def _many_steps(exact: NDArray[Any], grid: Fraction) -> Integers:
     most = limit(grid)
     if exact.dtype.kind in "iu" and grid.numerator == 1 and grid.denominator < most:
-        return _held(exact, most // grid.denominator) * np.int64(grid.denominator)
+        return _clipped(exact, most // grid.denominator) * np.int64(grid.denominator)
     if exact.dtype.kind not in "iufO" or (exact.dtype.kind == "f" and exact.dtype.itemsize > 8):
         raise ArgumentError(f"exact must be an array of numbers, and it is one of {exact.dtype}.", fix="give ints or floats.")
     if exact.dtype.kind == "f" and _power_of_two(grid):
@@ -211,13 +209,13 @@ def _float_steps(exact: NDArray[np.float64], grid: Fraction, most: int) -> Integ
     # by rounding, where floor(x + 1/2) would: 0.49999999999999994 + 0.5 is 1.0 in floats.
     with np.errstate(over="ignore", under="ignore"):
         scaled = np.nan_to_num(exact / float(grid), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    held = np.clip(scaled, -float(most), float(most))
-    down = np.floor(held)
-    return (down + (held - down >= 0.5)).astype(np.int64)
+    clipped = np.clip(scaled, -float(most), float(most))
+    down = np.floor(clipped)
+    return (down + (clipped - down >= 0.5)).astype(np.int64)
 
 
 def add(exact: Integers, noise: Integers) -> Integers:
-    """The sum, saturating at the ends of int64: what the exact sum would be, brought into range."""
+    """Returns the sum, saturating at the ends of int64: the exact sum, clamped."""
     total = exact + noise
     total[(exact > 0) & (noise > 0) & (total < 0)] = _ENDS.max
     total[(exact < 0) & (noise < 0) & (total >= 0)] = _ENDS.min
@@ -225,12 +223,12 @@ def add(exact: Integers, noise: Integers) -> Integers:
 
 
 def value(k: int, grid: Fraction) -> Fraction:
-    """A noisy number of steps as a multiple of the grid."""
+    """Returns a noisy number of steps as a multiple of the grid."""
     return grid * _whole(k, "k")
 
 
 def values(k: Integers, grid: Fraction) -> NDArray[Any]:
-    """Noisy steps as multiples of the grid, in the form that the grid alone decides."""
+    """Returns noisy steps as multiples of the grid, in a type that the grid alone decides."""
     if grid == 1:
         return k
     if _power_of_two(grid):
@@ -240,26 +238,26 @@ def values(k: Integers, grid: Fraction) -> NDArray[Any]:
 
 
 def single(exact: Whole) -> int:
-    """One whole number, for a law; the law of a vector is one such law per coordinate, independent."""
-    found = whole(exact)
-    if not isinstance(found, int):
+    """Reads one whole number, for a law. A vector has one such law per coordinate, independent."""
+    answer = whole(exact)
+    if not isinstance(answer, int):
         raise ArgumentError("law describes one coordinate, and exact is an array.", fix="ask for the law of each coordinate.")
-    return found
+    return answer
 
 
 def single_step(exact: Answer, grid: Fraction) -> int:
-    """One answer in steps, for a law; the law of a vector is one such law per coordinate, independent."""
-    found = steps(exact, grid)
-    if not isinstance(found, int):
+    """Reads one answer in steps, for a law. A vector has one such law per coordinate, independent."""
+    answer = steps(exact, grid)
+    if not isinstance(answer, int):
         raise ArgumentError("law describes one coordinate, and exact is an array.", fix="ask for the law of each coordinate.")
-    return found
+    return answer
 
 
 _classes: list[type[Mechanism]] = []
 
 
 class Mechanism(ABC):
-    """Noise and its price. Frozen; equal fields mean the same mechanism."""
+    """Noise and its price in one frozen object; equal fields mean the same mechanism."""
 
     tag: ClassVar[str]
     gaussian: ClassVar[bool] = False  # whether the noise has normal tails, or exponential ones
@@ -270,49 +268,49 @@ class Mechanism(ABC):
 
     @abstractmethod
     def release(self, exact: Any) -> Any:
-        """The noisy answer. Refuses by type and shape only, never by the value of the private answer."""
+        """Returns the noisy answer. Refuses by type and shape only, never by the value of the private answer."""
 
     @abstractmethod
     def loss(self) -> Loss:
-        """What one release gives away."""
+        """Returns the loss of one release."""
 
     def zcdp(self) -> ZCDP:
-        """The same release as zero-concentrated DP, for budgets that add up rho."""
+        """Returns the loss of the same release as zero-concentrated DP, for budgets that add up rho."""
         return self.loss().zcdp()
 
     def curve(self) -> Curve:
-        """The tightest loss curve known, for composition fixed in advance."""
+        """Returns the tightest loss curve known, for composition fixed in advance."""
         return self.loss().curve()
 
     @abstractmethod
     def law(self, exact: Any) -> Law:
-        """The exact law of one release at this exact answer."""
+        """Returns the exact law of one release at this exact answer."""
 
     def outcome(self, k: int) -> Any:
-        """What `release` returns where `law` has the value k."""
+        """Returns the answer that `release` gives if the law's value is k."""
         return k
 
     @abstractmethod
     def margin(self, confidence: Number) -> int | Fraction:
-        """How far the release may be off, with at least this confidence."""
+        """Returns how far the release may be off, with at least this confidence."""
 
     def record(self) -> dict[str, Any]:
-        """The mechanism by its tag, with what it needs to be built again."""
-        given = {name: plain(value) for name, value in self.parameters().items() if value is not None}
-        return {"mechanism": self.tag, **given}
+        """Returns the tag and the parameters, from which the mechanism can be rebuilt."""
+        stated = {name: plain(value) for name, value in self.parameters().items() if value is not None}
+        return {"mechanism": self.tag, **stated}
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """The parameters of the record, in its order; None is left out."""
+        """Returns the parameters of the record, in order; `record` leaves out None."""
 
     @abstractmethod
     def words(self, on: str = "the answer", who: str = "person") -> str:
-        """The noise in words: what it is, on what, how far one unit moves that, at which price."""
+        """Describes the noise: what it is, on what, how far one unit moves that, and the price."""
 
     @classmethod
     @abstractmethod
     def examples(cls) -> tuple[Example, ...]:
-        """Small instances for the laws that run over every mechanism."""
+        """Returns small instances for the laws that run over every mechanism."""
 
 
 @dataclass(frozen=True)
@@ -325,7 +323,7 @@ class Example:
 
 
 def registry() -> tuple[type[Mechanism], ...]:
-    """Every concrete mechanism, in the order of definition.
+    """Returns every concrete mechanism, in the order of definition.
 
     >>> "Geometric" in [kind.__name__ for kind in registry()]
     True
@@ -334,7 +332,7 @@ def registry() -> tuple[type[Mechanism], ...]:
 
 
 def plain(value: Any) -> Any:
-    """A parameter as JSON holds it exactly: a rational as text, a norm as its own record, labels as texts."""
+    """Encodes a parameter exactly for JSON: a rational as text, a norm as its own record, labels as texts."""
     if hasattr(value, "record"):
         return value.record()
     if isinstance(value, tuple):
@@ -342,7 +340,7 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Fraction) else value
 
 
-def changes(who: str, moved: int | Fraction) -> str:
+def change_words(who: str, moved: int | Fraction) -> str:
     return f"one {who} changes them by at most {show(Fraction(moved))} in all"
 
 
@@ -350,6 +348,6 @@ def epsilon_words(epsilon: Fraction) -> str:
     return f"ε = {show(epsilon)}"
 
 
-def sure(confidence: Number) -> Fraction:
-    """A confidence, strictly between 0 and 1."""
+def check_confidence(confidence: Number) -> Fraction:
+    """Returns a confidence. Refuses values that are not strictly between 0 and 1."""
     return between(confidence, "confidence", 0, 1, open_low=True, open_high=True)

@@ -1,4 +1,4 @@
-"""The exponential mechanism: choose a candidate, better ones more often.
+"""The exponential mechanism: chooses a candidate, better ones more often.
 
     Pr[i] proportional to exp(epsilon * score_i / (2 * sensitivity))
 
@@ -25,7 +25,7 @@ from dither.exact.laws.base import Law
 from dither.exact.laws.categorical import Categorical
 from dither.exact.numbers import Number, flag, positive
 from dither.exact.samplers.choice import draw_among, draw_index
-from dither.mechanisms import selection as reading
+from dither.mechanisms import selection
 from dither.mechanisms.base import Example, Mechanism, epsilon_words
 from dither.mechanisms.norms import bound
 from dither.mechanisms.selection import Scores
@@ -38,7 +38,7 @@ class Exponential(Mechanism):
     """Chooses one of finitely many public candidates by private scores. Releases its label, or its index without labels.
 
     Guarantee: epsilon-DP, with range epsilon, where one unit moves each score by at most `sensitivity`.
-    Relies on: the list of candidates being public, and `monotone` being true if it is said.
+    Relies on: the list of candidates being public, and all scores moving the same way if `monotone` is set.
 
     >>> Exponential(epsilon=1, sensitivity=1, candidates=("north", "south")).release([0, 10**9])
     'south'
@@ -60,36 +60,36 @@ class Exponential(Mechanism):
     ) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", bound(sensitivity))
-        object.__setattr__(self, "candidates", reading.labels(candidates))
+        object.__setattr__(self, "candidates", selection.labels(candidates))
         object.__setattr__(self, "monotone", flag(monotone, "monotone"))
 
     @classmethod
     def with_scale(
         cls, scale: Number, *, sensitivity: Number, candidates: Sequence[Hashable] | None = None, monotone: bool = False
     ) -> Exponential:
-        """From the noise: a lead of `scale` points makes a candidate e times as likely."""
+        """Builds it from the noise: a lead of `scale` points makes a candidate e times as likely."""
         moved = bound(sensitivity) * (1 if flag(monotone, "monotone") else 2)
         return cls(epsilon=moved / positive(scale, "scale"), sensitivity=sensitivity, candidates=candidates, monotone=monotone)
 
     @property
     def scale(self) -> Fraction:
-        """A lead of this many points makes a candidate e times as likely."""
+        """Returns the lead, in points, that makes a candidate e times as likely."""
         return 1 / self._weight
 
     @property
     def _weight(self) -> Fraction:
-        return reading.weight(self.epsilon, self.sensitivity, self.monotone)
+        return selection.weight(self.epsilon, self.sensitivity, self.monotone)
 
     def release(self, exact: Scores) -> Any:
-        # The law of `law`, without a Fraction for each of a million scores.
+        # Draws from the law of `law`, without a Fraction for each of a million scores.
         if isinstance(exact, np.ndarray):
-            array = reading.whole_array(exact)
-            reading.size(len(array), self.candidates)
+            array = selection.whole_array(exact)
+            selection.check_size(len(array), self.candidates)
             return self.outcome(draw_index(array, self._weight))
-        return self.outcome(draw_among(reading.read(exact, self.candidates), self._weight))
+        return self.outcome(draw_among(selection.read_scores(exact, self.candidates), self._weight))
 
     def outcome(self, k: int) -> Any:
-        return reading.outcome(k, self.candidates)
+        return selection.outcome(k, self.candidates)
 
     def loss(self) -> Pure:
         return Pure(self.epsilon, rho=self.epsilon**2 / 8)
@@ -98,28 +98,28 @@ class Exponential(Mechanism):
         return Curve.of(BoundedRange(self.epsilon))
 
     def law(self, exact: Scores) -> Law:
-        found = reading.read(exact, self.candidates)
+        scores = selection.read_scores(exact, self.candidates)
         per_point = self._weight
-        # Equal scores share one Fraction: a million scores hold far fewer different ones.
-        weights = {score: per_point * score for score in set(found)}
-        return Categorical(tuple(weights[score] for score in found))
+        # Equal scores share one Fraction: a million scores have far fewer distinct values.
+        weights = {score: per_point * score for score in set(scores)}
+        return Categorical(tuple(weights[score] for score in scores))
 
     def margin(self, confidence: Number, *, candidates: int | None = None, best: int = 1) -> Fraction:
-        """How far below the best score the chosen one may lie: the utility theorem, rounded up.
+        """Returns how far below the best score the chosen one may lie: the utility theorem, rounded up.
 
-        `candidates` is how many there are (known if they are labelled), `best` how many share the top score at least.
+        `candidates` is their number (known if they are labelled), `best` the least number that share the top score.
         """
         count = len(self.candidates) if candidates is None and self.candidates is not None else candidates
-        return reading.utility(confidence, self._weight, count, best)
+        return selection.utility(confidence, self._weight, count, best)
 
     @property
     def noise_scale(self) -> float:
-        """The scale of a score's weight, for margins."""
+        """Returns the scale of a score's weight, for margins."""
         return float(self.scale)
 
     @property
     def noise_variance(self) -> float:
-        """The variance of a score's noise, near enough for weighing."""
+        """Returns about the variance of a score's noise, for weights."""
         return 2 * self.noise_scale**2
 
     def parameters(self) -> dict[str, Any]:

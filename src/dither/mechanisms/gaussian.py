@@ -1,6 +1,16 @@
-"""The smallest discrete Gaussian for a given (epsilon, delta), certified on the discrete law itself.
+"""Discrete Gaussian noise: many answers at once, under (epsilon, delta) or zero-concentrated DP.
 
-For noise X with Pr[k] proportional to exp(-k^2 / 2v) and a shift of s > 0 steps,
+    release = g * (round(exact / g) + k)        Pr[k] proportional to exp(-k^2 / 2v) on all whole k
+
+with g the grid (whole-number answers are their own grid) and v the variance in steps squared.
+
+Why it is private: between answers s steps apart the Renyi divergence of order a is a s^2 / 2v at every a, so a release
+is rho-zCDP with rho = s^2 / 2v; coordinates add, so for a vector s^2 is the largest sum of squared steps (norms.py).
+Calibrated to (epsilon, delta), one moving coordinate is priced on the discrete law itself (below), vectors
+in which several may move by rho and its certified conversion. It is not epsilon-DP for any epsilon: the log ratio
+(s^2 - 2 s k) / 2v grows without end.
+
+Calibration finds the smallest variance for a given (epsilon, delta). For noise X and a shift of s > 0 steps,
 
     delta(epsilon, s) = Pr[X <= t] - e^epsilon Pr[X <= t - s]        t = floor(s/2 - epsilon v / s)
 
@@ -10,25 +20,12 @@ one k where the ratio equals e^epsilon, which adds nothing. For any half-line, P
 so delta(epsilon, s) = max over t grows with s: shifts below s are covered by s. X is symmetric, so shifts to the left
 are covered too.
 
-The continuous formula is not used: at the sigma it gives for (1, 1e-5) the discrete law's delta is 3.5 % too large.
-Nor is the textbook's sqrt(2 ln(1.25 / delta)) / epsilon, which is wrong above epsilon = 1.
+The continuous formula is not used: at its sigma for (1, 1e-5) the discrete law's delta is 3.5 % too large.
+The textbook's sqrt(2 ln(1.25 / delta)) / epsilon is not used either: it is wrong above epsilon = 1.
 
 X has the tails of a Gaussian of variance v, Pr[X <= -t] <= exp(-t^2 / 2v), which decides the easy cases. Variances for
-one coordinate have seven significant digits. The one found is certified; on that grid the one before it fails.
+one coordinate have seven significant digits. The result is certified; the next smaller one of that grid fails.
 Reference: Balle and Wang, ICML 2018 (the continuous law); Canonne, Kamath and Steinke, NeurIPS 2020 (the discrete one).
-
-Discrete Gaussian noise: many answers at once, under (epsilon, delta) or zero-concentrated DP.
-
-    release = g * (round(exact / g) + k)        Pr[k] proportional to exp(-k^2 / 2v) on all whole k
-
-with g the grid (whole-number answers are their own grid) and v the variance in steps squared.
-
-Why it is private: between answers s steps apart the Renyi divergence of order a is a s^2 / 2v at every a, so a release
-is rho-zCDP with rho = s^2 / 2v; coordinates add, so for a vector s^2 is the largest sum of squared steps (norms.py).
-Calibrated to (epsilon, delta), one moving coordinate is priced on the discrete law itself (calibration.py), vectors
-in which several may move by rho and its certified conversion. It is not epsilon-DP for any epsilon: the log ratio
-(s^2 - 2 s k) / 2v grows without end.
-Reference: Canonne, Kamath and Steinke, NeurIPS 2020.
 """
 
 from __future__ import annotations
@@ -60,11 +57,11 @@ _DIGITS = 10**6
 _DECADE = 9 * _DIGITS
 _LOWEST, _HIGHEST = -6, 24
 _DECADES = _HIGHEST - _LOWEST
-_FAR = 400  # (20 sigma)^2: beyond it a sum would need too many digits, and at 10^7 sigma more than any memory
+_FAR = 400  # (20 sigma)^2: beyond it a sum would need too many digits, and at 10^7 sigma too much memory
 
 
 def delta(epsilon: Fraction, shift: int, variance: Fraction) -> Real:
-    """The exact delta of discrete Gaussian noise between answers at most `shift` steps apart.
+    """Returns the exact delta of discrete Gaussian noise between answers at most `shift` steps apart.
 
     >>> from dither.exact.balls import evaluate
     >>> round(float(evaluate(delta(Fraction(1), 1, Fraction("3.7306316348") ** 2), 128)), 9)
@@ -80,26 +77,26 @@ def delta(epsilon: Fraction, shift: int, variance: Fraction) -> Real:
 
 
 def _edge(epsilon: Fraction, shift: int, variance: Fraction) -> int:
-    """t, the last output whose ratio is e^epsilon or more."""
+    """Returns t, the last output whose ratio is e^epsilon or more."""
     return math.floor(Fraction(shift, 2) - epsilon * variance / shift)
 
 
 @lru_cache(maxsize=256)
 def for_shift(epsilon: Fraction, target: Fraction, shift: int) -> Fraction:
-    """The smallest variance (in steps squared) whose delta at `shift` steps is at most the target."""
+    """Returns the smallest variance (in steps squared) whose delta at `shift` steps is at most the target."""
     return _smallest(lambda v: hides(epsilon, target, shift, v), epsilon, target)
 
 
 def hides(epsilon: Fraction, target: Fraction, shift: int, variance: Fraction) -> bool:
-    """Whether noise of this variance has a delta of at most the target at `shift` steps, for certain.
+    """Returns whether noise of this variance certainly has a delta of at most the target at `shift` steps.
 
     >>> hides(Fraction(1), Fraction("1e-6"), 1, Fraction(18)), hides(Fraction(1), Fraction("1e-6"), 1, Fraction("17.8"))
     (True, False)
     """
     t = _edge(epsilon, shift, variance)
     if t > 0 and t * t >= _FAR * variance:
-        return False  # both tails together are below 2 exp(-t^2 / 2v): delta is 1 but for 87 digits
-    # Far out, Pr[X <= t] <= exp(-t^2 / 2v) says enough, and a sum there would need too many digits.
+        return False  # both tails together are below 2 exp(-t^2 / 2v): delta is 1 to 87 digits
+    # Far out, Pr[X <= t] <= exp(-t^2 / 2v) decides, and a sum would need too many digits.
     if t < 0 and t * t >= 2 * variance * _digits(target):
         return True
     return certainly_at_most(delta(epsilon, shift, variance), target)
@@ -107,12 +104,12 @@ def hides(epsilon: Fraction, target: Fraction, shift: int, variance: Fraction) -
 
 @lru_cache(maxsize=64)
 def _digits(target: Fraction) -> Fraction:
-    """-ln(target), rounded up."""
+    """Returns -ln(target), rounded up."""
     return above(lambda: -ball(target).log())
 
 
 def for_squares(epsilon: Fraction, target: Fraction, squares: int) -> Fraction:
-    """The same for vectors whose squared steps add up to at most `squares`, by way of zCDP.
+    """Returns the smallest variance for vectors whose squared steps add up to at most `squares`, by zCDP.
 
     Coordinate i gives (k_i^2 / 2v)-zCDP, which adds up to rho = squares / 2v; the certified conversion does the rest.
     """
@@ -123,13 +120,13 @@ def for_squares(epsilon: Fraction, target: Fraction, squares: int) -> Fraction:
 
 
 def _variance(index: int) -> Fraction:
-    """The index-th number with seven significant digits, from 10^-6 upwards."""
+    """Returns the index-th number with seven significant digits, from 10^-6 upwards."""
     decade, digits = divmod(index, _DECADE)
     return Fraction(_DIGITS + digits) * Fraction(10) ** (decade + _LOWEST - 6)
 
 
 def _smallest(holds: Callable[[Fraction], bool], epsilon: Fraction, target: Fraction) -> Fraction:
-    # First the decade, then the digits: few evaluations, each of them certified.
+    # Searches the decade first, then the digits: few evaluations, each certified.
     if not holds(_variance(_DECADES * _DECADE)):
         raise _too_wide(epsilon, target)
     decade = search(lambda d: holds(_variance(d * _DECADE)), 0, _DECADES)
@@ -199,11 +196,11 @@ class Gaussian(Mechanism):
 
     @classmethod
     def with_scale(cls, scale: Number, *, sensitivity: Sensitivity, grid: Number | None = None) -> Gaussian:
-        """From the noise: scale is sigma in the answer's own unit, at the rho that follows."""
+        """Builds it from the noise: scale is sigma in the answer's own unit, at the resulting rho."""
         return cls(sensitivity=sensitivity, grid=grid, scale=scale)
 
     def _variance(self) -> Fraction:
-        """The noise's parameter v, in steps squared."""
+        """Returns the noise's parameter v, in steps squared."""
         if self.scale is not None:
             return (self.scale / (self.grid or 1)) ** 2
         squares = self.sensitivity.squares(self.grid)
@@ -217,7 +214,7 @@ class Gaussian(Mechanism):
         return for_squares(self.epsilon, self.delta, squares)
 
     def _alone(self) -> int | None:
-        """How many steps the one moving coordinate moves, if one moves and (epsilon, delta) is asked for."""
+        """Returns how many steps a single moving coordinate moves, or None if more move or there is no epsilon."""
         moves = self.sensitivity.separate(self.grid) if self.epsilon is not None else None
         return moves[1] if moves is not None and moves[0] == 1 else None
 
@@ -236,17 +233,17 @@ class Gaussian(Mechanism):
         return k if self.grid is None else base.value(k, self.grid)
 
     def loss(self) -> Loss:
-        """Approx if calibrated to epsilon and delta, else ZCDP."""
+        """Returns Approx if calibrated to epsilon and delta, else ZCDP."""
         if self.epsilon is not None and self.delta is not None:
             return Approx(self.epsilon, self.delta)
         return self.zcdp()
 
     def zcdp(self) -> ZCDP:
-        """By the variance itself, however it was calibrated: sigma for (epsilon, delta) has a rho of its own."""
+        """Returns rho by the variance itself, however it was calibrated: sigma for (epsilon, delta) also has a rho."""
         return ZCDP(self.sensitivity.squares(self.grid) / (2 * self.variance))
 
     def curve(self) -> Curve:
-        """Exact where the worst case is coordinates that move alike; else what the loss itself says."""
+        """Returns the exact curve if the worst case is coordinates that move alike, else the curve of the loss."""
         moves = self.sensitivity.separate(self.grid)
         if moves is None:
             return self.loss().curve()
@@ -254,22 +251,22 @@ class Gaussian(Mechanism):
         return Curve.of(DiscreteGaussian(each, self.variance), count)
 
     def law(self, exact: base.Answer) -> Law:
-        """In steps: the release is `grid` times a value of this law."""
+        """Returns the law in steps: the release is `grid` times a value of this law."""
         by = base.single(exact) if self.grid is None else base.single_step(exact, self.grid)  # type: ignore[arg-type]
         return Moved(self.noise, by)
 
     def margin(self, confidence: Number) -> int | Fraction:
-        """The smallest multiple of the grid that holds the noise of each coordinate with this confidence."""
+        """Returns the smallest multiple of the grid that bounds the noise of each coordinate with this confidence."""
         return self.outcome(self.noise.radius(confidence))
 
     @property
     def noise_scale(self) -> float:
-        """The standard deviation of one coordinate's noise, near enough for margins."""
+        """Returns about the standard deviation of one coordinate's noise, for margins."""
         return math.sqrt(self.variance) * float(self.grid or 1)
 
     @property
     def noise_variance(self) -> float:
-        """The variance of one coordinate's noise, near enough for weighing."""
+        """Returns about the variance of one coordinate's noise, for weights."""
         return self.noise_scale**2
 
     def parameters(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from dither.exact.laws.derived import Moved
 from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, positive, rounded
 from dither.mechanisms import base
-from dither.mechanisms.base import Example, Mechanism, changes, epsilon_words
+from dither.mechanisms.base import Example, Mechanism, change_words, epsilon_words
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l1
 from dither.privacy.losses import Curve, Pure
 from dither.privacy.parts import DiscreteLaplace, Response
@@ -52,13 +52,13 @@ class Geometric(Mechanism):
 
     @classmethod
     def with_scale(cls, scale: Number, *, sensitivity: Sensitivity) -> Geometric:
-        """From the noise: a = exp(-1 / scale), at the price that follows."""
+        """Builds it from the noise: a = exp(-1 / scale), at the resulting price."""
         norm = as_l1(sensitivity)
         return cls(epsilon=norm.total(None) / positive(scale, "scale"), sensitivity=norm)
 
     @property
     def scale(self) -> Fraction:
-        """1 / scale is how fast log Pr[noise = k] falls."""
+        """Returns the scale: log Pr[noise = k] falls by 1 / scale per step."""
         return self.sensitivity.total(None) / self.epsilon
 
     def release(self, exact: base.Whole) -> int | Integers:
@@ -77,25 +77,25 @@ class Geometric(Mechanism):
         return Moved(self.noise, base.single(exact))
 
     def margin(self, confidence: Number) -> int:
-        """The smallest m with Pr[|noise| <= m] >= confidence, for each coordinate."""
+        """Returns the smallest m with Pr[|noise| <= m] >= confidence, for each coordinate."""
         return self.noise.radius(confidence)
 
     @property
     def noise_scale(self) -> float:
-        """The scale of one coordinate's noise, for margins."""
+        """Returns the scale of one coordinate's noise, for margins."""
         return float(self.scale)
 
     @property
     def noise_variance(self) -> float:
-        """The variance of one coordinate's noise, near enough for weighing."""
+        """Returns about the variance of one coordinate's noise, for weights."""
         return 2 * self.noise_scale**2
 
     def parameters(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon, "sensitivity": self.sensitivity}
 
     def words(self, on: str = "the answer", who: str = "person") -> str:
-        moved = self.sensitivity.total(None)
-        return f"geometric, scale {rounded(self.noise_scale)}, on {on}: {changes(who, moved)}, {epsilon_words(self.epsilon)}"
+        moved, scale = self.sensitivity.total(None), rounded(self.noise_scale)
+        return f"geometric, scale {scale}, on {on}: {change_words(who, moved)}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -109,13 +109,13 @@ class Geometric(Mechanism):
 
 
 def separate_loss(epsilon: Fraction, norm: Norm, grid: Fraction | None) -> Pure:
-    """All epsilon; if it falls on c coordinates in equal shares, rho is c (epsilon / c)^2 / 2 and not epsilon^2 / 2."""
+    """Returns the loss in all. If c coordinates share epsilon equally, rho is c (epsilon / c)^2 / 2, not epsilon^2 / 2."""
     moves = norm.separate(grid)
     return Pure(epsilon, rho=epsilon**2 / (2 * moves[0])) if moves else Pure(epsilon)
 
 
 def separate_curve(epsilon: Fraction, norm: Norm, grid: Fraction | None) -> Curve:
-    """The curve of independent two-sided geometric noise per coordinate, in all epsilon.
+    """Returns the curve of independent two-sided geometric noise per coordinate, epsilon in all.
 
     Moving a coordinate by fewer steps gives away less: the likelihood ratio is monotone in the output, so the
     best test is a half-line {k <= t}, and Pr[X <= t] - e^x Pr[X <= t - s] grows with the shift s. Where the worst

@@ -4,11 +4,11 @@
 
 with g the grid and s the most steps of it that one unit can move the rounded answer: ceil(sensitivity / g) for
 one number; norms.py has the vectors and the proof. The answer is always rounded, never refused, and the price
-counts what rounding can add. As the grid gets finer this becomes continuous Laplace noise of scale
-sensitivity / epsilon, Pr[|noise| > t * scale] = e^-t, without the low bits that give float noise away.
+includes the extra steps from rounding. As the grid gets finer this becomes continuous Laplace noise of scale
+sensitivity / epsilon, Pr[|noise| > t * scale] = e^-t, without the low bits by which float noise leaks the answer.
 
 Why it is private: the rounded answers of neighbours are at most s steps apart, and the rest is geometric.py.
-Rounding halves upwards, not to even, matters: half-even sends 1/2 and 3/2 to 0 and 2, further apart than they were.
+Halves must be rounded upwards, not to even: half-even sends 1/2 and 3/2 to 0 and 2, further apart than they were.
 Reference: Dwork, McSherry, Nissim and Smith, TCC 2006; on the grid: Mironov, CCS 2012 (why floats fail).
 """
 
@@ -25,7 +25,7 @@ from dither.exact.laws.derived import Moved
 from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, positive, rounded
 from dither.mechanisms import base
-from dither.mechanisms.base import Example, Mechanism, changes, epsilon_words
+from dither.mechanisms.base import Example, Mechanism, change_words, epsilon_words
 from dither.mechanisms.geometric import separate_curve, separate_loss
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l1
 from dither.privacy.losses import Curve, Pure
@@ -58,13 +58,13 @@ class Laplace(Mechanism):
 
     @classmethod
     def with_scale(cls, scale: Number, *, sensitivity: Sensitivity, grid: Number) -> Laplace:
-        """From the noise: scale in the answer's own unit, at the price that follows."""
+        """Builds it from the noise: scale in the answer's own unit, at the resulting price."""
         norm, step = as_l1(sensitivity), positive(grid, "grid")
         return cls(epsilon=norm.total(step) * step / positive(scale, "scale"), sensitivity=norm, grid=step)
 
     @property
     def scale(self) -> Fraction:
-        """The noise scale in the answer's own unit."""
+        """Returns the noise scale in the answer's own unit."""
         return self.grid * self.noise.scale
 
     def release(self, exact: base.Answer) -> Fraction | NDArray[Any]:
@@ -83,11 +83,11 @@ class Laplace(Mechanism):
         return separate_curve(self.epsilon, self.sensitivity, self.grid)
 
     def law(self, exact: base.Answer) -> Law:
-        """In steps: the release is `grid` times a value of this law."""
+        """Returns the law in steps: the release is `grid` times a value of this law."""
         return Moved(self.noise, base.single_step(exact, self.grid))
 
     def margin(self, confidence: Number) -> Fraction:
-        """The smallest multiple of the grid that holds the noise of each coordinate with this confidence."""
+        """Returns the smallest multiple of the grid that bounds the noise of each coordinate with this confidence."""
         return self.grid * self.noise.radius(confidence)
 
     def parameters(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Laplace(Mechanism):
 
     def words(self, on: str = "the answer", who: str = "person") -> str:
         moved, scale = self.grid * self.sensitivity.total(self.grid), rounded(float(self.scale))
-        return f"Laplace, scale {scale}, on {on}: {changes(who, moved)}, {epsilon_words(self.epsilon)}"
+        return f"Laplace, scale {scale}, on {on}: {change_words(who, moved)}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

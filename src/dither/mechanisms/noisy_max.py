@@ -1,4 +1,15 @@
-"""Exact probabilities of races between two-sided geometric noises.
+"""Noisy max: adds noise to every score and reports which is the largest, never how large.
+
+    release = lowest i with the largest score_i + noise_i        noise two-sided geometric of scale 2 * sensitivity / epsilon
+
+Why it is private: hold the others' noise fixed. Candidate i wins if its own noise is at least some whole number; moving
+from data to neighbouring data moves score_i by at most `sensitivity` and the others' best by as much, so that number moves
+by at most 2 * sensitivity (by `sensitivity` if all scores move the same way). Pr[noise >= m + d] >= e^(-d / scale)
+Pr[noise >= m] for whole d. Ties are settled by index, a rule that does not look at data.
+Reporting the winner's noisy score as well costs n * epsilon / 2 instead: a known bug.
+Reference: Dwork and Roth 2014, section 3.3 (report noisy max).
+
+`Race` computes the exact probabilities, also for sparse vector:
 
     sum over all whole k of  Pr[Z = k - c0]  *  product of Pr[Z_j <= k - c_j]  *  product of Pr[Z_j > k - c_j]
 
@@ -9,17 +20,6 @@ a constant plus a multiple of b^k or of b^-k:
 
 so their product is a polynomial in b^k and b^-k, and each of its terms sums to a geometric series in closed form: the
 cost depends on the number of centres, not on their distance or on the scale.
-
-Noisy max: add noise to every score and report which is the largest, never how large.
-
-    release = lowest i with the largest score_i + noise_i        noise two-sided geometric of scale 2 * sensitivity / epsilon
-
-Why it is private: hold the others' noise fixed. Candidate i wins if its own noise is at least some whole number; moving
-from data to neighbouring data moves score_i by at most `sensitivity` and the others' best by as much, so that number moves
-by at most 2 * sensitivity (by `sensitivity` if all scores move the same way). Pr[noise >= m + d] >= e^(-d / scale)
-Pr[noise >= m] for whole d. Ties are settled by index, a rule that does not look at data.
-Reporting the winner's noisy score as well costs n * epsilon / 2 instead: a known bug.
-Reference: Dwork and Roth 2014, section 3.3 (report noisy max).
 """
 
 from __future__ import annotations
@@ -35,14 +35,13 @@ from flint import arb, arb_poly
 
 from dither.errors import ArgumentError, Blank, Fix, Python
 from dither.exact import numbers
-from dither.exact.balls import Real, certainly_at_most, exp, missing, precision, working
+from dither.exact.balls import Real, certainly_at_most, exp, one_minus_exp, precision, working
 from dither.exact.laws.base import Law, search
 from dither.exact.laws.derived import Finite
 from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, flag, positive, rounded, show
-from dither.mechanisms import base
-from dither.mechanisms import selection as reading
-from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
+from dither.mechanisms import base, selection
+from dither.mechanisms.base import Example, Mechanism, check_confidence, epsilon_words
 from dither.mechanisms.norms import L1
 from dither.mechanisms.selection import Scores
 from dither.privacy.losses import Pure
@@ -50,7 +49,7 @@ from dither.privacy.losses import Pure
 
 @dataclass(frozen=True)
 class Race:
-    """`start` is c0, `reached` the c_j of factors Pr[Z_j <= k - c_j], `missed` those of Pr[Z_j > k - c_j]."""
+    """The sum in the header: `start` is c0, `reached` the c_j of Pr[Z_j <= k - c_j], `missed` those of Pr[Z_j > k - c_j]."""
 
     scale: Fraction
     start: int
@@ -59,7 +58,7 @@ class Race:
     missed: tuple[int, ...]
 
     def probability(self) -> arb:
-        """The sum, at about the working precision."""
+        """Returns the sum, at about the working precision."""
         # Terms of n factors cancel by at most 2^n; the series of slow terms lose the scale's bits.
         runners = len(self.reached) + len(self.missed)
         extra = 64 + 2 * runners + 2 * int(self.scale).bit_length()
@@ -73,7 +72,7 @@ class Race:
         return exp(-exponent / self.scale)
 
     def _segment(self, low: int | None, high: int | None) -> arb:
-        """The sum over low <= k <= high, a range without a centre strictly inside."""
+        """Sums over low <= k <= high, a range without a centre strictly inside."""
         if low is None:
             return self._falling(high if high is not None else 0)
         polynomial, shift = self._product(low)
@@ -82,7 +81,7 @@ class Race:
         return sum(terms, arb(0))
 
     def _falling(self, high: int) -> arb:
-        """The sum over all k <= high: the same with b^-(k - high), which falls to the left."""
+        """Sums over all k <= high: the same with b^-(k - high), which falls to the left."""
         polynomial, shift = self._product(high)
         terms = (c * self._series(-(i + shift), None) for i, c in enumerate(polynomial.coeffs()))
         return sum(terms, arb(0))
@@ -92,7 +91,7 @@ class Race:
         top = 1 + self._b(1)
         step = abs(origin - self.start) * self.power
         power = self.power if origin >= self.start else -self.power
-        lead = missing(self.power / self.scale) / (1 + self._b(self.power)) * self._b(step)
+        lead = one_minus_exp(self.power / self.scale) / (1 + self._b(self.power)) * self._b(step)
         result, shift = arb_poly([lead]), power
         for centre, count in Counter(self.reached).items():
             if origin >= centre:
@@ -110,22 +109,22 @@ class Race:
         return result, shift
 
     def _series(self, rate: int, length: int | None) -> arb:
-        """The sum of b^(rate j) over 0 <= j < length (None: without end, and rate > 0)."""
+        """Sums b^(rate j) over 0 <= j < length (None: no end, and rate > 0)."""
         if rate == 0:
             return arb(0 if length is None else length)
-        one = missing(rate / self.scale)
-        return 1 / one if length is None else missing(rate * length / self.scale) / one
+        one = one_minus_exp(rate / self.scale)
+        return 1 / one if length is None else one_minus_exp(rate * length / self.scale) / one
 
 
 def winner(scale: Fraction, centres: Iterable[int], index: int) -> arb:
-    """Pr[centres[index] plus its noise is the largest, the lowest index winning ties], all noises of one scale."""
-    found = list(centres)
-    # Earlier ones must stay below k, so at most k - 1; later ones may also reach k.
-    below = tuple(c + 1 if j < index else c for j, c in enumerate(found) if j != index)
-    return Race(scale, found[index], 1, below, ()).probability()
+    """Returns Pr[centres[index] plus its noise is the largest; the lowest index wins ties], all noises of one scale."""
+    scores = list(centres)
+    # Earlier candidates must stay below k, so at most k - 1; later ones may also reach k.
+    below = tuple(c + 1 if j < index else c for j, c in enumerate(scores) if j != index)
+    return Race(scale, scores[index], 1, below, ()).probability()
 
 
-_MOST = 10**6  # candidates that a margin lists one by one
+_MOST = 10**6  # the most candidates of a margin, which lists them one by one
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ class NoisyMax(Mechanism):
     """Chooses one of finitely many public candidates by whole-number scores. Releases its label, or its index.
 
     Guarantee: epsilon-DP where one unit moves each score by at most `sensitivity`.
-    Relies on: the list of candidates being public, and `monotone` being true if it is said.
+    Relies on: the list of candidates being public, and all scores moving the same way if `monotone` is set.
 
     >>> NoisyMax(epsilon=1, sensitivity=1).margin("0.95", candidates=4)
     9
@@ -156,7 +155,7 @@ class NoisyMax(Mechanism):
     ) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", Fraction(L1(sensitivity).total(None)))
-        object.__setattr__(self, "candidates", reading.labels(candidates))
+        object.__setattr__(self, "candidates", selection.labels(candidates))
         object.__setattr__(self, "monotone", flag(monotone, "monotone"))
         object.__setattr__(self, "noise", TwoSided(self.scale))  # refuses a scale out of range
 
@@ -164,44 +163,44 @@ class NoisyMax(Mechanism):
     def with_scale(
         cls, scale: Number, *, sensitivity: Number, candidates: Sequence[Hashable] | None = None, monotone: bool = False
     ) -> NoisyMax:
-        """From the noise: each score gets noise of this scale, at the price that follows."""
+        """Builds it from the noise: each score gets noise of this scale, at the resulting price."""
         moved = L1(sensitivity).total(None) * (1 if flag(monotone, "monotone") else 2)
         return cls(epsilon=moved / positive(scale, "scale"), sensitivity=sensitivity, candidates=candidates, monotone=monotone)
 
     @property
     def scale(self) -> Fraction:
-        """The scale of the noise on each score."""
-        return 1 / reading.weight(self.epsilon, self.sensitivity, self.monotone)
+        """Returns the scale of the noise on each score."""
+        return 1 / selection.weight(self.epsilon, self.sensitivity, self.monotone)
 
     def release(self, exact: Scores) -> Any:
         if isinstance(exact, np.ndarray):
-            reading.size(len(reading.whole_array(exact)), self.candidates)
+            selection.check_size(len(selection.whole_array(exact)), self.candidates)
             start = base.whole(exact)
             return self.outcome(int(np.argmax(base.add(np.asarray(start), self.noise.draw(len(exact))))))
-        noisy = [score + self.noise.draw() for score in reading.read(exact, self.candidates, fractions=False)]
+        noisy = [score + self.noise.draw() for score in selection.read_scores(exact, self.candidates, fractions=False)]
         return self.outcome(noisy.index(max(noisy)))
 
     def outcome(self, k: int) -> Any:
-        return reading.outcome(k, self.candidates)
+        return selection.outcome(k, self.candidates)
 
     def loss(self) -> Pure:
         return Pure(self.epsilon)
 
     def law(self, exact: Scores) -> Law:
-        found = [int(score) for score in reading.read(exact, self.candidates, fractions=False)]
+        scores = [int(score) for score in selection.read_scores(exact, self.candidates, fractions=False)]
 
         def probability(index: int) -> Real:
-            return lambda: winner(self.scale, found, index)
+            return lambda: winner(self.scale, scores, index)
 
-        return Finite(tuple(probability(i) for i in range(len(found))))
+        return Finite(tuple(probability(i) for i in range(len(scores))))
 
     def margin(self, confidence: Number, *, candidates: int | None = None) -> int:
-        """The smallest m such that, whatever the scores, the chosen one is at least OPT - m with this confidence.
+        """Returns the smallest m such that, for all scores, the chosen one is at least OPT - m with this confidence.
 
         The worst case for m: one best candidate, last in the list, and all others m + 1 points behind. For candidates
         more than m behind to win, the largest of their noises must exceed the best one's noise by more than m.
         """
-        wanted = sure(confidence)
+        chance = check_confidence(confidence)
         count = len(self.candidates) if candidates is None and self.candidates is not None else candidates
         if count is None:
             raise ArgumentError(
@@ -214,7 +213,7 @@ class NoisyMax(Mechanism):
 
         def holds(m: int) -> bool:
             worst = [-m - 1] * others + [0]
-            return certainly_at_most(lambda: 1 - winner(self.scale, worst, others), 1 - wanted)
+            return certainly_at_most(lambda: 1 - winner(self.scale, worst, others), 1 - chance)
 
         return search(holds, 0, None) if others else 0
 

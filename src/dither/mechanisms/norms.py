@@ -1,4 +1,4 @@
-"""How far one unit can move an answer, and how far that is in steps of a grid.
+"""Norms: how far one unit can move an answer, and how many steps of a grid that is.
 
     L1(value)                     the coordinates' moves add up to at most `value`
     L2(value)                     their squares add up to at most `value` squared
@@ -18,8 +18,8 @@ j_i = k_i - 1 over the moving coordinates, at most d of them:
                      sum k_i <= d + m  and  sum k_i^2 <= d + 2 m + J
     PerCoordinate    count * ceil(each)  and  count * ceil(each)^2
 
-Tests find answers that reach the L1 bound, so the d - 1 extra steps are needed. The dimension d must be
-declared where it enters; without one, vectors longer than one coordinate are refused there.
+Tests have answers that reach the L1 bound, so the d - 1 extra steps are needed. The dimension d must be
+declared where a formula uses it; without it, vectors longer than one coordinate are refused.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from dither.errors import ArgumentError
 from dither.exact.numbers import Number, positive, show, whole
 from dither.privacy.sensitivity import Unbounded
 
-_USUAL = 1 << 1000  # whole numbers up to here need no further check
+_USUAL = 1 << 1000  # whole numbers below this need no further check
 
 
 def bound(sensitivity: Number | Unbounded) -> Fraction:
-    """A sensitivity as a rational above 0; one that does not exist is refused with its own reason."""
+    """Returns a sensitivity as a rational above 0. Refuses `Unbounded` with its own reason."""
     if isinstance(sensitivity, Unbounded):
         raise ArgumentError(f"sensitivity must be a number, and it is unbounded: {sensitivity.reason}", fix=sensitivity.fix)
     if type(sensitivity) is int and 0 < sensitivity < _USUAL:
@@ -54,7 +54,7 @@ def _record(norm: str, value: Fraction, dimension: int | None) -> dict[str, Any]
 
 
 def _whole_move(value: Fraction) -> int:
-    """A bound on the move of whole numbers, rounded down: differences of whole numbers are whole."""
+    """Returns a bound on the move of whole numbers, rounded down: differences of whole numbers are whole."""
     if value < 1:
         raise ArgumentError(
             f"sensitivity must be at least 1 for whole-number answers, and it is {show(value)}.",
@@ -79,29 +79,29 @@ class L1:
         object.__setattr__(self, "dimension", _dimension(dimension))
 
     def record(self) -> dict[str, Any]:
-        """The norm in plain values, for the records of mechanisms."""
+        """Returns the norm in plain values, for the records of mechanisms."""
         return _record("L1", self.value, self.dimension)
 
     def total(self, grid: Fraction | None) -> int:
-        """The largest sum of |steps|."""
+        """Returns the largest sum of |steps|."""
         if grid is None:
             return _whole_move(self.value)
         return math.ceil(self.value / grid) + (self.dimension or 1) - 1
 
     def squares(self, grid: Fraction | None) -> int:
-        """The largest sum of steps squared."""
+        """Returns the largest sum of steps squared."""
         if grid is None:
             return _whole_move(self.value) ** 2
         return math.ceil(self.value / grid) ** 2 + (self.dimension or 1) - 1
 
     def separate(self, grid: Fraction | None) -> tuple[int, int] | None:
-        """(c, s) if the worst case is c coordinates that move s steps each; None if it is not so simple."""
+        """Returns (c, s) if the worst case is c coordinates that move s steps each, else None."""
         if self.dimension == 1 or self.total(grid) == 1 or (grid is not None and self.dimension is None):
             return 1, self.total(grid)
         return None
 
     def longest(self, grid: Fraction | None) -> int | None:
-        """The largest number of coordinates the price holds for (None: any)."""
+        """Returns the largest number of coordinates that the price covers (None: any)."""
         return self.dimension if grid is None or self.dimension else 1
 
 
@@ -121,16 +121,16 @@ class L2:
         object.__setattr__(self, "dimension", _dimension(dimension))
 
     def record(self) -> dict[str, Any]:
-        """The norm in plain values, for the records of mechanisms."""
+        """Returns the norm in plain values, for the records of mechanisms."""
         return _record("L2", self.value, self.dimension)
 
     def _excess(self, grid: Fraction) -> tuple[int, int, int]:
-        """(d, J, m) of the file's header."""
+        """Returns (d, J, m) of the file's header."""
         d, most = self.dimension or 1, math.ceil((self.value / grid) ** 2) - 1
         return d, most, min(most, math.isqrt(d * most))
 
     def total(self, grid: Fraction | None) -> int:
-        """The largest sum of |steps|: for whole numbers |k| <= k^2, and Cauchy-Schwarz."""
+        """Returns the largest sum of |steps|: for whole numbers |k| <= k^2, and Cauchy-Schwarz."""
         if grid is not None:
             d, _, most = self._excess(grid)
             return d + most
@@ -138,7 +138,7 @@ class L2:
         return squares if self.dimension is None else min(squares, math.isqrt(self.dimension * squares))
 
     def squares(self, grid: Fraction | None) -> int:
-        """The largest sum of steps squared."""
+        """Returns the largest sum of steps squared."""
         if grid is None:
             _whole_move(self.value)
             return math.floor(self.value**2) if self.dimension != 1 else math.floor(self.value) ** 2
@@ -146,13 +146,13 @@ class L2:
         return d + 2 * most + squares if d > 1 else (1 + most) ** 2
 
     def separate(self, grid: Fraction | None) -> tuple[int, int] | None:
-        """(c, s) if the worst case is c coordinates that move s steps each; None if it is not so simple."""
+        """Returns (c, s) if the worst case is c coordinates that move s steps each, else None."""
         if self.dimension == 1 or self.squares(grid) == 1 or (grid is not None and self.dimension is None):
             return 1, math.isqrt(self.squares(grid))
         return None
 
     def longest(self, grid: Fraction | None) -> int | None:
-        """The largest number of coordinates the price holds for (None: any)."""
+        """Returns the largest number of coordinates that the price covers (None: any)."""
         return self.dimension if grid is None or self.dimension else 1
 
 
@@ -172,7 +172,7 @@ class PerCoordinate:
         object.__setattr__(self, "each", bound(each))
 
     def record(self) -> dict[str, Any]:
-        """The norm in plain values, for the records of mechanisms.
+        """Returns the norm in plain values, for the records of mechanisms.
 
         >>> PerCoordinate(3, "1/2").record()
         {'norm': 'PerCoordinate', 'count': 3, 'each': '1/2'}
@@ -183,19 +183,19 @@ class PerCoordinate:
         return _whole_move(self.each) if grid is None else math.ceil(self.each / grid)
 
     def total(self, grid: Fraction | None) -> int:
-        """The largest sum of |steps|."""
+        """Returns the largest sum of |steps|."""
         return self.count * self._step(grid)
 
     def squares(self, grid: Fraction | None) -> int:
-        """The largest sum of steps squared."""
+        """Returns the largest sum of steps squared."""
         return self.count * self._step(grid) ** 2
 
     def separate(self, grid: Fraction | None) -> tuple[int, int] | None:
-        """(c, s): c coordinates that move s steps each."""
+        """Returns (c, s): c coordinates that move s steps each."""
         return self.count, self._step(grid)
 
     def longest(self, grid: Fraction | None) -> int | None:
-        """The largest number of coordinates the price holds for (None: any)."""
+        """Returns the largest number of coordinates that the price covers (None: any)."""
         return None
 
 
@@ -204,10 +204,10 @@ Sensitivity = Number | L1 | L2 | PerCoordinate
 
 
 def as_l1(sensitivity: Sensitivity) -> Norm:
-    """A plain number stands for the L1 norm."""
+    """Returns the norm; a plain number is an L1 norm."""
     return sensitivity if isinstance(sensitivity, (L1, L2, PerCoordinate)) else L1(sensitivity)
 
 
 def as_l2(sensitivity: Sensitivity) -> Norm:
-    """A plain number stands for the L2 norm."""
+    """Returns the norm; a plain number is an L2 norm."""
     return sensitivity if isinstance(sensitivity, (L1, L2, PerCoordinate)) else L2(sensitivity)

@@ -1,6 +1,6 @@
-"""Permute and flip: choose a candidate with less expected error than the exponential mechanism, at the same epsilon.
+"""Permute and flip: chooses a candidate with less expected error than the exponential mechanism, at the same epsilon.
 
-Take the candidates in random order; flip a coin for each, heads with probability q_i; the first head wins.
+Takes the candidates in random order and flips a coin for each, heads with probability q_i; the first head wins.
 
     q_i = exp(epsilon * (score_i - OPT) / (2 * sensitivity))
     p_i = q_i * integral over u in [0, 1] of the product over j != i of (1 - u q_j)
@@ -25,12 +25,12 @@ from typing import Any, ClassVar
 
 from flint import arb, arb_poly
 
-from dither.exact.balls import Real, exp, missing, precision, working
+from dither.exact.balls import Real, exp, one_minus_exp, precision, working
 from dither.exact.laws.base import Law
 from dither.exact.laws.coins import ExpCoin, Flat
 from dither.exact.laws.derived import Finite
 from dither.exact.numbers import Number, flag, positive, show
-from dither.mechanisms import selection as reading
+from dither.mechanisms import selection
 from dither.mechanisms.base import Example, Mechanism, epsilon_words
 from dither.mechanisms.norms import bound
 from dither.mechanisms.selection import Scores
@@ -42,7 +42,7 @@ class PermuteAndFlip(Mechanism):
     """Chooses one of finitely many public candidates by private scores. Releases its label, or its index without labels.
 
     Guarantee: epsilon-DP where one unit moves each score by at most `sensitivity`.
-    Relies on: the list of candidates being public, and `monotone` being true if it is said.
+    Relies on: the list of candidates being public, and all scores moving the same way if `monotone` is set.
 
     >>> PermuteAndFlip(epsilon=1, sensitivity=1, candidates=("north", "south")).release([0, 10**9])
     'south'
@@ -64,37 +64,37 @@ class PermuteAndFlip(Mechanism):
     ) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", bound(sensitivity))
-        object.__setattr__(self, "candidates", reading.labels(candidates))
+        object.__setattr__(self, "candidates", selection.labels(candidates))
         object.__setattr__(self, "monotone", flag(monotone, "monotone"))
 
     @classmethod
     def with_scale(
         cls, scale: Number, *, sensitivity: Number, candidates: Sequence[Hashable] | None = None, monotone: bool = False
     ) -> PermuteAndFlip:
-        """From the noise: a candidate `scale` points behind the best shows heads with probability 1/e."""
+        """Builds it from the noise: a candidate `scale` points behind the best shows heads with probability 1/e."""
         moved = bound(sensitivity) * (1 if flag(monotone, "monotone") else 2)
         return cls(epsilon=moved / positive(scale, "scale"), sensitivity=sensitivity, candidates=candidates, monotone=monotone)
 
     @property
     def scale(self) -> Fraction:
-        """A candidate this many points behind the best shows heads with probability 1/e."""
+        """Returns how many points behind the best a candidate shows heads with probability 1/e."""
         return 1 / self._weight
 
     @property
     def _weight(self) -> Fraction:
-        return reading.weight(self.epsilon, self.sensitivity, self.monotone)
+        return selection.weight(self.epsilon, self.sensitivity, self.monotone)
 
     def _behind(self, exact: Scores) -> list[Fraction]:
-        """-ln q_i: how far each candidate is behind the best."""
-        found = reading.read(exact, self.candidates)
-        best, per_point = max(found), self._weight
-        return [per_point * (best - score) for score in found]
+        """Returns -ln q_i: how far each candidate is behind the best."""
+        scores = selection.read_scores(exact, self.candidates)
+        best, per_point = max(scores), self._weight
+        return [per_point * (best - score) for score in scores]
 
     def release(self, exact: Scores) -> Any:
-        scores = reading.read(exact, self.candidates)
+        scores = selection.read_scores(exact, self.candidates)
         best, per_point = max(scores), self._weight
         order = list(range(len(scores)))
-        for left in range(len(order), 0, -1):  # a shuffle made only as far as it is needed
+        for left in range(len(order), 0, -1):  # a shuffle that stops at the winner
             place = Flat(left).draw()
             order[place], order[left - 1] = order[left - 1], order[place]
             if ExpCoin(per_point * (best - scores[order[left - 1]])).draw():
@@ -102,7 +102,7 @@ class PermuteAndFlip(Mechanism):
         return self.outcome(order[left - 1])
 
     def outcome(self, k: int) -> Any:
-        return reading.outcome(k, self.candidates)
+        return selection.outcome(k, self.candidates)
 
     def loss(self) -> Pure:
         return Pure(self.epsilon)
@@ -116,12 +116,12 @@ class PermuteAndFlip(Mechanism):
         return Finite(tuple(shared[x] for x in behind), tuple(names[x] for x in behind))
 
     def margin(self, confidence: Number, *, candidates: int | None = None, best: int = 1) -> Fraction:
-        """How far below the best score the chosen one may lie, rounded up.
+        """Returns how far below the best score the chosen one may lie, rounded up.
 
-        It never does worse than the exponential mechanism, so that one's utility theorem holds.
+        It is never worse than the exponential mechanism, so the utility theorem of that mechanism holds.
         """
         count = len(self.candidates) if candidates is None and self.candidates is not None else candidates
-        return reading.utility(confidence, self._weight, count, best)
+        return selection.utility(confidence, self._weight, count, best)
 
     def parameters(self) -> dict[str, Any]:
         return {
@@ -149,7 +149,7 @@ class PermuteAndFlip(Mechanism):
 
 
 def _probability(x: Fraction, counts: Counter[Fraction]) -> Real:
-    """p_i for a candidate with q_i = e^-x. With v = 1 - u each factor is (1 - q) + q v: all terms are positive."""
+    """Returns p_i for a candidate with q_i = e^-x. With v = 1 - u each factor is (1 - q) + q v: all terms are positive."""
     known: dict[int, arb] = {}  # by precision: equal candidates share this function
 
     def real() -> arb:
@@ -158,7 +158,7 @@ def _probability(x: Fraction, counts: Counter[Fraction]) -> Real:
             with working(bits + 32):
                 product = arb_poly([1])
                 for other, count in counts.items():
-                    product *= arb_poly([missing(other), exp(-other)]) ** (count - (other == x))
+                    product *= arb_poly([one_minus_exp(other), exp(-other)]) ** (count - (other == x))
                 area = sum((c / (power + 1) for power, c in enumerate(product.coeffs())), arb(0))
                 known[bits] = exp(-x) * area
         return known[bits]

@@ -32,7 +32,7 @@ from dither.exact.laws.coins import Coin, Flat
 from dither.exact.laws.derived import Finite
 from dither.exact.numbers import Number, between, positive
 from dither.mechanisms import base
-from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
+from dither.mechanisms.base import Example, Mechanism, check_confidence, epsilon_words
 from dither.privacy.losses import Pure
 
 _MOST_CATEGORIES = 1 << 62  # a truth and an offset add up within int64
@@ -40,10 +40,10 @@ _MOST_CATEGORIES = 1 << 62  # a truth and an offset add up within int64
 
 @dataclass(frozen=True)
 class RandomizedResponse(Mechanism):
-    """Hides one person's category, without anyone to trust. Categories are 0, 1, ..., categories - 1.
+    """Hides one person's category, without a trusted curator. Categories are 0, 1, ..., categories - 1.
 
     Guarantee: epsilon-DP for each report between any two truths (replacing one person's value).
-    Relies on: each person reporting once. A truth outside the categories is brought to the nearest one.
+    Relies on: each person reporting once. A truth outside the categories becomes the nearest one.
 
     >>> RandomizedResponse(p="3/4").loss().epsilon() > Fraction("1.0986")
     True
@@ -86,26 +86,26 @@ class RandomizedResponse(Mechanism):
         return exp(self.epsilon or Fraction(0))
 
     def _shares(self) -> tuple[Fraction, Fraction]:
-        """(p, q) as rationals: exact if p was given, else within 2^-128."""
+        """Returns (p, q) as rationals: exact if p was given, else within 2^-128."""
         p = self.p if self.p is not None else above(self._p, bits=128)
         return p, (1 - p) / (self.categories - 1)
 
     def release(self, exact: base.Whole) -> int | Integers:
-        """One report, or independent reports of an array of people."""
+        """Draws one report, or independent reports of an array of people."""
         truth = base.whole(exact)
         if isinstance(truth, int):
             return (min(max(truth, 0), self.categories - 1) + int(self._offsets(1)[0])) % self.categories
         return (np.clip(truth, 0, self.categories - 1) + self._offsets(len(truth))) % self.categories
 
     def _offsets(self, size: int) -> Integers:
-        """How far to move around the circle of categories: 0 with probability p, else evenly."""
+        """Draws how far to move around the circle of categories: 0 with probability p, else uniformly."""
         if isinstance(self.noise, Categorical):
             return self.noise.draw(size)
         others = Flat(self.categories - 1).draw(size) + 1
         return np.where(self.noise.draw(size) == 1, 0, others)
 
     def _around(self, truth: int) -> Categorical:
-        """The law of a report, given epsilon: the truth weighs e^epsilon, every other category 1."""
+        """Returns the law of a report, given epsilon: the truth weighs e^epsilon, every other category 1."""
         return Categorical(tuple((self.epsilon or Fraction(0)) * (k == truth) for k in range(self.categories)))
 
     def loss(self) -> Pure:
@@ -124,37 +124,37 @@ class RandomizedResponse(Mechanism):
         return Finite(tuple(table))
 
     def estimate(self, counts: Sequence[int] | Integers) -> tuple[Fraction, ...]:
-        """Unbiased shares of the categories from how often each was reported. They add up to 1 and may be negative."""
-        found = [
+        """Returns unbiased shares of the categories from the counts of reports. They add up to 1 and may be negative."""
+        reports = [
             numbers.whole(count, "counts", least=0) for count in numbers.items(counts, "counts", fix="count every category.")
         ]
-        if len(found) != self.categories or sum(found) == 0:
+        if len(reports) != self.categories or sum(reports) == 0:
             raise ArgumentError(
-                f"counts must hold {self.categories} numbers, not all 0, and it holds {len(found)}.",
+                f"counts must hold {self.categories} numbers, not all 0, and it holds {len(reports)}.",
                 fix="count every category.",
             )
         p, q = self._shares()
-        return tuple((Fraction(count, sum(found)) - q) / (p - q) for count in found)
+        return tuple((Fraction(count, sum(reports)) - q) / (p - q) for count in reports)
 
     def variance(self, share: Number, respondents: int) -> Fraction:
-        """The variance of one estimated share, over people drawn at random and their coins."""
+        """Returns the variance of one estimated share, over people drawn at random and their coins."""
         pi, n = between(share, "share", 0, 1), numbers.whole(respondents, "respondents", least=1)
         p, q = self._shares()
         reported = q + pi * (p - q)
         return reported * (1 - reported) / (n * (p - q) ** 2)
 
     def margin(self, confidence: Number, *, respondents: int | None = None) -> Fraction:
-        """How far an estimated share may be from these people's true share: sqrt(ln(2/(1-c)) / 2N) / |p - q|, rounded up.
+        """Returns how far an estimate may be from these people's true share: sqrt(ln(2/(1-c)) / 2N) / |p - q|, rounded up.
 
-        Hoeffding's inequality over the coins; it holds whatever the truths are.
+        By Hoeffding's inequality over the coins; it holds for all truths.
         """
-        wanted = sure(confidence)
+        chance = check_confidence(confidence)
         if respondents is None:
             raise ArgumentError(
                 "respondents must say how many reports there are.", fix=Fix("give {respondents}.", respondents=Blank())
             )
         n = numbers.whole(respondents, "respondents", least=1)
-        return above(lambda: (ball(2 / (1 - wanted)).log() / (2 * n)).sqrt() / abs(self._p() - self._q()))
+        return above(lambda: (ball(2 / (1 - chance)).log() / (2 * n)).sqrt() / abs(self._p() - self._q()))
 
     def parameters(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon, "p": self.p, "categories": self.categories}

@@ -1,6 +1,6 @@
-"""Reading the scores of a selection: type and shape are checked, values never.
+"""Reads the scores of a selection. Checks type and shape, never values.
 
-Scores are whole numbers or Fractions, in a sequence or in an integer array. `weight(sensitivity, epsilon, monotone)` is
+Scores are whole numbers or Fractions, in a sequence or in an integer array. `weight(epsilon, sensitivity, monotone)` is
 how strongly a score counts: a score may move up while another moves down, so the distance between two scores
 moves by 2 * sensitivity, or by `sensitivity` if all scores of neighbours move the same way (monotone).
 """
@@ -18,36 +18,36 @@ from dither.errors import ArgumentError, Blank, Fix, Python
 from dither.exact import numbers
 from dither.exact.balls import above, ball
 from dither.exact.numbers import Number
-from dither.mechanisms.base import sure, unmasked
+from dither.mechanisms.base import check_confidence, refuse_masked
 
 Scores = Sequence[int | Fraction] | NDArray[np.integer[Any]]
 
 
 def labels(candidates: Sequence[Hashable] | None) -> tuple[Hashable, ...] | None:
-    """The candidates' public names, or None: then they are numbered from 0."""
+    """Returns the candidates' public names, or None if they are numbered from 0."""
     if candidates is None:
         return None
     letters = list(candidates) if isinstance(candidates, str) else candidates  # "ab" names two
-    found = tuple(numbers.items(letters, "candidates", fix='name them in a list, as in ["red", "blue"].'))
-    if not found:
+    names = tuple(numbers.items(letters, "candidates", fix='name them in a list, as in ["red", "blue"].'))
+    if not names:
         raise ArgumentError("candidates must not be empty.", fix="name at least one candidate, or leave candidates out.")
-    return found
+    return names
 
 
-def read(scores: Scores, candidates: tuple[Hashable, ...] | None, *, fractions: bool = True) -> list[int | Fraction]:
-    """The scores as exact numbers, one per candidate."""
+def read_scores(scores: Scores, candidates: tuple[Hashable, ...] | None, *, fractions: bool = True) -> list[int | Fraction]:
+    """Returns the scores as exact numbers, one per candidate."""
     if isinstance(scores, np.ndarray):
-        found = whole_array(scores).tolist()
+        exact = whole_array(scores).tolist()
     else:
         given = numbers.items(scores, "scores", fix="give one score per candidate, in a list.")
-        found = [_score(score, fractions) for score in given]
-    size(len(found), candidates)
-    return list(found)
+        exact = [_score(score, fractions) for score in given]
+    check_size(len(exact), candidates)
+    return list(exact)
 
 
 def whole_array(scores: NDArray[Any]) -> NDArray[Any]:
-    """An array of scores, refused unless it has one axis and whole numbers."""
-    unmasked(scores, "scores")
+    """Returns an array of scores. Refuses arrays without whole numbers or with more than one axis."""
+    refuse_masked(scores, "scores")
     if scores.ndim != 1 or scores.dtype.kind not in "iu":
         raise ArgumentError(
             f"scores must be whole numbers on one axis, and they are {scores.dtype} on {scores.ndim}.",
@@ -67,7 +67,7 @@ def _score(score: Any, fractions: bool) -> int | Fraction:
 
 
 def outcome(k: int, candidates: tuple[Hashable, ...] | None) -> Any:
-    """The k-th candidate's name, or k where they have none."""
+    """Returns the k-th candidate's name, or k if candidates have no names."""
     place = numbers.whole(k, "k")
     if candidates is None:
         return place
@@ -76,8 +76,8 @@ def outcome(k: int, candidates: tuple[Hashable, ...] | None) -> Any:
     return candidates[place]
 
 
-def size(count: int, candidates: tuple[Hashable, ...] | None) -> None:
-    """The number of scores must fit the candidates, and there must be one."""
+def check_size(count: int, candidates: tuple[Hashable, ...] | None) -> None:
+    """Refuses an empty list of scores, and one that does not fit the candidates."""
     if count == 0:
         raise ArgumentError("scores must not be empty.", fix="give one score per candidate.")
     if candidates is not None and count != len(candidates):
@@ -85,13 +85,13 @@ def size(count: int, candidates: tuple[Hashable, ...] | None) -> None:
 
 
 def weight(epsilon: Fraction, sensitivity: Fraction, monotone: bool) -> Fraction:
-    """What one point of score adds to the log weight."""
+    """Returns what one point of score adds to the log weight."""
     return epsilon / (sensitivity if monotone else 2 * sensitivity)
 
 
 def utility(confidence: Number, per_point: Fraction, candidates: int | None, best: int) -> Fraction:
-    """(ln(candidates / best) + t) / per_point with confidence = 1 - e^-t, rounded up."""
-    wanted = sure(confidence)
+    """Returns (ln(candidates / best) + t) / per_point with confidence = 1 - e^-t, rounded up."""
+    chance = check_confidence(confidence)
     if candidates is None:
         raise ArgumentError(
             "candidates must say how many there are.",
@@ -100,5 +100,5 @@ def utility(confidence: Number, per_point: Fraction, candidates: int | None, bes
     n, tops = numbers.whole(candidates, "candidates", least=1), numbers.whole(best, "best", least=1)
     if tops > n:
         raise ArgumentError("best must be at most candidates, and it is more.", fix="give a smaller best.")
-    odds = Fraction(n, tops) / (1 - wanted)
+    odds = Fraction(n, tops) / (1 - chance)
     return above(lambda: ball(odds).log() / ball(per_point))

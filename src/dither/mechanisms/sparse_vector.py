@@ -1,7 +1,7 @@
-"""Sparse vector: answer "is this count above the threshold?" for many questions, and pay for the few that are.
+"""Sparse vector: answers "is this count above the threshold?" many times; only the few yes answers cost privacy.
 
     T' = threshold + noise(2 * sensitivity / epsilon)              drawn once
-    yes if  exact_i + noise(4 * cutoff * sensitivity / epsilon) >= T'        stops after `cutoff` times yes
+    yes if  exact_i + noise(4 * cutoff * sensitivity / epsilon) >= T'        stops after `cutoff` yes answers
 
 both noises two-sided geometric. Why it is private: compare T' = t on the data with T' = t + sensitivity on neighbouring
 data, which costs epsilon/2 once. Then every no is at least as likely there (the bound rose by at least as much as the
@@ -30,7 +30,7 @@ from dither.exact.laws.derived import Finite
 from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, positive
 from dither.mechanisms import base
-from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
+from dither.mechanisms.base import Example, Mechanism, check_confidence, epsilon_words
 from dither.mechanisms.noisy_max import Race
 from dither.mechanisms.norms import L1
 from dither.privacy.losses import Pure
@@ -41,10 +41,10 @@ _MOST_QUESTIONS = 12
 
 @dataclass(frozen=True)
 class SparseVector(Mechanism):
-    """Answers yes or no about whole-number counts until it has said yes `cutoff` times.
+    """Answers yes or no about whole-number counts until it has answered yes `cutoff` times.
 
-    Guarantee: epsilon-DP for a whole session, however many questions it takes and however they are chosen, where one
-    unit moves each count by at most `sensitivity`.
+    Guarantee: epsilon-DP for a whole session, for any number of adaptively chosen questions, where one unit moves
+    each count by at most `sensitivity`.
     Relies on: the threshold being public. `loss` is the price of one session; each `start` is another.
 
     >>> session = SparseVector(epsilon=1, sensitivity=1, threshold=1000).start()
@@ -68,53 +68,53 @@ class SparseVector(Mechanism):
 
     @classmethod
     def with_scale(cls, scale: Number, *, sensitivity: Number, threshold: int, cutoff: int = 1) -> SparseVector:
-        """From the noise on the threshold, at the price that follows; questions get 2 * cutoff times as much."""
+        """Builds it from the noise on the threshold, at the resulting price. Questions get 2 * cutoff times as much."""
         price = 2 * L1(sensitivity).total(None) / positive(scale, "scale")
         return cls(epsilon=price, sensitivity=sensitivity, threshold=threshold, cutoff=cutoff)
 
     @property
     def scale(self) -> Fraction:
-        """The scale of the noise on the threshold."""
+        """Returns the scale of the noise on the threshold."""
         return self.threshold_noise().scale
 
     def threshold_noise(self) -> TwoSided:
-        """Drawn once per session."""
+        """Returns the law of the noise on the threshold, drawn once per session."""
         return TwoSided(2 * self.sensitivity / self.epsilon)
 
     def question_noise(self) -> TwoSided:
-        """Drawn for each question."""
+        """Returns the law of the noise on a count, drawn for each question."""
         return TwoSided(4 * self.cutoff * self.sensitivity / self.epsilon)
 
     def start(self) -> Session:
-        """A new session, to be charged once at `loss()`."""
+        """Starts a new session, to be charged once at `loss()`."""
         return Session(self)
 
     def release(self, exact: Sequence[int] | NDArray[Any]) -> tuple[bool, ...]:
-        """The answers of one session to these questions in turn, up to the one that used up the cutoff."""
+        """Returns the answers of one session to these questions in order, up to the one that reaches the cutoff."""
         counts = _counts(exact)
-        session, found = self.start(), []
+        session, answers = self.start(), []
         for count in counts:
             if not session.open:
                 break
-            found.append(session.ask(count))
-        return tuple(found)
+            answers.append(session.ask(count))
+        return tuple(answers)
 
     def loss(self) -> Pure:
         return Pure(self.epsilon)
 
     def outcome(self, k: int) -> tuple[bool, ...]:
-        """The transcript whose answers are k's binary digits after the leading one."""
+        """Returns the transcript whose answers are k's binary digits after the leading one."""
         return tuple(digit == "1" for digit in f"{numbers.whole(k, 'k'):b}"[1:])
 
     def probability(self, exact: Sequence[int] | NDArray[Any], transcript: Sequence[bool]) -> arb:
-        """Pr[the session's answers begin with this transcript], exactly, at the working precision."""
+        """Returns Pr[the session's answers begin with this transcript], exactly, at the working precision."""
         counts = _counts(exact)
-        told = [
+        answers = [
             numbers.flag(answer, "transcript") for answer in numbers.items(transcript, "transcript", fix="give True or False.")
         ]
-        if len(told) > len(counts):
+        if len(answers) > len(counts):
             raise ArgumentError("transcript must not be longer than exact.", fix="give one count per answer.")
-        pairs = list(zip(counts, told, strict=False))
+        pairs = list(zip(counts, answers, strict=False))
         # At threshold noise k: no means noise_i <= k + (threshold - exact_i - 1), yes means the opposite.
         centres = [(count - self.threshold + 1, answer) for count, answer in pairs]
         refused = tuple(c for c, yes in centres if not yes)
@@ -122,7 +122,7 @@ class SparseVector(Mechanism):
         return Race(self.question_noise().scale, 0, 2 * self.cutoff, refused, accepted).probability()
 
     def law(self, exact: Sequence[int] | NDArray[Any]) -> Law:
-        """On whole numbers that spell transcripts in binary, as `outcome` reads them."""
+        """Returns the law on whole numbers that encode transcripts in binary, as `outcome` decodes them."""
         counts = _counts(exact)
         if len(counts) > _MOST_QUESTIONS:
             raise ArgumentError(
@@ -137,10 +137,11 @@ class SparseVector(Mechanism):
         return (lambda: self.probability(counts, transcript)) if whole or stopped else (lambda: arb(0))
 
     def margin(self, confidence: Number) -> int:
-        """The smallest m such that a count of threshold + m or more gets a yes, and one below threshold - m a no,
-        each with this confidence (one question; noise on both sides of the comparison, by its exact law).
+        """Returns the smallest m such that counts from threshold + m on get a yes, and below threshold - m a no.
+
+        Each with this confidence, for one question, by the exact law of the noise on both sides of the comparison.
         """
-        allowed = 1 - sure(confidence)
+        allowed = 1 - check_confidence(confidence)
         # The difference of the two noises is symmetric, so both sides have the same m.
         return search(lambda m: certainly_at_most(lambda: self.probability([self.threshold + m], [False]), allowed), 0, None)
 
@@ -154,8 +155,8 @@ class SparseVector(Mechanism):
 
     def words(self, on: str = "the answer", who: str = "person") -> str:
         until = "1 count is" if self.cutoff == 1 else f"{self.cutoff} counts are"
-        asked = f"sparse vector on {on}, until {until} above {self.threshold}"
-        return f"{asked}: one {who} changes each count by at most {self.sensitivity}, {epsilon_words(self.epsilon)}"
+        rule = f"sparse vector on {on}, until {until} above {self.threshold}"
+        return f"{rule}: one {who} changes each count by at most {self.sensitivity}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -166,9 +167,7 @@ class SparseVector(Mechanism):
 
 
 class Session:
-    """One run of sparse vector. It cannot be copied, by a fork neither: a copy would ask the same noisy threshold
-    more than its share.
-    """
+    """One run of sparse vector. Refuses to be copied, also by a fork: copies would answer yes more often than `cutoff`."""
 
     def __init__(self, mechanism: SparseVector) -> None:
         self._mechanism = mechanism
@@ -180,11 +179,11 @@ class Session:
 
     @property
     def open(self) -> bool:
-        """May another question be asked?"""
+        """Returns whether another question may be asked."""
         return self._left > 0
 
     def ask(self, exact: int) -> bool:
-        """Is this count above the threshold, as far as the noise lets one see?"""
+        """Returns whether the noisy count is above the noisy threshold."""
         count = base.single(exact)
         self._origin.check(
             "This session is a copy made by a fork, and each copy would say yes as often as the session may.",
@@ -209,7 +208,7 @@ def _listed(exact: Sequence[int]) -> list[int]:
 
 
 def _counts(exact: Sequence[int] | NDArray[Any]) -> list[int]:
-    found = base.whole(exact) if isinstance(exact, np.ndarray) else _listed(exact)
-    if len(found) == 0:  # type: ignore[arg-type]
+    counts = base.whole(exact) if isinstance(exact, np.ndarray) else _listed(exact)
+    if len(counts) == 0:  # type: ignore[arg-type]
         raise ArgumentError("exact must hold at least one count.", fix="give the counts of the questions.")
-    return [int(count) for count in found]  # type: ignore[union-attr]
+    return [int(count) for count in counts]  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Threshold: show a key only if enough units have it, so that no unit's presence decides.
+"""Threshold: shows a key only if enough units have it, so that no unit's presence decides.
 
     optimal     Pr[show | m units] = p_m,  p_0 = 0,  p_{m+1} = min(e^e p_m + d, 1 - e^-e (1 - p_m - d), 1)
     geometric   show if m >= 1 and m + noise >= t, with t the smallest that has Pr[1 + noise >= t] <= d, noise of scale 1/e
@@ -16,9 +16,9 @@ then 1 - p_m = x^-j (1 - p_n) - d (1 - x^-j)/(x - 1), j = m - n, until that is 0
 
     q_j = x^-j q_n - (1 - x^-j) d/(x - 1)        j = |m - n|, with q = p up to n and q = 1 - p beyond
 
-Neither of its terms exceeds 1 where q_j >= 0, and float64 finds each to a few units of its last place, so q_j to 2^-45.
-A key is shown if a uniform real lies below p_m: 64 bits of it against floats decide unless they are within 2^-30, and then
-balls do. One word per key, no table, nothing kept: the time does not depend on the counts.
+Neither of its terms exceeds 1 where q_j >= 0, and float64 gives each to a few units of its last place, so q_j to 2^-45.
+A key is shown if a uniform real lies below p_m. Its first 64 bits are compared with floats; if they are within 2^-30, balls
+decide. One word per key, no table and no cache: the time does not depend on the counts.
 Reference: Desfontaines, Voss, Gipson and Mandayam, PoPETs 2022 (optimal); Korolova et al., WWW 2009 (noise and threshold).
 """
 
@@ -34,7 +34,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from dither.exact import entropy, numbers
-from dither.exact.balls import ball, certainly_at_most, exp, floor_scaled, missing, precision, working
+from dither.exact.balls import ball, certainly_at_most, exp, floor_scaled, one_minus_exp, precision, working
 from dither.exact.laws.base import Integers, Law, search
 from dither.exact.laws.coins import Coin
 from dither.exact.laws.derived import Finite
@@ -42,7 +42,7 @@ from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, between, positive, show
 from dither.exact.samplers.uniform import MARGIN, Uniform
 from dither.mechanisms import base
-from dither.mechanisms.base import Example, Mechanism, epsilon_words, sure
+from dither.mechanisms.base import Example, Mechanism, check_confidence, epsilon_words
 from dither.privacy.losses import ZCDP, Approx, Curve
 from dither.privacy.parts import Response
 
@@ -77,16 +77,16 @@ class Threshold(Mechanism):
 
     @property
     def _each(self) -> tuple[Fraction, Fraction]:
-        """(epsilon, delta) of one key."""
+        """Returns (epsilon, delta) of one key."""
         return self.epsilon / self.keys_per_unit, self.delta / self.keys_per_unit
 
     @property
     def threshold(self) -> int:
-        """The geometric rule's t: 1 plus the smallest s with Pr[noise >= s] <= delta."""
+        """Returns the geometric rule's t: 1 plus the smallest s with Pr[noise >= s] <= delta."""
         return _threshold(self.noise, self._each[1])
 
     def shown(self, units: int) -> arb:
-        """Pr[the key is shown], exactly, at the working precision."""
+        """Returns Pr[the key is shown], exactly, at the working precision."""
         if numbers.whole(units, "units") <= 0:
             return arb(0)
         if self.rule == "geometric":
@@ -94,10 +94,10 @@ class Threshold(Mechanism):
         return optimal(*self._each, units)
 
     def release(self, exact: base.Whole) -> bool | NDArray[np.bool_]:
-        """Show this key? Or, for an array of counts, which of these keys?"""
+        """Decides whether to show this key, or, for an array of counts, which of these keys."""
         counts = base.whole(exact)
         if isinstance(counts, int):
-            return bool(self._decide(np.array([_held(counts)], dtype=np.int64))[0])
+            return bool(self._decide(np.array([_clamped(counts)], dtype=np.int64))[0])
         return self._decide(counts)
 
     def _decide(self, counts: Integers) -> NDArray[np.bool_]:
@@ -108,10 +108,10 @@ class Threshold(Mechanism):
         u = entropy.words64(len(counts))
         # 53 bits, as in `Uniform.below_about`.
         gap = (u >> np.uint64(11)).astype(np.float64) * 2.0**-53 - estimates(*self._each, counts)
-        found = present & (gap < 0)
+        decisions = present & (gap < 0)
         for i in np.flatnonzero(present & (np.abs(gap) <= MARGIN)):
-            found[i] = Uniform(int(u[i]), 64).below(partial(self.shown, int(counts[i])))
-        return found
+            decisions[i] = Uniform(int(u[i]), 64).below(partial(self.shown, int(counts[i])))
+        return decisions
 
     def outcome(self, k: int) -> bool:
         return numbers.whole(k, "k") != 0
@@ -120,15 +120,15 @@ class Threshold(Mechanism):
         return Approx(self.epsilon, self.delta)
 
     def zcdp(self) -> ZCDP:
-        """Key by key: a unit's keys add up to less rho than their sum of epsilon has."""
+        """Adds rho key by key, which is less than the rho of the summed epsilon."""
         return self.curve().zcdp()
 
     def curve(self) -> Curve:
         return Curve.of(Response(*self._each), self.keys_per_unit)
 
     def law(self, exact: int) -> Law:
-        """1 for shown, 0 for hidden. More than 2^62 units count as 2^62."""
-        units = _held(base.single(exact))
+        """Returns the law: 1 for shown, 0 for hidden. More than 2^62 units count as 2^62."""
+        units = _clamped(base.single(exact))
         show = self.shown(units)
         if show.is_zero() or show == 1:
             return Coin(Fraction(int(show == 1)))
@@ -140,8 +140,8 @@ class Threshold(Mechanism):
         return 1 - optimal(*self._each, units)
 
     def margin(self, confidence: Number) -> int:
-        """How many units a key needs to be shown with this confidence."""
-        allowed = 1 - sure(confidence)
+        """Returns how many units a key needs to be shown with this confidence."""
+        allowed = 1 - check_confidence(confidence)
         return search(lambda m: certainly_at_most(lambda: 1 - self.shown(m), allowed), 1, None)
 
     def parameters(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class Threshold(Mechanism):
         )
 
 
-def _held(units: int) -> int:
+def _clamped(units: int) -> int:
     return min(max(units, 0), 1 << 62)
 
 
@@ -176,7 +176,7 @@ def _threshold(noise: TwoSided, delta: Fraction) -> int:
 
 @lru_cache(maxsize=64)
 def _constants(epsilon: Fraction, delta: Fraction) -> tuple[int, float, float, float]:
-    """(n, p_n, 1 - p_n, d/(x - 1)), each the nearest float or next to it: public numbers, the same for every count."""
+    """Returns (n, p_n, 1 - p_n, d/(x - 1)), each the nearest float or next to it: public, the same for every count."""
     n = _turn(epsilon, delta)
     with working(256):
         p = optimal(epsilon, delta, n)
@@ -184,9 +184,9 @@ def _constants(epsilon: Fraction, delta: Fraction) -> tuple[int, float, float, f
 
 
 def estimates(epsilon: Fraction, delta: Fraction, counts: Integers) -> NDArray[np.float64]:
-    """p_m for each count m >= 1, to 2^-45; where the rule always shows a key it may exceed 1."""
+    """Returns p_m for each count m >= 1, to 2^-45; it may exceed 1 where the rule always shows a key."""
     n, shown, hidden, slope = _constants(epsilon, delta)
-    # Counts end at 2^62. A turn beyond int64 is so far from all of them that x^-j is 0 in floats, as it is from there.
+    # Counts end at 2^62. A turn beyond int64 is so far from all of them that x^-j is 0 in floats, as it is at its end.
     distance = np.maximum(counts, 0) - np.int64(min(n, (1 << 63) - 1))
     late = distance > 0
     exponent = np.abs(distance) * -float(epsilon)
@@ -196,10 +196,10 @@ def estimates(epsilon: Fraction, delta: Fraction, counts: Integers) -> NDArray[n
 
 
 def optimal(epsilon: Fraction, delta: Fraction, units: int) -> arb:
-    """p_m of the optimal rule, in closed form."""
+    """Returns p_m of the optimal rule, in closed form."""
     rising = _turn(epsilon, delta)
     with working(precision() + 64):
-        grown = missing(epsilon)  # (x - 1)/x
+        grown = one_minus_exp(epsilon)  # (x - 1)/x
 
         def rise(m: int) -> arb:
             return ball(delta) * ball(epsilon * m).expm1() / ball(epsilon).expm1()
@@ -207,12 +207,12 @@ def optimal(epsilon: Fraction, delta: Fraction, units: int) -> arb:
         if units <= rising:
             return rise(units).min(arb(1))
         j = units - rising
-        hidden = exp(-epsilon * j) * (1 - rise(rising)) - ball(delta) * exp(-epsilon) * missing(epsilon * j) / grown
+        hidden = exp(-epsilon * j) * (1 - rise(rising)) - ball(delta) * exp(-epsilon) * one_minus_exp(epsilon * j) / grown
         return arb(1) if hidden <= 0 else 1 - hidden
 
 
 def _turn(epsilon: Fraction, delta: Fraction) -> int:
-    """n, the first m with p_m >= (1 - d)/(x + 1). Equality would make e^epsilon algebraic, so the floor is decided."""
+    """Returns n, the first m with p_m >= (1 - d)/(x + 1). Equality would make e^epsilon algebraic: the floor is decidable."""
 
     def real() -> arb:
         grown = ball(epsilon).expm1()

@@ -2,9 +2,9 @@
 
     release = min(max(exact + noise, 0), n)        noise two-sided geometric, a = exp(-epsilon / sensitivity)
 
-so 0 and n carry what lay beyond them: Pr[0] = a^x / (1 + a) and Pr[n] = a^(n - x) / (1 + a) at exact answer x.
-Why it is private: it is a function of the geometric release alone (post-processing). Moving the tails to the
-ends matters: *conditioning* the noise on [0, n] instead divides by a total that depends on x, and is not epsilon-DP.
+so 0 and n take the probability of their tails: Pr[0] = a^x / (1 + a) and Pr[n] = a^(n - x) / (1 + a) at exact answer x.
+Why it is private: it is a function of the geometric release alone (post-processing). The tails must move to the
+ends: *conditioning* the noise on [0, n] instead divides by a total that depends on x, and is not epsilon-DP.
 Reference: Ghosh, Roughgarden and Sundararajan, STOC 2009.
 """
 
@@ -22,7 +22,7 @@ from dither.exact.laws.derived import Clamped, Moved
 from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, positive, rounded
 from dither.mechanisms import base
-from dither.mechanisms.base import Example, Mechanism, changes, epsilon_words, sure
+from dither.mechanisms.base import Example, Mechanism, change_words, check_confidence, epsilon_words
 from dither.mechanisms.geometric import separate_curve, separate_loss
 from dither.mechanisms.norms import Norm, Sensitivity, as_l1
 from dither.privacy.losses import Curve, Pure
@@ -33,7 +33,7 @@ class TruncatedGeometric(Mechanism):
     """Hides one unit's share of a count that is publicly known to lie in [0, n].
 
     Guarantee: epsilon-DP between exact answers at most `sensitivity` apart.
-    Relies on: n being public. An exact answer outside [0, n] is brought inside first.
+    Relies on: n being public. An exact answer outside [0, n] is clamped first.
 
     >>> TruncatedGeometric(epsilon=1, sensitivity=1, n=100).margin("0.95")
     3
@@ -53,13 +53,13 @@ class TruncatedGeometric(Mechanism):
 
     @classmethod
     def with_scale(cls, scale: Number, *, sensitivity: Sensitivity, n: int) -> TruncatedGeometric:
-        """From the noise: a = exp(-1 / scale), at the price that follows."""
+        """Builds it from the noise: a = exp(-1 / scale), at the resulting price."""
         norm = as_l1(sensitivity)
         return cls(epsilon=norm.total(None) / positive(scale, "scale"), sensitivity=norm, n=n)
 
     @property
     def scale(self) -> Fraction:
-        """The scale of the noise before truncation."""
+        """Returns the scale of the noise before truncation."""
         return self.sensitivity.total(None) / self.epsilon
 
     def release(self, exact: base.Whole) -> int | Integers:
@@ -81,25 +81,25 @@ class TruncatedGeometric(Mechanism):
         return Clamped(Moved(self.noise, inside), 0, self.n)
 
     def margin(self, confidence: Number) -> int:
-        """The smallest m that holds for every exact answer in [0, n].
+        """Returns the smallest m that holds for every exact answer in [0, n].
 
         An answer more than m from both ends can be missed on both sides, one near an end only on the other.
         """
-        wanted = sure(confidence)
-        both = self.noise.radius(wanted)
+        chance = check_confidence(confidence)
+        both = self.noise.radius(chance)
         middle = (self.n - 2) // 2  # the largest m that leaves some answer more than m from both ends
         if both <= middle:
             return both
-        one = max(self.noise.upper_tail(1 - wanted) - 1, middle + 1, 0)
+        one = max(self.noise.upper_tail(1 - chance) - 1, middle + 1, 0)
         return min(one, self.n)
 
     def parameters(self) -> dict[str, Any]:
         return {"epsilon": self.epsilon, "sensitivity": self.sensitivity, "n": self.n}
 
     def words(self, on: str = "the answer", who: str = "person") -> str:
-        moved, kept = self.sensitivity.total(None), f"kept within 0 and {self.n}"
+        moved, range_words = self.sensitivity.total(None), f"kept within 0 and {self.n}"
         scale = rounded(float(self.scale))
-        return f"geometric, scale {scale}, {kept}, on {on}: {changes(who, moved)}, {epsilon_words(self.epsilon)}"
+        return f"geometric, scale {scale}, {range_words}, on {on}: {change_words(who, moved)}, {epsilon_words(self.epsilon)}"
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:

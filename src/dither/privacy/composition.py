@@ -1,4 +1,4 @@
-"""Losses of releases made side by side, one after the other, and of what is computed from them.
+"""Composition: the loss of several releases together, and of a function of a release.
 
 **One after the other** (`total`): losses add; see losses.py.
 
@@ -31,13 +31,13 @@ from dither.exact.laws.base import Law
 from dither.exact.laws.derived import Finite, Moved
 from dither.exact.numbers import items, whole
 from dither.privacy.losses import ZCDP, Approx, Curve, Loss, Pure, total
-from dither.privacy.neighbours import AddRemove, Neighbours, checked
+from dither.privacy.neighbours import AddRemove, Neighbours, check_neighbours
 
 __all__ = ["Postprocessed", "parallel", "postprocess", "total"]
 
 
 def parallel(losses: Iterable[Loss], neighbours: Neighbours = AddRemove()) -> Loss:  # noqa: B008 (frozen value)
-    """The loss of releases on disjoint parts of the units, each stated under add/remove within its part.
+    """Returns the loss of releases on disjoint parts of the units, each stated under add/remove within its part.
 
     >>> from dither.privacy.neighbours import Replace
     >>> parallel([Pure("0.1"), Pure("0.3"), Pure("0.2")])
@@ -45,19 +45,19 @@ def parallel(losses: Iterable[Loss], neighbours: Neighbours = AddRemove()) -> Lo
     >>> parallel([Pure("0.1"), Pure("0.3")], Replace())
     Pure(epsilon=Fraction(3, 5))
     """
-    found = items(losses, "losses", fix="pass [mechanism.loss(), ...].")
-    if not found or not all(isinstance(loss, Loss) for loss in found):
+    listed = items(losses, "losses", fix="pass [mechanism.loss(), ...].")
+    if not listed or not all(isinstance(loss, Loss) for loss in listed):
         raise ArgumentError("losses must hold at least one loss, and nothing else.", fix="pass [mechanism.loss(), ...].")
-    largest = _largest(found)
-    changes = checked(neighbours).changes
+    largest = _largest(listed)
+    changes = check_neighbours(neighbours).changes
     if changes == 1:
         return largest
-    # A curve's own group statement speaks of one part; the inequalities above are proved for zCDP.
+    # A curve's own `group` is about one part only; the inequalities in the header are proved for zCDP.
     return (largest.zcdp() if isinstance(largest, Curve) else largest).group(changes)
 
 
 def _largest(losses: list[Loss]) -> Loss:
-    """A loss that covers each of them, in the kind they can all be stated in."""
+    """Returns a loss that covers each of them, in a kind that can state all of them."""
     if all(loss == losses[0] for loss in losses) and not isinstance(losses[0], Pure):
         return losses[0]
     if any(isinstance(loss, ZCDP | Curve) for loss in losses):
@@ -70,7 +70,7 @@ def _largest(losses: list[Loss]) -> Loss:
 
 
 class Releasing(Protocol):
-    """What is needed of a mechanism to compute from its releases."""
+    """The methods of a mechanism that post-processing needs."""
 
     def release(self, exact: Any) -> Any: ...
 
@@ -103,7 +103,7 @@ class Postprocessed:
         return k
 
     def law(self, exact: Any) -> Law:
-        """The exact law of the image, where the release has finitely many values and the image is whole numbers."""
+        """Returns the exact law of the image. The release must have finitely many values, and the image whole numbers."""
         law = self.mechanism.law(exact)
         first, last = law.span()
         if first is None or last is None:
@@ -124,7 +124,7 @@ def _chance(law: Law, values: list[int]) -> Real:
 
 
 def postprocess(mechanism: Releasing, function: Callable[[Any], Any]) -> Postprocessed:
-    """The mechanism followed by a function of its answer: same price, whatever the function.
+    """Returns the mechanism followed by a function of its answer, at the same price.
 
     >>> from dither.mechanisms.truncated import TruncatedGeometric
     >>> even = postprocess(TruncatedGeometric(epsilon=1, sensitivity=1, n=3), lambda k: k % 2)

@@ -1,6 +1,6 @@
-"""Formulas between kinds of loss, each evaluated in balls and rounded so that a price never comes out too small.
+"""Converts between kinds of loss. Each formula is evaluated in balls and rounded up, so that no price is too small.
 
-zCDP to (epsilon, delta), for any order a > 1 (so the best a is searched in floats and certified in balls):
+zCDP to (epsilon, delta), for any order a > 1 (so the best a is searched in floats, and the result certified in balls):
 
     delta   = exp((a - 1)(a rho - epsilon)) / (a - 1) * (1 - 1/a)^a
     epsilon = a rho + (ln(1/delta) + (a - 1) ln(1 - 1/a) - ln a) / (a - 1)
@@ -21,15 +21,15 @@ from flint import arb
 from dither.exact.balls import ball, exp, upper, working
 
 BITS = 192
-_LEAST = -20_000  # a delta below 2^-20000 is reported as that: still an upper bound, and a rational of modest length
-_FAR = 1e290  # floats that only guide a search stop here
-_CLOSE = Fraction(1, 10**9)  # how near a guess in floats is taken to be, and checked
+_LEAST = -20_000  # a smaller delta is reported as 2^-20000: still an upper bound, and a short rational
+_FAR = 1e290  # cuts floats that only guide a search
+_CLOSE = Fraction(1, 10**9)  # the assumed relative error of a guess in floats; it is checked
 _STEPS = 40  # of the search for the largest rho
-_HALVINGS = 256  # a smaller rho would be below 1/GRID of any budget (filters.py): it is 0
+_HALVINGS = 256  # a rho smaller than this gives would be below 1/GRID of any budget (filters.py): it is 0
 
 
 def round_up(value: Fraction, bits: int = 64) -> Fraction:
-    """The smallest rational with about `bits` significant bits that is not below `value` (exact if it is short)."""
+    """Returns the smallest rational with about `bits` significant bits that is not below `value` (exact if it is short)."""
     if value <= 0:
         return Fraction(0)
     shift = bits - (value.numerator.bit_length() - value.denominator.bit_length())
@@ -40,7 +40,7 @@ def round_up(value: Fraction, bits: int = 64) -> Fraction:
 
 
 def delta_above(x: arb) -> Fraction:
-    """A rational not below the delta inside this ball, of modest length, at most 1."""
+    """Returns a short rational that is not below the delta inside this ball, at most 1."""
     if x.is_zero():
         return Fraction(0)
     if not x < 1:
@@ -49,7 +49,7 @@ def delta_above(x: arb) -> Fraction:
 
 
 def _least(cost: Callable[[float], float]) -> float:
-    """The ln(a - 1) with the least cost, by golden section: the cost falls and then rises."""
+    """Returns the ln(a - 1) with the least cost, by golden section: the cost falls and then rises."""
     low, high, golden = -60.0, 60.0, (math.sqrt(5) - 1) / 2
     left, right = high - golden * (high - low), low + golden * (high - low)
     at_left, at_right = cost(left), cost(right)
@@ -66,13 +66,13 @@ def _least(cost: Callable[[float], float]) -> float:
 
 
 def _order_terms(s: float) -> tuple[float, float]:
-    """(b, (b) ln(b) - (b + 1) ln(b + 1)) for b = a - 1 = e^s, without cancellation."""
+    """Returns (b, b ln(b) - (b + 1) ln(b + 1)) for b = a - 1 = e^s, without cancellation."""
     b = math.exp(s)
     return b, -b * math.log1p(math.exp(-s)) - math.log1p(b)
 
 
 def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> Fraction:
-    """The smallest epsilon the conversion gives at a delta in (0, 1), rounded up."""
+    """Returns the smallest epsilon that the conversion gives at a delta in (0, 1), rounded up."""
     if delta >= 1 or rho == 0:
         return Fraction(0)
     with working(BITS):
@@ -84,12 +84,12 @@ def epsilon_of_zcdp(rho: Fraction, delta: Fraction) -> Fraction:
             return (b + 1) * r + (known + terms) / b
 
         b = ball(Fraction(math.exp(_least(cost))))
-        found = (b + 1) * ball(rho) + (price + b * b.log() - (b + 1) * (b + 1).log()) / b
-        return round_up(max(upper(found), Fraction(0)))
+        epsilon = (b + 1) * ball(rho) + (price + b * b.log() - (b + 1) * (b + 1).log()) / b
+        return round_up(max(upper(epsilon), Fraction(0)))
 
 
 def delta_of_zcdp(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """The smallest delta the conversion gives at an epsilon, rounded up, at most 1."""
+    """Returns the smallest delta that the conversion gives at an epsilon, rounded up, at most 1."""
     if rho == 0:
         return Fraction(0)
     with working(BITS):
@@ -106,9 +106,9 @@ def delta_of_zcdp(rho: Fraction, epsilon: Fraction) -> Fraction:
 
 @lru_cache(maxsize=256)
 def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest rho of seven digits that is (epsilon, delta)-DP by the certified conversion; 0 if none is.
+    """Returns the largest rho of seven digits that is (epsilon, delta)-DP by the certified conversion, or 0 if none is.
 
-    The one answer for the planner, the mechanisms and the budget: it is written into ledgers, so it does not change.
+    The planner, the mechanisms and the budget all use it. Ledgers store it, so its values must never change.
 
     >>> largest_rho(Fraction(1), Fraction("1e-6"))
     Fraction(2435597, 100000000)
@@ -123,7 +123,7 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def _guessed_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """In floats: the conversion solved for rho, which is (epsilon - (ln(1/delta) + ...) / (a - 1)) / a at its best order."""
+    """Solves the conversion for rho in floats: (epsilon - (ln(1/delta) + ...) / (a - 1)) / a at its best order."""
     with working(BITS):
         e, known = min(float(ball(epsilon)), _FAR), -float(ball(delta).log())
 
@@ -135,7 +135,7 @@ def _guessed_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def _searched_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """By bisection on the certified conversion, for what a guess does not settle."""
+    """Returns rho by bisection on the certified conversion, where the guess in floats is not certain."""
     low, high = Fraction(0), max(epsilon, Fraction(1))
     while delta_of_zcdp(high, epsilon) <= delta:
         low, high = high, 2 * high
@@ -150,7 +150,7 @@ def _searched_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def _shortened(value: Fraction) -> Fraction:
-    """Rounded down to seven decimal digits, so that a four-hundredth of it is on the grid of filters.py."""
+    """Rounds down to seven decimal digits, so that a four-hundredth of it is on the grid of filters.py."""
     digits = 7
     while value and value * 10**digits < 10**6:
         digits += 1
@@ -158,7 +158,7 @@ def _shortened(value: Fraction) -> Fraction:
 
 
 def epsilon_of_response(epsilon: Fraction, delta: Fraction, allowed: Fraction) -> Fraction:
-    """The exact epsilon at `allowed` >= delta of one (epsilon, delta)-DP release, rounded up.
+    """Returns the exact epsilon at `allowed` >= delta of one (epsilon, delta)-DP release, rounded up.
 
     delta(e) = delta + (1 - delta)(e^epsilon - e^e) / (1 + e^epsilon) solved for e.
     """
@@ -172,21 +172,21 @@ def epsilon_of_response(epsilon: Fraction, delta: Fraction, allowed: Fraction) -
         factor = 1 - ball(spare) * (1 + exp(-epsilon))
         if not factor > 0:
             return Fraction(0) if factor < 0 or epsilon < 1 else epsilon
-        found = upper(ball(epsilon) + factor.log())
-    return min(round_up(max(found, Fraction(0))), epsilon)
+        exact = upper(ball(epsilon) + factor.log())
+    return min(round_up(max(exact, Fraction(0))), epsilon)
 
 
 def delta_of_response(epsilon: Fraction, delta: Fraction, at: Fraction) -> Fraction:
-    """The exact delta at epsilon `at` of one (epsilon, delta)-DP release, rounded up."""
+    """Returns the exact delta at epsilon `at` of one (epsilon, delta)-DP release, rounded up."""
     if at >= epsilon:
         return delta
     with working(BITS):
-        kept = -ball(at - epsilon).expm1() / (1 + exp(-epsilon))
-        return delta_above(ball(delta) + (1 - ball(delta)) * kept)
+        response = -ball(at - epsilon).expm1() / (1 + exp(-epsilon))
+        return delta_above(ball(delta) + (1 - ball(delta)) * response)
 
 
 def group_delta(epsilon: Fraction, delta: Fraction, size: int) -> Fraction:
-    """delta (e^{k epsilon} - 1) / (e^epsilon - 1), the delta of a group of k, rounded up, at most 1."""
+    """Returns delta (e^{k epsilon} - 1) / (e^epsilon - 1), the delta of a group of k, rounded up, at most 1."""
     if delta == 0 or epsilon == 0:
         return min(delta * size, Fraction(1))
     if size * epsilon > 10_000:

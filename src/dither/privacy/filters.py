@@ -1,6 +1,6 @@
-"""Budgets that stay true when every question, and its price, is chosen after seeing earlier answers.
+"""Filters: budgets that hold when each question and its price are chosen after seeing earlier answers.
 
-A budget is one line or two, and admits a release while some line holds with the release in its sums:
+A budget has one line or two. It admits a release if, with the release in its sums, some line holds:
 
     sum     sum of epsilon_i <= epsilon      and  sum of delta_i <= delta
     zcdp    sum of rho_i     <= rho          and  sum of slack_i <= slack
@@ -16,14 +16,14 @@ the two probabilities of the transcript by at most e^{epsilon_i}, and the filter
 before the release is made. For rho and for (epsilon, delta) the same induction runs over the divergence. For both lines
 together, split the transcripts by which line held at the last admission, and stop the process where that line would first
 be broken; rho_max-zCDP is (epsilon, delta_conversion)-DP by the certified conversion.
-Spending comes first, the answer after it: `try_spend` says whether the release may be made.
+Call `try_spend` before each release: it spends the loss and returns whether the release may be made.
 References: Rogers, Roth, Ullman and Vadhan, NIPS 2016; Feldman and Zrnic, NeurIPS 2021; Whitehouse et al., ICML 2023.
 
-Filters in memory add exact rationals. A ledger's sums are whole numbers of 1/GRID, so that a sum is as short after a million
-questions as after one. A charge is rounded up to it; those that people write (decimals of up to 36 places, and fractions
-with denominators up to 32) are on it, so ten charges of 0.1 are exactly 1.
+Filters in memory add exact rationals. A ledger's sums are whole numbers of 1/GRID, so that a sum stays short after a million
+questions. Each charge is rounded up to this grid. The numbers that people write (decimals of up to 36 places, and fractions
+with denominators up to 32) are on the grid, so ten charges of 0.1 are exactly 1.
 
-A Curve is priced as one step: its parts were fixed in advance, the next step may depend on all of them.
+A Curve is priced as one step: its parts are fixed in advance, and the next step may depend on all of them.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 from dither.errors import ArgumentError, PriceError
 from dither.exact.numbers import Number, between, positive, rational, show
 from dither.privacy.conversion import largest_rho
-from dither.privacy.losses import ZCDP, Approx, Loss, Pure, checked, upto
+from dither.privacy.losses import ZCDP, Approx, Loss, Pure, check_loss, check_up_to
 from dither.privacy.parts.base import MOST
 from dither.process import Origin
 
 GRID = 10**36 * math.lcm(*range(1, 33))
 _NONE = Fraction(0)
-MOST_QUESTIONS = 10_000  # that the sum of rho admits, however little noise they ask for
+MOST_QUESTIONS = 10_000  # the most questions that the sum of rho admits, however small their prices
 
 
 @dataclass(frozen=True)
 class Charge:
-    """What one release may cost, stated both ways: (epsilon, delta), and rho except with probability `slack`.
+    """The most that one release costs, stated both ways: (epsilon, delta), and rho except with probability `slack`.
 
     >>> Charge.of(Pure("1/10"), Pure("1/10").zcdp())
     Charge(epsilon=Fraction(1, 10), delta=Fraction(0, 1), rho=Fraction(1, 200), slack=Fraction(0, 1))
@@ -65,27 +65,26 @@ class Charge:
     def __post_init__(self) -> None:
         stated = {"epsilon": (self.epsilon, MOST), "delta": (self.delta, 1), "slack": (self.slack, 1)}
         for name, (value, most) in stated.items():
-            object.__setattr__(self, name, upto(value, name, most))
+            object.__setattr__(self, name, check_up_to(value, name, most))
         if self.delta == 1 or self.slack == 1:
             raise ArgumentError("delta must be below 1, and it is 1.", fix="state a delta below 1.")
         if self.rho is not None:
-            object.__setattr__(self, "rho", upto(self.rho, "rho", MOST * MOST))
+            object.__setattr__(self, "rho", check_up_to(self.rho, "rho", MOST * MOST))
 
     @cached_property
     def parts(self) -> tuple[int, int, int, int, int]:
-        """What it adds to each of the sums, rounded up."""
+        """Returns what the charge adds to each of the sums, rounded up."""
         rho, unstated = (_NONE, 1) if self.rho is None else (self.rho, 0)
         return up(self.epsilon), up(self.delta), up(rho), up(self.slack), unstated
 
     @classmethod
     def of(cls, stated: Pure | Approx, concentrated: ZCDP | None) -> Charge:
-        """The charge of a release whose loss is known both ways; both must be losses of the same draws."""
+        """Returns the charge of a release whose loss is known both ways. Both must be losses of the same draws."""
         epsilon, delta = stated.pair()
         return cls(epsilon, delta) if concentrated is None else cls(epsilon, delta, concentrated.rho, concentrated.slack)
 
     def rounded_up(self, least_rho: Fraction) -> Charge:
-        """The charge with a rho of at least this much: more than the release costs, and so a price of it too. What is free
-        stays free.
+        """Returns the charge with a rho of at least `least_rho`. A charge of epsilon 0 stays free.
 
         >>> Charge(Fraction(1, 100), Fraction(0), Fraction(1, 20000)).rounded_up(Fraction(1, 1000)).rho
         Fraction(1, 1000)
@@ -97,7 +96,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class Sums:
-    """What was charged so far, each part in whole numbers of 1/GRID; `unstated` counts charges without a rho.
+    """The sums of all charges so far, in whole numbers of 1/GRID. `unstated` counts charges without a rho.
 
     >>> used = Sums()
     >>> for _ in range(10):
@@ -115,21 +114,21 @@ class Sums:
     unstated: int = 0
 
     def plus(self, charge: Charge) -> Sums:
-        """With one more charge, each part rounded up."""
-        return self._moved(charge, 1)
+        """Returns the sums with one more charge, each part rounded up."""
+        return self._add(charge, 1)
 
     def minus(self, charge: Charge) -> Sums:
-        """Without a charge that was added before and released nothing."""
-        return self._moved(charge, -1)
+        """Returns the sums without a charge that was added before and released nothing."""
+        return self._add(charge, -1)
 
-    def _moved(self, charge: Charge, sign: int) -> Sums:
+    def _add(self, charge: Charge, sign: int) -> Sums:
         now = (self.epsilon, self.delta, self.rho, self.slack, self.unstated)
         return Sums(*(have + sign * more for have, more in zip(now, charge.parts, strict=True)))
 
 
 @dataclass(frozen=True)
 class Spent:
-    """The same sums as exact rationals, for filters in memory; every loss there states what its line needs."""
+    """The same sums as exact rationals, for filters in memory. Each loss there states what its line needs."""
 
     unit: ClassVar[int] = 1
     unstated: ClassVar[int] = 0
@@ -140,13 +139,13 @@ class Spent:
     slack: Fraction = _NONE
 
     def plus(self, price: Spent) -> Spent:
-        """With one more price."""
+        """Returns the sums with one more price."""
         return Spent(self.epsilon + price.epsilon, self.delta + price.delta, self.rho + price.rho, self.slack + price.slack)
 
 
 @dataclass(frozen=True)
 class Line:
-    """Sums that must each stay within a cap; None is no cap."""
+    """Caps on the sums; None is no cap."""
 
     name: str
     epsilon: Fraction | None = None
@@ -155,7 +154,7 @@ class Line:
     slack: Fraction | None = None
 
     def holds(self, used: Sums | Spent) -> bool:
-        """Whether these sums keep every cap. A charge without a rho has no place in a sum of rho."""
+        """Returns whether these sums keep every cap. A line of rho fails if some charge has no rho."""
         if self.rho is not None and used.unstated:
             return False
         pairs = (
@@ -167,14 +166,14 @@ class Line:
         return all(cap is None or have * cap.denominator <= cap.numerator * used.unit for have, cap in pairs)
 
 
-def admitting(lines: Iterable[Line], used: Sums | Spent) -> str | None:
-    """The first line that holds, by its name, or None: the one place where a release is admitted or refused."""
+def admitting_line(lines: Iterable[Line], used: Sums | Spent) -> str | None:
+    """Returns the name of the first line that holds, or None. Every release is admitted or refused here."""
     return next((line.name for line in lines if line.holds(used)), None)
 
 
 @dataclass(frozen=True)
 class Caps:
-    """The budget and how it is laid out: fixed once, before the first question."""
+    """The budget and its layout, fixed before the first question."""
 
     epsilon: Fraction
     delta_sums: Fraction = _NONE
@@ -184,7 +183,7 @@ class Caps:
 
     @classmethod
     def of(cls, epsilon: Number, delta: Number) -> Caps:
-        """Half of delta for plain sums; a quarter for keys and a quarter for the conversion where rho is added up."""
+        """Returns the layout: half of delta for plain sums; for sums of rho a quarter for keys, a quarter to convert."""
         most, allowed = positive(epsilon, "epsilon"), between(delta, "delta", 0, 1, open_high=True)
         if not allowed:
             return cls(most)
@@ -192,34 +191,34 @@ class Caps:
 
     @property
     def delta(self) -> Fraction:
-        """What the layout costs in all."""
+        """Returns the delta of the whole layout."""
         return self.delta_sums + self.delta_keys + self.delta_conversion
 
     @property
     def least_rho(self) -> Fraction:
-        """The least rho that a question is charged: so the sum of rho admits no more than 10,000. 0 in pure catalogs."""
+        """Returns the least rho that a question is charged, so that rho admits at most 10,000. 0 in pure catalogs."""
         return self.rho_max / MOST_QUESTIONS
 
     def share(self, epsilon: Fraction) -> Caps:
-        """So much of epsilon, and as much of everything else: a tenth of epsilon comes with a tenth of each delta and of rho.
-        A share of epsilon alone could be exchanged for all of rho, by a question with little epsilon and a large delta."""
+        """Returns a share of the budget: a tenth of epsilon comes with a tenth of each delta and of rho."""
+        # With a share of epsilon alone, a question of little epsilon and a large delta could spend all of rho.
         part = epsilon / self.epsilon
-        kept = (self.delta_sums, self.delta_keys, self.delta_conversion, self.rho_max)
-        return Caps(epsilon, *(part * each for each in kept))
+        rest = (self.delta_sums, self.delta_keys, self.delta_conversion, self.rho_max)
+        return Caps(epsilon, *(part * each for each in rest))
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """The lines of this layout; the second only where some rho is (epsilon, delta_conversion)-DP."""
+        """Returns the lines of this layout; the second only if some rho is (epsilon, delta_conversion)-DP."""
         plain = Line("sum", epsilon=self.epsilon, delta=self.delta_sums)
         return (plain, Line("zcdp", rho=self.rho_max, slack=self.delta_keys)) if self.rho_max else (plain,)
 
     def rule(self, sums: Sums) -> str | None:
-        """Which line these sums keep: "sum", else "zcdp", else None."""
-        return admitting(self.lines, sums)
+        """Returns the line that these sums keep: "sum", else "zcdp", else None."""
+        return admitting_line(self.lines, sums)
 
 
 def up(value: Fraction) -> int:
-    """The smallest whole number of 1/GRID that is not below the value."""
+    """Returns the smallest whole number of 1/GRID that is not below the value."""
     return -(-value.numerator * GRID // value.denominator)
 
 
@@ -231,7 +230,7 @@ class Amount(NamedTuple):
 
 
 class Filter(ABC):
-    """A budget that cannot be overdrawn, by any number of threads, nor doubled by copying it."""
+    """A budget that no number of threads can overdraw and that cannot be copied."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -241,21 +240,21 @@ class Filter(ABC):
 
     @abstractmethod
     def _price(self, loss: Loss) -> Spent:
-        """The loss in this filter's currency, or a PriceError that says how to state it."""
+        """Returns the loss in this filter's terms, or raises a PriceError that says how to state it."""
 
     def try_spend(self, loss: Loss) -> bool:
-        """Spend the loss and return True, or leave the budget as it is and return False if it does not fit."""
-        price = _plain(self._price(checked(loss)))
+        """Spends the loss and returns True. Returns False and spends nothing if it does not fit."""
+        price = _plain_fractions(self._price(check_loss(loss)))
         self._same_process()
         with self._lock:
             after = self._spent.plus(price)
-            if admitting((self._line,), after) is None:
+            if admitting_line((self._line,), after) is None:
                 return False
             self._spent = after
             return True
 
     def _same_process(self) -> None:
-        # A forked child holds a copy of what was spent at the fork: both sides together could spend the budget twice.
+        # A forked child has a copy of the sums: parent and child together could spend the budget twice.
         if not self._origin.here:
             _refuse("is a copy made by a fork", "spend in the process that made the budget, or keep a ledger on disk")
 
@@ -269,16 +268,16 @@ class Filter(ABC):
         _refuse("cannot be pickled")
 
 
-def _plain(price: Spent) -> Spent:
-    """The price in plain Fractions: a subclass may add and compare as it likes; its two whole numbers, read once, count."""
-    found = []
+def _plain_fractions(price: Spent) -> Spent:
+    """Returns the price in plain Fractions: a subclass may override arithmetic. Reads numerator and denominator once."""
+    parts = []
     for part in (price.epsilon, price.delta, price.rho, price.slack):
         if not isinstance(part, Fraction) or (plain := Fraction(int(part.numerator), int(part.denominator))) < 0:
             raise ArgumentError(
                 "loss must have a price that is an exact rational of at least 0.", fix="use a loss of this package."
             )
-        found.append(plain)
-    return Spent(*found)
+        parts.append(plain)
+    return Spent(*parts)
 
 
 def _refuse(what: str, fix: str = "share the one object, or keep a ledger on disk") -> NoReturn:
@@ -286,7 +285,7 @@ def _refuse(what: str, fix: str = "share the one object, or keep a ledger on dis
 
 
 class PureFilter(Filter):
-    """Pure epsilon-DP over all admitted releases together.
+    """A budget of pure epsilon-DP for all admitted releases together.
 
     >>> budget = PureFilter(epsilon=1)
     >>> [budget.try_spend(Pure("0.1")) for _ in range(11)].count(True), budget.left
@@ -319,7 +318,7 @@ class PureFilter(Filter):
 
 
 class ZCDPFilter(Filter):
-    """rho-zCDP over all admitted releases together; a pure epsilon costs its epsilon^2 / 2 or what its loss knows better.
+    """A budget of rho-zCDP for all admitted releases together. A pure loss costs epsilon^2 / 2, or its own rho if smaller.
 
     >>> budget = ZCDPFilter(rho="1/2")
     >>> budget.try_spend(Pure(1)), budget.left
@@ -351,8 +350,8 @@ class ZCDPFilter(Filter):
         return f"ZCDPFilter(spent {show(self.spent)}, left {show(self.left)})"
 
 
-def _basic(loss: Loss) -> Spent:
-    """(epsilon, delta) as the loss states it. Choosing a delta for a zCDP loss or a curve is the caller's decision."""
+def _stated_price(loss: Loss) -> Spent:
+    """Returns (epsilon, delta) as the loss states it. The caller must choose the delta of a zCDP loss or a curve."""
     if isinstance(loss, Pure | Approx):
         epsilon, delta = loss.pair()
         return Spent(epsilon, delta)
@@ -366,7 +365,7 @@ def _basic(loss: Loss) -> Spent:
 
 
 class ApproxFilter(Filter):
-    """(epsilon, delta)-DP over all admitted releases together, by the plain sums.
+    """A budget of (epsilon, delta)-DP for all admitted releases together, by the plain sums.
 
     >>> budget = ApproxFilter(epsilon=1, delta="1e-6")
     >>> budget.try_spend(Approx("1/2", "1e-6")), budget.try_spend(Approx("1/2", "1e-9")), budget.try_spend(Pure("1/2"))
@@ -378,7 +377,7 @@ class ApproxFilter(Filter):
         super().__init__(Line("sum", *self._cap))
 
     def _price(self, loss: Loss) -> Spent:
-        return _basic(loss)
+        return _stated_price(loss)
 
     @property
     def spent(self) -> Amount:
@@ -391,11 +390,11 @@ class ApproxFilter(Filter):
         return Amount(self._cap.epsilon - spent.epsilon, self._cap.delta - spent.delta)
 
     def __repr__(self) -> str:
-        return f"ApproxFilter(spent {_words(self.spent)}, left {_words(self.left)})"
+        return f"ApproxFilter(spent {_show_amount(self.spent)}, left {_show_amount(self.left)})"
 
 
 class Odometer(Filter):
-    """Never refuses; `spent` is valid at every moment, also one chosen from the answers.
+    """Adds up losses and never refuses. `spent` is valid at any moment, also one chosen from the answers.
 
     >>> meter = Odometer()
     >>> meter.try_spend(Pure("1/3")), meter.try_spend(Approx(3, "1e-6")), meter.loss()
@@ -406,7 +405,7 @@ class Odometer(Filter):
         super().__init__(Line("any"))
 
     def _price(self, loss: Loss) -> Spent:
-        return _basic(loss)
+        return _stated_price(loss)
 
     @property
     def spent(self) -> Amount:
@@ -418,13 +417,13 @@ class Odometer(Filter):
         return None
 
     def loss(self) -> Loss:
-        """The total so far as a loss."""
+        """Returns the total so far as a loss."""
         spent = self.spent
         return Approx(spent.epsilon, min(spent.delta, rational(1, "delta"))) if spent.delta else Pure(spent.epsilon)
 
     def __repr__(self) -> str:
-        return f"Odometer(spent {_words(self.spent)})"
+        return f"Odometer(spent {_show_amount(self.spent)})"
 
 
-def _words(amount: Amount) -> str:
+def _show_amount(amount: Amount) -> str:
     return f"epsilon {show(amount.epsilon)}, delta {show(amount.delta)}"

@@ -1,4 +1,4 @@
-"""Losses: what a release gives away, in four kinds that compose and convert downward, always rounding up.
+"""Losses: the privacy price of a release, in four kinds that compose and convert downward, always rounding up.
 
     Pure(epsilon)           every output's probability moves by at most a factor e^epsilon between neighbours
     Approx(epsilon, delta)  the same, except with probability delta
@@ -6,8 +6,8 @@
     Curve                   the exact law of the log ratio, kept as a multiset of known releases fixed in advance
 
 Sums: Pure + Pure is Pure, Pure + Approx is Approx, Curve + Pure or Approx is Curve, anything + ZCDP is ZCDP.
-The first three stay true when each release is chosen after seeing earlier answers; a Curve is for one plan whose
-releases are all fixed in advance, and `Curve.zcdp()` is the way from it to an adaptive filter.
+The first three also hold if each release is chosen after seeing earlier answers. A Curve is for one plan whose
+releases are all fixed in advance; `Curve.zcdp()` makes it a loss for an adaptive filter.
 References: Dwork and Roth 2014; Bun and Steinke, TCC 2016; Kairouz, Oh and Viswanath, ICML 2015.
 """
 
@@ -27,49 +27,49 @@ from dither.privacy.parts.base import MOST, unchecked
 
 
 class Loss(ABC):
-    """A price. Frozen, hashable, exact; every conversion rounds up."""
+    """The privacy price of a release. Frozen, hashable, exact; every conversion rounds up."""
 
     @abstractmethod
     def epsilon(self, delta: Number = 0) -> Fraction:
-        """The smallest epsilon known at this delta, certified and rounded up."""
+        """Returns the smallest epsilon known at this delta, certified and rounded up."""
 
     @abstractmethod
     def delta(self, epsilon: Number) -> Fraction:
-        """The smallest delta known at this epsilon, certified and rounded up, at most 1.
+        """Returns the smallest delta known at this epsilon, certified and rounded up, at most 1.
 
-        delta(epsilon(d)) may exceed d by rounding: both are upper bounds, neither is the other's inverse.
+        delta(epsilon(d)) may exceed d by rounding: both are upper bounds, and neither is the other's inverse.
         """
 
     @abstractmethod
     def zcdp(self) -> ZCDP:
-        """The same release stated as zero-concentrated DP, which composes adaptively."""
+        """Returns the same release stated as zero-concentrated DP, which composes adaptively."""
 
     @abstractmethod
     def curve(self) -> Curve:
-        """The same release as a loss curve, for tight composition fixed in advance."""
+        """Returns the same release as a loss curve, for tight composition fixed in advance."""
 
     @abstractmethod
     def repeat(self, n: SupportsIndex) -> Loss:
-        """n such releases."""
+        """Returns the loss of n such releases."""
 
     @abstractmethod
     def group(self, k: SupportsIndex) -> Loss:
-        """The loss towards a group of k units."""
+        """Returns the loss for a group of k units."""
 
     @abstractmethod
     def __add__(self, other: object) -> Loss:
-        """Both releases together."""
+        """Returns the loss of both releases together."""
 
 
-def upto(value: Number, name: str, most: int | Fraction) -> Fraction:
-    """A number from 0 to `most`; what mechanisms state is one already, and is taken as it is."""
+def check_up_to(value: Number, name: str, most: int | Fraction) -> Fraction:
+    """Returns a number from 0 to `most`. Takes a Fraction in range as it is, without parsing it again."""
     if type(value) is Fraction and 0 <= value <= most:
         return value
     return between(value, name, 0, most)
 
 
-def checked(loss: object) -> Loss:
-    """The loss itself, refused if it is something else."""
+def check_loss(loss: object) -> Loss:
+    """Returns the loss. Refuses anything else."""
     if not isinstance(loss, Loss):
         what = f"loss must be a loss such as Pure(0.1), and it is a {type(loss).__name__}."
         raise ArgumentError(what, fix="pass mechanism.loss().")
@@ -88,11 +88,11 @@ def _add(one: Loss, other: object) -> Loss:
 
 @dataclass(frozen=True)
 class Pure(Loss):
-    """epsilon-DP. `rho` is an optional better statement than rho = epsilon^2 / 2, carried along for conversions.
+    """epsilon-DP. `rho` may state a better bound than rho = epsilon^2 / 2; conversions use it.
 
     Bounded range (the exponential mechanism) gives rho = epsilon^2 / 8, and a sum keeps the sum of its parts' rho.
-    Two pure losses are equal when their epsilon is, so ten releases of 0.1 equal one of 1, although their prices at a
-    delta above 0 differ. Whoever stores or merges losses goes by `rho` as well; the text of a loss shows it.
+    Pure losses of equal epsilon compare as equal: ten releases of 0.1 equal one of 1, although their prices at a
+    delta above 0 differ. Code that stores or merges losses must also compare `rho`; the text of a loss shows it.
 
     >>> Pure("1/2") + Pure("1/2")
     Pure(epsilon=Fraction(1, 1), rho=Fraction(1, 4))
@@ -107,10 +107,10 @@ class Pure(Loss):
     __add__ = _add
 
     def __init__(self, epsilon: Number, rho: Number | None = None) -> None:
-        value = upto(epsilon, "epsilon", MOST)
+        value = check_up_to(epsilon, "epsilon", MOST)
         worst = value * value / 2
         object.__setattr__(self, "_epsilon", value)
-        object.__setattr__(self, "rho", worst if rho is None else min(upto(rho, "rho", _MOST_RHO), worst))
+        object.__setattr__(self, "rho", worst if rho is None else min(check_up_to(rho, "rho", _MOST_RHO), worst))
 
     def __repr__(self) -> str:
         known = "" if self.rho == self._epsilon**2 / 2 else f", rho={self.rho!r}"
@@ -151,7 +151,7 @@ class Pure(Loss):
 
 @dataclass(frozen=True)
 class Approx(Loss):
-    """(epsilon, delta)-DP. Sums add both, which also holds for adaptively chosen releases.
+    """(epsilon, delta)-DP. Sums add both, also for adaptively chosen releases.
 
     >>> Approx(1, "1e-6").group(2)
     Approx(epsilon=2, delta=3.71828182846e-6)
@@ -230,8 +230,8 @@ class ZCDP(Loss):
         return conversion.epsilon_of_zcdp(self.rho, (allowed - self.slack) / (1 - self.slack))
 
     def delta(self, epsilon: Number) -> Fraction:
-        found = conversion.delta_of_zcdp(self.rho, not_negative(epsilon, "epsilon"))
-        return conversion.round_up(self.slack + (1 - self.slack) * found)
+        converted = conversion.delta_of_zcdp(self.rho, not_negative(epsilon, "epsilon"))
+        return conversion.round_up(self.slack + (1 - self.slack) * converted)
 
     def zcdp(self) -> ZCDP:
         return self
@@ -254,7 +254,7 @@ class ZCDP(Loss):
 class Curve(Loss):
     """The exact law of the log ratio of releases fixed in advance: a sorted multiset of parts.
 
-    Prices are certified upper bounds; the cost does not grow with the counts. They are within 1e-6 of the exact optimum
+    Prices are certified upper bounds; the time does not grow with the counts. They are within 1e-6 of the exact optimum
     for compositions of Response, Laplace, DiscreteLaplace, Gaussian and DiscreteGaussian that are all on one lattice,
     few enough to be listed, or without heavy atoms near epsilon; for up to 1024 equal BoundedRange releases; and for up to
     300 equal subsampled ones. docs/decisions/0001-accountant.md lists what is looser. epsilon(d) and delta(e) are searched
@@ -274,7 +274,7 @@ class Curve(Loss):
 
     @classmethod
     def of(cls, part: Part, count: SupportsIndex = 1) -> Curve:
-        """`count` releases of one part."""
+        """Returns the curve of `count` releases of one part."""
         return cls(((part, whole(count, "count", least=0)),))
 
     def epsilon(self, delta: Number = 0) -> Fraction:
@@ -299,7 +299,7 @@ class Curve(Loss):
 
 
 def _count(value: SupportsIndex, name: str, least: int) -> int:
-    """How often; the planner's own numbers need no check."""
+    """Returns the count, checked unless it is an int in range already."""
     return value if type(value) is int and value >= least else whole(value, name, least=least)
 
 
@@ -320,21 +320,21 @@ def _response(epsilon: Fraction, delta: Fraction) -> Curve:
 
 
 def total(losses: Iterable[Loss]) -> Loss:
-    """The loss of all of them together, in the kind they can all be stated in; the order does not matter.
+    """Returns the loss of all of them together, in a kind that can state all of them. The order does not matter.
 
     >>> total([Pure("0.1")] * 10) == Pure(1)
     True
     """
-    found = losses if type(losses) is list else items(losses, "losses", fix="pass [mechanism.loss(), ...].")
-    for loss in found:
-        checked(loss)
-    if any(isinstance(loss, ZCDP) for loss in found):
-        stated = [loss.zcdp() for loss in found]
+    listed = losses if type(losses) is list else items(losses, "losses", fix="pass [mechanism.loss(), ...].")
+    for loss in listed:
+        check_loss(loss)
+    if any(isinstance(loss, ZCDP) for loss in listed):
+        stated = [loss.zcdp() for loss in listed]
         return _zcdp(sum((z.rho for z in stated), _NONE), sum((z.slack for z in stated), _NONE))
-    if any(isinstance(loss, Curve) for loss in found):
-        return Curve(tuple(pair for loss in found for pair in loss.curve().parts))
-    if any(isinstance(loss, Approx) for loss in found):
-        pairs = [loss.pair() for loss in found if isinstance(loss, (Pure, Approx))]
+    if any(isinstance(loss, Curve) for loss in listed):
+        return Curve(tuple(pair for loss in listed for pair in loss.curve().parts))
+    if any(isinstance(loss, Approx) for loss in listed):
+        pairs = [loss.pair() for loss in listed if isinstance(loss, (Pure, Approx))]
         return _approx(sum((e for e, _ in pairs), _NONE), sum((d for _, d in pairs), _NONE))
-    pairs = [(loss.pair()[0], loss.rho) if isinstance(loss, Pure) else (loss.epsilon(), loss.zcdp().rho) for loss in found]
+    pairs = [(loss.pair()[0], loss.rho) if isinstance(loss, Pure) else (loss.epsilon(), loss.zcdp().rho) for loss in listed]
     return _pure(sum((epsilon for epsilon, _ in pairs), _NONE), sum((rho for _, rho in pairs), _NONE))

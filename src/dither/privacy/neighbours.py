@@ -1,11 +1,11 @@
-"""Who is hidden: the pairs of tables that a release must not tell apart.
+"""Neighbour relations: the pairs of tables that a release must not distinguish.
 
     AddRemove()       one unit more or one less (unbounded privacy, the default)
     Replace(n)        one unit's data exchanged, everybody counted (bounded privacy; n public if given)
     Group(of, k)      up to k such changes one after the other: a household, a person with k records
 
-Losses under different relations do not add. A replacement is one removal and one addition, so what is
-priced under add/remove holds under replace for two changes: `changes` says how many it takes.
+Losses under different relations do not add. A replacement is one removal and one addition, so a price under
+add/remove holds under replace for two changes: `changes` is the number of additions and removals.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class AddRemove:
     """
 
     name = "add-remove"  # in catalogs and receipts
-    words = "added or removed"  # what happens to one unit
+    words = "added or removed"  # the change to one unit
     changes = 1  # additions or removals that lead from one neighbour to the other
     steps = 1  # single steps of this relation, for groups
 
@@ -60,7 +60,7 @@ class Replace:
 
 @dataclass(frozen=True)
 class Group:
-    """Up to `k` steps of another relation: what protects a household of k.
+    """Up to `k` steps of another relation: protects a household of k.
 
     >>> Group(Replace(), 4).changes
     8
@@ -93,18 +93,18 @@ Neighbours = AddRemove | Replace | Group
 BY_NAME: dict[str, AddRemove | Replace] = {each.name: each for each in (AddRemove(), Replace())}
 
 
-def checked(neighbours: Neighbours) -> Neighbours:
-    """The relation itself, refused if it is something else (the class without brackets is a common slip)."""
+def check_neighbours(neighbours: Neighbours) -> Neighbours:
+    """Returns the relation. Refuses anything else (the class without brackets is a common mistake)."""
     if not isinstance(neighbours, AddRemove | Replace | Group):
         raise ArgumentError(
-            f"neighbours must be AddRemove(), Replace(n) or Group(of, k), and it is {_named(neighbours)}.",
+            f"neighbours must be AddRemove(), Replace(n) or Group(of, k), and it is {_type_words(neighbours)}.",
             fix="pass one of the three, with brackets.",
         )
     return neighbours
 
 
 def named(name: str) -> AddRemove | Replace:
-    """The relation of this name in a catalog.
+    """Returns the relation of this name in a catalog.
 
     >>> named("replace").changes
     2
@@ -114,10 +114,10 @@ def named(name: str) -> AddRemove | Replace:
     raise ArgumentError(f"neighbours cannot be {name!r}.", fix='write "add-remove" or "replace".')
 
 
-def _named(thing: object) -> str:
+def _type_words(thing: object) -> str:
     return f"the class {thing.__name__}" if isinstance(thing, type) else f"a {type(thing).__name__}"
 
 
 def single(neighbours: Neighbours) -> AddRemove | Replace:
-    """The relation of one step, without the group around it."""
+    """Returns the relation of one step, without the group around it."""
     return neighbours.of if isinstance(neighbours, Group) else neighbours

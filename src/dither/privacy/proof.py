@@ -1,4 +1,4 @@
-"""Pointwise verification: the worst log ratio of two output laws, over all outputs, certified.
+"""Verifies a claimed epsilon pointwise: the worst log ratio of two output laws, over all outputs, certified.
 
     worst = max over pairs (x, y) and outputs k of |log Pr[M(x) = k] - log Pr[M(y) = k]|
 
@@ -7,10 +7,10 @@ meets a piece of the other the log ratio is again such a polynomial, so its extr
 segment or at the two whole numbers beside the vertex: a finite check that covers every output. A tail on
 which the polynomial is not constant has no bound, and neither has an output that only one side can give.
 
-Pieces that share a symbolic base differ by an exact rational: a ratio that *equals* the claim is then seen
-to be equal. Other constants are balls, raised in precision until they fall on one side of the claim; a
-ratio that still touches the claim at 8192 bits is accepted as a tie, and `slack` says by how much at most.
-What can be neither proved nor refuted counts as broken.
+Pieces that share a symbolic base differ by an exact rational, which shows that a ratio *equals* the claim.
+Other constants are balls, raised in precision until they fall on one side of the claim. A ratio that still
+touches the claim at 8192 bits is accepted as a tie, and `slack` bounds its excess.
+A claim that can be neither proved nor refuted counts as broken.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SLACK = Fraction(1, 1 << 4096)
 
 
 class Verifiable(Protocol):
-    """What is needed of a mechanism: its price, and the exact law of its output."""
+    """The methods of a mechanism that `verify` needs: its price, and the exact law of its output."""
 
     def loss(self) -> Loss: ...
 
@@ -61,7 +61,7 @@ class Verified:
 
 
 def verify(mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], claimed: Number | None = None) -> Verified:
-    """Check the claim (the mechanism's own pure epsilon, unless another is given) on pairs of neighbouring answers.
+    """Checks the claim (the mechanism's own pure epsilon unless given) on pairs of neighbouring answers.
 
     >>> from dither.exact.laws.derived import Moved
     >>> from dither.exact.laws.geometric import TwoSided
@@ -80,23 +80,23 @@ def verify(mechanism: Verifiable, pairs: Iterable[tuple[Any, Any]], claimed: Num
     bound = mechanism.loss().epsilon(0) if claimed is None else rational(claimed, "claimed")
     checked = [(pair, mechanism.law(pair[0]), mechanism.law(pair[1])) for pair in _pairs(pairs)]
     for bits in _PRECISIONS:
-        found, pair = max(((_worst(x, y, bits), pair) for pair, x, y in checked), key=lambda item: item[0].high)
-        if found.high <= bound:
-            return Verified(found.high, bound, True, pair, found.output)
-        if found.low > bound:
-            return Verified(found.high, bound, False, pair, found.output)
-    tie = found.high <= bound + _SLACK
-    return Verified(found.high, bound, tie, pair, found.output, _SLACK if tie else Fraction(0))
+        worst, pair = max(((_worst(x, y, bits), pair) for pair, x, y in checked), key=lambda item: item[0].high)
+        if worst.high <= bound:
+            return Verified(worst.high, bound, True, pair, worst.output)
+        if worst.low > bound:
+            return Verified(worst.high, bound, False, pair, worst.output)
+    tie = worst.high <= bound + _SLACK
+    return Verified(worst.high, bound, tie, pair, worst.output, _SLACK if tie else Fraction(0))
 
 
 def _pairs(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     fix = "give a list of pairs, as in [(128, 129)]."
-    found = items(pairs, "pairs", fix)
-    if not found:
+    listed = items(pairs, "pairs", fix)
+    if not listed:
         raise ArgumentError("pairs must hold at least one pair of neighbouring answers, and it is empty.", fix=fix)
-    if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in found):
+    if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in listed):
         raise ArgumentError("pairs must hold pairs of neighbouring answers, and one of them is no pair.", fix=fix)
-    return found
+    return listed
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class _Segment:
     right: Piece | None
 
     def endless(self) -> bool:
-        """Is the log ratio without bound here?"""
+        """Returns whether the log ratio has no bound here."""
         if self.left is None or self.right is None:
             return True
         tail = self.first is None or self.last is None
@@ -117,7 +117,7 @@ class _Segment:
 
 
 def _segments(left: Sequence[Piece], right: Sequence[Piece]) -> Iterator[_Segment]:
-    """The merged segments that at least one side can reach, from left to right."""
+    """Yields the merged segments that at least one side can reach, from left to right."""
     pieces = (*left, *right)
     cuts = sorted({p.first for p in pieces if p.first is not None} | {p.last + 1 for p in pieces if p.last is not None})
     starts: list[int | None] = [None, *cuts]
@@ -139,14 +139,14 @@ def _over(piece: Piece, first: int | None) -> bool:
 
 
 def _at(piece: Piece | None, first: int | None) -> Piece | None:
-    """The piece, if the segment that begins at `first` lies in it (cuts are made at every piece's ends)."""
+    """Returns the piece if the segment that begins at `first` lies in it (there is a cut at every piece's ends)."""
     if piece is None or piece.first is None:
         return piece
     return piece if first is not None and piece.first <= first else None
 
 
 class _Worst(NamedTuple):
-    """Bounds of the largest |log ratio|, and the output where the upper one was found."""
+    """Bounds of the largest |log ratio|, and the output that reaches the upper one."""
 
     high: Fraction | float
     low: Fraction | float
@@ -154,7 +154,7 @@ class _Worst(NamedTuple):
 
 
 def _worst(x: Law, y: Law, bits: int) -> _Worst:
-    """The largest |log ratio| over all outputs, as far as a working precision shows it."""
+    """Returns the largest |log ratio| over all outputs, as bounds at this working precision."""
     worst, certain, output = Fraction(0), Fraction(0), None
     for segment in _segments(x.pieces(), y.pieces()):
         if segment.left is None or segment.right is None:
@@ -174,7 +174,7 @@ def _worst(x: Law, y: Law, bits: int) -> _Worst:
 
 
 def _candidates(segment: _Segment, slope: Fraction, bend: Fraction) -> list[int]:
-    """Where a polynomial can be extreme on the segment: its ends and beside its vertex."""
+    """Returns the outputs at which the polynomial can be extreme: the segment's ends and beside the vertex."""
     ends = [k for k in (segment.first, segment.last) if k is not None]
     if not bend:
         return ends or [0]
@@ -184,11 +184,11 @@ def _candidates(segment: _Segment, slope: Fraction, bend: Fraction) -> list[int]
 
 
 def _constants(left: Piece, right: Piece, bits: int) -> tuple[Fraction, Fraction] | None:
-    """Bounds of the difference of the two constants: equal and exact if they share a base."""
+    """Returns bounds of the difference of the two constants: equal and exact if they share a base."""
     if left.base is not None and left.base == right.base:
         return left.offset - right.offset, left.offset - right.offset
     with balls.working(bits):  # bounds are rounded at the working precision, so they are taken inside
         difference = left.constant() - right.constant()
-        if not difference.is_finite():  # a probability whose ball still touches zero: more bits will part them
+        if not difference.is_finite():  # a probability whose ball still touches zero: it needs more bits
             return None
         return balls.lower(difference), balls.upper(difference)

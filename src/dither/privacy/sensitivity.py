@@ -12,11 +12,11 @@ Each unit is one record with a value in [low, high], R = high - low. Steps k = 1
     sample variance      R^2 / (n0 + 1)         (k = 1)     R^2 r (n - r) / (n (n - 1))
     histogram, L1        k                                  2 min(k, n)
 
-A statistic without bounds returns `Unbounded`, which says why and is no number, so that no mechanism takes
-it. "At least n0" is a promise that both neighbours keep; a false promise breaks the guarantee, unless the
-statistic is `centred_mean`, which is defined for every table. Tables may be empty only if at_least = 0;
-the statistic of the empty table is then the public value `empty`, the middle of the range unless stated.
-The tests enumerate all neighbouring tables over small universes and find exactly these numbers.
+A statistic without bounds returns `Unbounded`, which states the reason and is not a number, so that every mechanism
+refuses it. "n >= n0" is a promise about both neighbours. A false promise breaks the guarantee, except for
+`centred_mean`, which is defined for every table. Tables may be empty only if at_least = 0;
+the statistic of the empty table is then the public value `empty` (default: the middle of the range).
+The tests enumerate all neighbouring tables over small universes and get exactly these numbers.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from typing import Literal
 
 from dither.errors import ArgumentError
 from dither.exact.numbers import Number, flag, items, rational, show, whole, word
-from dither.privacy.neighbours import AddRemove, Neighbours, Replace, checked, single
+from dither.privacy.neighbours import AddRemove, Neighbours, Replace, check_neighbours, single
 
 
 @dataclass(frozen=True)
 class Unbounded:
-    """No finite sensitivity: the reason and what to do. Not a number, so a mechanism refuses it.
+    """States that there is no finite sensitivity, why, and the fix. Not a number, so a mechanism refuses it.
 
     >>> print(sum())
     unbounded: one person's value may be anything, and so may the sum. Fix: declare bounds, as in sum(0, 120).
@@ -52,16 +52,16 @@ _DEFAULT = AddRemove()
 
 
 def count(neighbours: Neighbours = _DEFAULT) -> Fraction:
-    """How many records match a condition: each step changes it by at most one, under either relation.
+    """Returns the sensitivity of a count of matching records: each step changes it by at most one, in either relation.
 
     >>> count(), count(Replace())
     (Fraction(1, 1), Fraction(1, 1))
     """
-    return Fraction(_touched(neighbours))
+    return Fraction(_changed_records(neighbours))
 
 
 def sum(low: Number | None = None, high: Number | None = None, neighbours: Neighbours = _DEFAULT) -> Sensitivity:
-    """The sum of values in [low, high].
+    """Returns the sensitivity of the sum of values in [low, high].
 
     >>> sum(-10, 5), sum(-10, 5, Replace())
     (Fraction(10, 1), Fraction(15, 1))
@@ -70,9 +70,9 @@ def sum(low: Number | None = None, high: Number | None = None, neighbours: Neigh
     if bounds is None:
         return _no_bounds("sum")
     bottom, top = bounds
-    if isinstance(single(checked(neighbours)), AddRemove):
+    if isinstance(single(check_neighbours(neighbours)), AddRemove):
         return neighbours.steps * max(abs(bottom), abs(top))
-    return _touched(neighbours) * (top - bottom)
+    return _changed_records(neighbours) * (top - bottom)
 
 
 def mean(
@@ -83,7 +83,7 @@ def mean(
     at_least: int = 0,
     empty: Number | None = None,
 ) -> Sensitivity:
-    """The plain mean S / n of values in [low, high], between neighbours that both have `at_least` records.
+    """Returns the sensitivity of the mean S / n of values in [low, high]. Both neighbours have `at_least` records.
 
     Add/remove, sizes n0 and up: adding k extreme values to n0 opposite ones moves the mean by R k/(n0+k); a
     group may also exchange records, moving it by R j/(n0+j-i) with i out and j in, and one of the two is largest.
@@ -95,7 +95,7 @@ def mean(
     bounds, n0 = _bounds(low, high), whole(at_least, "at_least", least=0)
     if bounds is None:
         return _no_bounds("mean")
-    width, steps, relation = bounds[1] - bounds[0], checked(neighbours).steps, single(neighbours)
+    width, steps, relation = bounds[1] - bounds[0], check_neighbours(neighbours).steps, single(neighbours)
     if isinstance(relation, Replace):
         n = relation.n or max(n0, 1)
         return width * Fraction(min(steps, n), n)
@@ -106,9 +106,9 @@ def mean(
 
 
 def centred_mean(low: Number, high: Number, at_least: int, neighbours: Neighbours = _DEFAULT) -> Fraction:
-    """The mean that is defined for every table: m + (sum of x - m) / max(n, n0), m the middle of [low, high].
+    """Returns the sensitivity of m + (sum of x - m) / max(n, n0), m the middle of [low, high].
 
-    It equals the mean where n >= n0, and *all* tables keep this sensitivity, so a false `at_least` costs
+    This is the mean where n >= n0, and it is defined for *all* tables, so a false `at_least` costs
     accuracy and never privacy. Add/remove of one: R/(n0+1) if n >= n0, else R/(2 n0), which is no more.
 
     >>> centred_mean(0, 120, at_least=100)
@@ -117,7 +117,7 @@ def centred_mean(low: Number, high: Number, at_least: int, neighbours: Neighbour
     bounds, n0 = _bounds(low, high), whole(at_least, "at_least", least=1)
     if bounds is None:
         raise ArgumentError("centred_mean needs finite bounds.", fix="declare low and high.")
-    width, steps, relation = bounds[1] - bounds[0], checked(neighbours).steps, single(neighbours)
+    width, steps, relation = bounds[1] - bounds[0], check_neighbours(neighbours).steps, single(neighbours)
     if isinstance(relation, Replace):
         n = max(relation.n or n0, n0)
         return width * min(Fraction(min(steps, relation.n or steps), n), Fraction(1))
@@ -133,10 +133,11 @@ def median(
     at_least: int = 0,
     empty: Number | None = None,
 ) -> Sensitivity:
-    """The median: the ceil(n/2)-th smallest ("lower"), or the mean of the two middle ones if n is even ("midpoint").
+    """Returns the sensitivity of the median.
 
-    One step can move the lower median across the whole range, however large the table: half the records low and
-    half high. The midpoint moves half as far if one of the two tables has an even size (always, for add/remove).
+    "lower" is the ceil(n/2)-th smallest value; "midpoint" is the mean of the two middle ones if n is even.
+    One step can move the lower median across the whole range in a table of any size: half the records low and half high.
+    The midpoint moves half as far if one of the two tables has an even size (always, for add/remove).
 
     >>> median(0, 120), median(0, 120, convention="midpoint"), median(0, 120, Replace(n=10), convention="midpoint")
     (Fraction(120, 1), Fraction(60, 1), Fraction(60, 1))
@@ -145,7 +146,7 @@ def median(
     if bounds is None:
         return _no_bounds("median")
     word(convention, "convention", "lower", "midpoint")
-    width, relation = bounds[1] - bounds[0], single(checked(neighbours))
+    width, relation = bounds[1] - bounds[0], single(check_neighbours(neighbours))
     if convention == "lower" or neighbours.steps > 1:
         return width
     if isinstance(relation, Replace):
@@ -161,7 +162,7 @@ def variance(
     at_least: int = 0,
     sample: bool = False,
 ) -> Sensitivity:
-    """The variance of values in [low, high]: divided by n, or by n - 1 with `sample`; 0 where there are too few records.
+    """Returns the sensitivity of the variance: divided by n, or by n - 1 with `sample`; 0 if there are too few records.
 
     Split a table into the c records that stay and those that go, A: n var = SS(C) + SS(A) + (c |A|/n)(mean C - mean A)^2.
     The terms without SS(C) are largest if C is constant at one end and r of A at the other, which leaves R^2 r (n - r)/n.
@@ -174,64 +175,64 @@ def variance(
     flag(sample, "sample")
     if bounds is None:
         return _no_bounds("variance")
-    square, steps, relation = (bounds[1] - bounds[0]) ** 2, checked(neighbours).steps, single(neighbours)
+    square, steps, relation = (bounds[1] - bounds[0]) ** 2, check_neighbours(neighbours).steps, single(neighbours)
     if isinstance(relation, Replace):
         sizes = [relation.n] if relation.n else range(n0, max(n0, 2 * steps) + 2)
-        return square * max(_replaced(n, min(steps, n // 2), sample) for n in sizes)
+        return square * max(_replaced_share(n, min(steps, n // 2), sample) for n in sizes)
     one = Fraction(1, n0 + 1) if sample else Fraction(n0, (n0 + 1) ** 2)
     return square * min(steps * one, Fraction(1, 2) if sample else Fraction(1, 4))
 
 
 def maximum(low: Number | None = None, high: Number | None = None, neighbours: Neighbours = _DEFAULT) -> Sensitivity:
-    """The largest value: one person may hold it alone, at `high`, with all others at `low`.
+    """Returns the sensitivity of the largest value: one person may be at `high` and all others at `low`.
 
     >>> maximum(0, 300)
     Fraction(300, 1)
     """
-    checked(neighbours)
+    check_neighbours(neighbours)
     bounds = _bounds(low, high)
     return _no_bounds("maximum") if bounds is None else bounds[1] - bounds[0]
 
 
 def minimum(low: Number | None = None, high: Number | None = None, neighbours: Neighbours = _DEFAULT) -> Sensitivity:
-    """The smallest value: as `maximum`, upside down."""
-    checked(neighbours)
+    """Returns the sensitivity of the smallest value, by the same argument as `maximum`."""
+    check_neighbours(neighbours)
     bounds = _bounds(low, high)
     return _no_bounds("minimum") if bounds is None else bounds[1] - bounds[0]
 
 
 def histogram(neighbours: Neighbours = _DEFAULT) -> Fraction:
-    """All cells of a histogram together, in L1: a replaced record leaves one cell and enters another.
+    """Returns the L1 sensitivity of a histogram: a replaced record leaves one cell and enters another.
 
     >>> histogram(), histogram(Replace())
     (Fraction(1, 1), Fraction(2, 1))
     """
-    per_step = 1 if isinstance(single(checked(neighbours)), AddRemove) else 2
-    return Fraction(per_step * _touched(neighbours))
+    per_step = 1 if isinstance(single(check_neighbours(neighbours)), AddRemove) else 2
+    return Fraction(per_step * _changed_records(neighbours))
 
 
 def thresholds(points: int, neighbours: Neighbours = _DEFAULT) -> Fraction:
-    """`points` counts "how many are at most t", in L1: one record below all of them moves every one.
+    """Returns the L1 sensitivity of `points` counts "how many are at most t": one low record moves all of them.
 
     >>> thresholds(5)
     Fraction(5, 1)
     """
-    return Fraction(whole(points, "points", least=1) * _touched(neighbours))
+    return Fraction(whole(points, "points", least=1) * _changed_records(neighbours))
 
 
 def attribute_means(
     ranges: Sequence[tuple[Number, Number]], neighbours: Neighbours = _DEFAULT, *, at_least: int = 0
 ) -> Sensitivity:
-    """The means of several attributes of the same records, in L1: one record moves all of them at once.
+    """Returns the L1 sensitivity of the means of several attributes: one record moves all of them at once.
 
     >>> attribute_means([(0, 1)] * 30, Replace(n=1000))
     Fraction(3, 100)
     """
-    given = items(ranges, "ranges", fix="list (low, high) per attribute.")
-    if not given or not all(isinstance(ends, (tuple, list)) and len(ends) == 2 for ends in given):
+    pairs = items(ranges, "ranges", fix="list (low, high) per attribute.")
+    if not pairs or not all(isinstance(ends, (tuple, list)) and len(ends) == 2 for ends in pairs):
         raise ArgumentError("ranges must hold a pair (low, high) for each attribute.", fix="write [(0, 1), (0, 120)].")
     total = Fraction(0)
-    for low, high in given:
+    for low, high in pairs:
         part = mean(low, high, neighbours, at_least=at_least)
         if isinstance(part, Unbounded):
             return part
@@ -239,21 +240,21 @@ def attribute_means(
     return total
 
 
-def _touched(neighbours: Neighbours) -> int:
-    """How many records a neighbour may change: no more than there are."""
-    relation = single(checked(neighbours))
+def _changed_records(neighbours: Neighbours) -> int:
+    """Returns how many records a neighbour may change: at most all of them."""
+    relation = single(check_neighbours(neighbours))
     limit = relation.n if isinstance(relation, Replace) else None
     return neighbours.steps if limit is None else min(neighbours.steps, limit)
 
 
-def _replaced(n: int, r: int, sample: bool) -> Fraction:
+def _replaced_share(n: int, r: int, sample: bool) -> Fraction:
     if n < 2:
         return Fraction(0)
     return Fraction(r * (n - r), n * (n - 1) if sample else n * n)
 
 
 def _from_empty(bounds: tuple[Fraction, Fraction], at_least: int, empty: Number | None) -> Fraction:
-    """How far the statistic can lie from its stated value for the empty table, where that table is possible."""
+    """Returns how far the statistic can be from its value for the empty table, or 0 if no table is empty."""
     low, high = bounds
     if empty is None or at_least > 0:
         return Fraction(0) if at_least > 0 else (high - low) / 2
@@ -267,7 +268,7 @@ def _from_empty(bounds: tuple[Fraction, Fraction], at_least: int, empty: Number 
 
 
 def _bounds(low: Number | None, high: Number | None) -> tuple[Fraction, Fraction] | None:
-    """Exact bounds; None where one is missing or infinite."""
+    """Returns exact bounds, or None if one is missing or infinite."""
     if any(end is None or (isinstance(end, float) and math.isinf(end)) for end in (low, high)):
         return None
     bottom, top = rational(low, "low"), rational(high, "high")  # type: ignore[arg-type]

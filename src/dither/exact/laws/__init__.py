@@ -1,4 +1,7 @@
-"""The laws that noise is drawn from. Each class is one theorem: its probabilities in closed form.
+"""The laws (distributions) that noise is drawn from. Each class states its probabilities in closed form.
+
+    geometric     TwoSided, OneSided, Cut        categorical   Categorical            derived   Moved, Clamped, Finite
+    gaussian      Gaussian                       coins         Flat, Coin, ExpCoin    base      Law, Piece
 
     TwoSided(s)               Pr[k] = (1 - a) / (1 + a) a^|k|          a = exp(-1/s), all whole k
     OneSided(s)               Pr[k] = (1 - a) a^k                      k >= 0
@@ -9,7 +12,7 @@
     Coin(p)                   Pr[1] = p                                p rational
     ExpCoin(x)                Pr[1] = exp(-x)                          x >= 0 rational
     Moved(law, by)            X + by
-    Clamped(law, low, high)   X brought into [low, high]
+    Clamped(law, low, high)   min(max(X, low), high)
     Finite(table)             Pr[k] = table[k]
 
 Scales run from 1/1000 to 10^12, variances from 10^-6 to 10^24, all rational.

@@ -1,16 +1,14 @@
-"""What a law is: a distribution on whole numbers whose probabilities are known to any precision.
+"""Defines a law: a distribution on whole numbers whose probabilities are known to any precision.
 
     pmf(k)        Pr[X = k]
     at_most(k)    Pr[X <= k]
     more_than(k)  Pr[X > k]        accurate in the tail, where 1 - at_most(k) would lose all digits
 
-Each returns a ball at the working precision (`balls.working`). `pieces()` says where log pmf is a
-polynomial in k, which is what turns "the ratio is bounded at all outputs" into a finite check.
+Each returns a ball at the working precision (`balls.working`). `pieces()` lists the ranges on which log pmf
+is a polynomial in k. They turn "the ratio is bounded at all outputs" into a finite check (privacy/proof.py).
 
-`draw` follows the law exactly. `specified` is what that means: the distribution function inverted at
-one uniform real. It is slow, and every fast sampler is tested against it.
-
-Laws inside a sampler: described by their distribution function only, for a table's third look and for tests.
+`draw` follows the law exactly. `specified` is the specification: it inverts the distribution function at
+one uniform real. It is slow; every fast sampler is tested against it.
 """
 
 from __future__ import annotations
@@ -33,11 +31,11 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Piece:
-    """log pmf(k) = constant() + slope * k + bend * k^2 for all first <= k <= last (None: without end).
+    """A range on which log pmf(k) = constant() + slope * k + bend * k^2, for first <= k <= last (None: no end).
 
-    Balls cannot tell equal reals apart, so a law that knows its constant symbolically also says
-    constant() = r(base) + offset, where the real r(base) depends on `base` alone: pieces of equal base then
-    differ by an exact rational (a law and the same law moved share their normaliser). None: nothing is known.
+    Balls cannot show that two reals are equal. So a law that knows its constant symbolically also states
+    constant() = r(base) + offset, where the real r(base) depends on `base` alone. Pieces of equal base then
+    differ by an exact rational: a law and the same law moved share their normaliser. None: nothing is known.
     """
 
     first: int | None
@@ -57,7 +55,7 @@ class Law(ABC):
 
     @abstractmethod
     def span(self) -> tuple[int | None, int | None]:
-        """The smallest and the largest value (None: without end)."""
+        """Returns the smallest and the largest value (None: no end)."""
 
     @abstractmethod
     def pmf(self, k: int) -> arb: ...
@@ -72,11 +70,11 @@ class Law(ABC):
     def pieces(self) -> tuple[Piece, ...]: ...
 
     def tail(self, k: int, *, above: bool) -> tuple[Hashable, Fraction]:
-        """(base, offset) of log Pr[X >= k] if `above`, else of log Pr[X <= k], as in `Piece`."""
+        """Returns (base, offset) of log Pr[X >= k] if `above`, else of log Pr[X <= k], as in `Piece`."""
         return None, Fraction(0)
 
     def probability(self, k: int, bits: int = 128) -> arb:
-        """Pr[X = k] as a ball with about `bits` correct bits; `float()` of it prints well."""
+        """Returns Pr[X = k] as a ball with about `bits` correct bits; `float()` of it prints well."""
         with balls.working(bits):
             return self.pmf(k)
 
@@ -85,7 +83,7 @@ class Law(ABC):
     @overload
     def draw(self, size: int) -> Integers: ...
     def draw(self, size: int | None = None) -> int | Integers:
-        """One value, or an array of `size` independent ones."""
+        """Draws one value, or an array of `size` independent values."""
         if size is None:
             return self._one()
         return self._many(numbers.whole(size, "size", least=0))
@@ -97,16 +95,16 @@ class Law(ABC):
         return np.array([self._one() for _ in range(size)], dtype=np.int64)
 
     def specified(self, u: Uniform) -> int:
-        """The smallest k with u < Pr[X <= k]: the law's value at the uniform real u."""
+        """Returns the smallest k with u < Pr[X <= k]: the law's value at the uniform real u."""
         return search(lambda k: u.below(lambda: self.at_most(k)), *self.span())
 
     def radius(self, confidence: numbers.Number) -> int:
-        """The smallest m with Pr[|X| > m] <= 1 - confidence, certified; an undecidable tie gives the next m."""
+        """Returns the smallest m with Pr[|X| > m] <= 1 - confidence, certified. An undecidable tie gives the next m."""
         bound = 1 - numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
         return search(lambda m: balls.certainly_at_most(lambda: self.more_than(m) + self.at_most(-m - 1), bound), 0, None)
 
     def upper_tail(self, probability: numbers.Number) -> int:
-        """The smallest t with Pr[X >= t] <= probability, certified; an undecidable tie gives the next t."""
+        """Returns the smallest t with Pr[X >= t] <= probability, certified. An undecidable tie gives the next t."""
         bound = numbers.between(probability, "probability", 0, 1, open_low=True, open_high=True)
         first, last = self.span()
         end = None if last is None else last + 1
@@ -114,9 +112,9 @@ class Law(ABC):
 
 
 def search(holds: Callable[[int], bool], first: int | None, last: int | None) -> int:
-    """The smallest k from first to last for which `holds`, which must stay true once it is (and be true at last).
+    """Returns the smallest k from first to last for which `holds`. It must be monotone, and true at last.
 
-    Without an end it gallops: the steps double until the answer is bracketed, so 10^12 takes forty.
+    Without an end, steps double until the answer is bracketed: 10^12 takes forty steps.
 
     >>> search(lambda k: k * k >= 50, 0, None), search(lambda k: k >= -7, None, None)
     (8, -7)
@@ -140,8 +138,8 @@ def search(holds: Callable[[int], bool], first: int | None, last: int | None) ->
     return low
 
 
-class Inner(Law):
-    """A law that gives `span` and `at_most`; the rest follows."""
+class SamplerLaw(Law):
+    """A law inside a sampler, given by `span` and `at_most` alone: for a table's third look and for tests."""
 
     def pmf(self, k: int) -> arb:
         return self.at_most(k) - self.at_most(k - 1)

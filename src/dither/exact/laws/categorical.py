@@ -1,8 +1,8 @@
-"""The law of a choice among weighted candidates: probabilities proportional to exp(w_i).
+"""The categorical law, a choice among weighted candidates: probabilities proportional to exp(w_i).
 
     Pr[i] = exp(w_i - top) / Z        top = max w        Z = sum of exp(w_i - top)
 
-Nothing overflows: the largest term is 1, and terms far below it are balls as small as they are.
+Nothing overflows: the largest term is 1, and balls hold arbitrarily small terms.
 Candidates of equal weight form a *class*; a draw picks the class, then one of its members fairly.
 Reference: McSherry and Talwar, FOCS 2007 (the exponential mechanism draws from this law).
 """
@@ -37,10 +37,10 @@ class Categorical(Law):
     log_weights: tuple[Fraction, ...]
 
     def __post_init__(self) -> None:
-        found = tuple(w if type(w) is Fraction else numbers.rational(w, "log_weights") for w in self.log_weights)
-        if not found:
+        weights = tuple(w if type(w) is Fraction else numbers.rational(w, "log_weights") for w in self.log_weights)
+        if not weights:
             raise ArgumentError("log_weights must name at least one candidate, and it is empty.", fix="give a candidate.")
-        object.__setattr__(self, "log_weights", found)
+        object.__setattr__(self, "log_weights", weights)
 
     @cached_property
     def top(self) -> Fraction:
@@ -48,7 +48,7 @@ class Categorical(Law):
 
     @cached_property
     def _counts(self) -> list[tuple[Fraction, int]]:
-        """(how far below the top, how many) of each class, nearest first."""
+        """Returns (distance below the top, number of candidates) for each class, nearest first."""
         counted = Counter(self.log_weights)
         return [(w - self.top, counted[w]) for w in sorted(counted, reverse=True)]
 
@@ -84,7 +84,7 @@ class Categorical(Law):
 
     @cached_property
     def _classes(self) -> tuple[Classes, list[NDArray[np.intp]]]:
-        """The law of the class, best first, and the candidates in each."""
+        """Returns the law of the class, best first, and the candidates in each class."""
         gaps = [-below for below, _ in self._counts]
         place = {self.top - gap: j for j, gap in enumerate(gaps)}
         where = np.array([place[w] for w in self.log_weights])
@@ -104,8 +104,8 @@ class Categorical(Law):
         j = classes.draw(size)
         starts = np.cumsum(classes.counts) - classes.counts
         place = starts[j] + uniform.below_each(classes.counts[j].astype(np.uint64))
-        found: Integers = np.concatenate(members)[place].astype(np.int64)
-        return found
+        draws: Integers = np.concatenate(members)[place].astype(np.int64)
+        return draws
 
     def __getstate__(self) -> dict[str, object]:
         return {"log_weights": self.log_weights}

@@ -1,4 +1,4 @@
-"""Coins and dice: the laws with finitely many values and no shape.
+"""Coins and dice: the uniform law and the laws on 0 and 1.
 
 Flat(n)      Pr[k] = 1/n            0 <= k < n
 Coin(p)      Pr[1] = p              p rational, from 0 to 1
@@ -17,14 +17,14 @@ from flint import arb
 
 from dither.errors import ArgumentError
 from dither.exact import balls, entropy, numbers
-from dither.exact.balls import ball, exp, missing
+from dither.exact.balls import ball, exp, one_minus_exp
 from dither.exact.laws.base import Integers, Law, Piece
 from dither.exact.numbers import show
 from dither.exact.samplers import uniform
 from dither.exact.samplers.table import TOP, Table
 from dither.exact.samplers.uniform import Uniform
 
-_SMALL = 512  # up to here a table of cells is faster than division
+_SMALL = 512  # up to this n a table of cells is faster than division
 
 
 @lru_cache(maxsize=32)
@@ -61,8 +61,8 @@ class Flat(Law):
         return (Piece(0, self.n - 1, lambda: -arb(self.n).log(), base=self),)
 
     def radius(self, confidence: numbers.Number) -> int:
-        wanted = numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True) * self.n
-        return -(-wanted.numerator // wanted.denominator) - 1  # smallest m with m + 1 >= confidence n
+        values = numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True) * self.n
+        return -(-values.numerator // values.denominator) - 1  # smallest m with m + 1 >= confidence n
 
     def upper_tail(self, probability: numbers.Number) -> int:
         allowed = numbers.between(probability, "probability", 0, 1, open_low=True, open_high=True) * self.n
@@ -84,19 +84,19 @@ class Flat(Law):
 class _TwoValued(Law):
     """A law on 0 and 1, given by its two probabilities."""
 
-    # No table is kept: a coin's chance may come from private numbers, and a full cache would tell by its speed.
+    # No table is cached: a coin's chance may come from private numbers, and the time of a cache hit would show it.
     def _one(self) -> int:
         return self._at(entropy.word(), self._threshold())
 
     def _many(self, size: int) -> Integers:
         u, t = entropy.words64(size), self._threshold()
-        found = (u >= np.uint64(t)).astype(np.int64)
+        draws = (u >= np.uint64(t)).astype(np.int64)
         for i in np.flatnonzero(u - np.uint64(t) < 2):
-            found[i] = self._at(int(u[i]), t)
-        return found
+            draws[i] = self._at(int(u[i]), t)
+        return draws
 
     def _threshold(self) -> int:
-        """t <= Pr[0] 2^64 < t + 2."""
+        """Returns t with t <= Pr[0] 2^64 < t + 2."""
         return min(balls.floor_near(self._zero, 64), TOP)
 
     def _at(self, u: int, t: int) -> int:
@@ -146,8 +146,8 @@ class Coin(_TwoValued):
         return ball(self.p)
 
     def radius(self, confidence: numbers.Number) -> int:
-        wanted = numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
-        return 0 if self.p <= 1 - wanted else 1
+        chance = numbers.between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
+        return 0 if self.p <= 1 - chance else 1
 
     def upper_tail(self, probability: numbers.Number) -> int:
         allowed = numbers.between(probability, "probability", 0, 1, open_low=True, open_high=True)
@@ -156,7 +156,7 @@ class Coin(_TwoValued):
 
 @dataclass(frozen=True)
 class ExpCoin(_TwoValued):
-    """1 with probability exp(-x) for a rational x >= 0, else 0. A Fraction may have any size: private scores make some."""
+    """1 with probability exp(-x) for a rational x >= 0, else 0. Accepts a Fraction of any size, as private scores give."""
 
     x: Fraction
 
@@ -168,7 +168,7 @@ class ExpCoin(_TwoValued):
         return int(not Uniform().below_about(-math.expm1(-float(min(self.x, Fraction(1000)))), self._zero))
 
     def _zero(self) -> arb:
-        return missing(self.x)
+        return one_minus_exp(self.x)
 
     def _unit(self) -> arb:
         return exp(-self.x)

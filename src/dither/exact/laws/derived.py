@@ -1,7 +1,7 @@
 """Laws made from other laws, and laws given by a table.
 
 Moved(law, by)            X + by
-Clamped(law, low, high)   X brought into [low, high]: each tail's probability sits on its end
+Clamped(law, low, high)   min(max(X, low), high): each end takes the probability of its tail
 Finite(probabilities)     Pr[k] = probabilities[k]       0 <= k < len(probabilities)
 """
 
@@ -21,13 +21,13 @@ from dither.exact import balls, numbers
 from dither.exact.laws.base import Integers, Law, Piece
 from dither.exact.samplers.table import TOP, Table
 
-_WIDEST = 1 << 62  # what an array of int64 holds with room for noise
-_LARGEST = 4096  # up to here a finite law is drawn by a table
+_WIDEST = 1 << 62  # values in int64 arrays, with space left for noise
+_LARGEST = 4096  # a finite law of at most this many values is drawn by a table
 
 
 @dataclass(frozen=True)
 class Moved(Law):
-    """The law of X + by. An array of draws needs values within 2^62; one draw has no limit.
+    """The law of X + by. An array of draws needs values within 2^62; a single draw has no limit.
 
     >>> from dither.exact.laws.coins import Flat
     >>> Moved(Flat(6), 1).span()
@@ -144,9 +144,9 @@ class Clamped(Law):
 
 @dataclass(frozen=True)
 class Finite(Law):
-    """Pr[k] = probabilities[k], reals that add up to one; one whose ball is exactly 0 is an impossible value.
+    """Pr[k] = probabilities[k], reals that add up to 1. A value whose ball is exactly 0 is impossible.
 
-    `names` may say of each what it is: (base, offset) with log Pr[k] = r(base) + offset, as in `Piece`.
+    `names` may state each symbolically: (base, offset) with log Pr[k] = r(base) + offset, as in `Piece`.
 
     >>> half = lambda: arb(0.5)
     >>> Finite((half, half)).span()
@@ -189,10 +189,10 @@ class Finite(Law):
     def _many(self, size: int) -> Integers:
         return self.table.many(size) if len(self.probabilities) <= _LARGEST else super()._many(size)
 
-    # Kept by this law alone: its probabilities may come from private numbers, which nothing may outlive.
+    # Cached in this object only: its probabilities may come from private numbers, and no global cache may keep them.
     @cached_property
     def table(self) -> Table:
-        """All running sums in one pass; their balls are far smaller than the thresholds' unit, or the precision is raised."""
+        """Returns the sampler. Raises the precision until the running sums' balls are far below the thresholds' unit."""
         bits = 192
         while True:
             with balls.working(bits):

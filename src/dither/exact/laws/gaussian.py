@@ -2,7 +2,7 @@
 
     Pr[k] = exp(-k^2 / 2v) / Z        Z = sum over all whole j of exp(-j^2 / 2v)
 
-`bell.py` sums Z and the tails rigorously; `buckets.py` says how it is drawn.
+`samplers/buckets.py` sums Z and the tails with certified error bounds, and draws from the law.
 Reference: Canonne, Kamath and Steinke, NeurIPS 2020 (the law and its use).
 """
 
@@ -35,8 +35,8 @@ class Gaussian(Law):
     variance: Fraction
 
     def __post_init__(self) -> None:
-        found = numbers.between(self.variance, "variance", SMALLEST_VARIANCE, LARGEST_VARIANCE)
-        object.__setattr__(self, "variance", found)
+        variance = numbers.between(self.variance, "variance", SMALLEST_VARIANCE, LARGEST_VARIANCE)
+        object.__setattr__(self, "variance", variance)
 
     def span(self) -> tuple[None, None]:
         return None, None

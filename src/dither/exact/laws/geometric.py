@@ -4,8 +4,8 @@
     OneSided(s)   Pr[k] = (1 - a) a^k                             k >= 0
     Cut(s, n)     Pr[k] = (1 - a) / (1 - a^(n+1)) a^k             0 <= k <= n
 
-Everything is written with expm1, so that scale 10^12, where a is 1 - 10^-12, loses no digits.
-Reference: Ghosh, Roughgarden and Sundararajan, STOC 2009 (the law); `digits.py` for how it is drawn.
+All formulas use expm1, so that scale 10^12, where a is 1 - 10^-12, loses no digits. `samplers/digits.py` draws from the laws.
+Reference: Ghosh, Roughgarden and Sundararajan, STOC 2009.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from functools import lru_cache, partial
 from flint import arb
 
 from dither.exact import balls, numbers
-from dither.exact.balls import exp, missing
+from dither.exact.balls import exp, one_minus_exp
 from dither.exact.laws.base import Integers, Law, Piece
 from dither.exact.samplers.digits import Digits
 from dither.exact.samplers.table import TOP, Table
 
 SMALLEST_SCALE = Fraction(1, 1000)
 LARGEST_SCALE = Fraction(10**12)
-_SMALL = 512  # up to here a cut law has a table of its own
+_SMALL = 512  # a cut law with fewer values has its own table
 
 
 def checked_scale(scale: numbers.Number) -> Fraction:
@@ -62,7 +62,7 @@ class TwoSided(Law):
 
     def _peak(self) -> arb:
         rate = 1 / self.scale
-        return missing(rate) / (1 + exp(-rate))
+        return one_minus_exp(rate) / (1 + exp(-rate))
 
     def pmf(self, k: int) -> arb:
         return self._peak() * exp(-abs(k) / self.scale)
@@ -110,16 +110,16 @@ class OneSided(Law):
         return 0, None
 
     def pmf(self, k: int) -> arb:
-        return missing(1 / self.scale) * exp(-k / self.scale) if k >= 0 else arb(0)
+        return one_minus_exp(1 / self.scale) * exp(-k / self.scale) if k >= 0 else arb(0)
 
     def at_most(self, k: int) -> arb:
-        return missing((k + 1) / self.scale) if k >= 0 else arb(0)
+        return one_minus_exp((k + 1) / self.scale) if k >= 0 else arb(0)
 
     def more_than(self, k: int) -> arb:
         return exp(-(k + 1) / self.scale) if k >= 0 else arb(1)
 
     def pieces(self) -> tuple[Piece, ...]:
-        return (Piece(0, None, lambda: missing(1 / self.scale).log(), -1 / self.scale, base=self),)
+        return (Piece(0, None, lambda: one_minus_exp(1 / self.scale).log(), -1 / self.scale, base=self),)
 
     def _one(self) -> int:
         return _digits(self.scale, False).one()
@@ -147,35 +147,35 @@ class Cut(Law):
         return 0, self.n
 
     def _whole(self) -> arb:
-        return missing((self.n + 1) / self.scale)
+        return one_minus_exp((self.n + 1) / self.scale)
 
     def pmf(self, k: int) -> arb:
         if not 0 <= k <= self.n:
             return arb(0)
-        return missing(1 / self.scale) * exp(-k / self.scale) / self._whole()
+        return one_minus_exp(1 / self.scale) * exp(-k / self.scale) / self._whole()
 
     def at_most(self, k: int) -> arb:
         if not 0 <= k < self.n:
             return arb(0 if k < 0 else 1)
-        return missing((k + 1) / self.scale) / self._whole()
+        return one_minus_exp((k + 1) / self.scale) / self._whole()
 
     def more_than(self, k: int) -> arb:
         if not 0 <= k < self.n:
             return arb(1 if k < 0 else 0)
-        return exp(-(k + 1) / self.scale) * missing((self.n - k) / self.scale) / self._whole()
+        return exp(-(k + 1) / self.scale) * one_minus_exp((self.n - k) / self.scale) / self._whole()
 
     def pieces(self) -> tuple[Piece, ...]:
         def height() -> arb:
-            return (missing(1 / self.scale) / self._whole()).log()
+            return (one_minus_exp(1 / self.scale) / self._whole()).log()
 
         return (Piece(0, self.n, height, -1 / self.scale, base=self),)
 
-    # The remainder of an unlimited geometric variable has just this law: a^(j (n+1) + k) is a^k times what depends on j.
+    # The remainder of an unlimited geometric variable has this law: a^(j (n+1) + k) is a^k times a factor of j alone.
     def _one(self) -> int:
         return _cut_table(self).one() if self.n < _SMALL else _digits(self.scale, False).one() % (self.n + 1)
 
     def _many(self, size: int) -> Integers:
         if self.n < _SMALL:
             return _cut_table(self).many(size)
-        # An array's draws stay below 2^15 times 2^36 (`table.py`), so a divisor from 2^62 on would change none of them.
+        # An array's draws stay below 2^15 times 2^36 (`table.py`), so a divisor of 2^62 or more changes none of them.
         return _digits(self.scale, False).many(size) % min(self.n + 1, 1 << 62)

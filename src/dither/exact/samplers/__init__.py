@@ -1,1 +1,1 @@
-"""Draws from the laws exactly: one file for each way of turning uniform bits into a value."""
+"""Draws from the laws exactly: table (lookup), digits (geometric), buckets (Gaussian), choice (weighted), uniform."""

@@ -1,14 +1,6 @@
-"""Sums of exp(-j^2 / 2v) over whole numbers, as rigorous balls: the discrete Gaussian's normaliser and tails.
+"""Draws discrete Gaussian noise of any variance, exactly, and sums its normaliser and tails with certified error bounds.
 
-The whole sum has two forms, Z = sum_j exp(-j^2 / 2v) = sqrt(2 pi v) sum_j exp(-2 pi^2 v j^2) (Poisson summation), and one
-of them converges in a few terms at any v. Tails sum directly where that is short. Otherwise they follow the
-Euler-Maclaurin formula, whose error after M corrections is at most 2 zeta(2M) / (2 pi)^2M times the integral of
-|f^(2M)|; by Cramer's inequality |He_n(t)| exp(-t^2 / 4) <= 1.0865 sqrt(n!) that integral is at most
-1.0865 sqrt(n! 4 pi v) / v^(n/2), n = 2M. Reference: Abramowitz and Stegun, 22.14.17 and 23.1.30.
-
-Drawing discrete Gaussian noise of any variance, exactly.
-
-f(x) = exp(-x^2 / 2v). Up to sigma = 128 one table of the distribution function does it. Beyond, the line is cut into
+f(x) = exp(-x^2 / 2v). Up to sigma = 128 one table of the distribution function is enough. Beyond, the line is cut into
 buckets of w = 2^m whole numbers, 62 to 124 of them per sigma: x = t w + e with e of m fair bits. In bucket t let
 near and far be the members with the smallest and the largest |x|. Then for each x in it
 
@@ -16,16 +8,22 @@ near and far be the members with the smallest and the largest |x|. Then for each
 
     "sure"     bucket t with weight f(far), any e                     gives each x the weight f(far) / w
     "unsure"   bucket t with weight f(near) - f(far), e accepted      gives each x the weight (f(x) - f(far)) / w
-               with probability (f(x) - f(far)) / (f(near) - f(far)), else everything anew
+               with probability (f(x) - f(far)) / (f(near) - f(far)), else start again
 
 together f(x) / w: the Gaussian, exactly. All unsure buckets are one cell of the first table (about 1 draw in 100) and
-have a table of their own. Which tries are thrown away says nothing of the value that is kept.
+have their own table. The rejected tries are independent of the returned value.
 
-Acceptance compares a 53-bit uniform number with a float64 value: they decide where they differ by more than `lazy.MARGIN`,
-which is over a thousand times what float64 can be wrong by here, and balls decide the rest.
+Acceptance compares a 53-bit uniform number with a float64 value. The floats decide if they differ by more than
+`uniform.MARGIN`, which is over a thousand times the error of float64 here; balls decide the rest.
 
 Timing: most draws cost one lookup and m fair bits. About 1 in 50 takes a second look or is unsure, which is likelier
-for values at the near end of their bucket; of magnitude at the scale of sigma it tells nothing.
+for values at the near end of their bucket; it reveals nothing about the magnitude at the scale of sigma.
+
+Sums: the whole sum has two forms, Z = sum_j exp(-j^2 / 2v) = sqrt(2 pi v) sum_j exp(-2 pi^2 v j^2) (Poisson summation),
+and one of them converges in a few terms at any v. Tails are summed directly where that is short. Otherwise they follow the
+Euler-Maclaurin formula, whose error after M corrections is at most 2 zeta(2M) / (2 pi)^2M times the integral of
+|f^(2M)|; by Cramer's inequality |He_n(t)| exp(-t^2 / 4) <= 1.0865 sqrt(n!) that integral is at most
+1.0865 sqrt(n! 4 pi v) / v^(n/2), n = 2M. Reference: Abramowitz and Stegun, 22.14.17 and 23.1.30.
 Reference: Canonne, Kamath and Steinke, NeurIPS 2020, for the law; rejection is von Neumann's.
 """
 
@@ -43,16 +41,16 @@ from numpy.typing import NDArray
 
 from dither.exact import balls, entropy
 from dither.exact.balls import ball, exp
-from dither.exact.laws.base import Inner, Integers
+from dither.exact.laws.base import Integers, SamplerLaw
 from dither.exact.samplers import table
 from dither.exact.samplers.table import CHUNK, Table
 from dither.exact.samplers.uniform import MARGIN, Uniform
 
-_SHORT = 200  # terms that are summed one by one without a second thought
+_SHORT = 200  # up to this many terms are summed one by one
 
 
 def total(variance: Fraction) -> arb:
-    """Z, the sum of exp(-j^2 / 2v) over all whole j."""
+    """Returns Z, the sum of exp(-j^2 / 2v) over all whole j."""
     return _total(variance, balls.precision())
 
 
@@ -77,7 +75,7 @@ def _total(variance: Fraction, bits: int) -> arb:
 
 
 def direct(half: Fraction, first: Fraction | int, bits: int) -> arb:
-    """Sum of exp(-half (first + i)^2) over i >= 0, first >= 0, term by term, the rest bounded by a geometric series."""
+    """Sums exp(-half (first + i)^2) over i >= 0, first >= 0, term by term; a geometric series bounds the rest."""
     term = exp(-half * first * first)
     ratio = exp(-half * (2 * first + 1))
     square = exp(-2 * half)
@@ -97,12 +95,12 @@ def direct(half: Fraction, first: Fraction | int, bits: int) -> arb:
 
 
 def tail(variance: Fraction, first: int) -> arb:
-    """Sum of exp(-j^2 / 2v) over j >= first, for first >= 0, to about the working precision."""
+    """Sums exp(-j^2 / 2v) over j >= first, for first >= 0, to about the working precision."""
     bits = balls.precision()
     v, a = float(variance), float(first)
-    # These floats choose the cheaper way; nothing rests on them.
+    # These floats only choose the cheaper method; the result is certified either way.
     reach = 2 * v * 0.7 * (bits + 16)
-    terms = reach / (a + math.sqrt(a * a + reach))  # how many until they have fallen by 2^-bits
+    terms = reach / (a + math.sqrt(a * a + reach))  # the number of terms until they have fallen by 2^-bits
     needed = bits + 32 + 0.73 * a * a / v  # the remainder is absolute, the tail itself as small as exp(-a^2 / 2v)
     if terms < _SHORT or needed > 25 * v:  # the remainder can be brought down to about exp(-2 pi^2 v)
         with balls.working(bits + 32):
@@ -112,7 +110,7 @@ def tail(variance: Fraction, first: int) -> arb:
 
 
 def _smooth(variance: Fraction, first: int, bits: int) -> arb:
-    """The same sum by Euler-Maclaurin, with a rigorous remainder."""
+    """Returns the same sum by Euler-Maclaurin, with a certified remainder."""
     v, a = ball(variance), arb(first)
     height = exp(-Fraction(first * first) / (2 * variance))
     integral = (arb.pi() * v / 2).sqrt() * (a / (2 * v).sqrt()).erfc()
@@ -120,7 +118,7 @@ def _smooth(variance: Fraction, first: int, bits: int) -> arb:
     before, slope, n = arb(1), -a / v, 1
     result = arb(fmpq(1, 2))
     bound = arb(1.0865) * (4 * arb.pi() * v).sqrt() * arb(4)  # 2 zeta(2M) < 4
-    wanted = arb(2) ** -bits
+    tolerance = arb(2) ** -bits
     factorial = arb(1)
     step = 4 * arb.pi() ** 2 * v
     while True:
@@ -128,7 +126,7 @@ def _smooth(variance: Fraction, first: int, bits: int) -> arb:
         factorial = factorial * n * (n + 1)
         result -= arb.bernoulli(n + 1) / factorial * slope
         bound = bound * (arb(n) * (n + 1)).sqrt() / step
-        if bound < wanted or n > 40 + 2 * bits:
+        if bound < tolerance or n > 40 + 2 * bits:
             return integral + height * result + bound * arb(0, 1)
         for _ in range(2):
             before, slope, n = slope, -(a * slope + n * before) / v, n + 1
@@ -140,13 +138,13 @@ _UNSURE_CELL = -(1 << 14)
 
 
 def zigzag(cell: int) -> int:
-    """Cells 0, 1, 2, 3, ... stand for buckets 0, -1, 1, -2, ...: the weights fall, and there is one open end."""
+    """Maps cells 0, 1, 2, 3, ... to buckets 0, -1, 1, -2, ...: the weights fall, and there is one open end."""
     return ~(cell >> 1) if cell & 1 else cell >> 1
 
 
 @dataclass(frozen=True)
-class Sure(Inner):
-    """Cell 0: unsure. Cell 1 + c: bucket zigzag(c), sure.
+class Sure(SamplerLaw):
+    """The law of the first table. Cell 0: unsure. Cell 1 + c: bucket zigzag(c), sure.
 
     With A(j), B(j), C(j) the sums of f(iw), f(iw + 1), f(iw + w - 1) over i >= j: all weights together are A(0) + B(0),
     the sure ones of buckets p, p + 1, ... are C(p), those of -1 - n, -2 - n, ... are A(1 + n).
@@ -174,14 +172,14 @@ class Sure(Inner):
         return 1 - (self._from(w - 1, (k + 1) // 2) + self._from(0, 1 + k // 2)) / _all(self)
 
     def lists(self) -> tuple[list[int], list[int], list[int], int]:
-        """A, B and C in last places, and by how much any sum of two of them may fall short."""
+        """Returns A, B and C in last places, and the largest error of a sum of two of them."""
         a, short_a = table.bell(self._half(), Fraction(0))
         b, short_b = table.bell(self._half(), self._offset(1))
         c, short_c = table.bell(self._half(), self._offset((1 << self.m) - 1))
         return a, b, c, 2 * max(short_a, short_b, short_c)
 
     def tails(self, a: list[int], c: list[int]) -> list[int]:
-        """Weight of all cells after cell k, for k = 0, 1, ..."""
+        """Returns the weight of all cells after cell k, for k = 0, 1, ..."""
         count = 2 * min(len(a) - 1, len(c)) - 2
         return [c[(k + 1) // 2] + a[1 + k // 2] for k in range(count)]
 
@@ -196,10 +194,10 @@ def _all(law: Sure) -> arb:
 
 
 @dataclass(frozen=True)
-class Unsure(Inner):
-    """Cell c: bucket zigzag(c) given that it is unsure: weight f(near) - f(far). Uses the sums of `Sure`.
+class Unsure(SamplerLaw):
+    """The law of the second table. Cell c: bucket zigzag(c) given that it is unsure, of weight f(near) - f(far).
 
-    Buckets p, p + 1, ... weigh A(p) - C(p) together, buckets -1 - n, -2 - n, ... weigh B(n) - A(n + 1).
+    By the sums of `Sure`, buckets p, p + 1, ... weigh A(p) - C(p) together, buckets -1 - n, -2 - n, ... weigh B(n) - A(n + 1).
     """
 
     sure: Sure
@@ -220,17 +218,17 @@ class Unsure(Inner):
         return [a[p] - c[p] + b[n] - a[n + 1] for p, n in pairs]
 
 
-def _named(cell: int) -> int:
+def _bucket_of(cell: int) -> int:
     return zigzag(cell - 1) if cell else _UNSURE_CELL
 
 
 def rise(exponent: Fraction) -> arb:
-    """e^exponent - 1."""
+    """Returns e^exponent - 1."""
     return balls.ball(exponent).expm1()
 
 
 def whole(variance: Fraction, exact: Callable[[Uniform], int]) -> Table:
-    """One table for the whole law: Pr[X > k] = A(k + 1) / Z for k >= 0, the same below 0, Z = 2 A(0) - 1."""
+    """Returns one table for the whole law: Pr[X > k] = A(k + 1) / Z for k >= 0, the same below 0, Z = 2 A(0) - 1."""
     sums, short = table.bell(1 / (2 * variance), Fraction(0))
     total, tails = 2 * sums[0] - table.ONE, [*sums[1:], 0]
     up = table.shares(tails, total, 2 * short)
@@ -250,13 +248,13 @@ class Buckets:
         a, b, c, short = sure.lists()
         marks = table.shares(sure.tails(a, c), a[0] + b[0], short)
         names = [_UNSURE_CELL, *map(zigzag, range(len(marks)))]
-        self.first = Table(marks, names, lambda u: _named(sure.specified(u)), always_look=_UNSURE_CELL)
+        self.first = Table(marks, names, lambda u: _bucket_of(sure.specified(u)), always_look=_UNSURE_CELL)
         self._sure = sure
         self._second: Table | None = None
 
     @property
     def second(self) -> Table:
-        """The table of unsure buckets, made when one is first met."""
+        """Returns the table of unsure buckets. Makes it at the first unsure draw."""
         if self._second is None:
             self._second = self._unsure_table()
         return self._second
@@ -284,17 +282,17 @@ class Buckets:
         left = [start + self._chunk(result[start : start + CHUNK]) for start in starts]
         open_places = np.concatenate(left) if left else np.empty(0, dtype=np.intp)
         while open_places.size:
-            x, kept = self.unsure(open_places.size)
-            result[open_places[kept]] = x[kept]
-            lost = open_places[~kept]
-            anew = np.empty(lost.size, dtype=np.int64)
-            unsure = self._chunk(anew)
-            result[lost] = anew
-            open_places = lost[unsure]
+            x, accepted = self.unsure(open_places.size)
+            result[open_places[accepted]] = x[accepted]
+            rejected = open_places[~accepted]
+            redrawn = np.empty(rejected.size, dtype=np.int64)
+            unsure = self._chunk(redrawn)
+            result[rejected] = redrawn
+            open_places = rejected[unsure]
         return result
 
     def _chunk(self, out: Integers) -> NDArray[np.intp]:
-        """Fill with values drawn at once; give the places of the unsure ones, still to be drawn."""
+        """Fills `out`, and returns the places of unsure draws, which are still to be drawn."""
         t, looked = self.first.chunk(len(out))
         self._join(out, t.astype(np.int64))
         unsure: NDArray[np.intp] = looked[t[looked] == _UNSURE_CELL]
@@ -305,7 +303,7 @@ class Buckets:
         out |= entropy.low_bits(len(out), self.m)
 
     def unsure(self, size: int) -> tuple[Integers, NDArray[np.bool_]]:
-        """Values for the unsure cell, and which of them are accepted."""
+        """Draws values for the unsure cell, and returns which of them are accepted."""
         t = self.second.chunk(size)[0].astype(np.int64)
         x = np.empty(size, dtype=np.int64)
         self._join(x, t)
@@ -317,7 +315,7 @@ class Buckets:
         return x, accepted
 
     def chance(self, t: Integers, x: Integers) -> NDArray[np.float64]:
-        """About (f(x) - f(far)) / (f(near) - f(far)), with far^2 - x^2 and far^2 - near^2 factored so that nothing cancels."""
+        """Returns about (f(x) - f(far)) / (f(near) - f(far)), with far^2 - x^2 and far^2 - near^2 factored: no cancelling."""
         w, v, base = 1 << self.m, float(self.variance), (t << self.m).astype(np.float64)
         e, right = x - base, t >= 0
         to_far = np.where(right, w - 1 - e, e)
@@ -334,5 +332,5 @@ class Buckets:
         return rise((far * far - x * x) / two) / rise((far * far - near * near) / two)
 
     def accept(self, t: int, x: int, u: Uniform) -> bool:
-        """Is u < (f(x) - f(far)) / (f(near) - f(far))? Decided by balls."""
+        """Returns whether u < (f(x) - f(far)) / (f(near) - f(far)), decided by balls."""
         return u.below(lambda: self.exact_chance(t, x))

@@ -1,16 +1,16 @@
-"""Choosing among weighted candidates, exactly, for many candidates and any gaps between their weights.
+"""Chooses among weighted candidates, exactly, for many candidates and any gaps between their weights.
 
 Candidates of equal weight form a class. The class j, of weight count_j exp(-gap_j) with gap_j >= 0 below the best, is
-found by inverting the distribution function over classes, best first; then one member is taken fairly.
+drawn by inverting the distribution function over classes, best first; then one member is drawn fairly.
 
 The running sums are float64. With |gap| <= 745 an exponent is off by at most 2^-42 and its weight by a factor within
 2^-40; beyond, the weight is below 10^-323 and counts as zero; adding J terms is off by at most J 2^-53 of the total. So
 
     margin = total (2^-38 + J 2^-50)
 
-covers all of it with room to spare. A uniform real further than the margin from every running sum is decided by floats;
-any other (about J 2^-37 of all draws) is decided by balls with as many further bits as it takes. No weight is too
-small: a class at gap 10^9 is chosen with probability exp(-10^9), not 0.
+covers all of these errors. Floats decide a uniform real that is further than the margin from every running sum. Balls
+decide the others (about J 2^-37 of all draws), with as many further bits as needed. No weight is too small: a class at
+gap 10^9 is chosen with probability exp(-10^9), not 0.
 Timing: O(candidates) for the preparation; the rare ball comparison depends on u lying near an edge of a class.
 """
 
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dither.errors import ArgumentError
 from dither.exact import balls, entropy, numbers
-from dither.exact.laws.base import Inner, Integers
+from dither.exact.laws.base import Integers, SamplerLaw
 from dither.exact.samplers import uniform
 from dither.exact.samplers.uniform import Uniform
 
@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 FARTHEST = 1000  # exp(-745) is the smallest float; a gap beyond this counts as this in floats
 
 
-class Classes(Inner):
+class Classes(SamplerLaw):
     """The law of the class. `gaps` are float64 values within 2^-51 (relative) of `gap(j)`, cut at FARTHEST; the first is 0."""
 
     def __init__(self, gaps: Floats, counts: Integers, gap: Callable[[int], Fraction]) -> None:
@@ -56,26 +56,26 @@ class Classes(Inner):
     def _many(self, size: int) -> Integers:
         u = entropy.words64(size)
         x = (u >> np.uint64(11)).astype(np.float64) * (2.0**-53 * self._total)
-        found: Integers = np.searchsorted(self.sums, x, side="right").astype(np.int64)
-        np.minimum(found, self.counts.size - 1, out=found)
-        above = np.where(found < self.counts.size - 1, self.sums[found] - x, np.inf)
-        below = np.where(found > 0, x - self.sums[found - 1], np.inf)
+        classes: Integers = np.searchsorted(self.sums, x, side="right").astype(np.int64)
+        np.minimum(classes, self.counts.size - 1, out=classes)
+        above = np.where(classes < self.counts.size - 1, self.sums[classes] - x, np.inf)
+        below = np.where(classes > 0, x - self.sums[classes - 1], np.inf)
         for i in np.flatnonzero((above <= self.margin) | (below <= self.margin)):
-            found[i] = self.specified(Uniform(int(u[i]), 64))
-        return found
+            classes[i] = self.specified(Uniform(int(u[i]), 64))
+        return classes
 
     def _one(self) -> int:
         u = entropy.word()
         x = (u >> 11) * (2.0**-53 * self._total)
         last = len(self._list) - 1
-        found = min(bisect_right(self._list, x), last)
-        clear_above = found == last or self._list[found] - x > self.margin
-        clear_below = found == 0 or x - self._list[found - 1] > self.margin
-        return found if clear_above and clear_below else self.specified(Uniform(u, 64))
+        j = min(bisect_right(self._list, x), last)
+        clear_above = j == last or self._list[j] - x > self.margin
+        clear_below = j == 0 or x - self._list[j - 1] > self.margin
+        return j if clear_above and clear_below else self.specified(Uniform(u, 64))
 
 
 def draw_index(scores: NDArray[np.int64], rate: Fraction) -> int:
-    """One index i, with probability proportional to exp(rate * scores[i]), for a rate >= 0.
+    """Draws an index i with probability proportional to exp(rate * scores[i]), for a rate >= 0.
 
     >>> draw_index(np.array([0, 10**9, 5]), Fraction(1))
     1
@@ -95,12 +95,12 @@ def draw_index(scores: NDArray[np.int64], rate: Fraction) -> int:
 
 
 def draw_among(scores: Sequence[int | Fraction], rate: Fraction) -> int:
-    """The same for scores of any size, whole or not.
+    """Draws as `draw_index` does, for scores of any size, whole or not.
 
     >>> draw_among([0, 10**500, Fraction(1, 3)], Fraction(1))
     1
     """
-    # Sorting finds equal scores; a dictionary would be slow for scores chosen to share one hash.
+    # Sorts to group equal scores: a dictionary would be slow for scores chosen to share one hash.
     classes = [(score, sum(1 for _ in same)) for score, same in groupby(sorted(scores, reverse=True))]
     top = classes[0][0]
     floats = np.array([_rounded(top - score, rate) for score, _ in classes])
@@ -111,15 +111,15 @@ def draw_among(scores: Sequence[int | Fraction], rate: Fraction) -> int:
 
 
 def _rounded(gap: int | Fraction, rate: Fraction) -> float:
-    """rate * gap as the nearest float, cut at FARTHEST: one division of whole numbers, which Python rounds correctly."""
+    """Returns rate * gap as the nearest float, cut at FARTHEST: Python rounds a division of whole numbers correctly."""
     above, below = rate.numerator * gap.numerator, rate.denominator * gap.denominator
     return float(FARTHEST) if above >= FARTHEST * below else above / below
 
 
 def _tally(gaps: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Integers]:
-    """The distinct gaps in rising order and how often each occurs."""
+    """Returns the distinct gaps in rising order and how often each occurs."""
     if int(gaps.max()) < 4 * gaps.size + 4096:
-        often = np.bincount(gaps.astype(np.int64))
-        found = np.flatnonzero(often)
-        return found.astype(np.uint64), often[found].astype(np.int64)
+        occurrences = np.bincount(gaps.astype(np.int64))
+        distinct = np.flatnonzero(occurrences)
+        return distinct.astype(np.uint64), occurrences[distinct].astype(np.int64)
     return np.unique(gaps, return_counts=True)

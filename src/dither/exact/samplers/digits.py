@@ -1,4 +1,4 @@
-"""Drawing geometric noise of any scale, exactly and in constant time, by its binary digits.
+"""Draws geometric noise of any scale, exactly and in constant time, by its binary digits.
 
 A geometric variable's digits are independent: a^(t 2^m + d) = (a^(2^m))^t a^d. A two-sided one is
 G with probability 1 / (1 + a), else -1 - G, and -1 - G is G with all bits flipped, sign included. So
@@ -9,15 +9,15 @@ G with probability 1 / (1 + a), else -1 - G, and -1 - G is G with all bits flipp
 
 and d = h 2^l + e in turn, with Pr[h] proportional to a^(h 2^l) and Pr[e] proportional to a^e, e of l bits.
 t and h come from tables. e is nearly uniform: it is drawn uniform and accepted with probability a^e, which
-is at least q = a^(2^l - 1). "Accepted at once", of probability q whatever e is, shares one table with h:
+is at least q = a^(2^l - 1). "Accepted at once", of probability q for every e, shares one table with h:
 
     cell h      has probability q Pr[h]
-    last cell   has probability 1 - q < 2^-13 and means: accept e with (a^e - q) / (1 - q), else draw e anew
+    last cell   has probability 1 - q < 2^-13 and means: accept e with (a^e - q) / (1 - q), else draw a new e
 
-On acceptance at once e is uniform, so that e xor s is too and needs no flipping.
+If e is accepted at once, e is uniform; then e xor s is uniform too, and no flip is needed.
 
-Timing: each draw costs two lookups and l fair bits. About 1 in 70 takes a second look (`table.py`), 1 in 8192 the
-last cell, which costs microseconds more and is slightly likelier for small e, the low bits, than for large.
+Timing: each draw costs two lookups and l fair bits. About 1 in 70 takes a second look (`table.py`). About 1 in 8192 takes
+the last cell, which costs microseconds more and is slightly likelier for small e (the low bits) than for large e.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ import numpy as np
 from flint import arb
 
 from dither.exact import entropy
-from dither.exact.balls import exp, missing
-from dither.exact.laws.base import Inner, Integers
+from dither.exact.balls import exp, one_minus_exp
+from dither.exact.laws.base import Integers, SamplerLaw
 from dither.exact.samplers.table import CHUNK, Small, Table, falling, partial_sums, powers, rising
 from dither.exact.samplers.uniform import Uniform
 
 MIDDLE_BITS = 9
-_AGAIN = 1 << MIDDLE_BITS
+_LAST_CELL = 1 << MIDDLE_BITS
 _TOP_SCALE = 32
-_WHOLE_UP_TO = 40  # up to this scale one table does it
+_WHOLE_UP_TO = 40  # up to this scale one table holds the whole law
 
 
 @dataclass(frozen=True)
-class Top(Inner):
+class Top(SamplerLaw):
     """The law of t: X = t 2^m + (...), for X two-sided or one-sided of the given scale."""
 
     scale: Fraction
@@ -57,7 +57,7 @@ class Top(Inner):
         return (1 << self.m) / self.scale
 
     def _share(self) -> arb:
-        """Pr[t >= 0]."""
+        """Returns Pr[t >= 0]."""
         return 1 / (1 + exp(-1 / self.scale)) if self.two_sided else arb(1)
 
     def at_most(self, k: int) -> arb:
@@ -77,7 +77,7 @@ class Top(Inner):
 
 
 @dataclass(frozen=True)
-class Middle(Inner):
+class Middle(SamplerLaw):
     """The law of h together with "accepted at once": cell h with probability q Pr[h], the last cell with 1 - q."""
 
     scale: Fraction
@@ -88,28 +88,28 @@ class Middle(Inner):
         return 0, 1 << self.bits
 
     def sure(self) -> arb:
-        """q, the smallest acceptance probability."""
+        """Returns q, the smallest acceptance probability."""
         return exp(-((1 << self.low) - 1) / self.scale)
 
     def at_most(self, k: int) -> arb:
         if not 0 <= k < 1 << self.bits:
             return arb(0 if k < 0 else 1)
-        return self._factor() * missing((k + 1) * self._rate())
+        return self._factor() * one_minus_exp((k + 1) * self._rate())
 
     def _rate(self) -> Fraction:
         return (1 << self.low) / self.scale
 
     def _factor(self) -> arb:
-        return self.sure() / missing(self._rate() * (1 << self.bits))
+        return self.sure() / one_minus_exp(self._rate() * (1 << self.bits))
 
     def table(self) -> Table:
         last = 1 << self.bits if self.low else (1 << self.bits) - 1  # without low bits q = 1 and the last cell is empty
         thresholds = partial_sums(lambda: exp(-self._rate()), self._factor, last)
-        return Table(thresholds, range(last + 1), self.specified, always_look=_AGAIN)
+        return Table(thresholds, range(last + 1), self.specified, always_look=_LAST_CELL)
 
 
 def split(scale: Fraction) -> tuple[int, int]:
-    """How many bits t stands above, and how many of them are low ones."""
+    """Returns (m, l): the number of bits below t, and how many of them are low bits (e)."""
     m = 0
     if scale > _WHOLE_UP_TO:
         while scale >= _TOP_SCALE << m:
@@ -132,7 +132,7 @@ class Digits:
         if not self.m:
             return t
         h = self.middle.one()
-        if h == _AGAIN:
+        if h == _LAST_CELL:
             return self.rare(t)
         d = (h << self.low) | (entropy.bits(self.low) if self.low else 0)
         return (t << self.m) + (d ^ ((1 << self.m) - 1) if t < 0 else d)
@@ -148,9 +148,9 @@ class Digits:
     def _chunk(self, out: Integers) -> None:
         t, _ = self.top.chunk(len(out))
         h, looked = self.middle.chunk(len(out))
-        again = looked[h[looked] == _AGAIN]
+        last_cell = looked[h[looked] == _LAST_CELL]
         self.join(out, t, h)
-        for i in again:
+        for i in last_cell:
             out[i] = self.rare(int(t[i]))
 
     def join(self, out: Integers, t: Small, h: Small) -> None:
@@ -168,19 +168,19 @@ class Digits:
         out |= entropy.low_bits(len(out), self.low)
 
     def rare(self, t: int) -> int:
-        """X given t and the last cell: h and e drawn on their own."""
-        h = _AGAIN
-        while h == _AGAIN:  # h given that it is not the last cell has just its law
+        """Draws X given t and the last cell: h and e separately."""
+        h = _LAST_CELL
+        while h == _LAST_CELL:  # given that it is not the last cell, h has its own law
             h = self.middle.one()
-        d = (h << self.low) | self._late()
+        d = (h << self.low) | self._low_bits_after_rejection()
         return (t << self.m) + (d ^ ((1 << self.m) - 1) if t < 0 else d)
 
-    def _late(self) -> int:
-        """e given that it was not accepted at once."""
+    def _low_bits_after_rejection(self) -> int:
+        """Draws e given that it was not accepted at once."""
         e, last = entropy.bits(self.low), (1 << self.low) - 1
         # (a^e - q) / (1 - q), with both divided by q = a^last
         estimate = math.expm1((last - e) / self._float) / math.expm1(last / self._float)
-        if Uniform().below_about(estimate, lambda: missing((e - last) / self.scale) / missing(-last / self.scale)):
+        if Uniform().below_about(estimate, lambda: one_minus_exp((e - last) / self.scale) / one_minus_exp(-last / self.scale)):
             return e
         while True:
             e = entropy.bits(self.low)
@@ -188,5 +188,5 @@ class Digits:
                 return e
 
     def _power(self, e: int) -> arb:
-        """a^e."""
+        """Returns a^e."""
         return exp(-e / self.scale)

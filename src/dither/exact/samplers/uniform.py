@@ -1,10 +1,8 @@
-"""Fair dice: a uniform whole number below n, exactly.
+"""Uniform draws, exactly: a whole number below n, and a real in [0, 1) whose bits are drawn only when a comparison needs them.
 
-One at a time: as many fair bits as n - 1 has, again while they make n or more (at most every other try fails).
-Arrays: w mod n for a 64-bit word w below the largest multiple of n, again for the others (never seen for small n).
-The tries that fail are independent of the value kept, so timing tells nothing of it.
-
-A uniform real in [0, 1) whose bits are drawn only when a comparison needs them.
+One whole number: draw as many fair bits as n - 1 has, and repeat while they make n or more (at most half of the tries fail).
+Arrays: w mod n for a 64-bit word w below the largest multiple of n; other words are drawn again (very rare for small n).
+Failed tries are independent of the returned value, so timing reveals nothing about it.
 """
 
 from __future__ import annotations
@@ -19,34 +17,34 @@ _TOP = np.uint64(2**64 - 1)
 
 
 def below(n: int) -> int:
-    """Uniform on 0, ..., n - 1."""
+    """Draws a uniform number from 0 to n - 1."""
     count = (n - 1).bit_length()
     while True:
-        found = entropy.bits(count)
-        if found < n:
-            return found
+        k = entropy.bits(count)
+        if k < n:
+            return k
 
 
 def below_each(counts: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """For each n in `counts` (1 <= n <= 2^63) a uniform number below it."""
-    spare = (_TOP % counts + np.uint64(1)) % counts  # 2^64 mod n words at the top are one too many
+    """Draws a uniform number below each n in `counts` (1 <= n <= 2^63)."""
+    spare = (_TOP % counts + np.uint64(1)) % counts  # reject the top 2^64 mod n words: they would favour small values
     w = entropy.words64(counts.size)
     result = (w % counts).astype(np.int64)
-    again = np.flatnonzero(w > _TOP - spare)
-    if again.size:
-        result[again] = below_each(counts[again])
+    rejected = np.flatnonzero(w > _TOP - spare)
+    if rejected.size:
+        result[rejected] = below_each(counts[rejected])
     return result
 
 
 _STEP = 64
-MARGIN = 2.0**-30  # over a thousand times what a float64 estimate in this package can be wrong by
+MARGIN = 2.0**-30  # over a thousand times the error of any float64 estimate in this package
 
 
 class Uniform:
-    """Exactly uniform: after any number of comparisons, the bits not yet drawn are still fair.
+    """An exactly uniform real. After any number of comparisons, the bits not yet drawn are still fair.
 
-    `prefix` and `count` state bits already drawn: the real lies in [prefix, prefix + 1) / 2^count.
-    Comparing with the same or other reals again and again is consistent: it is one and the same real.
+    `prefix` and `count` state the bits already drawn: the real lies in [prefix, prefix + 1) / 2^count.
+    All comparisons are consistent, because they concern one and the same real.
     """
 
     def __init__(self, prefix: int = 0, count: int = 0) -> None:
@@ -58,10 +56,10 @@ class Uniform:
         self.count += count
 
     def below(self, threshold: balls.Real) -> bool:
-        """Is this real below the threshold?
+        """Returns whether this real is below the threshold.
 
-        Ends with probability one whatever the threshold is, also where its ball never becomes exact:
-        each round that does not decide has probability at most about 2^-62.
+        Ends with probability one for every threshold, also if its ball never becomes exact: each further
+        round has probability at most about 2^-62.
         """
         if self.count < _STEP:
             self._extend(_STEP - self.count)
@@ -79,7 +77,7 @@ class Uniform:
             bits = max(self.count + _STEP, bits if sharp else 2 * bits)
 
     def below_about(self, estimate: float, threshold: balls.Real) -> bool:
-        """The same answer as `below`, given that `estimate` is within MARGIN of the threshold: balls only where it is close."""
+        """Returns the same as `below`, if `estimate` is within MARGIN of the threshold. Uses balls only if it is close."""
         if self.count < _STEP:
             self._extend(_STEP - self.count)
         gap = (self.prefix >> (self.count - 53)) * 2.0**-53 - estimate

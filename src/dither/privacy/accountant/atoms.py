@@ -1,6 +1,6 @@
-"""delta(epsilon) of a few releases with few outcomes, by listing every value of the sum in balls.
+"""Computes delta(epsilon) of a few releases with few outcomes, by listing every value of the sum in balls.
 
-With few releases a lattice law's transform does not die out, so nearly all nodes of its period would count; listing the
+With few releases a lattice law's transform does not die out, so nearly all nodes of its period would count. Listing the
 values is exact and cheaper. Outcomes too rare to list (a Gaussian's tail on the integers) count as lost.
 """
 
@@ -19,22 +19,22 @@ Law = dict[Fraction, arb]
 
 
 class Atoms:
-    """delta of a law given value by value."""
+    """Evaluates delta for a law given value by value."""
 
     def __init__(self, law: Law, lost: arb) -> None:
         self.law = law
         self.lost = lost
 
     def __call__(self, epsilon: Fraction) -> arb:
-        found = self.lost
+        delta = self.lost
         for value, weight in self.law.items():
             if value > epsilon:
-                found -= weight * ball(epsilon - value).expm1()
-        return found
+                delta -= weight * ball(epsilon - value).expm1()
+        return delta
 
 
-def listed(product: Product, log_delta: float) -> Atoms | None:
-    """The evaluator, or None if a factor has too many outcomes, the list would be too long, or too much would be lost."""
+def list_atoms(product: Product, log_delta: float) -> Atoms | None:
+    """Returns the evaluator, or None if a factor has too many outcomes, the list is too long, or too much is lost."""
     law: Law = {Fraction(0): arb(1)}
     work, lost = 0, arb(0)
     for factor, count in product.factors:

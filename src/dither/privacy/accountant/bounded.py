@@ -1,4 +1,4 @@
-"""n equal bounded-range releases fixed in advance: the exact optimum of Dong, Durfee and Rogers (ICML 2020).
+"""Prices n equal bounded-range releases fixed in advance: the exact optimum of Dong, Durfee and Rogers (ICML 2020).
 
 The worst case is n copies of one pair: L = t or t - epsilon, Pr[L = t] = p = (e^epsilon - e^t)/(e^epsilon - 1), for the
 worst common t in [0, epsilon]. With I the number of releases with L = t - epsilon,
@@ -11,8 +11,8 @@ g + (l + 1) epsilon - (n + 1) t. So F_l rises up to t_l = (g + (l + 1) epsilon)/
 
     max over t of delta_t(g) = max over l < n of delta_{t_l}(g),    t_l < epsilon   (at t = epsilon delta is 0).
 
-All candidates are compared in floats with a margin of 1e-6; those within the margin of the largest, and those no float
-can judge, are evaluated in balls. The floats are good to about 1e-9: at t = t_l the exponents are exactly
+All candidates are compared in floats with a margin of 1e-6. Those within the margin of the largest, and those for which
+floats fail, are evaluated in balls. The floats are good to about 1e-9: at t = t_l the exponents are exactly
 
     g - n t_l + i epsilon = (g/epsilon + i (n + 1) - n (l + 1)) epsilon / (n + 1),
 
@@ -33,12 +33,12 @@ from dither.exact.balls import ball, exp
 from dither.privacy.parts import BoundedRange, Part
 from dither.privacy.parts.base import Floats
 
-MOST = 1024  # the table of candidates has n^2 entries; larger compositions are priced by zCDP, which is close there
+MOST = 1024  # the table of candidates has n^2 entries; larger compositions are priced by zCDP, which is tight there
 _MARGIN = 1e-6
 
 
 def delta(parts: tuple[tuple[Part, int], ...]) -> Callable[[Fraction], arb] | None:
-    """delta as a function of epsilon in balls, if this is one kind of bounded-range release, not too often."""
+    """Returns delta as a function of epsilon in balls, or None unless this is at most MOST equal bounded-range releases."""
     if len(parts) != 1 or not isinstance(parts[0][0], BoundedRange) or parts[0][1] > MOST:
         return None
     each, n = parts[0][0].epsilon, parts[0][1]
@@ -59,7 +59,7 @@ def _worst(each: Fraction, n: int, at: Fraction) -> arb:
 
 
 def _logs(each: Fraction, n: int, at: Fraction, points: list[tuple[int, Fraction]]) -> Floats:
-    """ln delta_t(at) in floats for every candidate; nan where floats fail."""
+    """Returns ln delta_t(at) in floats for every candidate; nan where floats fail."""
     i = np.arange(n + 1)
     factorial = np.array([math.lgamma(k + 1) for k in range(n + 1)])
     choose = factorial[n] - factorial - factorial[::-1]
@@ -78,7 +78,7 @@ def _logs(each: Fraction, n: int, at: Fraction, points: list[tuple[int, Fraction
 
 
 def _exact(each: Fraction, n: int, at: Fraction, t: Fraction) -> arb:
-    """delta_t(at) in balls."""
+    """Returns delta_t(at) in balls."""
     scale = ball(each).expm1()
     low, high = ball(t).expm1() / scale, (exp(each) - exp(t)) / scale
     weight, total = high**n, arb(0)

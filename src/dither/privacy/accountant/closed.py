@@ -1,4 +1,4 @@
-"""Closed forms of delta(epsilon).
+"""Prices compositions whose delta(epsilon) has a closed form.
 
 Gaussian releases of mu_1, mu_2, ... are together one of mu^2 = sum mu_i^2 (the optimal pair is a rotation away):
 
@@ -22,7 +22,7 @@ from dither.privacy.parts import Gaussian, Laplace, Part, Response, SubsampledGa
 
 
 def delta(parts: tuple[tuple[Part, int], ...]) -> Callable[[Fraction], arb] | None:
-    """delta as a function of epsilon in balls, if the composition has a closed form."""
+    """Returns delta as a function of epsilon in balls, or None if the composition has no closed form."""
     mu2 = _mu2(parts)
     if mu2 is not None:
         return lambda epsilon: _gaussian(mu2, epsilon)
@@ -43,7 +43,7 @@ def _yes(part: Response) -> arb:
 
 
 def start(parts: tuple[tuple[Part, int], ...], log_delta: float) -> float:
-    """Where to begin the search for epsilon."""
+    """Returns an epsilon to start the search at."""
     mu2 = _mu2(parts)
     if mu2 is None:
         top = parts[0][0].top

@@ -1,4 +1,4 @@
-"""delta(epsilon) of a sum of independent losses, from above, by one line integral.
+"""Bounds delta(epsilon) of a sum of independent losses from above, by one line integral.
 
 With phi(z) = E[e^{zL}] and any c > 0,
 
@@ -10,7 +10,7 @@ Why every step errs upward:
 2. Smoothing multiplies the integrand by e^{tau^2 (z^2 + z)/2}: one more independent Gaussian loss N with E[e^{-N}] = 1.
    (1 - e^{epsilon - L - N})_+ is convex in e^{-N}, so its mean is at least (1 - e^{epsilon - L})_+, for any positive measure.
 3. Nodes left out are added at an upper bound of their size: |phi(c + it)| <= phi(c), damped as each part proves.
-4. What remains is computed in balls, and the ball's upper end is used.
+4. The other nodes are computed in balls, and the ball's upper end is used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dither.privacy.parts.gaussian import Gaussian
 
 MOST_NODES = 1 << 17
 MOST_BALLS = 1500
-_COSTLY = 1000.0  # how many quadratures' worth of balls to spend on parts whose phi is an integral
+_COSTLY = 1000.0  # the cost limit, in quadratures, for parts whose phi is an integral
 _TAIL = 21.0
 _DROPPED = 5e-8  # the share of nodes that are bounded instead of computed
 _SMOOTHING = 1.5e-7  # the relative rise of epsilon that smoothing may cause
@@ -56,7 +56,7 @@ class Contour:
         self.nodes = self._enough(head)
 
     def _enough(self, head: float) -> int:
-        """How many nodes leave a negligible tail; 0 if too many would be needed."""
+        """Returns how many nodes leave a negligible tail, or 0 if that is too many."""
         nodes = 16
         while nodes <= MOST_NODES and nodes * self.h <= max(self.whole.farthest, 16 * self.h):
             t = nodes * self.h
@@ -66,7 +66,7 @@ class Contour:
         return 0
 
     def prepare(self) -> None:
-        """Evaluate the nodes that count in balls; bound the others."""
+        """Evaluates the nodes that count in balls, and bounds the others."""
         t: Floats = self.h * np.arange(1, self.nodes + 1, dtype=np.float64)
         self.first = self._value(acb(self.c))
         rest = self._sizes(t)
@@ -77,7 +77,7 @@ class Contour:
         if self.whole.farthest < math.inf:
             cost = np.cumsum(1 + t[order[::-1]] / 20)
             small = max(small, self.nodes - int(np.searchsorted(cost, _COSTLY)))
-        self.kept = [
+        self.nodes_in_balls = [
             (arb(self.h) * int(j + 1), self._value(acb(self.c, arb(self.h) * int(j + 1)))) for j in np.sort(order[small:])
         ]
         dropped = float(cumulated[small - 1]) if small else 0.0
@@ -87,13 +87,13 @@ class Contour:
         self.bound = self.first.real * arb((dropped + tail) * (1 + 1e-6))
 
     def _value(self, z: acb) -> acb:
-        found = self.whole.value(z)
+        value = self.whole.value(z)
         if self.minus is not None:
-            found -= self.minus.value(z)
-        return found / (z * (z + 1))
+            value -= self.minus.value(z)
+        return value / (z * (z + 1))
 
     def _sizes(self, t: Floats) -> Floats:
-        """Upper bounds of |integrand(c + it)| / integrand(c)."""
+        """Returns upper bounds of |integrand(c + it)| / integrand(c)."""
         c = self.c
         kernel = c * (c + 1) / (np.hypot(c, t) * np.hypot(c + 1, t))
         sizes = np.exp(self.whole.sizes(c, t))
@@ -101,17 +101,17 @@ class Contour:
             z = np.concatenate([[c + 0j], c + 1j * t])
             whole, minus = self.whole.log(z), self.minus.log(z)
             wrong = math.expm1(min(self.whole.count * 2e-12, 1.0))
-            # A lower bound of the share that is left; where rounding hides it, every size is bounded by 1.
+            # A lower bound of the remaining share; if rounding makes it useless, 1 bounds every size.
             left = -math.expm1(min(float((minus[0] - whole[0]).real) + wrong, -1e-300))
             other = np.exp(self.minus.sizes(c, t) + (minus[0] - whole[0]).real)
             spread = np.abs(np.exp(whole[1:] - whole[0]) - np.exp(minus[1:] - whole[0])) + wrong * (sizes + other)
             sizes = np.minimum(spread / left, 1.0)
-        found: Floats = sizes * kernel
-        return found
+        weighted: Floats = sizes * kernel
+        return weighted
 
     def __call__(self, epsilon: Fraction) -> arb:
         e = ball(epsilon)
         total = self.first.real / 2
-        for t, value in self.kept:
+        for t, value in self.nodes_in_balls:
             total += (value * acb(0, -t * e).exp()).real
         return (total + self.bound) * (-ball(Fraction(self.c)) * e).exp() * arb(self.h) / arb.pi()

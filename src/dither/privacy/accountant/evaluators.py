@@ -1,6 +1,6 @@
-"""Which certified evaluators to use for a composition, tightest first.
+"""Chooses the certified evaluators for a composition, tightest first.
 
-0. Equal subsampled Gaussian releases, up to a few thousand or with a tail too heavy for large orders: a law on a fine
+0. Equal subsampled Gaussian releases, up to 300, of sigma above 20, or with a tail too heavy for large orders: a law on a fine
    grid that dominates theirs (grid.py).
 1. Everything on one lattice of workable size: exact sum over one period (lattice.py), or,
    for few releases, over all values (atoms.py).
@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from dither.privacy.accountant.atoms import listed
+from dither.privacy.accountant.atoms import list_atoms
 from dither.privacy.accountant.contour import Contour
 from dither.privacy.accountant.grid import MOST as MOST_ON_GRID
 from dither.privacy.accountant.grid import Grid, guide_of
@@ -35,7 +35,7 @@ Evaluator = Callable[[Fraction], arb]
 
 
 class Plan:
-    """The finite part of a composition in one direction: guides now, evaluators near a given epsilon on demand."""
+    """The finite part of a composition in one direction. Makes guides at once, evaluators near an epsilon on demand."""
 
     def __init__(self, parts: Parts, log_delta: float = -50.0) -> None:
         self.parts = parts
@@ -47,7 +47,7 @@ class Plan:
         self.on_grid = self.single is not None and (count <= MOST_ON_GRID or self.single.sigma > _WIDE)
         if not self.on_grid:
             self.guide = Guide(self.whole, None, self.scale)
-            # A tail that hardly ever happens can spoil the large orders that matter; the grid leaves it out.
+            # A very rare tail can make the large orders useless; the grid leaves it out.
             self.on_grid = self.single is not None and _heavy(self.guide, log_delta)
         if self.single is not None and self.on_grid:
             self.guide = guide_of(self.single, count, log_delta)
@@ -57,7 +57,7 @@ class Plan:
             self.ends = Product(tuple((end, count) for end, count in ends if end is not None))
 
     def evaluators(self, epsilon: float, log_delta: float) -> list[Evaluator]:
-        """Functions of epsilon whose sum bounds delta, sharp near this epsilon."""
+        """Returns functions of epsilon whose sum bounds delta, tight near this epsilon."""
         if self.single is not None and self.on_grid:
             return [Grid(self.single, self.parts[0][1], epsilon, log_delta)]
         lattice = Lattice(self.whole, self.guide, epsilon, log_delta)
@@ -67,7 +67,7 @@ class Plan:
         if plain.nodes:
             plain.prepare()
             return [plain]
-        few = listed(self.whole, log_delta)
+        few = list_atoms(self.whole, log_delta)
         if few is not None:
             return [few]
         if self.ends is not None:
@@ -102,10 +102,10 @@ def _nothing_known(epsilon: Fraction) -> arb:
 
 
 def _exact(lattice: Lattice, log_delta: float) -> Evaluator:
-    """The lattice's integral, or the list of its values where nearly every node would count."""
+    """Returns the lattice's integral, or the list of its values if nearly every node would count."""
     if lattice.choose() > MANY:
-        found = listed(lattice.whole, log_delta)
-        if found is not None:
-            return found
+        atoms = list_atoms(lattice.whole, log_delta)
+        if atoms is not None:
+            return atoms
     lattice.prepare()
     return lattice

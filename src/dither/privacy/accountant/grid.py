@@ -1,11 +1,11 @@
-"""A few subsampled Gaussian releases: the law of L moved upward onto a grid, then convolved.
+"""Prices a few equal subsampled Gaussian releases: moves the law of L upward onto a grid, then convolves it.
 
 With few releases the transform dies out too slowly for the contour. In each cell of the grid of losses both the mass
 under P and the mass under Q are kept by splitting the cell between its two ends; delta as a function of e^epsilon is
 convex and becomes its chord, so it only rises ("connect the dots", Doroshenko et al., PETS 2022). Mass above the grid
 counts as lost, mass below it is lifted to the lowest place.
 
-What floats may have got wrong is bounded cell by cell and added on the safe side, from one assumption: `math` and numpy's
+Float errors are bounded cell by cell and added on the safe side. The one assumption: `math`'s and numpy's
 exp, expm1, log, log1p and erfc are good to 1e-15 relative (they are good to a few 1e-16).
 1. Places. The point x of a loss l is off by so little that its true loss is within d <= `_off` of l. Every place is
    moved up by d, so no loss lies above its upper place; one up to 2d below its lower place is lifted to it, which takes
@@ -17,7 +17,7 @@ exp, expm1, log, log1p and erfc are good to 1e-15 relative (they are good to a f
    power n by n times that: a cell is off by 1e-14 times the mean of n |F|^{n-1} + |F|^n, which is added to every cell.
    Wrapping around adds nonnegative terms, as in contour.py.
 
-The tail of L beyond the grid would spoil large orders of its transform, so the guide is that of the law on the grid.
+The tail of L beyond the grid would make large orders of its transform useless, so the guide uses the law on the grid.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _CELLS = 1 << 18
 _FLOAT = 1e-15
 _STAGES = 1e-14
 _COARSE = 400
-_SAFE = 1e-9  # of every cell, moved up for no reason but caution
+_SAFE = 1e-9  # the share of every cell that is moved up as an extra margin
 
 
 class Grid:
-    """An upper bound of delta for `count` releases of one part."""
+    """Evaluates an upper bound of delta for `count` releases of one part."""
 
     def __init__(self, part: SubsampledGaussian, count: int, epsilon: float, log_delta: float) -> None:
         guide = guide_of(part, count, log_delta)
@@ -88,12 +88,12 @@ class _Coarse:
     def log(self, z: Complexes) -> Complexes:
         powers = np.multiply.outer(z.real, self.losses) + self.logs
         top = powers.max(axis=1)
-        found: Complexes = (self.count * (top + np.log(np.exp(powers - top[:, None]).sum(axis=1)))).astype(np.complex128)
-        return found
+        logs: Complexes = (self.count * (top + np.log(np.exp(powers - top[:, None]).sum(axis=1)))).astype(np.complex128)
+        return logs
 
 
 def guide_of(part: SubsampledGaussian, count: int, log_delta: float) -> Guide:
-    """Where to look: nothing here decides a price."""
+    """Returns the guide for the search. It decides no price."""
     low, high = _range(part, count, log_delta)
     step = (high - low) / _COARSE
     first, masses, _, _ = _cells(part, step, low, high)
@@ -105,7 +105,7 @@ def guide_of(part: SubsampledGaussian, count: int, log_delta: float) -> Guide:
 
 
 def _range(part: SubsampledGaussian, count: int, log_delta: float) -> tuple[float, float]:
-    """Losses outside are negligible even in `count` releases."""
+    """Returns a range of losses; those outside are negligible even in `count` releases."""
     reach = float(part.sigma) * math.sqrt(-2 * (max(log_delta, -1e4) - math.log(count) - 20))
     ends = [_loss(part, x) for x in (-reach, 1 + reach)]
     return min(ends), max(ends)
@@ -118,20 +118,20 @@ def _loss(part: SubsampledGaussian, x: float) -> float:
 
 
 def _cells(part: SubsampledGaussian, step: float, bottom: float, ceiling: float) -> tuple[int, Floats, float, float]:
-    """(first place, masses from there on, mass lost, how far places must be moved up): a law above that of L."""
-    s, q, kept = float(part.sigma), float(part.q), float(1 - part.q)
+    """Returns (first place, masses from there on, mass lost, how far to move places up): a law above that of L."""
+    s, q, rest = float(part.sigma), float(part.q), float(1 - part.q)
     low, high = math.floor(bottom / step) - 1, math.ceil(ceiling / step) + 1
     places = np.arange(low, high + 1)
     x, off = _points(part, np.asarray(places * (-step if part.removed else step), dtype=np.float64))
     (near, near_off), (far, far_off) = _between(x / s), _between((x - 1) / s)
-    mixed, mixed_off = kept * near + q * far, kept * near_off + q * far_off
+    mixed, mixed_off = rest * near + q * far, rest * near_off + q * far_off
     p, p_off = (near, near_off) if part.removed else (mixed, mixed_off)
     at, width = places[:-1] * step, -math.expm1(-step)
     # Q's mass times e^l, minus p e^-step, as a sum of near and far times factors that do not cancel.
     if part.removed:
         near_times, far_times = np.expm1(at) - q * np.exp(at) + width, q * np.exp(at)
     else:
-        near_times, far_times = np.expm1(at) + q + kept * width, np.full(len(at), q * (width - 1))
+        near_times, far_times = np.expm1(at) + q + rest * width, np.full(len(at), q * (width - 1))
     wrong = np.abs(near_times) * near_off + np.abs(far_times) * far_off
     wrong += 4 * _FLOAT * ((np.abs(np.expm1(at)) + q * np.exp(np.maximum(at, 0)) + width) * near + np.abs(far_times) * far)
     lower = (near_times * near + far_times * far - wrong) / width - p * (2 * off / width + _SAFE)
@@ -147,19 +147,19 @@ def _cells(part: SubsampledGaussian, step: float, bottom: float, ceiling: float)
 
 
 def _points(part: SubsampledGaussian, losses: Floats) -> tuple[Floats, float]:
-    """(the points x with ln B(x) = loss, how far their true losses may lie from that); -infinity where there is none.
+    """Returns (the points x with ln B(x) = loss, the error of their true losses); -infinity where there is no point.
 
     B = 1 - q + q odds, and an error r in ln odds moves ln B by r q odds / B. Near 0 the odds are 1 + expm1(l)/q, whose
     error is |expm1(l)|/q; elsewhere (e^l - (1 - q))/q, whose error is (e^l + 1 - q)/q; the smaller is taken.
     """
-    s, q, kept = float(part.sigma), float(part.q), float(1 - part.q)
+    s, q, rest = float(part.sigma), float(part.q), float(1 - part.q)
     with np.errstate(all="ignore"):
         more, grown = np.expm1(losses), np.exp(losses)
-        close = np.abs(more) < grown + kept
-        edge = np.where(close, q + more, grown - kept)
+        close = np.abs(more) < grown + rest
+        edge = np.where(close, q + more, grown - rest)
         log_odds = np.where(close & (more > -q), np.log1p(more / q), np.log(edge / q))
         x = np.where(edge > 0, s * s * log_odds + 0.5, -np.inf)
-        error = np.minimum(np.abs(more), grown + kept) + np.abs(log_odds) * np.maximum(edge, 0)
+        error = np.minimum(np.abs(more), grown + rest) + np.abs(log_odds) * np.maximum(edge, 0)
         # The half added to x and the squares of s round too: 1e-15 of |x - 1/2| + 1 in x.
         error += np.maximum(edge, 0) * (np.abs(log_odds) + 1 / s**2)
         off = 4 * _FLOAT * np.where(np.isfinite(x), error / grown, 0.0)
@@ -167,23 +167,23 @@ def _points(part: SubsampledGaussian, losses: Floats) -> tuple[Floats, float]:
 
 
 def _tail(x: Floats) -> Floats:
-    """The normal mass above |x|."""
+    """Returns the normal mass above |x|."""
     return np.fromiter(map(math.erfc, (np.abs(x) / math.sqrt(2)).tolist()), np.float64, len(x)) / 2
 
 
 def _between(x: Floats) -> tuple[Floats, Floats]:
-    """(the normal mass between successive points, in either order; its error), accurate in both tails."""
+    """Returns (the normal mass between successive points, in either order; its error), accurate in both tails."""
     tail = _tail(x)
     a, b, side = tail[:-1], tail[1:], np.sign(x)
-    found: Floats = np.where(side[:-1] * side[1:] < 0, 1 - a - b, np.abs(a - b))
+    mass: Floats = np.where(side[:-1] * side[1:] < 0, 1 - a - b, np.abs(a - b))
     # A tail at x is off by 1e-15 of itself and, x being a rounded number, by up to x^2 + 1 times that.
     scale = np.where(np.isfinite(x), x * x + 2, 0.0)
-    wrong: Floats = 2 * _FLOAT * (a * scale[:-1] + b * scale[1:] + found)
-    return found, wrong
+    wrong: Floats = 2 * _FLOAT * (a * scale[:-1] + b * scale[1:] + mass)
+    return mass, wrong
 
 
 def _outside(low: float, high: float, s: float, q: float, removed: bool) -> tuple[float, float]:
-    """P's mass below the lowest and above the highest point, a bit more."""
+    """Returns upper bounds of P's mass below the lowest and above the highest point."""
     share = 0.0 if removed else q
     root = s * math.sqrt(2)
     below = (1 - share) * math.erfc(-low / root) + share * math.erfc(-(low - 1) / root)

@@ -1,4 +1,4 @@
-"""delta(epsilon) when the loss lives on a lattice, L = a + s J: the same integral over one period, exactly.
+"""Computes delta(epsilon) of a loss on a lattice, L = a + s J: the integral of contour.py over one period, exactly.
 
 With x0 the first lattice point not below epsilon and r = x0 - epsilon,
 
@@ -35,10 +35,10 @@ class Lattice:
     def __init__(self, whole: Product, guide: Guide, epsilon: float, log_delta: float) -> None:
         self.whole = whole
         self.feasible = False
-        found = whole.lattice()
-        if found is None:
+        lattice = whole.lattice()
+        if lattice is None:
             return
-        self.offset, self.step = found
+        self.offset, self.step = lattice
         self.c = guide.order(epsilon)
         s = float(self.step)
         span = guide.period(self.c, epsilon, log_delta)
@@ -55,7 +55,7 @@ class Lattice:
             self.feasible = self.tail == 0 or math.log(self.tail) + head < -_TAIL
 
     def _tail(self) -> float:
-        """A bound of all nodes not computed, relative to the first."""
+        """Returns a bound of all nodes that are not computed, relative to the first."""
         left = self.period // 2 - self.nodes
         if left == 0:
             return 0.0
@@ -63,15 +63,15 @@ class Lattice:
         return math.exp(damped) * left * float(self._kernel(np.array([self.nodes * self.t_unit]))[0])
 
     def _kernel(self, t: Floats) -> Floats:
-        """Upper bounds of |k(c + it)| * c, for any r."""
+        """Returns upper bounds of |k(c + it)| * c, for any r."""
         s, c = float(self.step), self.c
         one = np.abs(np.expm1(-(c + 1j * t) * s))
         two = np.abs(np.expm1(-(c + 1 + 1j * t) * s))
-        found: Floats = -math.expm1(-s) * (math.exp(-c * s) / one + 1) / two * c
-        return found
+        kernel: Floats = -math.expm1(-s) * (math.exp(-c * s) / one + 1) / two * c
+        return kernel
 
     def choose(self) -> int:
-        """Which nodes count; returns how many."""
+        """Chooses the nodes that count, and returns how many they are."""
         t: Floats = self.t_unit * np.arange(1, self.nodes + 1, dtype=np.float64)
         rest = np.exp(self.whole.sizes(self.c, t)) * self._kernel(t)
         order = np.argsort(rest)
@@ -83,11 +83,11 @@ class Lattice:
         return self.nodes - small
 
     def prepare(self) -> None:
-        """Evaluate the nodes that count in balls; bound the others."""
+        """Evaluates the nodes that count in balls, and bounds the others."""
         self.first = self.whole.value(acb(self.c))
         unit = 2 * arb.pi() / (self.period * ball(self.step))
-        kept = [acb(self.c, unit * j) for j in self.chosen]
-        self.kept = [(acb(self.c), self.first / 2)] + [(z, self.whole.value(z)) for z in kept]
+        places = [acb(self.c, unit * j) for j in self.chosen]
+        self.nodes_in_balls = [(acb(self.c), self.first / 2)] + [(z, self.whole.value(z)) for z in places]
         self.bound = self.first.real * arb((self.dropped + self.tail) * (1 + 1e-6)) / arb(self.c)
 
     def __call__(self, epsilon: Fraction) -> arb:
@@ -95,7 +95,7 @@ class Lattice:
         x0 = self.offset + math.ceil((epsilon - self.offset) / self.step) * self.step
         gap, near = -ball(epsilon - x0).expm1(), -ball(-self.step).expm1()
         total, at = arb(0), ball(x0)
-        for z, value in self.kept:
+        for z, value in self.nodes_in_balls:
             one = -(-z * s).expm1()
             kernel = ((1 - one) * near + gap * one) / (one * -(-(z + 1) * s).expm1())
             total += (value * (-z * at).exp() * kernel).real

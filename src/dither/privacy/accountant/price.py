@@ -1,6 +1,6 @@
-"""epsilon at a delta and delta at an epsilon: closed forms where there are any, else certified evaluators and a search.
+"""Returns epsilon at a delta and delta at an epsilon: by closed forms, else by certified evaluators and a search.
 
-The search moves epsilon by floats; what is reported is an epsilon at which the upper end of a ball lies below delta.
+The search moves epsilon by floats. It reports an epsilon at which the upper end of a ball lies below delta.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dither.privacy.conversion import delta_above, delta_of_zcdp, epsilon_of_zcd
 from dither.privacy.parts import DiscreteGaussian, Part
 from dither.privacy.parts.base import MOST
 
-# Beyond these, float guides no longer find their way, and the largest loss or zCDP takes over.
+# Beyond these limits float guides fail, and the largest loss or zCDP gives the price.
 MOST_RELEASES = 10**12
 _LEAST_RHO, _MOST_RHO = Fraction(1, 10**100), Fraction(MOST**2)
 _LEAST_VARIANCE = Fraction(1, 1000)  # integers with next to no noise: all mass at one loss of 500 or more
@@ -30,7 +30,7 @@ Bound = Callable[[Fraction], arb]
 
 
 def canonical(pairs: Iterable[tuple[Part, int]]) -> Parts:
-    """The sorted multiset of parts as a curve states them: equal parts merged, absent ones dropped."""
+    """Returns the sorted multiset of parts as a curve states them: equal parts merged, counts of 0 dropped."""
     checked = []
     for pair in items(pairs, "parts", fix="use Curve.of(part, count)."):
         part, count = pair if isinstance(pair, tuple) and len(pair) == 2 else (pair, 1)
@@ -49,7 +49,7 @@ def _merged(pairs: Iterable[tuple[Part, int]]) -> Parts:
 
 
 def epsilon(parts: Parts, allowed: Fraction) -> Fraction:
-    """The smallest certified epsilon at delta `allowed`."""
+    """Returns the smallest certified epsilon at delta `allowed`."""
     top, lost = _pure(parts), _lost(parts)
     if allowed >= 1:
         return Fraction(0)
@@ -61,45 +61,45 @@ def epsilon(parts: Parts, allowed: Fraction) -> Fraction:
     if allowed == lost and top is not None:
         return top
     target = (allowed - lost) / (1 - lost)
-    found = [_zcdp_epsilon(parts, target)]
-    found += [] if top is None else [top]
+    bounds = [_zcdp_epsilon(parts, target)]
+    bounds += [] if top is None else [top]
     finite = _finite(parts)
     if _workable(finite):
         with working(_bits(finite)):
-            found.append(_both(finite, target))
-    return min(found)
+            bounds.append(_largest_of_directions(finite, target))
+    return min(bounds)
 
 
-def _both(parts: Parts, target: Fraction) -> Fraction:
-    """The larger epsilon of the two directions; one whose largest loss is smaller already need not be solved."""
-    found = Fraction(0)
+def _largest_of_directions(parts: Parts, target: Fraction) -> Fraction:
+    """Returns the larger epsilon of the two directions. Skips a direction whose largest loss is smaller already."""
+    largest = Fraction(0)
     for direction in _directions(parts):
         top = _top(direction)
-        if top is None or top > found:
-            found = max(found, _solve(direction, target))
-    return found
+        if top is None or top > largest:
+            largest = max(largest, _solve(direction, target))
+    return largest
 
 
 def delta(parts: Parts, at: Fraction) -> Fraction:
-    """The smallest certified delta at epsilon `at`."""
+    """Returns the smallest certified delta at epsilon `at`."""
     top, lost = _pure(parts), _lost(parts)
     if top is not None and at >= top:
         return lost
     finite = _finite(parts)
-    found = [delta_of_zcdp(_rho(parts), at)]
+    bounds = [delta_of_zcdp(_rho(parts), at)]
     if _workable(finite):
         with working(_bits(finite)):
-            found.append(max(_delta(direction, at) for direction in _directions(finite)))
-    return min(round_up(lost + (1 - lost) * min(found)), Fraction(1))
+            bounds.append(max(_delta(direction, at) for direction in _directions(finite)))
+    return min(round_up(lost + (1 - lost) * min(bounds)), Fraction(1))
 
 
 def _finite(parts: Parts) -> Parts:
-    """The parts that can move anything: a Response of epsilon 0 only loses its delta."""
+    """Returns the parts with a finite loss above 0: a Response of epsilon 0 only loses its delta."""
     return tuple(pair for pair in parts if pair[0].zcdp()[0] > 0)
 
 
 def _top(parts: Parts) -> Fraction | None:
-    """The largest finite log ratio in this direction."""
+    """Returns the largest finite log ratio in this direction."""
     total = Fraction(0)
     for part, count in parts:
         if part.top is None:
@@ -109,24 +109,24 @@ def _top(parts: Parts) -> Fraction | None:
 
 
 def _pure(parts: Parts) -> Fraction | None:
-    """The largest finite log ratio in either direction."""
+    """Returns the largest finite log ratio in either direction."""
     tops = [_top(direction) for direction in _directions(parts)]
     known = [top for top in tops if top is not None]
     return max(known) if len(known) == len(tops) else None
 
 
 def _lost(parts: Parts) -> Fraction:
-    """Pr[some release fails openly] = 1 - product of (1 - delta_i)^n_i, rounded up when long."""
+    """Returns Pr[some release fails openly] = 1 - product of (1 - delta_i)^n_i, rounded up when long."""
     lossy = [(part.lost, count) for part, count in parts if part.lost]
     if not lossy:
         return Fraction(0)
     if sum(count for _, count in lossy) == 1:
         return lossy[0][0]
     with working(256):
-        kept = arb(1)
+        finite = arb(1)
         for share, count in lossy:
-            kept *= ball(1 - share) ** count
-        return min(round_up(min(upper(1 - kept), sum((share * count for share, count in lossy), Fraction(0)))), Fraction(1))
+            finite *= ball(1 - share) ** count
+        return min(round_up(min(upper(1 - finite), sum((share * count for share, count in lossy), Fraction(0)))), Fraction(1))
 
 
 def _rho(parts: Parts) -> Fraction:
@@ -150,13 +150,13 @@ def _bits(parts: Parts) -> int:
 
 
 def _directions(parts: Parts) -> list[Parts]:
-    """A unit added and a unit removed, where that makes a difference."""
+    """Returns the two directions, a unit added and a unit removed, or one if they are the same."""
     back = _merged((part.reverse(), count) for part, count in parts)
     return [parts] if back == parts else [parts, back]
 
 
 def _solve(parts: Parts, target: Fraction) -> Fraction:
-    """The smallest epsilon found whose certified delta is at most `target`."""
+    """Returns an epsilon, about the smallest, whose certified delta is at most `target`."""
     log_target = _log(target)
     parts, exact = _closed(parts)
     if exact is not None:
@@ -167,17 +167,17 @@ def _solve(parts: Parts, target: Fraction) -> Fraction:
     guess = min(plan.guide.epsilon(log_target), math.inf if top is None else float(top))
     for _ in range(4):
         near = plan.guide.order(guess)
-        found = _search(_together(plan.evaluators(guess, log_target)), target, guess, -near)
-        if top is not None and found >= top:
+        solution = _search(_sum_of(plan.evaluators(guess, log_target)), target, guess, -near)
+        if top is not None and solution >= top:
             return top
-        if abs(float(found) - guess) * near < 2:
+        if abs(float(solution) - guess) * near < 2:
             break
-        guess = float(found)
-    return found
+        guess = float(solution)
+    return solution
 
 
 def _closed(parts: Parts) -> tuple[Parts, Bound | None]:
-    """The parts to price and their closed form, if there is one."""
+    """Returns the parts to price and their closed form, if there is one."""
     exact = closed.delta(parts) or bounded.delta(parts)
     if exact is not None:
         return parts, exact
@@ -185,7 +185,7 @@ def _closed(parts: Parts) -> tuple[Parts, Bound | None]:
     return parts, closed.delta(parts)
 
 
-def _together(evaluators: list[Evaluator]) -> Bound:
+def _sum_of(evaluators: list[Evaluator]) -> Bound:
     return lambda e: sum((part(e) for part in evaluators), arb(0))
 
 
@@ -197,15 +197,15 @@ def _delta(parts: Parts, at: Fraction) -> Fraction:
     if top is not None and at >= top:
         return Fraction(0)
     plan = Plan(parts)
-    found, log_delta = Fraction(1), plan.guide.log_delta(float(at))
+    delta, log_delta = Fraction(1), plan.guide.log_delta(float(at))
     for _ in range(4):
-        bound = _together(plan.evaluators(float(at), log_delta))(at)
-        found = min(found, delta_above(bound))
-        # The guide's first guess can be far too high near the largest loss; then look again, more finely.
-        if log_delta <= _log(found) + 3:
+        bound = _sum_of(plan.evaluators(float(at), log_delta))(at)
+        delta = min(delta, delta_above(bound))
+        # The guide's first guess can be far too high near the largest loss; then evaluate again, more finely.
+        if log_delta <= _log(delta) + 3:
             break
-        log_delta = _log(found)
-    return found
+        log_delta = _log(delta)
+    return delta
 
 
 def _log(value: Fraction) -> float:
@@ -214,7 +214,7 @@ def _log(value: Fraction) -> float:
 
 
 def _search(bound: Bound, target: Fraction, start: float, slope: float) -> Fraction:
-    """A float epsilon >= 0 with bound(epsilon) certainly <= target, within 1e-9 of the smallest.
+    """Returns a float epsilon >= 0 with bound(epsilon) certainly <= target, within 1e-9 of the smallest.
 
     Secant steps on ln bound, aimed just above the root and kept inside the bracket; `slope` is its first slope.
     """
@@ -235,7 +235,7 @@ def _search(bound: Bound, target: Fraction, start: float, slope: float) -> Fract
 
 
 def _excess(value: arb, target: Fraction) -> float:
-    """ln(upper end / target) as a float whose sign is certain: above 0 unless the ball lies below the target."""
+    """Returns ln(upper end / target) as a float whose sign is certain: above 0 unless the ball lies below the target."""
     top = value.upper()
     if not top > 0:
         return -math.inf if top <= 0 else math.inf

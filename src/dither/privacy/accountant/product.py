@@ -1,7 +1,7 @@
 """Products of transforms, and the float guide that chooses where to integrate.
 
 Nothing here decides a price: any line Re z = c and any period give a valid bound (see contour.py); the guide only makes
-it a tight one. Sizes of nodes are floats with a margin far above their rounding errors.
+it tight. Sizes of nodes are floats with a margin far above their rounding errors.
 """
 
 from __future__ import annotations
@@ -31,41 +31,41 @@ class Product:
         return sum(count for _, count in self.factors)
 
     def value(self, z: acb) -> acb:
-        """The product in balls."""
-        found = acb(1)
+        """Returns the product in balls."""
+        product = acb(1)
         for factor, count in self.factors:
-            found *= factor.phi(z) ** count
-        return found
+            product *= factor.phi(z) ** count
+        return product
 
     def log(self, z: Complexes) -> Complexes:
-        """Its logarithm in floats."""
-        found: Complexes = np.zeros(len(z), dtype=complex)
+        """Returns the product's logarithm in floats."""
+        total: Complexes = np.zeros(len(z), dtype=complex)
         for factor, count in self.factors:
-            found += count * factor.log_phi(z)
-        return found
+            total += count * factor.log_phi(z)
+        return total
 
     def sizes(self, c: float, t: Floats) -> Floats:
-        """Upper bounds of ln(|value(c + it)| / value(c)), rounding included."""
-        found: Floats = np.zeros(len(t))
+        """Returns upper bounds of ln(|value(c + it)| / value(c)), rounding included."""
+        total: Floats = np.zeros(len(t))
         for factor, count in self.factors:
             margin = 1e-12 + 4e-16 * t * factor.spread
-            found += count * np.log(np.minimum(1.0, factor.ratios(c, t, count) + margin))
-        return found
+            total += count * np.log(np.minimum(1.0, factor.ratios(c, t, count) + margin))
+        return total
 
     @property
     def farthest(self) -> float:
-        """The largest |Im z| worth evaluating."""
+        """Returns the largest |Im z| worth evaluating."""
         return min((factor.farthest(count) for factor, count in self.factors), default=math.inf)
 
     def damping(self, c: float, t: float, step: Fraction | None = None) -> float:
-        """Upper bound of ln(|value(c + iu)| / value(c)) for u >= t, up to half the period of a common lattice `step`."""
+        """Bounds ln(|value(c + iu)| / value(c)) from above for u >= t, up to half the period of a common lattice `step`."""
         return sum(
             count * factor.damping(c, t, periodic=step is not None and factor.lattice is not None and factor.lattice[1] == step)
             for factor, count in self.factors
         )
 
     def lattice(self) -> tuple[Fraction, Fraction] | None:
-        """(offset, step) of the sum, if every factor has one."""
+        """Returns (offset, step) of the sum, or None unless every factor has a lattice."""
         offset, step = Fraction(0), Fraction(0)
         for factor, count in self.factors:
             own = factor.lattice
@@ -77,12 +77,12 @@ class Product:
 
 
 def _common(a: Fraction, b: Fraction) -> Fraction:
-    """The largest step both are multiples of."""
+    """Returns the largest step that both are multiples of."""
     return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
 
 
 class Logged(Protocol):
-    """Anything whose transform has a logarithm in floats."""
+    """A measure whose transform has a logarithm in floats."""
 
     def log(self, z: Complexes) -> Complexes: ...
 
@@ -97,19 +97,19 @@ class Guide:
             logs = whole.log(line).real
             if minus is not None:
                 logs = logs + np.log(-np.expm1(np.minimum(minus.log(line).real - logs, -1e-300)))
-        kept = np.isfinite(logs)
-        self.orders: Floats = orders[kept]
-        self.logs: Floats = logs[kept]
+        finite = np.isfinite(logs)
+        self.orders: Floats = orders[finite]
+        self.logs: Floats = logs[finite]
         # (1 - e^{-x})_+ <= e^{cx} c^c / (c + 1)^{c + 1}
         self.chernoff: Floats = -self.orders * np.log1p(1 / self.orders) - np.log1p(self.orders)
 
     def order(self, epsilon: float) -> float:
-        """The order whose line the integrand crosses most concentrated."""
+        """Returns the order c for which the integrand on Re z = c is most concentrated."""
         cost = self.logs - self.orders * epsilon - np.log(self.orders) - np.log1p(self.orders)
         return float(self.orders[np.argmin(cost)])
 
     def epsilon(self, log_delta: float) -> float:
-        """A rough epsilon: the Chernoff bound corrected by the saddle's width."""
+        """Returns a rough epsilon: the Chernoff bound corrected by the saddle's width."""
         bounds = (self.logs - log_delta + self.chernoff) / self.orders
         best = int(np.argmin(bounds))
         c = float(self.orders[best])
@@ -121,11 +121,11 @@ class Guide:
         return max(0.0, float(bounds[best]) - width / c)
 
     def log_delta(self, epsilon: float) -> float:
-        """The Chernoff bound of ln delta."""
+        """Returns the Chernoff bound of ln delta."""
         return min(0.0, float(np.min(self.logs - self.orders * epsilon + self.chernoff)))
 
     def period(self, c: float, epsilon: float, log_delta: float) -> float:
-        """A period P for which the copies delta(epsilon + mP) e^{cmP}, m != 0, are negligible."""
+        """Returns a period P for which the copies delta(epsilon + mP) e^{cmP}, m != 0, are negligible."""
         at = self.logs - self.orders * epsilon + self.chernoff
         period = 1 / c
         while True:

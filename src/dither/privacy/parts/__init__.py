@@ -1,6 +1,7 @@
 """Parts of a loss curve: single releases whose law of the log ratio is known exactly.
 
 May import: `exact`. Each part states its worst pair of output laws, its pure epsilon if it has one, and its zCDP.
+Files: base, response (Response, BoundedRange), laplace, gaussian, subsampled.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What every part of a curve states about itself; the accountant reads nothing else.
+"""Defines a part of a loss curve: the only interface that the accountant reads.
 
 A part is the law of L = ln(P/Q) under P for its worst pair (P, Q) of output laws on neighbours. The accountant works with
 
     phi(z) = E[e^{zL}; L finite] / Pr[L finite]
 
-in balls where a value counts and in floats where only its size does.
+in balls where the value decides a price, and in floats where it only guides a search.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dither.exact.numbers import Number, between
 Complexes = NDArray[np.complex128]
 Floats = NDArray[np.float64]
 
-# No larger epsilon, or squared mu, is meant: e^(10^6) protects nobody, and floats that guide searches stay far from
-# overflow. Sums, repetitions and groups may exceed it; they are then priced by their largest loss or by zCDP.
+# The largest epsilon or squared mu that is accepted: e^(10^6) protects nobody, and floats that guide searches stay far
+# from overflow. Sums, repetitions and groups may exceed it; they are then priced by their largest loss or by zCDP.
 MOST = 10**6
 
 Made = TypeVar("Made")
@@ -34,12 +34,12 @@ _registry: list[type[Part]] = []
 
 
 def bounded(value: Number, name: str) -> Fraction:
-    """The exact rational, refused unless it lies in (0, MOST]."""
+    """Returns the exact rational. Refuses values outside (0, MOST]."""
     return between(value, name, 0, MOST, open_low=True)
 
 
 def unchecked(kind: type[Made], **fields: object) -> Made:
-    """A frozen value made of fields that are exact already: what sums and groups build, whatever their size."""
+    """Builds a frozen value from exact fields without checks. Sums and groups use it, for values of any size."""
     made = object.__new__(kind)
     for name, value in fields.items():
         object.__setattr__(made, name, value)
@@ -47,46 +47,46 @@ def unchecked(kind: type[Made], **fields: object) -> Made:
 
 
 class Transform(ABC):
-    """The transform of a positive measure, and what is known about its support."""
+    """The transform of a positive measure, and known facts about its support."""
 
     @property
     def lattice(self) -> tuple[Fraction, Fraction] | None:
-        """(offset, step) with L always in offset + step * integers, if there is such a step."""
+        """Returns (offset, step) with L always in offset + step * integers, or None if there is no such step."""
         return None
 
     def atoms(self) -> list[tuple[Fraction, arb]] | None:
-        """Values of L with their probabilities as balls, all or all but `beyond`, if there are few of them."""
+        """Returns the values of L with their probabilities as balls, all but `beyond`; None if there are too many."""
         return None
 
     def beyond(self) -> arb:
-        """A bound of the probability of values that `atoms` leaves out."""
+        """Returns a bound of the probability of values that `atoms` leaves out."""
         return arb(0)
 
     @abstractmethod
     def phi(self, z: acb) -> acb:
-        """phi in balls, for Re z > 0."""
+        """Returns phi in balls, for Re z > 0."""
 
     @abstractmethod
     def log_phi(self, z: Complexes) -> Complexes:
-        """ln phi in floats on any branch, for Re z > 0; phi is good to 1e-12 of phi(Re z) while |Im z| * spread < 1000."""
+        """Returns ln phi in floats, on any branch, Re z > 0. Good to 1e-12 of phi(Re z) while |Im z| * spread < 1000."""
 
     @property
     @abstractmethod
     def spread(self) -> float:
-        """How far L typically reaches: float phases are off by about |Im z| * spread * 1e-16."""
+        """Returns how far L typically reaches: float phases are off by about |Im z| * spread * 1e-16."""
 
     def farthest(self, count: int) -> float:
-        """The largest |Im z| at which phi, to be raised to the power `count`, can be had at a reasonable cost."""
+        """Returns the largest |Im z| at which phi, raised to the power `count`, has a reasonable cost."""
         return math.inf
 
     def ratios(self, c: float, t: Floats, count: int) -> Floats:
-        """|phi(c + it)| / phi(c) in floats, or an upper bound of it whose power `count` is negligible."""
+        """Returns |phi(c + it)| / phi(c) in floats, or an upper bound of it whose power `count` is negligible."""
         logs = self.log_phi(np.concatenate([[c + 0j], c + 1j * t])).real
-        found: Floats = np.exp(np.minimum(0, logs[1:] - logs[0]))
-        return found
+        sizes: Floats = np.exp(np.minimum(0, logs[1:] - logs[0]))
+        return sizes
 
     def damping(self, c: float, t: float, periodic: bool) -> float:
-        """An upper bound of ln(|phi(c + iu)| / phi(c)) for all u >= t (up to half this part's period if periodic)."""
+        """Bounds ln(|phi(c + iu)| / phi(c)) from above for all u >= t (up to half this part's period if periodic)."""
         return 0.0
 
 
@@ -101,42 +101,42 @@ class Part(Transform):
     @property
     @abstractmethod
     def top(self) -> Fraction | None:
-        """The largest finite log ratio in this direction, or None if there is none."""
+        """Returns the largest finite log ratio in this direction, or None if there is none."""
 
     @property
     def lost(self) -> Fraction:
-        """Pr[log ratio is infinite]."""
+        """Returns Pr[log ratio is infinite]."""
         return Fraction(0)
 
     @property
     def pure(self) -> Fraction | None:
-        """The pure epsilon, which holds in both directions, or None if there is none."""
+        """Returns the pure epsilon, which holds in both directions, or None if there is none."""
         there, back = self.top, self.reverse().top
         return None if self.lost or there is None or back is None else max(there, back)
 
     @property
     def ends(self) -> Transform | None:
-        """The atoms at the two ends of L alone, or None if L has no heavy atoms."""
+        """Returns only the atoms at the two ends of L, or None if L has no heavy atoms."""
         return None
 
     def reverse(self) -> Part:
-        """The same release with the neighbours exchanged."""
+        """Returns the same release with the neighbours exchanged."""
         return self
 
     def stated(self) -> Part:
-        """The same release in the one direction that a curve writes down; prices always cover both."""
+        """Returns the same release in the direction that a curve stores. Prices always cover both directions."""
         return self
 
     def simpler(self) -> Part:
-        """A part that dominates this one in both directions and is cheap to compose: itself, mostly."""
+        """Returns a part that dominates this one in both directions and is cheap to compose (by default itself)."""
         return self
 
     @abstractmethod
     def zcdp(self) -> tuple[Fraction, Fraction]:
-        """(rho, delta) of a zCDP statement."""
+        """Returns (rho, delta) of a zCDP statement."""
 
     def group(self, size: int) -> Part:
-        """The same release seen by a group of `size` units."""
+        """Returns the same release for a group of `size` units."""
         if size == 1:
             return self
         raise PriceError(
@@ -147,13 +147,13 @@ class Part(Transform):
     @classmethod
     @abstractmethod
     def examples(cls) -> list[Part]:
-        """A few small instances, for laws that run over every part."""
+        """Returns a few small instances, for laws that run over every part."""
 
     def order(self) -> tuple[object, ...]:
-        """The place in the canonical order of a curve."""
+        """Returns the sort key in the canonical order of a curve."""
         return (type(self).__name__, *vars(self).values())
 
 
 def registry() -> list[type[Part]]:
-    """Every kind of part, in the order of definition."""
+    """Returns every kind of part, in the order of definition."""
     return list(_registry)

@@ -48,8 +48,8 @@ class Gaussian(Part):
         return (z * (z + 1) * ball(self.mu2 / 2)).exp()
 
     def log_phi(self, z: Complexes) -> Complexes:
-        found: Complexes = z * (z + 1) * float(self.mu2 / 2)
-        return found
+        logs: Complexes = z * (z + 1) * float(self.mu2 / 2)
+        return logs
 
     def damping(self, c: float, t: float, periodic: bool) -> float:
         return -float(self.mu2 / 2) * t * t * (1 - 1e-12)
@@ -114,8 +114,8 @@ class DiscreteGaussian(Part):
             powers = at * k - k * k / (2 * v)
             top = powers.real.max(axis=0)
             logs = top + np.log(np.exp(powers - top).sum(axis=0))
-        found: Complexes = z * float(self._mean) + logs[:-1] - logs[-1]
-        return found
+        total: Complexes = z * float(self._mean) + logs[:-1] - logs[-1]
+        return total
 
     def damping(self, c: float, t: float, periodic: bool) -> float:
         if not periodic or self.variance < _HALF:
@@ -128,7 +128,7 @@ class DiscreteGaussian(Part):
 
     @property
     def _reach(self) -> int:
-        """Values of X beyond it have a probability of about e^-200."""
+        """Returns a reach beyond which values of X have a probability of about e^-200."""
         return math.isqrt(math.ceil(400 * self.variance)) + 1
 
     def atoms(self) -> list[tuple[Fraction, arb]] | None:
@@ -137,7 +137,7 @@ class DiscreteGaussian(Part):
         reach, v = self._reach, ball(2 * self.variance)
         half = [(-arb(k * k) / v).exp() for k in range(reach + 1)]
         total = 2 * sum(half[1:], arb(0)) + half[0]
-        # The weights' sum lies between what is listed and that plus what is left out.
+        # The sum of all weights lies between the listed ones and those plus the bound of the rest.
         total = total.union(total * (1 + self.beyond()))
         step = self.shift / self.variance
         return [(self._mean + step * k, half[abs(k)] / total) for k in range(-reach, reach + 1)]
@@ -159,7 +159,7 @@ class DiscreteGaussian(Part):
 
 
 def _theta_dual(u: acb, variance: Fraction) -> acb:
-    """theta(u) / sqrt(2 pi v) for |Im u| <= 3.15 and v >= 1/4, by the second sum."""
+    """Returns theta(u) / sqrt(2 pi v) for |Im u| <= 3.15 and v >= 1/4, by the second sum."""
     v = ball(variance)
     most = 6 if variance < 8 else 2 if variance < 64 else 1
     turn = acb(0, 2 * arb.pi())
@@ -170,7 +170,7 @@ def _theta_dual(u: acb, variance: Fraction) -> acb:
 
 
 def _theta_direct(u: acb, variance: Fraction) -> acb:
-    """theta(u) for v < 1/4, by the first sum around its largest term."""
+    """Returns theta(u) for v < 1/4, by the first sum around its largest term."""
     v, reach = ball(variance), 10
     middle = round(float((v * u.real).mid()))
     total = sum((u * k - k * k / (2 * v)).exp() for k in range(middle - reach, middle + reach + 1))
@@ -179,6 +179,6 @@ def _theta_direct(u: acb, variance: Fraction) -> acb:
 
 
 def _around(radius: arb) -> acb:
-    """The ball around zero with this radius."""
+    """Returns the ball around zero with this radius."""
     bound = arb(0, radius.upper())
     return acb(bound, bound)

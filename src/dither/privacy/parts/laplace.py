@@ -56,8 +56,8 @@ class Laplace(Part):
 
     def log_phi(self, z: Complexes) -> Complexes:
         e = float(self.epsilon)
-        found: Complexes = z * e + np.log((z + 1 + z * np.exp(-(2 * z + 1) * e)) / (2 * z + 1))
-        return found
+        logs: Complexes = z * e + np.log((z + 1 + z * np.exp(-(2 * z + 1) * e)) / (2 * z + 1))
+        return logs
 
     def damping(self, c: float, t: float, periodic: bool) -> float:
         # The atoms keep their size; the density's share is at most (e^{c eps} + e^{-(c+1) eps}) / (4t).
@@ -126,8 +126,8 @@ class DiscreteLaplace(Part):
         rate = -(2 * z + 1)
         w, last = np.exp(rate * step), np.exp(rate * e)
         inner = math.expm1(-step) * (w - last) / np.expm1(rate * step)
-        found: Complexes = z * e + np.log((1 + last + inner) / (1 + math.exp(-step)))
-        return found
+        logs: Complexes = z * e + np.log((1 + last + inner) / (1 + math.exp(-step)))
+        return logs
 
     def damping(self, c: float, t: float, periodic: bool) -> float:
         return self.ends.damping(c, t, periodic) if self.steps == 1 else 0.0

@@ -27,7 +27,7 @@ from dither.privacy.parts.base import MOST, Complexes, Part, Transform, bounded,
 class TwoEnds(Transform):
     """Mass 1/(1 + e^{-inner}) at +epsilon and e^{-epsilon} times it at -epsilon.
 
-    inner = epsilon is randomized response; inner = epsilon / steps the ends of grid Laplace noise; 0 of continuous one.
+    inner = epsilon: randomized response. inner = epsilon / steps: the ends of grid Laplace noise; 0: of continuous noise.
     """
 
     epsilon: Fraction
@@ -51,8 +51,8 @@ class TwoEnds(Transform):
 
     def log_phi(self, z: Complexes) -> Complexes:
         e = float(self.epsilon)
-        found: Complexes = z * e + np.log(1 + np.exp(-(2 * z + 1) * e)) - math.log1p(math.exp(-float(self.inner)))
-        return found
+        logs: Complexes = z * e + np.log(1 + np.exp(-(2 * z + 1) * e)) - math.log1p(math.exp(-float(self.inner)))
+        return logs
 
     def damping(self, c: float, t: float, periodic: bool) -> float:
         if not periodic:
@@ -126,7 +126,7 @@ class Response(Part):
 class BoundedRange(Part):
     """A release whose log ratio has range at most epsilon, such as the exponential mechanism. Fixed in advance only.
 
-    Its transform here is that of Response(epsilon), a valid bound; compositions of equal ones get the better one.
+    Its transform here is that of Response(epsilon), a valid bound; bounded.py has a tighter one for equal releases.
     """
 
     epsilon: Fraction

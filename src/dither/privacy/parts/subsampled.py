@@ -29,7 +29,7 @@ from dither.exact.numbers import Number, between, flag, positive
 from dither.privacy.parts.base import MOST, Complexes, Floats, Part
 from dither.privacy.parts.gaussian import Gaussian
 
-_BITS = 72  # the quadrature's relative accuracy; its error is added to the ball
+_BITS = 72  # relative accuracy of the quadrature; its error is added to the ball
 _CHUNK = 64
 _LEAST_SIGMA = Fraction(1, 4)
 
@@ -38,7 +38,7 @@ _LEAST_SIGMA = Fraction(1, 4)
 class SubsampledGaussian(Part):
     """Poisson-subsampled Gaussian noise of `sigma` (in units of the sensitivity), add/remove neighbours.
 
-    `removed` is the direction whose transform this is. A curve forgets it, because its price covers both.
+    `removed` is the direction of this transform. A curve does not store it, because its price covers both.
     """
 
     q: Fraction
@@ -71,12 +71,12 @@ class SubsampledGaussian(Part):
         return SubsampledGaussian(self.q, self.sigma)
 
     def simpler(self) -> Part:
-        # With so little noise the quadrature is long and subsampling hides little. Hockey-stick divergence is jointly
+        # With little noise the quadrature is long and subsampling hides little. Hockey-stick divergence is jointly
         # convex, and P and Q mix the pair (N(1, s^2), Q) or its reverse with a pair of equal laws.
         return self if self.sigma >= _LEAST_SIGMA else Gaussian(1 / self.sigma**2)
 
     def _strip(self, t: float, c: float, bits: int) -> tuple[float, float]:
-        """(half-width b, step) that make the trapezoid rule accurate to `bits` bits."""
+        """Returns (half-width b, step) that make the trapezoid rule accurate to `bits` bits."""
         s = float(self.sigma)
         b = min(math.pi * s * s / 2, s * math.sqrt(1.4 * bits))
         need = b * b / (2 * s * s) + abs(t) * b / (s * s) + 0.35 * c + 0.7 * (bits + 4)
@@ -84,7 +84,7 @@ class SubsampledGaussian(Part):
         return b, 2.0 ** (math.floor(4 * math.log2(2 * math.pi * b / need)) / 4)
 
     def _bulk(self, a: arb) -> arb:
-        """k_0 + k_1 of the header, the smaller of two choices."""
+        """Returns k_0 + k_1 of the header, the smaller of two choices."""
         q, grown = ball(self.q), (a * (a - 1) / (2 * ball(self.sigma) ** 2)).exp()
         one = 1 - q + q * grown
         if self.removed:
@@ -113,13 +113,13 @@ class SubsampledGaussian(Part):
 
     def log_phi(self, z: Complexes) -> Complexes:
         a = -z if self.removed else z + 1
-        found = np.empty(len(a), dtype=complex)
+        logs = np.empty(len(a), dtype=complex)
         for first in range(0, len(a), _CHUNK):
-            found[first : first + _CHUNK] = self._log_integral(a[first : first + _CHUNK])
-        return found
+            logs[first : first + _CHUNK] = self._log_integral(a[first : first + _CHUNK])
+        return logs
 
     def _terms(self, a: Complexes) -> tuple[float, Complexes, Floats]:
-        """The trapezoid rule in floats: its step, the logarithms of Q B^a at its points (a row for each a), and ln B."""
+        """Returns the trapezoid rule in floats: the step, the logarithms of Q B^a at its points (a row per a), and ln B."""
         s, q = float(self.sigma), float(self.q)
         _, step = self._strip(float(np.abs(a.imag).max()), 0.0, 46)
         low, high = min(0.0, float(a.real.min())) - 9 * s, max(0.0, float(a.real.max())) + 9 * s
@@ -129,7 +129,7 @@ class SubsampledGaussian(Part):
         return step, powers, base
 
     def _log_integral(self, a: Complexes) -> Complexes:
-        """ln I(a) in floats; infinite for orders too large to be of use, which the guide skips."""
+        """Returns ln I(a) in floats; infinite for orders too large to be useful, which the guide skips."""
         s = float(self.sigma)
         most = 200 * max(1.0, s)
         step, powers, _ = self._terms(np.clip(a.real, -most, most) + 1j * a.imag)
@@ -145,18 +145,18 @@ class SubsampledGaussian(Part):
 
     def ratios(self, c: float, t: Floats, count: int) -> Floats:
         # phi(c + it) e^{-imt} / phi(c) moves by at most the tilted deviation per unit of t, m being the tilted mean:
-        # a few nodes bound their neighbours, and only where that is not enough are more evaluated.
-        found: Floats = np.exp(np.minimum(_log_variation(self, c) - np.log(t), 0))
+        # a few nodes bound their neighbours, and more are evaluated only where that is not enough.
+        sizes: Floats = np.exp(np.minimum(_log_variation(self, c) - np.log(t), 0))
         wide = _deviation(self, c)
         for stride in (512, 64, 8, 1):
-            unclear = np.flatnonzero(count * np.log(found) > -20 - math.log(len(t)))
+            unclear = np.flatnonzero(count * np.log(sizes) > -20 - math.log(len(t)))
             if len(unclear) == 0:
                 break
             coarse = np.unique(np.minimum(unclear // stride * stride + stride // 2, len(t) - 1))
             values = super().ratios(c, t[coarse], count)
             near = np.searchsorted(coarse, np.minimum(unclear // stride * stride + stride // 2, len(t) - 1))
-            found[unclear] = np.minimum(found[unclear], values[near] + wide * np.abs(t[unclear] - t[coarse][near]))
-        return found
+            sizes[unclear] = np.minimum(sizes[unclear], values[near] + wide * np.abs(t[unclear] - t[coarse][near]))
+        return sizes
 
     def damping(self, c: float, t: float, periodic: bool) -> float:
         return min(0.0, _log_variation(self, c) - math.log(t))
@@ -172,18 +172,18 @@ class SubsampledGaussian(Part):
 
 @lru_cache(maxsize=64)
 def _points(q: Fraction, sigma: Fraction, step: float, low: int, high: int, bits: int) -> tuple[tuple[arb, arb], ...]:
-    """(ln B(x), x^2 / 2 sigma^2) at the points x = step * k, at a working precision of `bits`."""
+    """Returns (ln B(x), x^2 / 2 sigma^2) at the points x = step * k, at a working precision of `bits`."""
     share, spread, h = ball(q), 2 * ball(sigma) ** 2, arb(step)
-    found = []
+    points = []
     for k in range(low, high + 1):
         x = h * k
-        found.append(((1 - share + share * ((2 * x - 1) / spread).exp()).log(), x * x / spread))
-    return tuple(found)
+        points.append(((1 - share + share * ((2 * x - 1) / spread).exp()).log(), x * x / spread))
+    return tuple(points)
 
 
 @lru_cache(maxsize=64)
 def _deviation(part: SubsampledGaussian, c: float) -> float:
-    """The standard deviation of L tilted by e^{cL}."""
+    """Returns the standard deviation of L tilted by e^{cL}."""
     _, powers, base = part._terms(np.array([complex(-c if part.removed else c + 1)]))
     weights = np.exp(powers[0].real - powers[0].real.max())
     weights /= weights.sum()
@@ -192,7 +192,7 @@ def _deviation(part: SubsampledGaussian, c: float) -> float:
 
 @lru_cache(maxsize=64)
 def _log_variation(part: SubsampledGaussian, c: float) -> float:
-    """ln(V / phi(c)) with |phi(c + it)| <= V/t.
+    """Returns ln(V / phi(c)) with |phi(c + it)| <= V/t.
 
     By parts, V is the total variation of G = Q e^{aL}/L'. Its slope vanishes where x = (a + 1) w(x) - 1 for a
     logistic w, so at most three times, all between -1 and a: V <= 4 max G.
