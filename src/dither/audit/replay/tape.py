@@ -50,13 +50,13 @@ class Draw:
 
 @dataclass
 class Tape:
-    """Noise for one run; `moved` sets single values, `chosen` single choices, `again` gives raw draws new dice."""
+    """Noise for one run; `moved` sets single values, `chosen` single choices, `redraw` gives raw draws new dice."""
 
     seed: int = 0
     mode: str = "random"
     moved: Mapping[tuple[int, int], float] = field(default_factory=dict)
     chosen: Mapping[int, int] = field(default_factory=dict)
-    again: frozenset[int] = frozenset()
+    redraw: frozenset[int] = frozenset()
     like: Sequence[Draw] | None = None
     draws: list[Draw] = field(default_factory=list)
 
@@ -112,7 +112,7 @@ class Tape:
         place = len(self.draws)
         if place >= TOO_MANY:
             raise TooManyDrawsError(f"more than {TOO_MANY} draws in one run")
-        spin = self.seed * 2 + (place in self.again)
+        spin = self.seed * 2 + (place in self.redraw)
         return place, random.Random(spin * 1_000_003 + place)
 
     def _noise(self, kind: str, scale: float, place: int, index: int, dice: random.Random) -> float:
