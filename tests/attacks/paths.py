@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 import dither as dt
-from dither.audit.ourselves.observe import KEY, Change, Seen, empty, looser, see, watched
+from dither.audit.ourselves.observe import KEY, Change, Observation, empty, looser, observe, open_observed
 
-__all__ = ["KEY", "Change", "Seen", "ask", "catalog", "empty", "looser", "see", "watched"]
+__all__ = ["KEY", "Change", "Observation", "ask", "catalog", "empty", "looser", "observe", "open_observed"]
 
 
 def catalog(
@@ -28,6 +28,6 @@ def catalog(
     return dt.Catalog({"t": held}, dt.Budget(epsilon, delta), neighbours)
 
 
-def ask(question: str, table: Mapping[str, Any], columns: Mapping[str, Any], price: Any = 1, **more: Any) -> Seen:
+def ask(question: str, table: Mapping[str, Any], columns: Mapping[str, Any], price: Any = 1, **more: Any) -> Observation:
     """One question about one table."""
-    return see(watched(catalog(table, columns, **more)), question, price)
+    return observe(open_observed(catalog(table, columns, **more)), question, price)

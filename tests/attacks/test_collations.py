@@ -9,7 +9,7 @@ import pytest
 
 import dither as dt
 from dither.audit.ourselves.compare import complaints
-from dither.audit.ourselves.observe import see, watched
+from dither.audit.ourselves.observe import observe, open_observed
 from dither.engines.duckdb import views
 from dither.engines.duckdb.dialect import identifier
 
@@ -54,7 +54,7 @@ def catalog(path: Path, more: bool) -> dt.Catalog:
 
 
 def found(folder: Path, question: str) -> list[str]:
-    one, other = (see(watched(catalog(folder / f"{more}.duckdb", more)), question) for more in (False, True))
+    one, other = (observe(open_observed(catalog(folder / f"{more}.duckdb", more)), question) for more in (False, True))
     assert one.plan is not None, one.status
     return complaints(one, other)
 

@@ -17,7 +17,7 @@ import pytest
 from scipy.signal import fftconvolve
 
 import dither as dt
-from attacks.paths import Seen, catalog, see, watched
+from attacks.paths import Observation, catalog, observe, open_observed
 from dither.mechanisms import Gaussian
 from dither.planning.releases.base import Linear, Noise
 from dither.planning.releases.count import Combined
@@ -51,19 +51,19 @@ def survey(groups: int) -> dt.Curator:
         "x": pa.array(np.tile(x, TIMES), pa.int64(), from_pandas=True),
     }
     columns = {"k": dt.between(0, TIMES - 1), "x": dt.between(0, 100, step=1)}
-    return watched(catalog(table, columns, delta="1/2", max_rows=2, max_groups=groups))
+    return open_observed(catalog(table, columns, delta="1/2", max_rows=2, max_groups=groups))
 
 
 @cache
-def repeated(aggregates: str, epsilon: float, delta: str = "0") -> Seen:
+def repeated(aggregates: str, epsilon: float, delta: str = "0") -> Observation:
     """With a delta, people may be in fifty groups, which makes Gaussian noise the better choice."""
-    seen = see(survey(50 if delta != "0" else 1), f"SELECT k, {aggregates} FROM t GROUP BY k", epsilon, delta)
+    seen = observe(survey(50 if delta != "0" else 1), f"SELECT k, {aggregates} FROM t GROUP BY k", epsilon, delta)
     assert seen.answer is not None
     assert len(seen.answer) == TIMES
     return seen
 
 
-def coverage(seen: Seen, name: str, truth: float, confidence: float, told: Seen | None = None) -> float:
+def coverage(seen: Observation, name: str, truth: float, confidence: float, told: Observation | None = None) -> float:
     """How often value ± margin holds the truth; `told` has the margins of another plan, for twins."""
     assert seen.answer is not None
     other = (told or seen).answer

@@ -14,7 +14,7 @@ import pytest
 
 import dither as dt
 from attacks.moved import complaints
-from attacks.paths import Seen, ask
+from attacks.paths import Observation, ask
 from dither.engines.duckdb.engine import DuckDB
 from dither.errors import EngineError
 from dither.query.nodes import Column, Compute, Named, Scan
@@ -24,7 +24,7 @@ NAN, INF = float("nan"), float("inf")
 ALL = "SELECT COUNT(*) AS n, SUM(x) AS s, AVG(x) AS a, VAR_POP(x) AS v, MEDIAN(x) AS m, CLIPPED(x) AS c FROM t"
 
 
-def values(x: Any, low: Any, high: Any, question: str = ALL, price: Any = 1, **more: Any) -> Seen:
+def values(x: Any, low: Any, high: Any, question: str = ALL, price: Any = 1, **more: Any) -> Observation:
     """A question about one value per person, or about all of them as one person's."""
     column = x if isinstance(x, pa.Array) else pa.array(x, pa.float64())
     step = more.pop("step", None)

@@ -14,7 +14,7 @@ import pytest
 
 import dither as dt
 from attacks.moved import channels
-from attacks.paths import Seen, ask, catalog, see, watched
+from attacks.paths import Observation, ask, catalog, observe, open_observed
 from dither.exact import entropy, replay
 from dither.planning.outputs import release
 from dither.query.work import Group, Work
@@ -67,7 +67,7 @@ KEYS = (
 )
 
 
-def outcomes(question: str, rows: list[list[dict[str, Any]]], columns: Any = COLUMNS) -> list[Seen]:
+def outcomes(question: str, rows: list[list[dict[str, Any]]], columns: Any = COLUMNS) -> list[Observation]:
     return [ask(question, table(each), columns, delta="1/2") for each in rows]
 
 
@@ -92,7 +92,7 @@ def test_no_row_makes_a_key_raise(key: str) -> None:
 
 
 def test_that_the_engine_would_raise_if_it_were_let() -> None:
-    curator = watched(catalog(table([CALM, *BAD]), COLUMNS))
+    curator = open_observed(catalog(table([CALM, *BAD]), COLUMNS))
     engine: Any = curator.engine
     for text in ("CAST(s AS INTEGER)", "i + i", "CAST(r AS BIGINT)", "CAST(s AS DATE)"):
         with pytest.raises(duckdb.Error, match="Error"):
@@ -110,7 +110,7 @@ def test_broken_text_is_null_and_changes_no_status(stored: str, tmp_path: Path) 
             pq.write_table(source, tmp_path / "t.parquet")
             source = tmp_path / "t.parquet"
         declared = dt.Catalog({"t": dt.Table(source, unit="u", columns={"s": dt.column()})}, dt.Budget(9, "1/2"))
-        assert see(watched(declared), "SELECT s, COUNT(*) AS n FROM t GROUP BY s").status == "answered"
+        assert observe(open_observed(declared), "SELECT s, COUNT(*) AS n FROM t GROUP BY s").status == "answered"
 
 
 class Failing:
@@ -134,9 +134,9 @@ class Failing:
 @pytest.mark.parametrize("error", [ValueError, RuntimeError, MemoryError, KeyError, UnicodeDecodeError])
 def test_no_error_text_quotes_a_value(error: type[Exception]) -> None:
     made = error("utf-8", b"Miller", 0, 1, "Miller") if error is UnicodeDecodeError else error("could not convert 'Miller'")
-    curator = watched(catalog(table([CALM]), COLUMNS))
+    curator = open_observed(catalog(table([CALM]), COLUMNS))
     curator.engine = Failing(made)
-    seen = see(curator, "SELECT COUNT(*) AS n FROM t")
+    seen = observe(curator, "SELECT COUNT(*) AS n FROM t")
     assert seen.status.startswith("EngineError: The question could not be computed")
     assert "Miller" not in seen.status
     assert error.__name__ not in seen.status
@@ -161,8 +161,8 @@ def test_charge_and_refusal_do_not_depend_on_data() -> None:
     ]
     transcripts = []
     for rows in ([], [CALM] * 50, BAD):
-        curator = watched(catalog(table(rows), COLUMNS, epsilon=4))
-        seen = [see(curator, text, price) for text, price in questions]
+        curator = open_observed(catalog(table(rows), COLUMNS, epsilon=4))
+        seen = [observe(curator, text, price) for text, price in questions]
         transcripts.append(([(one.status, one.charge) for one in seen], str(curator.budget)))
     assert transcripts[0] == transcripts[1] == transcripts[2]
     assert {one.split(":")[0] for one, _ in transcripts[0][0]} == {"answered", "QueryError", "BudgetError"}
@@ -183,10 +183,10 @@ def test_a_quote_has_no_row_estimates() -> None:
     """What is printed before paying, and refused instead of EXPLAIN, is the same for every table."""
     texts = set()
     for rows in ([], [CALM], [CALM] * 500, BAD):
-        curator = watched(catalog(table(rows), COLUMNS))
+        curator = open_observed(catalog(table(rows), COLUMNS))
         quote = curator.quote("SELECT b, COUNT(*) AS n, AVG(r) AS a FROM t GROUP BY b", epsilon=1)
-        texts.add((str(quote), str(quote.margins()), see(curator, "EXPLAIN SELECT COUNT(*) FROM t").status))
-        assert see(curator, "EXPLAIN ANALYZE SELECT COUNT(*) FROM t").status.startswith("QueryError")
+        texts.add((str(quote), str(quote.margins()), observe(curator, "EXPLAIN SELECT COUNT(*) FROM t").status))
+        assert observe(curator, "EXPLAIN ANALYZE SELECT COUNT(*) FROM t").status.startswith("QueryError")
     assert len(texts) == 1
 
 
@@ -215,7 +215,7 @@ def drawn(plan: Any, groups: list[Group], key: bytes) -> tuple[int, Any]:
 def test_the_work_of_a_release_depends_neither_on_the_answer_nor_on_the_noise(price: tuple[Any, Any]) -> None:
     """The random bytes it takes, which is its work: the same for any exact answer, and not more where the noise is large."""
     columns = {"g": dt.between(0, 63), "x": dt.between(0, 9)}
-    curator = watched(catalog({"u": [1], "g": [1], "x": [1]}, columns, delta="1/2", max_rows=1, max_groups=1))
+    curator = open_observed(catalog({"u": [1], "g": [1], "x": [1]}, columns, delta="1/2", max_rows=1, max_groups=1))
     plan = curator.quote("SELECT g, SUM(x) AS s FROM t GROUP BY g", epsilon=price[0], delta=price[1]).plan
     taken, size = [], []
     for number in range(150):

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dither as dt
-from attacks.paths import Seen, ask, catalog, see, watched
+from attacks.paths import Observation, ask, catalog, observe, open_observed
 from distribution.allowance import share
 from distribution.fit import events_fit
 from dither.exact.laws.geometric import TwoSided
@@ -23,13 +23,13 @@ TOWNS = "SELECT town, COUNT(*) AS n FROM t GROUP BY town"
 TEXT = {"town": dt.column(kind="text")}
 
 
-def towns(counts: dict[str, int], question: str = TOWNS, **more: Any) -> Seen:
+def towns(counts: dict[str, int], question: str = TOWNS, **more: Any) -> Observation:
     people = [(name, i) for name, size in counts.items() for i in range(size)]
     table = {"u": [f"{name}{i}" for name, i in people], "town": [name for name, _ in people]}
-    return see(watched(catalog(table, TEXT, delta="1/2", **more)), question, 2, "1e-6")
+    return observe(open_observed(catalog(table, TEXT, delta="1/2", **more)), question, 2, "1e-6")
 
 
-def shown(seen: Seen) -> list[Any]:
+def shown(seen: Observation) -> list[Any]:
     assert seen.answer is not None
     return [key for (key,) in seen.answer.noisy.keys]
 
@@ -121,7 +121,7 @@ def test_category_codes_in_order_of_appearance_change_nothing() -> None:
         frame["town"] = pd.Categorical(frame["town"], categories=seen_first)
         for declared in (dt.values("a", "b", "z"), dt.column()):
             table = dt.Table(frame, unit="u", max_rows=3, max_groups=1, columns={"town": declared})
-            seen = see(watched(dt.Catalog({"t": table}, dt.Budget(100, "9/10"))), TOWNS, 20, "0.4")
+            seen = observe(open_observed(dt.Catalog({"t": table}, dt.Budget(100, "9/10"))), TOWNS, 20, "0.4")
             assert seen.answer is not None
             answers.append((seen.answer.rows, sorted(seen.integers().items())))
     assert answers[0] == answers[2] == answers[4]
@@ -137,8 +137,8 @@ def test_which_groups_a_person_keeps_depends_on_nobody_else() -> None:
     for others, key in (([], b"one"), ([("you", "town 3")] * 5, b"one"), ([], b"two"), ([], b"three")):
         rows = mine + others
         table = {"u": [u for u, _ in rows], "town": [town for _, town in rows]}
-        curator = watched(catalog(table, TEXT, delta="1/2", max_rows=2, max_groups=3))
-        seen = see(curator, TOWNS, 2, "1e-6", key)
+        curator = open_observed(catalog(table, TEXT, delta="1/2", max_rows=2, max_groups=3))
+        seen = observe(curator, TOWNS, 2, "1e-6", key)
         kept.append({group.key[0]: group.units for group in seen.groups})
         assert sum(kept[-1].values()) == 3 + bool(others)  # type: ignore[arg-type]
     apart = {town: units - (town == "town 3") for town, units in kept[1].items() if units - (town == "town 3")}  # type: ignore[operator]

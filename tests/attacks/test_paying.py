@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import dither as dt
-from attacks.paths import catalog, see, watched
+from attacks.paths import catalog, observe, open_observed
 from dither.ledger import opening
 from dither.ledger.ledger import Ledger
 from dither.ledger.verify.report import verify
@@ -188,8 +188,8 @@ def test_noise_is_not_keyed_by_the_text_of_a_question_and_averages_out_at_full_p
 def test_random_choices_are_not_drawn_again_when_an_engine_starts_over() -> None:
     """Which groups a person keeps follows from the secret of the question: a second run with it keeps the same ones."""
     table = {"u": [i % 4 for i in range(80)], "town": [f"town {i % 20}" for i in range(80)]}
-    curator = watched(catalog(table, {"town": dt.column()}, delta="1/2", max_rows=2, max_groups=2))
-    seen = see(curator, "SELECT town, COUNT(*) AS n, COUNT(DISTINCT u) AS p FROM t GROUP BY town", 1, "1e-6")
+    curator = open_observed(catalog(table, {"town": dt.column()}, delta="1/2", max_rows=2, max_groups=2))
+    seen = observe(curator, "SELECT town, COUNT(*) AS n, COUNT(DISTINCT u) AS p FROM t GROUP BY town", 1, "1e-6")
     assert seen.plan is not None
     runs = [curator.engine.run(seen.plan.work, secret) for secret in (b"a" * 32, b"a" * 32, b"b" * 32, b"c" * 32)]
     kept = [sorted((group.key[0], group.units) for group in groups) for groups in runs]

@@ -14,7 +14,7 @@ import pytest
 
 import dither as dt
 from attacks.moved import channels, complaints
-from attacks.paths import Change, Seen, see, watched
+from attacks.paths import Change, Observation, observe, open_observed
 from attacks.test_neighbours import GOLDEN
 from dither.query.functions.registry import columns
 from dither.query.nodes import Join, Relation, Semi
@@ -77,7 +77,7 @@ def catalog(people: Rows, visits: Rows, lists: list[int | None]) -> dt.Catalog:
 LOUD: tuple[Rows, Rows] = ([(99, 5)], [(99, None), (99, 10), *[(99, y) for y in range(10)]])  # could decide about others
 
 
-def compared(seed: int, question: str) -> tuple[Seen, Seen]:
+def compared(seed: int, question: str) -> tuple[Observation, Observation]:
     """Before and after one person came to a crowd of all kinds."""
     dice = random.Random(seed)
     crowd = [one(person, dice) for person in range(12)]
@@ -86,9 +86,9 @@ def compared(seed: int, question: str) -> tuple[Seen, Seen]:
     return asked(crowd, lists, question), asked(dice.sample(after, len(after)), lists, question)
 
 
-def asked(tables: list[tuple[Rows, Rows]], lists: list[int | None], question: str, change: Change | None = None) -> Seen:
+def asked(tables: list[tuple[Rows, Rows]], lists: list[int | None], question: str, change: Change | None = None) -> Observation:
     people, visits = ([row for each in tables for row in each[i]] for i in (0, 1))
-    return see(watched(catalog(people, visits, lists), change), question)
+    return observe(open_observed(catalog(people, visits, lists), change), question)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

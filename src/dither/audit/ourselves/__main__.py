@@ -22,12 +22,15 @@ def main() -> int:
     given = parser.parse_args()
     seed = time.time_ns() % 10**9 if given.seed is None else given.seed
     verdict = replay(given.pairs, seed, given.seconds, _bar(), jobs=given.jobs)
-    told = [str(verdict), *(f"  {name}: {value}" for name, value in verdict.evidence.items() if name != "counterexample")]
+    lines = [
+        str(verdict),
+        *(f"  {name}: {value}" for name, value in verdict.evidence.items() if name != "counterexample"),
+    ]
     if verdict.outcome == VIOLATES:
-        told.append(str(verdict.evidence["counterexample"]))
+        lines.append(str(verdict.evidence["counterexample"]))
     if given.asks:
-        told.append(str(measure(given.asks, seed)))
-    sys.stdout.write("\n".join(told) + "\n")
+        lines.append(str(measure(given.asks, seed)))
+    sys.stdout.write("\n".join(lines) + "\n")
     return int(verdict.outcome == VIOLATES)
 
 

@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 
 import dither as dt
-from dither.audit.ourselves.catalogs import World
-from dither.audit.ourselves.observe import Seen, Trace, opened, see
+from dither.audit.ourselves.catalogs import CatalogSetup
+from dither.audit.ourselves.observe import Observation, Trace, observe, open_curator
 from dither.audit.ourselves.survey import Person
 from dither.curator import STEPS, Steps
 from dither.engines.duckdb.frames import readable
@@ -31,19 +31,19 @@ from dither.query.work import Cell, Sums, Work
 CRASHED = "crashed"
 
 
-class Room:
+class Harness:
     """Asks about any choice of the people it was opened with. People are known by their place in `everyone`."""
 
-    def __init__(self, world: World, everyone: Sequence[Person], steps: Steps = STEPS) -> None:
-        self.world, self.everyone = world, tuple(everyone)
+    def __init__(self, setup: CatalogSetup, everyone: Sequence[Person], steps: Steps = STEPS) -> None:
+        self.setup, self.everyone = setup, tuple(everyone)
         self._pools, self._places = self._pool()
-        once = {name: self._remembered(name, getattr(steps, name)) for name in ("read", "plan", "prepare")}
-        self.curator = opened(world.catalog(self._pools), replace(steps, **once), DuckDBBackend(threads=1))
+        once = {name: self._run_once(name, getattr(steps, name)) for name in ("read", "plan", "prepare")}
+        self.curator = open_curator(setup.catalog(self._pools), replace(steps, **once), DuckDBBackend(threads=1))
         self._asking, self._once = False, dict[str, Any]()
         self._in: dict[str, list[int]] = {}  # whose rows are in each table now
         self._moving = [name for name in self._pools if any(person.get(name) for person in self.everyone)]
 
-    def __enter__(self) -> Room:
+    def __enter__(self) -> Harness:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -52,18 +52,18 @@ class Room:
     def _pool(self) -> tuple[dict[str, Any], dict[str, list[range]]]:
         """Every table with everybody in it, and where each person's rows are; nobody's rows come first."""
         pools, places = {}, {}
-        for name in self.world.schemas:
-            parts = [person.get(name, []) for person in (self.world.nobody, *self.everyone)]
+        for name in self.setup.schemas:
+            parts = [person.get(name, []) for person in (self.setup.nobody, *self.everyone)]
             starts = [sum(map(len, parts[:i])) for i in range(len(parts))]
             places[name] = [range(start, start + len(part)) for start, part in zip(starts, parts, strict=True)]
-            pools[name] = readable(self.world.arrow(name, [row for part in parts for row in part]))
+            pools[name] = readable(self.setup.arrow(name, [row for part in parts for row in part]))
         return pools, places
 
     def _engine(self) -> Any:
         """DuckDB, since all sources are frames."""
         return self.curator.engine
 
-    def put(self, people: Iterable[int], dice: random.Random, *, anew: bool = False) -> None:
+    def fill(self, people: Iterable[int], rng: random.Random, *, reorder: bool = False) -> None:
         """Exactly these people are in the tables now, in an order of the dice's choice.
 
         A table in which nobody came or went is left alone, unless all are to be ordered `anew`.
@@ -72,10 +72,10 @@ class Room:
         for name in self._moving:
             ranges = self._places[name]
             there = [person for person in chosen if ranges[person + 1]]
-            if there == self._in.get(name) and not anew:
+            if there == self._in.get(name) and not reorder:
                 continue
             rows = [*ranges[0], *(row for person in there for row in ranges[person + 1])]
-            dice.shuffle(rows)
+            rng.shuffle(rows)
             engine.exchange(name, self._pools[name].take(pa.array(rows, pa.int64())))
             self._in[name] = there
 
@@ -85,25 +85,25 @@ class Room:
         (group,) = self._engine().run(counted, b"")
         return int(group.measures[0][0])
 
-    def forget(self) -> None:
+    def forget_plans(self) -> None:
         """The next question is planned from its text."""
         self._once = {}
 
-    def ask(self, question: str, price: tuple[Any, Any], like: Trace | None = None) -> Seen:
+    def ask(self, question: str, price: tuple[Any, Any], like: Trace | None = None) -> Observation:
         """One question about the rows that are in the tables now. Anything but our own refusals is a finding too."""
         self._asking = True
         try:
-            seen = see(self.curator, question, *price, like=like)
-            if seen.status.startswith("EngineError"):  # which closed the catalog, and the next table has to be seen, too
+            observed = observe(self.curator, question, *price, like=like)
+            if observed.status.startswith("EngineError"):  # which closed the catalog, and the next table has to be seen, too
                 self.curator.reopen()
-            return seen
+            return observed
         except Exception as error:  # not one of ours: an analyst would see a traceback
             words = f"{CRASHED}, {type(error).__name__}: {error}"
-            return Seen(words, None, [], None, Price(Fraction(0), Fraction(0)))
+            return Observation(words, None, [], None, Price(Fraction(0), Fraction(0)))
         finally:
             self._asking = False
 
-    def _remembered(self, name: str, step: Any) -> Any:
+    def _run_once(self, name: str, step: Any) -> Any:
         """The step, done once for all tables of a question."""
 
         def once(*arguments: Any) -> Any:
@@ -115,7 +115,7 @@ class Room:
 
         return once
 
-    def planned(self, question: str, price: tuple[Any, Any]) -> bool:
+    def is_answerable(self, question: str, price: tuple[Any, Any]) -> bool:
         """Whether this question is legal and affordable, which reads no rows."""
         try:
             return not self.curator.quote(question, *price).refusal

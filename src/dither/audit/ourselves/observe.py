@@ -39,7 +39,7 @@ class Trace:
     keys: list[Any] | None = None
     outputs: list[Any] = field(default_factory=list)
     noise: list[Any] = field(default_factory=list)  # None for choices: they have no noise that could be subtracted
-    astray: bool = False  # drew in another order or shape than the run it was to be like
+    diverged: bool = False  # drew in another order or shape than the run it was to be like
 
     def same_noise(self, other: Trace) -> bool:
         """Whether noise was the same wherever it is a number."""
@@ -70,7 +70,7 @@ class Frozen:
         if self._like is None:
             return given
         if place >= len(self._like.outputs) or self._like.outputs[place].shape != given.shape:
-            self.trace.astray = True
+            self.trace.diverged = True
             return given
         return self._like.outputs[place].copy()
 
@@ -87,7 +87,7 @@ FIRST = ("opened/1", "catalog/1")  # what a ledger's first question writes befor
 CHANCE = ("number", "previous", "nonce", "time", "token", "reserved", "reserved_hash")  # new for every entry, whatever the rows
 
 
-class Watch:
+class Recorder:
     """Steps that remember the engine's integers and, while a question is seen, what its mechanisms drew."""
 
     def __init__(self, steps: Steps = STEPS) -> None:
@@ -107,7 +107,7 @@ class Watch:
         return (self.frozen or self._steps.draw).noise(noise, exact)
 
     @contextmanager
-    def seeing(self, key: bytes, like: Trace | None) -> Iterator[Trace]:
+    def recording(self, key: bytes, like: Trace | None) -> Iterator[Trace]:
         """One question with recorded dice. For one thread: the auditor runs processes, never threads."""
         self.groups, self.frozen = [], Frozen(key, like, self._steps.draw)
         try:
@@ -118,20 +118,20 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class Watching(Steps):
+class RecordedSteps(Steps):
     """The steps of a curator that is watched, and who watches."""
 
-    watch: Watch = field(default_factory=Watch)
+    recorder: Recorder = field(default_factory=Recorder)
 
     @classmethod
-    def over(cls, steps: Steps) -> Watching:
-        watch = Watch(steps)
+    def over(cls, steps: Steps) -> RecordedSteps:
+        recorder = Recorder(steps)
         same = {name: getattr(steps, name) for name in ("read", "plan", "prepare", "release", "table")}
-        return cls(**same, run=watch.run, draw=Draw(watch.keys, watch.noise), watch=watch)
+        return cls(**same, run=recorder.run, draw=Draw(recorder.keys, recorder.noise), recorder=recorder)
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observation:
     """One question from end to end. `status` is "answered", or the refusal as it was shown.
 
     `entries` are the bodies that the ledger got, without what is new for every entry; the noisy answer is their `payload`.
@@ -154,12 +154,12 @@ class Seen:
         return group.measures
 
 
-def changed(change: Change, steps: Steps = STEPS) -> Steps:
+def with_changed_work(change: Change, steps: Steps = STEPS) -> Steps:
     """Steps that hand the engine another Work than the one that was priced, as a twin does."""
     return replace(steps, run=lambda engine, work: steps.run(engine, change(work)))
 
 
-def opened(catalog: dt.Catalog, steps: Steps = STEPS, backend: Backend | None = None) -> dt.Curator:
+def open_curator(catalog: dt.Catalog, steps: Steps = STEPS, backend: Backend | None = None) -> dt.Curator:
     """A watched curator with a ledger of its own. `backend` opens the sources, instead of the one in the registry."""
     sources = open_sources(catalog) if backend is None else backend.open(catalog)
     return dt.Curator(
@@ -169,31 +169,31 @@ def opened(catalog: dt.Catalog, steps: Steps = STEPS, backend: Backend | None = 
         declared=catalog,
         files=sources.unchanged,
         closing=sources.close,
-        steps=Watching.over(steps),
+        steps=RecordedSteps.over(steps),
     )
 
 
-def watched(catalog: dt.Catalog, change: Change | None = None) -> dt.Curator:
+def open_observed(catalog: dt.Catalog, change: Change | None = None) -> dt.Curator:
     """A curator whose every question can be seen. `change`: a twin's, what a careless engine makes of a Work."""
-    return opened(catalog, changed(change) if change else STEPS)
+    return open_curator(catalog, with_changed_work(change) if change else STEPS)
 
 
-def watch_of(curator: dt.Curator) -> Watch:
-    if not isinstance(curator.steps, Watching):
+def recorder_of(curator: dt.Curator) -> Recorder:
+    if not isinstance(curator.steps, RecordedSteps):
         raise TypeError("this curator is not watched")
-    return curator.steps.watch
+    return curator.steps.recorder
 
 
-def see(
+def observe(
     curator: dt.Curator, question: str, epsilon: Any = 1, delta: Any = None, key: bytes = KEY, like: Trace | None = None
-) -> Seen:
+) -> Observation:
     """Asks with recorded dice: the engine's secret and all noise are the same for the same key.
 
     `like`: what the mechanisms gave in an earlier run; they draw all the same, and then these outputs are passed on.
     """
-    watch, start, before = watch_of(curator), curator.ledger.head().number, curator.budget.spent
+    recorder, start, before = recorder_of(curator), curator.ledger.head().number, curator.budget.spent
     answer, status = None, "answered"
-    with watch.seeing(key, like) as trace:
+    with recorder.recording(key, like) as trace:
         try:
             answer = curator.ask(question, epsilon=epsilon, delta=delta, fresh=True)
         except dt.DitherError as error:
@@ -201,7 +201,7 @@ def see(
     spent = curator.budget.spent
     charge = Price(spent.epsilon - before.epsilon, spent.delta - before.delta)
     entries = _entries(curator, start)
-    return Seen(status, None if answer is None else answer.plan, watch.groups, answer, charge, entries, trace)
+    return Observation(status, None if answer is None else answer.plan, recorder.groups, answer, charge, entries, trace)
 
 
 def _entries(curator: dt.Curator, start: int) -> Written:

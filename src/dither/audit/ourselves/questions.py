@@ -85,14 +85,14 @@ class Maker:
     people: tuple[str, ...] = ("COUNT(*)", "COUNT(*)", "COUNT(DISTINCT person_id)")
 
     def __init__(self, seed: int) -> None:
-        self.dice = random.Random(seed)
+        self.rng = random.Random(seed)
 
     def pick(self, *choices: str) -> str:
-        return self.dice.choice(choices)
+        return self.rng.choice(choices)
 
     def value(self, depth: int = 2) -> str:
         """An expression, mostly a number."""
-        kind = self.dice.random()
+        kind = self.rng.random()
         if depth == 0 or kind < 0.4:
             return self.pick(*self.numbers, *self.numbers, *self.words, *self.other)
         inner, other = self.value(depth - 1), self.value(depth - 1)
@@ -101,7 +101,7 @@ class Maker:
         if kind < 0.75:
             return f"{self.pick(*ONE)}({inner})"
         if kind < 0.85:
-            return f"CLAMP({inner}, {self.dice.randint(-9, 9)}, {self.dice.randint(5, 999)})"
+            return f"CLAMP({inner}, {self.rng.randint(-9, 9)}, {self.rng.randint(5, 999)})"
         if kind < 0.88:
             return self.scalar()
         if kind < 0.94:
@@ -158,7 +158,7 @@ class Maker:
             "person_id IN (SELECT person_id FROM visits WHERE cost > 10)",
             self.listed(),
             self.inside(),
-            f"{self.scalar()} {self.pick('>', '<=', '=')} {self.dice.randint(0, 9)}",
+            f"{self.scalar()} {self.pick('>', '<=', '=')} {self.rng.randint(0, 9)}",
             "active",
         ]
 
@@ -172,12 +172,12 @@ class Maker:
             f"{self.pick(*self.words)} LIKE '{self.pick('n%', '%o_th', 'ab')}'",
             *self.related(),
         )
-        if depth and self.dice.random() < 0.3:
+        if depth and self.rng.random() < 0.3:
             return f"({plain} {self.pick('AND', 'OR')} NOT {self.condition(depth - 1)})"
         return plain
 
     def aggregate(self) -> str:
-        kind = self.dice.random()
+        kind = self.rng.random()
         if kind < 0.35:
             return self.pick(*self.people, f"COUNT(DISTINCT {self.pick(*self.words)})")
         if kind < 0.45:
@@ -189,23 +189,23 @@ class Maker:
 
     def parts(self, mutilate: float = 0.35) -> Parts:
         """A question. `mutilate`: how likely it is that some of its words are broken."""
-        if self.dice.random() < 0.15:
+        if self.rng.random() < 0.15:
             return self.per_person()
-        chosen = tuple(f"{self.aggregate()} AS a{place}" for place in range(self.dice.choice((1, 1, 2, 3))))
-        key = self.pick(*self.words, *self.keys, self.value(1), self.listed()) if self.dice.random() < 0.5 else ""
+        chosen = tuple(f"{self.aggregate()} AS a{place}" for place in range(self.rng.choice((1, 1, 2, 3))))
+        key = self.pick(*self.words, *self.keys, self.value(1), self.listed()) if self.rng.random() < 0.5 else ""
         source = self.source()
-        where = self.condition() if self.dice.random() < 0.5 else ""
+        where = self.condition() if self.rng.random() < 0.5 else ""
         group = self.pick("1", "k", key) if key else ""
-        having = self.pick("", "", f" HAVING a0 > {self.dice.randint(0, 9)}", "")
+        having = self.pick("", "", f" HAVING a0 > {self.rng.randint(0, 9)}", "")
         tail = self.pick("", "", " ORDER BY a0 DESC", " LIMIT 3", " ORDER BY 1 LIMIT 2")
         made = Parts(key, chosen, source, where, group, having, tail)
-        return replace(made, mutilated=self.mutilated(str(made))) if self.dice.random() < mutilate else made
+        return replace(made, mutilated=self.mutilated(str(made))) if self.rng.random() < mutilate else made
 
     def per_person(self) -> Parts:
         """A question about people whose own visits decide."""
         value = f"{self.pick('SUM', 'AVG', 'MAX', 'COUNT')}({self.pick('', 'p.age + ')}{self.scalar()}) AS a0"
         chosen = self.pick("COUNT(*) AS a0", "AVG(age) AS a0", value)
-        kept = self.pick(self.listed(), self.inside(), self.inside(), f"{self.scalar()} > {self.dice.randint(0, 3)}", "TRUE")
+        kept = self.pick(self.listed(), self.inside(), self.inside(), f"{self.scalar()} > {self.rng.randint(0, 3)}", "TRUE")
         return Parts("", (chosen,), "people p", kept)
 
     def question(self) -> str:
@@ -213,8 +213,8 @@ class Maker:
 
     def mutilated(self, text: str) -> str:
         words = text.split(" ")
-        for _ in range(self.dice.randint(1, 2)):
-            place = self.dice.randrange(len(words))
+        for _ in range(self.rng.randint(1, 2)):
+            place = self.rng.randrange(len(words))
             words[place] = self.pick("", words[place] * 2, *BROKEN)
         return " ".join(words)
 
@@ -231,10 +231,10 @@ class Survey(Maker):
 
     def aggregate(self) -> str:
         columns = ("income", "income", "age", "cost", "dose", "x", "CLAMP(score, 0, 9)", "income / 1000")
-        return super().aggregate() if self.dice.random() < 0.5 else _plain(self, columns)
+        return super().aggregate() if self.rng.random() < 0.5 else _plain(self, columns)
 
 
-class About(Maker):
+class OneTable(Maker):
     """Questions about one table called t, with the columns of `tables.py`."""
 
     numbers = ("age", "wage", "age", "wage", "person")
@@ -245,7 +245,7 @@ class About(Maker):
 
     def aggregate(self) -> str:
         columns = ("wage", "wage", "age", "CLAMP(wage, 0, 9)", "wage - age", "CLAMP(wage * age, -9, 99)")
-        return super().aggregate() if self.dice.random() < 0.4 else _plain(self, columns)
+        return super().aggregate() if self.rng.random() < 0.4 else _plain(self, columns)
 
     def scalar(self) -> str:
         return self.pick("(SELECT MAX(area) FROM places)", "(SELECT COUNT(*) FROM places WHERE name = region)", "(wage - age)")
@@ -259,7 +259,7 @@ class About(Maker):
         return Parts("", (chosen,), f"(SELECT person, {kept} FROM t GROUP BY person) s", self.pick("", "n > 1"))
 
     def related(self) -> list[str]:
-        compared = f"{self.scalar()} {self.pick('>', '<=', '=')} {self.dice.randint(0, 9)}"
+        compared = f"{self.scalar()} {self.pick('>', '<=', '=')} {self.rng.randint(0, 9)}"
         return [self.listed(), self.inside(), compared, "active"]
 
     def source(self) -> str:

@@ -23,19 +23,19 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
-from dither.audit.ourselves.cases import Case, Compared, Finding, compare, people, question
-from dither.audit.ourselves.catalogs import world
-from dither.audit.ourselves.harness import Room
-from dither.audit.ourselves.shrink import shrink, told
+from dither.audit.ourselves.cases import Case, Comparison, Finding, any_people, any_question, compare
+from dither.audit.ourselves.catalogs import any_setup
+from dither.audit.ourselves.harness import Harness
+from dither.audit.ourselves.shrink import show_finding, shrink
 from dither.audit.verdict import NOT_FOUND, VIOLATES, Verdict
 from dither.curator import STEPS, Steps
 
 Progress = Callable[[int, int], None]  # pairs done, pairs wanted
 EACH = 4  # questions asked in one room
-ROOMS = 4  # rooms in one task of a worker
+HARNESSES = 4  # rooms in one task of a worker
 TARGET = "dither: the path from a question to its answer"
 
 
@@ -56,20 +56,20 @@ class Tally:
     case: str = ""
     share: float = 0.0
     cpu: float = 0.0
-    worlds: dict[str, int] = field(default_factory=dict)
+    by_setup: dict[str, int] = field(default_factory=dict)
 
-    def count(self, name: str, one: Compared) -> None:
+    def count(self, name: str, one: Comparison) -> None:
         self.pairs, self.tables = self.pairs + one.pairs, self.tables + one.tables
         self.questions, self.answered = self.questions + 1, self.answered + one.answered
         self.moved, self.reached = self.moved + one.moved, max(self.reached, one.reached)
-        self.worlds[name] = self.worlds.get(name, 0) + one.pairs
+        self.by_setup[name] = self.by_setup.get(name, 0) + one.pairs
 
     def join(self, other: Tally) -> None:
         for name in ("pairs", "tables", "questions", "answered", "moved", "cpu"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.reached = max(self.reached, other.reached)
-        for name, pairs in other.worlds.items():
-            self.worlds[name] = self.worlds.get(name, 0) + pairs
+        for name, pairs in other.by_setup.items():
+            self.by_setup[name] = self.by_setup.get(name, 0) + pairs
         if other.found and not self.found:
             self.found, self.words, self.sides, self.price = other.found, other.words, other.sides, other.price
             self.case, self.share = other.case, other.share
@@ -77,7 +77,7 @@ class Tally:
     def note(self, case: str, finding: Finding) -> None:
         small, price = finding.case, finding.case.price
         one, two = (tuple(small.perhaps[i] for i in side) + small.always for side in finding.pair)
-        self.found, self.words, self.sides, self.price = told(finding), finding.words, (one, two), price
+        self.found, self.words, self.sides, self.price = show_finding(finding), finding.words, (one, two), price
         self.case, self.share = case, finding.share
 
 
@@ -107,15 +107,15 @@ def replay(
     return _verdict(done, seed, time.perf_counter() - start)
 
 
-def run_room(seed: int, number: int, steps: Steps = STEPS) -> Tally:
+def run_harness(seed: int, number: int, steps: Steps = STEPS) -> Tally:
     """One room with its questions. A finding is made small here, where it was found."""
-    dice, tally, before = random.Random(f"{seed}/{number}"), Tally(), time.process_time()
-    here = world(dice)
-    always, perhaps = people(here, dice)
-    with Room(here, (*perhaps, *always), steps) as room:
+    rng, tally, before = random.Random(f"{seed}/{number}"), Tally(), time.process_time()
+    here = any_setup(rng)
+    always, perhaps = any_people(here, rng)
+    with Harness(here, (*perhaps, *always), steps) as harness:
         for place in range(EACH):
-            asked, price = question(room, dice)
-            one = compare(room, Case(here, always, perhaps, asked, price), dice)
+            asked, price = any_question(harness, rng)
+            one = compare(harness, Case(here, always, perhaps, asked, price), rng)
             tally.count(here.name, one)
             if one.finding is not None:
                 tally.note(f"{seed}/{number}/{place}", shrink(one.finding, seed, steps))
@@ -125,14 +125,14 @@ def run_room(seed: int, number: int, steps: Steps = STEPS) -> Tally:
 
 
 def _here(seed: int, steps: Steps) -> Generator[Tally, None, None]:
-    yield from (run_room(seed, number, steps) for number in count())
+    yield from (run_harness(seed, number, steps) for number in count())
 
 
-def _rooms(seed: int, numbers: Sequence[int]) -> Tally:
+def _run_harnesses(seed: int, numbers: Sequence[int]) -> Tally:
     """What a worker does: several rooms, ending with the first finding."""
     done = Tally()
     for number in numbers:
-        done.join(run_room(seed, number))
+        done.join(run_harness(seed, number))
         if done.found:
             break
     return done
@@ -140,15 +140,15 @@ def _rooms(seed: int, numbers: Sequence[int]) -> Tally:
 
 def _there(seed: int, jobs: int) -> Generator[Tally, None, None]:
     """The same rooms in several processes. Spawned, not forked: DuckDB has threads."""
-    starts = count(0, ROOMS)
+    starts = count(0, HARNESSES)
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as workers:
-        waiting = {workers.submit(_rooms, seed, range(s, s + ROOMS)) for s, _ in zip(starts, range(2 * jobs), strict=False)}
+        waiting = {workers.submit(_run_harnesses, seed, range(start, start + HARNESSES)) for start in islice(starts, 2 * jobs)}
         try:
             while True:
                 finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 for one in finished:
                     start = next(starts)
-                    waiting.add(workers.submit(_rooms, seed, range(start, start + ROOMS)))
+                    waiting.add(workers.submit(_run_harnesses, seed, range(start, start + HARNESSES)))
                     yield one.result()
         finally:
             workers.shutdown(wait=False, cancel_futures=True)
@@ -162,7 +162,7 @@ def _verdict(done: Tally, seed: int, seconds: float) -> Verdict:
         "questions": done.questions,
         "questions answered": done.answered,
         "pairs whose integers differ": done.moved,
-        "pairs by kind of catalog": dict(done.worlds),
+        "pairs by kind of catalog": dict(done.by_setup),
         "largest move, as a share of what it was priced for": done.reached,
         "pairs per CPU second": round(done.pairs / done.cpu, 1) if done.cpu else None,
         "seed": seed,
@@ -174,4 +174,4 @@ def _verdict(done: Tally, seed: int, seconds: float) -> Verdict:
     return Verdict(TARGET, "replay", VIOLATES, one_price, done.share, 1.0, done.sides, "; ".join(done.words), evidence, seconds)
 
 
-__all__ = ["replay", "run_room"]
+__all__ = ["replay", "run_harness"]

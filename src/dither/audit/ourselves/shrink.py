@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dither.audit.ourselves.cases import Case, Finding, judge
-from dither.audit.ourselves.harness import Room
+from dither.audit.ourselves.harness import Harness
 from dither.audit.ourselves.questions import Parts
 from dither.audit.ourselves.survey import Person, Row
 from dither.curator import STEPS, Steps
@@ -38,11 +38,11 @@ def shrink(found: Finding, seed: int = 0, steps: Steps = STEPS) -> Finding:
     """The smallest finding that was reached; the very same if it cannot be found again on its own."""
     atoms, small = _start(found)
     best = found
-    with Room(found.case.world, [{name: [row]} for name, row in atoms], steps) as room:
+    with Harness(found.case.setup, [{name: [row]} for name, row in atoms], steps) as harness:
 
         def holds(trial: Small) -> bool:
             nonlocal best
-            again = _trial(room, found, atoms, trial, seed)
+            again = _trial(harness, found, atoms, trial, seed)
             best = again or best
             return again is not None
 
@@ -53,8 +53,8 @@ def shrink(found: Finding, seed: int = 0, steps: Steps = STEPS) -> Finding:
             if row[column] is None or column.endswith("_id") or column == "person":
                 continue
             plainer = [*atoms[:place], (name, {**row, column: None}), *atoms[place + 1 :]]
-            with Room(found.case.world, [{name: [row]} for name, row in plainer], steps) as room:
-                again = _trial(room, found, plainer, small, seed)
+            with Harness(found.case.setup, [{name: [row]} for name, row in plainer], steps) as harness:
+                again = _trial(harness, found, plainer, small, seed)
             if again is not None:
                 atoms, best = plainer, again
     return best
@@ -76,19 +76,19 @@ def _start(found: Finding) -> tuple[list[Atom], Small]:
     return atoms, Small(both, first, second, found.case.question)
 
 
-def _trial(room: Room, found: Finding, atoms: list[Atom], small: Small, seed: int) -> Finding | None:
+def _trial(harness: Harness, found: Finding, atoms: list[Atom], small: Small, seed: int) -> Finding | None:
     """What is found for these rows and this question, if it is something of the same kind."""
-    dice, price = random.Random(seed), found.case.price
-    room.forget()
-    room.put([*small.both, *small.one], dice, anew=True)
-    before = room.ask(str(small.question), price)
-    room.put([*small.both, *small.two], dice, anew=True)
-    after = room.ask(str(small.question), price, before.trace)
+    rng, price = random.Random(seed), found.case.price
+    harness.forget_plans()
+    harness.fill([*small.both, *small.one], rng, reorder=True)
+    before = harness.ask(str(small.question), price)
+    harness.fill([*small.both, *small.two], rng, reorder=True)
+    after = harness.ask(str(small.question), price, before.trace)
     judged = judge(before, after, alike=not small.one and not small.two)
     if judged is None or (judged[1] == float("inf")) != (found.share == float("inf")):
         return None
     two, one, both = (_person(atoms, places) for places in (small.two, small.one, small.both))
-    case = Case(room.world, (both,), (two, one), small.question, price)
+    case = Case(harness.setup, (both,), (two, one), small.question, price)
     return Finding(case, (frozenset({1}), frozenset({0})), *judged)
 
 
@@ -141,7 +141,7 @@ def _kept(rows: tuple[int, ...], holds: Callable[[tuple[int, ...]], bool]) -> tu
 # --- in words ---------------------------------------------------------------------------------------------------
 
 
-def told(found: Finding) -> str:
+def show_finding(found: Finding) -> str:
     """A finding in words that can be checked by hand."""
     atoms, small = _start(found)
     lines = [f"question  {found.case.question}", f"price     epsilon = {found.case.price[0]}, delta = {found.case.price[1]}"]
