@@ -1,6 +1,6 @@
-"""Kinds of catalogs to be asked about: one small table in many types and bounds, and a survey of several tables.
+"""Catalogs to ask about: one small table in many types and bounds, and a survey of several tables.
 
-A world says what is declared, how one more unit is made up, what belongs to nobody, and who makes up its questions.
+A setup holds what is declared, how to generate one more unit, the rows without a unit, and the generator of questions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dither.audit.ourselves.survey import INF, NAN, Person, Row, Rows, kind_of
 
 @dataclass(frozen=True)
 class CatalogSetup:
-    """`catalog` takes every table's rows; `person(number, dice)` makes up one unit; `nobody` is there on both sides."""
+    """`catalog` takes every table's rows; `person(number, rng)` generates one unit; `nobody` is there on both sides."""
 
     name: str
     catalog: Callable[[Mapping[str, Any]], dt.Catalog]
@@ -37,7 +37,7 @@ class CatalogSetup:
 
 
 def _column(values: list[Any], kind: pa.DataType) -> Any:
-    """Values that do not fit the type stand at its nearer end."""
+    """Returns an Arrow column. Clamps values to the range of the type."""
     if pa.types.is_integer(kind):
         bits, signed = kind.bit_width, pa.types.is_signed_integer(kind)
         low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
@@ -50,7 +50,7 @@ def _column(values: list[Any], kind: pa.DataType) -> Any:
 
 
 def any_setup(rng: random.Random) -> CatalogSetup:
-    """One of them, with bounds, types and neighbours drawn anew."""
+    """Returns a random setup: its bounds, types and neighbours are random too."""
     return rng.choice([small, small, people])(rng)
 
 
@@ -65,7 +65,7 @@ PLACES: Rows = [{"name": name, "area": area} for name, area in (("north", 9), ("
 
 
 def small(rng: random.Random) -> CatalogSetup:
-    """One table called t, whose units are people (in several rows) or its rows, and a public table."""
+    """Returns one table called t, whose units are people (in several rows) or its rows, and a public table."""
     replace, by_row = rng.random() < 0.3, rng.random() < 0.15
     kinds: dict[str, pa.DataType] = {
         "person": pa.int64(),
@@ -90,11 +90,11 @@ def small(rng: random.Random) -> CatalogSetup:
     columns |= {"person": dt.column()} if by_row else {}
 
     def catalog(tables: Mapping[str, Any]) -> dt.Catalog:
-        held = {"t": dt.Table(tables["t"], unit=unit, columns=columns, **facts)}
-        held["places"] = dt.Table(tables["places"], public=True, key="name", columns={"area": dt.between(0, 10)})
-        if replace:  # the number of people is public, and this is the table that says so
-            held["everyone"] = dt.Table({"person": [1]}, unit="person", rows={"public": 5})
-        return dt.Catalog(held, dt.Budget(10**6, "1/2"), "replace" if replace else "add-remove")
+        declared = {"t": dt.Table(tables["t"], unit=unit, columns=columns, **facts)}
+        declared["places"] = dt.Table(tables["places"], public=True, key="name", columns={"area": dt.between(0, 10)})
+        if replace:  # declares the public number of people
+            declared["everyone"] = dt.Table({"person": [1]}, unit="person", rows={"public": 5})
+        return dt.Catalog(declared, dt.Budget(10**6, "1/2"), "replace" if replace else "add-remove")
 
     schemas = {"t": pa.schema(kinds), "places": pa.schema({"name": pa.string(), "area": pa.int64()})}
     nobody = {"t": [] if by_row else [{**any_row(0, rng), "person": None}], "places": PLACES}
@@ -103,7 +103,7 @@ def small(rng: random.Random) -> CatalogSetup:
 
 
 def any_row(person: int, rng: random.Random) -> Row:
-    """Values of every kind that has broken a system."""
+    """Returns a row of values that have broken systems before."""
     return {
         "person": person,
         "age": rng.choice(AGES),
@@ -116,7 +116,7 @@ def any_row(person: int, rng: random.Random) -> Row:
 
 
 def any_rows(person: int, rng: random.Random) -> Person:
-    """One person: ordinary, poisoned, the same row many times, or at one bound in as many groups as there are."""
+    """Returns one person: ordinary, poisoned, one row many times, or rows at one bound in every group."""
     kind = kind_of(person, rng)
     if kind == "ordinary":
         rows = [_ordinary(person, rng) for _ in range(rng.choice([1, 1, 2]))]
@@ -132,7 +132,7 @@ def any_rows(person: int, rng: random.Random) -> Person:
 
 
 def _some(row: Row, rng: random.Random) -> Row:
-    """Half of the values: one that is bad often counts only where the others are not."""
+    """Keeps about half of the values: a bad value often counts only beside good ones."""
     return {name: value for name, value in row.items() if rng.random() < 0.5}
 
 
@@ -149,7 +149,7 @@ def one_row(person: int, rng: random.Random) -> Person:
 
 
 def people(rng: random.Random) -> CatalogSetup:
-    """People, their visits, prescriptions two hops away, records that are their own units, and a public table."""
+    """Returns people, visits, prescriptions two hops away, records that are their own units, and a public table."""
     declared = poisoned.facts()
     for facts in declared.values():
         if "max_rows" in facts:

@@ -1,4 +1,4 @@
-"""How far the integers of two tables lie apart, held against what the plan's noise was priced for; and all the rest."""
+"""Compares two runs of one question: their integers against what the noise was priced for, and all the rest for equality."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Number = int | Fraction
 
 @dataclass(frozen=True)
 class Move:
-    """Something that one unit moves, how far it moved and how far it may."""
+    """A quantity that one unit moves: how far it moved and how far it may."""
 
     words: str
     by: Number
@@ -31,19 +31,19 @@ class Move:
 
     @property
     def share(self) -> float:
-        """1 is all that was priced."""
+        """The move as a share of what was priced."""
         return float(Fraction(self.by) / Fraction(self.most)) if self.most else (float("inf") if self.by else 0.0)
 
 
 def complaints(before: Observation, after: Observation) -> list[str]:
-    """Everything in which the two differ by more than one unit may move it. Both were planned alike."""
+    """Returns the names of quantities that moved farther than one unit may move them."""
     if before.plan is None or after.plan != before.plan:
         return ["the plans differ"]
     return [moved.words for moved in moves(before, after) if moved.by > moved.most]
 
 
 def moves(before: Observation, after: Observation) -> Iterator[Move]:
-    """Every distance between the integers of two runs of one plan."""
+    """Yields every distance between the integers of two runs of one plan."""
     plan = before.plan
     if plan is None:
         return
@@ -86,7 +86,7 @@ def _cells(value: Any) -> tuple[int, ...]:
 
 
 def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Move]:
-    """In each group: weights by what one unit may weigh, scores by their sensitivity; twice that if one is replaced."""
+    """Yields the moves of weights and scores in each group. Replacing a unit may move them twice as far."""
     draft, times = noise.of, plan.bounding.neighbours.changes
     priced = noise.mechanism.sensitivity
     if not isinstance(draft, Choice) or not isinstance(priced, Fraction):
@@ -107,7 +107,7 @@ def _scores(histogram: tuple[tuple[int, int], ...], bins: int, p: Fraction) -> A
 
 
 def _units(plan: Plan, pairs: Pairs) -> Iterator[Move]:
-    """What decides on keys: a unit is one in each of at most `keys_per_unit` groups."""
+    """Yields the moves of the counts that decide on keys: a unit is 1 in at most `keys_per_unit` groups."""
     if plan.threshold is not None:
         steps = [abs(b - a) for a, b in pairs]
         yield Move("a unit counts more than once for a key", max(steps, default=0), 1)
@@ -118,7 +118,7 @@ def _units(plan: Plan, pairs: Pairs) -> Iterator[Move]:
 
 
 def channels(before: Observation, after: Observation) -> list[str]:
-    """Everything that must be the same for both, given the same dice: all that is not a noisy number."""
+    """Returns the names of what differs although it must not, with the same randomness: all but the noisy numbers."""
     checks = {
         "status": before.status == after.status,
         "charge": before.charge == after.charge,
@@ -140,18 +140,18 @@ def channels(before: Observation, after: Observation) -> list[str]:
 
 
 def _holes(rows: Any) -> set[Any]:
-    """How many values of each column are missing or not a number (rows may have been put into another order)."""
+    """Counts missing values and NaN in each column, because rows may come in another order."""
     columns = zip(*rows, strict=True)
     return {(place, sum(v is None or v != v for v in column)) for place, column in enumerate(columns)}
 
 
 def _unnoised(observed: Observation) -> list[dict[str, Any]]:
-    """What the ledger got, without the noisy answer."""
+    """Returns the ledger entries without the noisy answer."""
     return [{name: part for name, part in body.items() if name != "payload"} for body in observed.entries]
 
 
 def leaks(first: Observation, other: Observation) -> list[str]:
-    """What differs although every mechanism's output was frozen to the first run's: nothing may."""
+    """Returns the names of what differs with all mechanisms frozen to the first run. Nothing may."""
     checks = {
         "status": first.status == other.status,
         "plan": first.plan == other.plan,
@@ -170,5 +170,5 @@ def leaks(first: Observation, other: Observation) -> list[str]:
 
 
 def _same(one: Any, two: Any) -> bool:
-    """Equal, NaN being equal to itself and -0 not to 0."""
+    """Tells whether two values are equal; NaN equals itself and -0 does not equal 0."""
     return repr(one) == repr(two)

@@ -1,17 +1,10 @@
-"""Replay of our own path over generated neighbours: how many pairs, what was found, made small.
+"""Replays dither's own path over generated neighbours, and reports how many pairs were compared and what was found.
 
     replay(pairs=2000, seed=1)      one process
     replay(pairs=100_000, seed=1, jobs=2, progress=show)
 
-A run is made of cases, each with a number of its own; seed and number give the case again. Nothing of a catalog's own
-sources is ever read: all rows are made up.
-
-Our own path under replay: generated neighbours over generated questions, through the public door and the real DuckDB.
-
-In the order data flows: worlds (catalogs and people made up, with survey, poisoned), questions, room (opened once, tables
-exchanged), watch and frozen (one question from end to end, with recorded dice and frozen mechanisms), compare (integers
-against what was priced, and everything else for equality), cases (all neighbouring pairs among a few people), shrink,
-replaying. `timing` measures what run time tells.
+A run consists of cases, each with its own number; seed and number repeat the case. All rows are generated; the sources of a
+real catalog are never read.
 """
 
 from __future__ import annotations
@@ -33,15 +26,15 @@ from dither.audit.ourselves.shrink import show_finding, shrink
 from dither.audit.verdict import NOT_FOUND, VIOLATES, Verdict
 from dither.curator import STEPS, Steps
 
-Progress = Callable[[int, int], None]  # pairs done, pairs wanted
-EACH = 4  # questions asked in one room
-HARNESSES = 4  # rooms in one task of a worker
+Progress = Callable[[int, int], None]  # pairs done, pairs to do
+EACH = 4  # questions asked in one harness
+HARNESSES = 4  # harnesses in one task of a worker
 TARGET = "dither: the path from a question to its answer"
 
 
 @dataclass
 class Tally:
-    """What a run did so far."""
+    """The result of a run so far."""
 
     pairs: int = 0
     tables: int = 0
@@ -90,13 +83,13 @@ def replay(
     jobs: int = 1,
     steps: Steps = STEPS,
 ) -> Verdict:
-    """Compares so many neighbouring pairs, or as many as there is time for; the first finding ends it, made small.
+    """Compares so many neighbouring pairs, or as many as `seconds` allow. The first finding ends the run, made small.
 
-    `steps` are a twin's: the path with something wrong in it (one process only).
+    `steps` may hold a planted bug (one process only).
     """
     start = time.perf_counter()
     done = Tally()
-    runs = _here(seed, steps) if jobs == 1 else _there(seed, jobs)
+    runs = _in_process(seed, steps) if jobs == 1 else _in_workers(seed, jobs)
     for tally in runs:
         done.join(tally)
         if progress is not None:
@@ -108,15 +101,15 @@ def replay(
 
 
 def run_harness(seed: int, number: int, steps: Steps = STEPS) -> Tally:
-    """One room with its questions. A finding is made small here, where it was found."""
+    """Runs one harness with its questions, and shrinks a finding."""
     rng, tally, before = random.Random(f"{seed}/{number}"), Tally(), time.process_time()
-    here = any_setup(rng)
-    always, perhaps = any_people(here, rng)
-    with Harness(here, (*perhaps, *always), steps) as harness:
+    setup = any_setup(rng)
+    always, perhaps = any_people(setup, rng)
+    with Harness(setup, (*perhaps, *always), steps) as harness:
         for place in range(EACH):
-            asked, price = any_question(harness, rng)
-            one = compare(harness, Case(here, always, perhaps, asked, price), rng)
-            tally.count(here.name, one)
+            text, price = any_question(harness, rng)
+            one = compare(harness, Case(setup, always, perhaps, text, price), rng)
+            tally.count(setup.name, one)
             if one.finding is not None:
                 tally.note(f"{seed}/{number}/{place}", shrink(one.finding, seed, steps))
                 break
@@ -124,12 +117,12 @@ def run_harness(seed: int, number: int, steps: Steps = STEPS) -> Tally:
     return tally
 
 
-def _here(seed: int, steps: Steps) -> Generator[Tally, None, None]:
+def _in_process(seed: int, steps: Steps) -> Generator[Tally, None, None]:
     yield from (run_harness(seed, number, steps) for number in count())
 
 
 def _run_harnesses(seed: int, numbers: Sequence[int]) -> Tally:
-    """What a worker does: several rooms, ending with the first finding."""
+    """Runs several harnesses in a worker, up to the first finding."""
     done = Tally()
     for number in numbers:
         done.join(run_harness(seed, number))
@@ -138,8 +131,8 @@ def _run_harnesses(seed: int, numbers: Sequence[int]) -> Tally:
     return done
 
 
-def _there(seed: int, jobs: int) -> Generator[Tally, None, None]:
-    """The same rooms in several processes. Spawned, not forked: DuckDB has threads."""
+def _in_workers(seed: int, jobs: int) -> Generator[Tally, None, None]:
+    """Runs the same harnesses in several processes. Spawned, not forked: DuckDB has threads."""
     starts = count(0, HARNESSES)
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as workers:
         waiting = {workers.submit(_run_harnesses, seed, range(start, start + HARNESSES)) for start in islice(starts, 2 * jobs)}
@@ -155,7 +148,7 @@ def _there(seed: int, jobs: int) -> Generator[Tally, None, None]:
 
 
 def _verdict(done: Tally, seed: int, seconds: float) -> Verdict:
-    """In prices: epsilon = 1 is what the question was charged, and `epsilon` the largest share of it that a pair reached."""
+    """Returns the verdict in units of the price: `epsilon` is the largest share of it that a pair reached, 1 is all."""
     evidence = {
         "pairs": done.pairs,
         "tables asked about": done.tables,

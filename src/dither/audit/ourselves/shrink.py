@@ -1,7 +1,7 @@
-"""A counterexample made small: fewer rows, a shorter question, NULL for what does not matter.
+"""Makes a counterexample small: fewer rows, a shorter question, NULL for values that do not matter.
 
-Greedy: something is left out when the same kind of thing is still found without it. Every row is put into or left out of the
-tables of one open room, so that a trial costs two questions; only new values need another room.
+Greedy: leaves something out if a finding of the same kind remains. Rows are exchanged in one open harness, so that a trial
+costs two questions. Only new values need another harness.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dither.audit.ourselves.survey import Person, Row
 from dither.curator import STEPS, Steps
 
 Atom = tuple[str, Row]  # one row and its table
-PLAIN = 4  # so few rows are looked at value by value
+PLAIN = 4  # with so few rows, single values are replaced by NULL
 
 
 @dataclass(frozen=True)
 class Small:
-    """The two tables of a pair: the rows that both have, those that each has alone, and the question."""
+    """A pair of tables and the question: the rows of both, and those of each alone."""
 
     both: tuple[int, ...]
     one: tuple[int, ...]
@@ -35,7 +35,7 @@ Holds = Callable[[Small], bool]
 
 
 def shrink(found: Finding, seed: int = 0, steps: Steps = STEPS) -> Finding:
-    """The smallest finding that was reached; the very same if it cannot be found again on its own."""
+    """Returns the smallest finding that was reached, or the same one if it cannot be repeated."""
     atoms, small = _start(found)
     best = found
     with Harness(found.case.setup, [{name: [row]} for name, row in atoms], steps) as harness:
@@ -61,7 +61,7 @@ def shrink(found: Finding, seed: int = 0, steps: Steps = STEPS) -> Finding:
 
 
 def _start(found: Finding) -> tuple[list[Atom], Small]:
-    """All rows of the pair, one by one, and who has them."""
+    """Returns all rows of the pair, and which table has them."""
     one, two = found.pair
     atoms: list[Atom] = []
 
@@ -77,19 +77,19 @@ def _start(found: Finding) -> tuple[list[Atom], Small]:
 
 
 def _trial(harness: Harness, found: Finding, atoms: list[Atom], small: Small, seed: int) -> Finding | None:
-    """What is found for these rows and this question, if it is something of the same kind."""
+    """Returns the finding for these rows and this question, if it is of the same kind."""
     rng, price = random.Random(seed), found.case.price
     harness.forget_plans()
     harness.fill([*small.both, *small.one], rng, reorder=True)
     before = harness.ask(str(small.question), price)
     harness.fill([*small.both, *small.two], rng, reorder=True)
     after = harness.ask(str(small.question), price, before.trace)
-    judged = judge(before, after, alike=not small.one and not small.two)
-    if judged is None or (judged[1] == float("inf")) != (found.share == float("inf")):
+    violation = judge(before, after, alike=not small.one and not small.two)
+    if violation is None or (violation[1] == float("inf")) != (found.share == float("inf")):
         return None
     two, one, both = (_person(atoms, places) for places in (small.two, small.one, small.both))
     case = Case(harness.setup, (both,), (two, one), small.question, price)
-    return Finding(case, (frozenset({1}), frozenset({0})), *judged)
+    return Finding(case, (frozenset({1}), frozenset({0})), *violation)
 
 
 def _person(atoms: list[Atom], places: tuple[int, ...]) -> Person:
@@ -100,17 +100,17 @@ def _person(atoms: list[Atom], places: tuple[int, ...]) -> Person:
     return person
 
 
-# --- what may be left out ---------------------------------------------------------------------------------------
+# --- leaving out ---------------------------------------------------------------------------------------
 
 
 def _fewer(small: Small, holds: Holds) -> Small:
-    """Everybody else's rows at once, parts of the question, then rows, large lots first; and the question once more."""
+    """Leaves out the common rows at once, parts of the question, then rows in large lots first, then parts again."""
     if small.both and holds(replace(small, both=())):
         small = replace(small, both=())
     small = _shorter(small, holds)
-    small = replace(small, two=_kept(small.two, lambda rows: holds(replace(small, two=rows))))
-    small = replace(small, one=_kept(small.one, lambda rows: holds(replace(small, one=rows))))
-    small = replace(small, both=_kept(small.both, lambda rows: holds(replace(small, both=rows))))
+    small = replace(small, two=_needed(small.two, lambda rows: holds(replace(small, two=rows))))
+    small = replace(small, one=_needed(small.one, lambda rows: holds(replace(small, one=rows))))
+    small = replace(small, both=_needed(small.both, lambda rows: holds(replace(small, both=rows))))
     return _shorter(small, holds)
 
 
@@ -123,8 +123,8 @@ def _shorter(small: Small, holds: Holds) -> Small:
         small = better
 
 
-def _kept(rows: tuple[int, ...], holds: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
-    """The rows that are needed: lots of half, a quarter, ... down to single ones are left out where that changes nothing."""
+def _needed(rows: tuple[int, ...], holds: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
+    """Returns the rows that are needed: leaves out lots of half, a quarter, ... down to single rows."""
     lot = len(rows)
     while lot:
         place = 0
@@ -142,7 +142,7 @@ def _kept(rows: tuple[int, ...], holds: Callable[[tuple[int, ...]], bool]) -> tu
 
 
 def show_finding(found: Finding) -> str:
-    """A finding in words that can be checked by hand."""
+    """Shows a finding so that it can be checked by hand."""
     atoms, small = _start(found)
     lines = [f"question  {found.case.question}", f"price     epsilon = {found.case.price[0]}, delta = {found.case.price[1]}"]
     for words, places in (("both      ", small.both), ("only D    ", small.one), ("only D'   ", small.two)):
@@ -151,7 +151,7 @@ def show_finding(found: Finding) -> str:
 
 
 def _rows(words: str, atoms: list[Atom]) -> Iterator[str]:
-    """One line for each row; equal ones on one line."""
+    """Yields one line for each row; equal rows share a line."""
     lines = [f"{words}{name}: {_row(row)}" for name, row in atoms]
     return (line if lines.count(line) == 1 else f"{line} ({lines.count(line)} times)" for line in dict.fromkeys(lines))
 

@@ -1,7 +1,7 @@
-"""A survey and the people in it: ordinary ones, one with hundreds of rows, one whose every value has broken some system.
+"""Generates a survey and its people: ordinary ones, one with hundreds of rows, one whose every value has broken some system.
 
-People, their visits, prescriptions two hops away, records that are their own units, and public tables. A person is all
-rows that belong to them, table by table; leaving means that all of them are gone.
+Tables: people, their visits, prescriptions two hops away, records that are their own units, and public tables. A person is
+all rows that belong to them, table by table. Removing a person removes all of these rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WHOLE = (None, 2**63 - 1, -(2**63), 0)
 
 
 def survey(seed: int = 3, people: int = 40) -> Person:
-    """An ordinary survey. NULL units and dangling references are there too; nobody owns them."""
+    """Returns an ordinary survey, with rows that belong to nobody: NULL units and dangling references."""
     rng = random.Random(seed)
     tables: Person = {name: [] for name in TABLES}
     for person in range(people):
@@ -48,7 +48,7 @@ def survey(seed: int = 3, people: int = 40) -> Person:
 
 
 def nobody(rng: random.Random) -> Person:
-    """Rows that belong to nobody, rows that are their own units, and public rows."""
+    """Returns rows that belong to nobody, rows that are their own units, and public rows."""
     places = [("north", 900, True), ("south", 10, False), ("far", 1, None)]
     return {
         "people": [{"person_id": None, "age": 30}],
@@ -97,7 +97,7 @@ def visit(person: int, number: int, rng: random.Random) -> Row:
 
 
 def heavy(person: int = 777, visits: int = 150) -> Person:
-    """One person with hundreds of rows, in every group there is and in some that were not there, at the largest values."""
+    """Returns one person with hundreds of rows at the largest values, in every group and in new ones."""
     rng = random.Random(person)
     mine = [{**visit(person, i, rng), "cost": 1000, "region": f"own {i % 13}"} for i in range(visits)]
     drugs = [{"visit_id": 1000 * person + i % visits, "drug": f"rare {i % 11}", "dose": 100} for i in range(3 * visits)]
@@ -106,7 +106,7 @@ def heavy(person: int = 777, visits: int = 150) -> Person:
 
 
 def poisoned(person: int = 888, visits: int = 60) -> Person:
-    """One person whose every value has broken some system."""
+    """Returns one person whose every value has broken some system."""
     rng = random.Random(person)
     row = {"person_id": person, "age": -(2**63), "income": NAN, "score": -INF, "region": "NORTH", "city": "1e999"}
     mine = [
@@ -131,12 +131,12 @@ KINDS = ("poisoned", "heavy", "ordinary", "poisoned", "repeated")
 
 
 def kind_of(person: int, rng: random.Random) -> str:
-    """Among five people one after the other there is everything; now and then it is otherwise."""
+    """Returns the kinds in turn, so that five people in a row have all of them; now and then a random one."""
     return rng.choice(KINDS) if rng.random() < 0.2 else KINDS[person % len(KINDS)]
 
 
 def any_person(person: int, rng: random.Random) -> Person:
-    """One of every kind; a poisoned one has some of the worst values there are, and may be in some tables only."""
+    """Returns one person. A poisoned one has some of the worst values, and may lack rows in some tables."""
     kind = kind_of(person, rng)
     if kind == "repeated":  # a row that is its own unit
         return {"records": [{"x": rng.choice([*WHOLE, 10, 11]), "g": "q", "region": rng.choice(TEXTS)}]}
@@ -147,11 +147,11 @@ def any_person(person: int, rng: random.Random) -> Person:
     one = rng.choice([ordinary(person, rng), poisoned(person, rng.choice([3, 12]))])
     worse = {name: value for name, value in bad(rng).items() if rng.random() < 0.5}
     one["people"] = [{**row, **worse} for row in one["people"]]
-    return {**one, "people": []} if rng.random() < 0.1 else one  # visits that refer to nobody we know
+    return {**one, "people": []} if rng.random() < 0.1 else one  # visits that refer to nobody
 
 
 def bad(rng: random.Random) -> Row:
-    """Values of a person, each from those that have broken a system."""
+    """Returns values of a person that have broken systems before."""
     real = (None, NAN, NAN, NAN, INF, -INF, -0.0, 1e308, 5e-324, 250000.0, -1.5)
     return {
         "age": rng.choice([*WHOLE, 120, 121, -1]),
@@ -171,7 +171,7 @@ def add(tables: Person, person: Person) -> None:
 
 
 def without(tables: Person, person: int) -> Person:
-    """The survey as it is when this person never was: all rows that belong to them are gone, however many hops away."""
+    """Removes all rows of one person, however many hops away."""
     visits = {row["visit_id"] for row in tables["visits"] if row["person_id"] == person}
     return {
         **tables,
@@ -182,5 +182,5 @@ def without(tables: Person, person: int) -> Person:
 
 
 def arrow(name: str, rows: Rows) -> pa.Table:
-    """Rows of one of the tables; what a row does not say is NULL."""
+    """Returns the rows of one table as Arrow; missing values are NULL."""
     return pa.table({c: pa.array([row.get(c) for row in rows], TYPES.get(c, pa.string())) for c in TABLES[name]})

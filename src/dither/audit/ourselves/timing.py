@@ -1,14 +1,14 @@
-"""What run time tells: does it go with the size of the noise, or with whether one person is there?
+"""Measures what run time reveals: does it depend on the size of the noise, or on whether one person is there?
 
-Questions are asked one after the other, with fresh noise, in turn about a table with and without one person. Two figures:
-the rank correlation of the release's time with |noise|, and how often a run with the person takes longer than one without
-(1/2 is nothing; an attacker who guesses by the clock has the advantage 2 |share - 1/2|). Each has its limit: what smaller
-effects than that this many questions cannot tell from none (three standard errors). A limit is no proof that there is
-nothing below it, and this machine's other work hides as much as it adds.
+Questions are asked one after the other, with fresh noise, about a table with and without one person in turn. Two figures: the
+rank correlation of the release's time with |noise|, and how often a run with the person takes longer than one without (1/2
+means no effect; an attacker who guesses by the clock has the advantage 2 |share - 1/2|). Each figure has a limit of three
+standard errors: this many questions cannot tell smaller effects from none. A limit does not prove that there is no effect
+below it, and other work on the machine hides as much as it adds.
 
-What is expected: noise is drawn by a fixed amount of work and does not show. A person with a few rows does not show in one
-question; one with very many rows does, since a table of more rows takes longer to read. That is outside the guarantee, and
-whoever must close it answers after a fixed time.
+Expected: drawing noise is a fixed amount of work and does not show. A person with a few rows does not show in one question. A
+person with very many rows does, because a larger table takes longer to read. That is outside the guarantee; to close it,
+answer after a fixed time.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from dither.query.work import Group, Work
 
 QUESTION = "SELECT region, COUNT(*) AS n, SUM(wage) AS s FROM t GROUP BY region"
 CROWD, HEAVY = 2000, 20_000
-WARM = 5  # questions that are asked before any time is taken
+WARM = 5  # questions before the first measurement
 SURE = 3.0  # standard errors
 
 
 @dataclass(frozen=True)
 class Effect:
-    """One effect and the limit below which it cannot be told from none."""
+    """One measured effect, and the limit below which it cannot be told from none."""
 
     words: str
     effect: float
@@ -54,13 +54,13 @@ class Effect:
         return abs(self.effect) > self.limit
 
     def __str__(self) -> str:
-        asked = f"{self.asks} questions of {self.median * 1e3:.1f} ms"
-        return f"  {self.words}: {self.effect:+.3f}, limit {self.limit:.3f}, {asked}: {'' if self.visible else 'not '}visible"
+        base = f"{self.asks} questions of {self.median * 1e3:.1f} ms"
+        return f"  {self.words}: {self.effect:+.3f}, limit {self.limit:.3f}, {base}: {'' if self.visible else 'not '}visible"
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What was measured; for a report, never for a test."""
+    """All measured effects; for a report, never for a test."""
 
     effects: tuple[Effect, ...]
     seed: int
@@ -70,7 +70,7 @@ class Timing:
 
 
 def measure(asks: int = 400, seed: int = 1) -> Timing:
-    """Half of the questions with the person, half without, in an order of the dice's choice."""
+    """Asks half of the questions with the person and half without, in random order."""
     rng = random.Random(seed)
     crowd = {"t": [_row(person, rng) for person in range(CROWD)]}
     one, many = {"t": [_row(CROWD, rng)]}, {"t": [_row(CROWD + 1, rng) for _ in range(HEAVY)]}
@@ -83,7 +83,7 @@ def measure(asks: int = 400, seed: int = 1) -> Timing:
 
 
 class Stopwatch:
-    """Steps that take the time of every release, without the engine's, and the size of its noise."""
+    """Steps that record the time of every release, without the engine's, and the size of its noise."""
 
     def __init__(self) -> None:
         self.taken: list[float] = []
@@ -104,15 +104,15 @@ class Stopwatch:
         start = time.perf_counter()
         (noisy,) = STEPS.release(program, run, draw)
         self.taken.append(time.perf_counter() - start - self._engine_seconds)
-        found = {group.key: group for group in self._groups}
-        exact = [[found[key].measures[i] if key in found else (0,) for key in noisy.keys] for i in range(len(noisy.cells))]
-        apart = (np.abs(np.asarray(c) - np.array(e)).sum() for c, e in zip(noisy.cells, exact, strict=True))
-        self.sizes.append(float(sum(apart)))
+        groups = {group.key: group for group in self._groups}
+        exact = [[groups[key].measures[i] if key in groups else (0,) for key in noisy.keys] for i in range(len(noisy.cells))]
+        sizes = (np.abs(np.asarray(c) - np.array(e)).sum() for c, e in zip(noisy.cells, exact, strict=True))
+        self.sizes.append(float(sum(sizes)))
         return [noisy]
 
 
 def _noise(harness: Harness, clock: Stopwatch, asks: int, rng: random.Random) -> Effect:
-    """The same rows every time; the clock runs while the mechanisms release."""
+    """Correlates the time of a release with the size of its noise, on the same rows every time."""
     harness.fill([0], rng)
     for _ in range(asks + WARM):
         harness.curator.ask(QUESTION, epsilon=1, fresh=True)
@@ -122,7 +122,7 @@ def _noise(harness: Harness, clock: Stopwatch, asks: int, rng: random.Random) ->
 
 
 def _presence(harness: Harness, words: str, person: int, asks: int, rng: random.Random) -> Effect:
-    """How often the longer time is the one with the person, over all couples of times (Mann and Whitney's statistic)."""
+    """Returns how often the longer time is the one with the person, over all pairs of times (Mann–Whitney statistic)."""
     turns = [True, False] * (asks // 2)
     rng.shuffle(turns)
     taken: dict[bool, list[float]] = {True: [], False: []}
@@ -140,7 +140,7 @@ def _presence(harness: Harness, words: str, person: int, asks: int, rng: random.
 
 
 def _ranks(values: Sequence[float]) -> Any:
-    """Places in order of size, from 0. Equal times are rare enough to be put in any order."""
+    """Returns ranks from 0. Equal times are rare, so their order does not matter."""
     return np.argsort(np.argsort(np.array(values), kind="stable"), kind="stable").astype(np.float64)
 
 
