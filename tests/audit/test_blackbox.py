@@ -16,7 +16,7 @@ from detection.case import gauss, lap
 from dither.audit import NOT_FOUND, VIOLATES, Target, Verdict
 from dither.audit.blackbox.attack import attack
 from dither.audit.blackbox.confidence import bounds
-from dither.audit.blackbox.events import Sample, conjunctions, learnt, simple
+from dither.audit.blackbox.events import Sample, conjunctions, learned, simple
 from dither.audit.blackbox.outputs import Raised, collect, join
 from dither.errors import ArgumentError
 
@@ -204,7 +204,7 @@ def test_an_event_on_one_output_is_the_event_on_a_sample() -> None:
     sides = [collect(part) for part in raw]
     sample = Sample((sides[0], sides[1]), 0.0)
     found = simple(sample)
-    found += learnt(sample) + conjunctions(sample, found[:2])
+    found += learned(sample) + conjunctions(sample, found[:2])
     for one in found:
         event = one.event()
         assert event.words

@@ -70,7 +70,7 @@ class Tags(HTMLParser):
 
 
 def test_a_page_is_whole_and_needs_nothing_from_elsewhere() -> None:
-    text = page.rendered(report(verdict(VIOLATES), verdict(), prices.check(Geometric.examples()[0])))
+    text = page.render(report(verdict(VIOLATES), verdict(), prices.check(Geometric.examples()[0])))
     tags = Tags(text)
     assert tags.stack == []
     assert tags.addresses == []
@@ -81,7 +81,7 @@ def test_a_page_is_whole_and_needs_nothing_from_elsewhere() -> None:
 
 
 def test_everything_is_escaped() -> None:
-    text = page.rendered(report(verdict(VIOLATES), verdict(PROVED, method="exact"), verdict(method="replay")))
+    text = page.render(report(verdict(VIOLATES), verdict(PROVED, method="exact"), verdict(method="replay")))
     assert "<script" not in text
     assert "alert(" in text
     assert '"quoted"' not in text.replace('aria-label="', "")
@@ -89,7 +89,7 @@ def test_everything_is_escaped() -> None:
 
 @pytest.mark.parametrize("heading", ["claimed", "Method", "Evidence", "not checked", "reproduce"])
 def test_a_regulator_finds_each_part(heading: str) -> None:
-    assert any(heading in title for title in re.findall(r"<h2>(.*?)</h2>", page.rendered(report(verdict()))))
+    assert any(heading in title for title in re.findall(r"<h2>(.*?)</h2>", page.render(report(verdict()))))
 
 
 def test_the_summary_says_what_was_shown_and_no_more() -> None:
@@ -110,7 +110,7 @@ def test_a_verdict_never_claims_more_than_was_shown() -> None:
     doubtful = verdict(epsilon=1.5, confidence=0.95)
     assert "more than claimed but not sure enough" in str(doubtful)
     assert "not sure enough" not in str(verdict(epsilon=0.9, confidence=0.95))
-    text = page.rendered(report(nothing, doubtful))
+    text = page.render(report(nothing, doubtful))
     assert "nothing concluded</span>" in text
     assert "doubtful</span>" in text
     assert "<b>" not in text
@@ -139,7 +139,7 @@ def test_plain_values_survive_json() -> None:
 def test_many_verdicts_are_told_by_kind() -> None:
     proofs = [prices.check(example) for example in Geometric.examples()] * 3
     walked = walk("<coin>", Coin(Fraction(1, 3)).draw, Coin(Fraction(1, 3))).verdict()
-    text = page.rendered(report(*proofs, walked, verdict(method="replay", evidence={"counterexample": NASTY})))
+    text = page.render(report(*proofs, walked, verdict(method="replay", evidence={"counterexample": NASTY})))
     assert "samplers: every draw follows its stated law" in text
     assert "&lt;coin&gt;" in text
     assert "the path from a question to its answer" in text

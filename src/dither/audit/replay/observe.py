@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.audit.blackbox.outputs import placeless
+from dither.audit.blackbox.outputs import without_addresses
 from dither.audit.replay.adapters import Adapter
 from dither.audit.replay.tape import RAW, UNSEEN, Draw, Tape, TooManyDrawsError
 
@@ -62,7 +62,8 @@ class Side:
             except TooManyDrawsError as error:
                 facts, values = {"outcome": NO_END, "message": str(error)}, {}
             except (Exception, SystemExit) as error:
-                facts, values = {"outcome": f"raises {type(error).__name__}", "message": placeless(str(error))[:_TEXT]}, {}
+                message = without_addresses(str(error))[:_TEXT]
+                facts, values = {"outcome": f"raises {type(error).__name__}", "message": message}, {}
         facts["warnings"] = "; ".join(sorted({f"{one.category.__name__}: {one.message}"[:_TEXT] for one in caught}))
         return Observation(facts, values, tuple(tape.draws))
 
@@ -94,7 +95,7 @@ def _walk(value: Any, path: str, values: dict[str, Fraction], holes: list[str], 
         if value is None:
             holes.append(f"{path or 'output'} is None")
         else:
-            words.append(f"{path or 'output'} = {placeless(str(value))[:_TEXT]}")
+            words.append(f"{path or 'output'} = {without_addresses(str(value))[:_TEXT]}")
         return name
     number = _as_fraction(value)
     if number is None:
