@@ -1,4 +1,4 @@
-"""The whole path under observation (dither.audit.ourselves.observe), and catalogs of one table to observe it on."""
+"""Observes the whole path (dither.audit.ourselves.observe) on catalogs of one table."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def catalog(
     unit: Any = "u",
     **more: Any,
 ) -> dt.Catalog:
-    """One table called t, whose unit is u unless said otherwise."""
+    """Returns a catalog of one table t, with the unit u by default."""
     held = dt.Table(pa.table(dict(table)), unit=unit, columns=dict(columns), **more)
     return dt.Catalog({"t": held}, dt.Budget(epsilon, delta), neighbours)
 
 
 def ask(question: str, table: Mapping[str, Any], columns: Mapping[str, Any], price: Any = 1, **more: Any) -> Observation:
-    """One question about one table."""
+    """Asks one question about one table."""
     return observe(open_observed(catalog(table, columns, **more)), question, price)

@@ -1,4 +1,4 @@
-"""Errors and channels: the ways in which something other than the answer spoke (PITFALLS, Errors and channels)."""
+"""Errors and channels: leaks beside the answer (PITFALLS, Errors and channels)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def outcomes(question: str, rows: list[list[dict[str, Any]]], columns: Any = COL
 
 @pytest.mark.parametrize("kind", EXPRESSIONS)
 def test_no_row_makes_an_expression_raise(kind: str) -> None:
-    """One row with a bad value, or none: same status, shape, charge. First all at once, then whoever fails one by one."""
+    """With and without one bad row: same status, shape and charge. All bad rows at once, then failing ones alone."""
     terms = EXPRESSIONS[kind].split("; ")
     listed = ", ".join(f"SUM(CLAMP({term}, 0, 9)) AS a{i}" for i, term in enumerate(terms))
     where = " OR ".join(f"({term}) > 1" for term in terms)
@@ -101,7 +101,7 @@ def test_that_the_engine_would_raise_if_it_were_let() -> None:
 
 @pytest.mark.parametrize("stored", ["frame", "parquet"])
 def test_broken_text_is_null_and_changes_no_status(stored: str, tmp_path: Path) -> None:
-    """One person's text with bytes that are no characters."""
+    """One person's text has bytes that are not UTF-8."""
     for text in (b"cd", b"\xff\xfe"):
         offsets = pa.py_buffer(np.array([0, 2, 4], dtype=np.int32).tobytes())
         column = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"ab" + text)])
@@ -125,7 +125,7 @@ class Failing:
         return {}
 
     def prepare(self, work: Work) -> None:
-        """Nothing is wrong with the question itself."""
+        """Finds no fault with the question."""
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
         raise self.error
@@ -149,7 +149,7 @@ def test_no_error_text_quotes_a_value(error: type[Exception]) -> None:
 
 
 def test_charge_and_refusal_do_not_depend_on_data() -> None:
-    """Until the budget ends and after: one table is empty, one full, one poisoned; their transcripts are the same."""
+    """Asks until the budget ends and after it: an empty, a full and a poisoned table give the same transcript."""
     questions = [
         ("SELECT COUNT(*) AS n FROM t", 1),
         ("SELECT b, AVG(i) AS a, MEDIAN(r) AS m FROM t GROUP BY b", 1),
@@ -180,7 +180,7 @@ def test_the_size_of_a_result_does_not_depend_on_data() -> None:
 
 
 def test_a_quote_has_no_row_estimates() -> None:
-    """What is printed before paying, and refused instead of EXPLAIN, is the same for every table."""
+    """Texts before payment, and the refusal of EXPLAIN, are the same for every table."""
     texts = set()
     for rows in ([], [CALM], [CALM] * 500, BAD):
         curator = open_observed(catalog(table(rows), COLUMNS))
@@ -191,7 +191,7 @@ def test_a_quote_has_no_row_estimates() -> None:
 
 
 class Counted(replay.Recorded):
-    """A recorded stream that counts what was taken from it."""
+    """A recorded stream that counts the bytes taken."""
 
     def __init__(self, key: bytes) -> None:
         super().__init__(key)
@@ -203,7 +203,7 @@ class Counted(replay.Recorded):
 
 
 def drawn(plan: Any, groups: list[Group], key: bytes) -> tuple[int, Any]:
-    """How many random bytes a release took, and its noisy integers."""
+    """Returns how many random bytes a release took, and its noisy integers."""
     source = Counted(key)
     with replay.source(source):
         noisy = release(plan, groups)
@@ -213,7 +213,7 @@ def drawn(plan: Any, groups: list[Group], key: bytes) -> tuple[int, Any]:
 
 @pytest.mark.parametrize("price", [("1/100", 0), (1, 0), ("1/2", "1e-3")])
 def test_the_work_of_a_release_depends_neither_on_the_answer_nor_on_the_noise(price: tuple[Any, Any]) -> None:
-    """The random bytes it takes, which is its work: the same for any exact answer, and not more where the noise is large."""
+    """A release takes the same number of random bytes for any exact answer, and not more for large noise."""
     columns = {"g": dt.between(0, 63), "x": dt.between(0, 9)}
     curator = open_observed(catalog({"u": [1], "g": [1], "x": [1]}, columns, delta="1/2", max_rows=1, max_groups=1))
     plan = curator.quote("SELECT g, SUM(x) AS s FROM t GROUP BY g", epsilon=price[0], delta=price[1]).plan
@@ -235,7 +235,7 @@ def test_the_work_of_a_release_depends_neither_on_the_answer_nor_on_the_noise(pr
 
 
 def test_that_a_sampler_which_counts_up_would_be_noticed() -> None:
-    """The twin: geometric noise by counting failures takes as long as the noise is large."""
+    """The twin: geometric noise by counting failures takes longer for larger noise."""
     dice = random.Random(1)
     steps = []
     for _ in range(150):
@@ -249,7 +249,7 @@ def test_that_a_sampler_which_counts_up_would_be_noticed() -> None:
 
 
 def test_noisy_numbers_make_no_expression_raise() -> None:
-    """After the noise everything is free and must be total too: the charge is made, so an error would be a loss."""
+    """Steps after the noise must not fail: the charge is made, so an error would lose it."""
     terms = ("EXP(SUM(i) * 1e9)", "1 / (COUNT(*) - COUNT(*))", "SQRT(COUNT(*) - 1e9)", "LN(-COUNT(*))", "POWER(SUM(i), 1000)")
     for term in (*terms, "CAST(EXP(COUNT(*) * 1e6) AS INTEGER)", "EXP(COUNT(*) * 1e6) - EXP(COUNT(*) * 1e6)"):
         question = f"SELECT b, {term} AS z FROM t GROUP BY b HAVING NOT ({term}) > 1e300 OR TRUE ORDER BY {term} DESC"

@@ -1,7 +1,7 @@
-"""Neighbours: the whole path on two tables that differ in one unit, with the same dice (issue 3, Trust).
+"""Neighbours: the whole path on two tables that differ in one unit, with the same random bits (issue 3, Trust).
 
 Exact integers move by at most what the noise was priced for. Error, status, shape, public keys, holes, noise and charge
-are the same. The chance that a discovered key is shown is its law's.
+are the same. A discovered key is shown with the probability of its law.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TABLES = {
 
 
 def asked_of(table: str, change: str = "") -> list[str]:
-    """Rows of their own are in one table; a careless engine need not be asked everything."""
+    """Returns the questions: those about records for a row more, and fewer for a careless engine."""
     if change:
         return [text for text in GOLDEN if "visits" in text or "prescriptions" in text]
     return BY_ROW if table == "one row more" else GOLDEN
@@ -56,7 +56,7 @@ def asked_of(table: str, change: str = "") -> list[str]:
 
 @cache
 def asked(table: str, change: str = "") -> list[Observation]:
-    """Every golden question about one of the tables."""
+    """Asks every golden question about one of the tables."""
     loose = {"": None, "rows": looser(rows=2), "groups": looser(groups=3)}[change]
     curator = open_observed(filled(TABLES[table]()), loose)
     about = asked_of(table, change)
@@ -94,7 +94,7 @@ def test_that_an_engine_which_bounds_less_than_was_priced_is_caught(change: str)
 
 @pytest.mark.parametrize("question", ON_PEOPLE)
 def test_one_person_replaced(question: str) -> None:
-    """Whoever stands in for whom: the ordinary, the one at all upper bounds, the poisoned."""
+    """Replaces an ordinary person, one at all upper bounds, or a poisoned one."""
     persons = [ordinary(555, random.Random(5)), heavy(), poisoned(), ordinary(556, random.Random(6))]
     seen = [observe(open_observed(filled(with_one({"people": one["people"]}), "replace", "0")), question) for one in persons]
     for one in seen:
@@ -104,7 +104,7 @@ def test_one_person_replaced(question: str) -> None:
 
 
 def test_that_a_replacement_is_not_priced_as_an_addition() -> None:
-    """A plan for one more or one less, held against one replaced: it must not do."""
+    """A plan for add-remove must fail the comparison with one person replaced."""
     rows = [[(1, 5, 1.0, "north", "a")], [(2, 5, 1.0, "south", "a")]]
     question = "SELECT region, COUNT(*) AS n FROM t GROUP BY region"
     one, two = (observe(open_observed(small(each)), question) for each in rows)
@@ -124,7 +124,7 @@ FEWER = "SELECT {keys} SUM(wage) AS s, COUNT(DISTINCT town) AS towns, COUNT(DIST
 
 
 def generated(seed: int, change: Any = None) -> list[tuple[str, Observation, Observation]]:
-    """A question about a table with one unit more, and about the one with that unit gone or replaced."""
+    """Asks about a table with one unit, and about the same with that unit removed or replaced."""
     dice = random.Random(seed)
     replaced = seed % 3 == 0
     rows = [row for person in range(4) for row in any_rows(person, dice)]
@@ -175,7 +175,7 @@ COUNTS = (1, 8, 13, 15, 18, 30)
 
 
 def shares(counts: tuple[int, ...] = COUNTS) -> tuple[Any, list[float]]:
-    """How often keys with so many people were shown, by the real plan for discovered keys."""
+    """Counts how often keys with so many people are shown, by the real plan for discovered keys."""
     question = "SELECT town, COUNT(*) AS n FROM t GROUP BY town"
     plan = open_observed(small([], max_groups=2)).quote(question, epsilon=4, delta="1e-3").plan
     assert plan.threshold is not None

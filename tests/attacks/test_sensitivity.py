@@ -1,4 +1,4 @@
-"""Sensitivity: the ways in which one person has moved a number by more than its noise was for (PITFALLS, Sensitivity)."""
+"""Sensitivity: one person moves a number farther than its noise allows (PITFALLS, Sensitivity)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAN = float("nan")
 
 
 def scale_in_rows(seen: Observation, place: int = 0) -> Fraction:
-    """The noise of a measure as a share of what one row moves it by, times epsilon: 1 if it is priced for one row."""
+    """Returns noise scale times epsilon over the move of one row: 1 if the measure is priced for one row."""
     assert seen.plan is not None
     noise = seen.plan.noises[place]
     assert isinstance(noise.mechanism, Geometric)
@@ -70,7 +70,7 @@ def test_a_group_of_at_most_k_rows_changes_by_2k_when_a_person_is_replaced() -> 
 
 
 def test_bounding_then_merging_groups_does_not_keep_the_old_bound() -> None:
-    """Five wards with three rows each: where wards are merged, three rows are kept in the merged group."""
+    """Five wards with three rows each: if wards are merged, three rows count in the merged group."""
     table = {"u": [1] * 15, "ward": [f"w{i % 5}" for i in range(15)]}
     columns = {"ward": dt.values(*[f"w{i}" for i in range(5)])}
     merged = "SELECT CASE WHEN ward = 'w0' THEN 'a' ELSE 'b' END AS k, COUNT(*) AS n FROM t GROUP BY k"

@@ -1,4 +1,4 @@
-"""SQL: the ways in which a question meant something else than was checked (PITFALLS, SQL)."""
+"""SQL: questions that mean something else than was checked (PITFALLS, SQL)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def curator() -> dt.Curator:
 
 
 def refused(curator: dt.Curator, question: str) -> str:
-    """The refusal; nothing was charged and the engine was not asked."""
+    """Returns the refusal, and checks that nothing was charged and the engine did not run."""
     seen = observe(curator, question)
     assert seen.status.startswith("QueryError"), question
     assert "Charged: nothing." in seen.status
@@ -74,7 +74,7 @@ def test_that_limit_on_the_noisy_result_is_answered(curator: dt.Curator) -> None
     ],
 )
 def test_a_table_missing_from_the_catalog_is_not_public(question: str) -> None:
-    """Even if the engine has such a table: what is not declared cannot be named."""
+    """An undeclared table is refused even if the engine has it."""
     curator = open_observed(filled(survey()))
     engine = curator.engine
     assert isinstance(engine, DuckDB)
@@ -134,7 +134,7 @@ VOLATILE = re.compile(r"\b(random|setseed|uuid|gen_random|now|current_|today|nex
 
 
 def test_no_noise_comes_from_the_database(curator: dt.Curator) -> None:
-    """Nothing volatile in any statement that a golden question becomes; and none can be asked for."""
+    """No golden question becomes a statement with a volatile function, and no question can ask for one."""
     engine = curator.engine
     assert isinstance(engine, DuckDB)
     printed = []
@@ -160,7 +160,7 @@ SAME = [
 
 @pytest.mark.parametrize("expression", SAME)
 def test_what_the_analyser_says_of_a_function_holds_in_the_engine(expression: str) -> None:
-    """CLIPPED counts the values outside the bounds that were worked out for the expression: with values inside, none."""
+    """CLIPPED counts values outside the inferred bounds of the expression: none if all are inside."""
     values = [-8.0, -7.5, -1.0, -0.5, -0.0, 0.0, 1e-300, 0.49999999999999994, 0.5, 1.0, 2.5, 7.999, 8.0]
     pairs = [(x, y) for x in values for y in (-5, -1, 0, 1, 2, 5)]
     table = {"u": list(range(len(pairs))), "x": [x for x, _ in pairs], "y": [y for _, y in pairs]}

@@ -1,4 +1,4 @@
-"""Subqueries per person, by neighbours: what one person adds to a subquery moves that person's rows and nobody else's.
+"""Subqueries per person: what one person adds to a subquery moves only that person's rows.
 
 The golden questions are all asked in test_neighbours.py; here are generated tables, and engines that mix people.
 """
@@ -50,7 +50,7 @@ Rows = list[tuple[int, int | None]]
 
 
 def one(person: int, dice: random.Random) -> tuple[Rows, Rows]:
-    """The rows of one person in both tables: of nobody's, of few, of very many; with NULLs and values beyond the bounds."""
+    """Returns the rows of one person in both tables: none, few or very many, with NULLs and values beyond the bounds."""
     numbers = [None, -5, 0, 1, 2, 3, 5, 9, 10, 2**40]
     mine = [(person, dice.choice(numbers)) for _ in range(dice.choice([0, 1, 1, 1, 3]))]
     theirs = [(person, dice.choice(numbers)) for _ in range(dice.choice([0, 0, 1, 3, 40]))]
@@ -78,7 +78,7 @@ LOUD: tuple[Rows, Rows] = ([(99, 5)], [(99, None), (99, 10), *[(99, y) for y in 
 
 
 def compared(seed: int, question: str) -> tuple[Observation, Observation]:
-    """Before and after one person came to a crowd of all kinds."""
+    """Asks before and after one person joins a crowd of all kinds."""
     dice = random.Random(seed)
     crowd = [one(person, dice) for person in range(12)]
     lists = [dice.choice([None, 1, 2, 3, 9]) for _ in range(dice.choice([0, 1, 4]))]
@@ -104,7 +104,7 @@ def test_one_person_more_moves_what_is_priced(question: str) -> None:
 
 
 def mixing(work: Work) -> Work:
-    """What a careless engine would do: forget, in subqueries, whose rows are whose."""
+    """A careless engine: forgets in subqueries which person a row belongs to."""
     return replace(work, source=_mixed(work.source))
 
 

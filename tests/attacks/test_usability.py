@@ -1,4 +1,4 @@
-"""PITFALLS, usability that costs privacy or trust: bounds that keep what they charge for, honest counts, light imports."""
+"""PITFALLS, usability that costs privacy or trust: bounds that are used, honest counts, light imports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_truncation_keeps_as_many_groups_as_it_charges_for(groups: int) -> None:
 
 
 def test_counts_are_not_clamped_at_zero() -> None:
-    """Of two hundred empty groups about half come out below zero."""
+    """About half of two hundred empty groups have a negative count."""
     table = {"u": [1], "k": [0]}
     seen = ask("SELECT k, COUNT(*) AS n FROM t GROUP BY k", table, {"k": dt.between(0, 200)}, "0.1", max_rows=1, max_groups=1)
     assert seen.answer is not None
@@ -42,7 +42,7 @@ def test_the_count_is_not_paid_twice_in_a_mean() -> None:
 
 
 def test_a_plain_count_is_planned_in_few_steps() -> None:
-    """Counted in calls, which do not depend on the machine: seconds of planning would be millions of them."""
+    """Counts calls, which do not depend on the machine: seconds of planning would be millions of calls."""
     survey = open_observed(catalog({"u": [1, 2]}, {}, max_rows=1))
     survey.quote(COUNT, epsilon=1)
     calls = 0
@@ -92,7 +92,7 @@ BLAMED = {
 
 @pytest.mark.parametrize("question", BLAMED)
 def test_an_error_names_what_is_wrong_where_it_stands(question: str) -> None:
-    """The marks under the question stand under the culprit, and the words say what is wrong with it."""
+    """The marks point at the faulty part of the question, and the text says what is wrong with it."""
     held = catalog({"u": [1], "x": [1], "z": [1]}, {"x": dt.between(0, 10), "z": dt.column()}, max_rows=1)
     with pytest.raises(dt.QueryError) as refusal:
         open_observed(held).ask(question, epsilon=1)

@@ -1,4 +1,4 @@
-"""Certified prices over the registry, with claims that are slightly too good."""
+"""Certified prices of all registered mechanisms, and claims that are slightly too small."""
 
 from __future__ import annotations
 

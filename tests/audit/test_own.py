@@ -1,4 +1,4 @@
-"""Our own path under replay: 2,000 neighbouring pairs pass here (`make audit` takes 100,000), and planted bugs are found."""
+"""Replay of dither itself: 2,000 neighbouring pairs pass (`make audit` tries 100,000), and planted bugs are found."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def a_sensitivity_halved(monkeypatch: pytest.MonkeyPatch) -> Steps:
 
 
 def a_nan_kept(monkeypatch: pytest.MonkeyPatch) -> Steps:
-    """A clamp of plain comparisons: what is not a number is neither below nor above, and stays."""
+    """A clamp by plain comparisons keeps NaN, which is neither below nor above."""
 
     def clipped(x: str, low: str, high: str, above: str) -> str:
         return f"(CASE WHEN {x} < {low} THEN {low} WHEN {above} AND {x} > {high} THEN {high} ELSE {x} END)"
@@ -75,7 +75,7 @@ def a_nan_kept(monkeypatch: pytest.MonkeyPatch) -> Steps:
 
 
 def after_release(then: Callable[[Noisy, Sequence[Group]], Noisy]) -> Steps:
-    """Steps that do something with the noisy numbers and the exact ones."""
+    """Returns steps that change the noisy numbers by the exact ones."""
     found: list[Sequence[Group]] = []
 
     def run(engine: Engine, work: Work) -> Sequence[Group]:
@@ -121,7 +121,7 @@ def test_a_planted_bug_is_found_and_made_small(
 
 
 def test_that_the_halved_sensitivity_is_the_only_thing_wrong_there() -> None:
-    """The very room in which it is found, without the bug."""
+    """The same cases pass without the bug."""
     with pytest.MonkeyPatch.context() as planted:
         found = replay(pairs=2000, seed=4, steps=a_sensitivity_halved(planted)).evidence
     assert replay(pairs=found["pairs"], seed=4).outcome == NOT_FOUND

@@ -1,4 +1,4 @@
-"""Replay of code that is not ours: every correct example passes, and its broken twin is found with a small counterexample."""
+"""Replay of other code: every correct example passes, and its broken twin is found with a small counterexample."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEYS = "abcd"
 
 
 def clamp(value: Any, low: float = 0.0, high: float = 10.0) -> float:
-    """NaN, None and what is below become the lower bound."""
+    """Clamps; NaN and None become the lower bound."""
     if value is None or not value > low:
         return low
     return min(value, high)

@@ -47,7 +47,7 @@ def report(*verdicts: Verdict) -> Report:
 
 
 class Tags(HTMLParser):
-    """Which elements a page has, and whether they are closed in order."""
+    """Collects the elements of a page, and whether they are closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ def test_many_verdicts_are_told_by_kind() -> None:
 
 
 def lines(picture: str) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """The points of the allowed band and of D's line."""
+    """Returns the points of the allowed band and of D's line."""
     tree = ElementTree.fromstring(picture)
     band = [one for one in tree.iter("polygon") if one.get("fill") == svg.BAND]
     line = [one for one in tree.iter("polyline") if one.get("stroke") == svg.D]
@@ -155,7 +155,7 @@ def lines(picture: str) -> tuple[list[tuple[float, float]], list[tuple[float, fl
 
 
 def inside(picture: str) -> bool:
-    """Does D's line stay within the band, up to the rounding of the drawing?"""
+    """Tells whether D's line stays within the band, up to the rounding of the drawing."""
     band, line = lines(picture)
     high, low = band[: len(line)], band[len(line) :][::-1]
     return all(top[1] - 0.11 <= at[1] <= bottom[1] + 0.11 for top, at, bottom in zip(high, line, low, strict=True))

@@ -1,4 +1,4 @@
-"""Samplers against their laws, by the bits they read: every family, and samplers that are wrong by as little as possible."""
+"""Walks: every family of samplers follows its law, and samplers that are slightly wrong are found."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_value_that_the_law_cannot_give_is_seen() -> None:
 
 
 def test_a_sampler_that_uses_a_word_twice_is_seen() -> None:
-    """Two fair coins that are one: each alone is right."""
+    """Two fair coins with one bit: each alone is right."""
 
     def twice() -> int:
         word = entropy.bits(1)
