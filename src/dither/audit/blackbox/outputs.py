@@ -111,7 +111,7 @@ def without_addresses(text: str) -> str:
 def show(value: Any) -> str:
     """Returns the repr without a memory address, or the type if there is no repr.
 
-    >>> shown(object())
+    >>> show(object())
     '<object object>'
     """
     try:

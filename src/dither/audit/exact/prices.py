@@ -163,7 +163,7 @@ def hockey_stick(x: Law, y: Law, epsilon: Fraction) -> HockeyStick:
     """Bounds the hockey-stick divergence: how far x exceeds e^epsilon times y, summed over all outputs.
 
     >>> from dither.exact.laws.coins import Coin
-    >>> float(spill(Coin(1), Coin("1/2"), Fraction(0)).high)
+    >>> float(hockey_stick(Coin(1), Coin("1/2"), Fraction(0)).high)
     0.5
     """
     with balls.working(_BITS):
