@@ -157,7 +157,13 @@ class Group:
     @cached_property
     def pivots(self) -> list[int]:
         """As many rows of the slopes as there are cells, each independent of those before it."""
-        return _pivots(self.slopes)
+        if len(self.cells) == 1:
+            return [int(abs(self.slopes[:, 0]).argmax())]
+        chosen: list[int] = []
+        for place in range(len(self.slopes)):
+            if np.linalg.matrix_rank(self.slopes[[*chosen, place]]) > len(chosen):
+                chosen.append(place)
+        return chosen[: len(self.cells)]
 
 
 @dataclass(frozen=True)
@@ -253,8 +259,7 @@ def _groups(slopes: dict[str, dict[Cell, float]], unclear: dict[str, str]) -> tu
     """Returns the groups whose draws are all visible, and why the other outputs are left out."""
     groups, hidden = [], [f"output{path}: {why}" for path, why in unclear.items() if not slopes[path]]
     for paths, cells in _connected(slopes):
-        matrix = np.array([[slopes[path].get(cell, 0.0) for cell in cells] for path in paths])
-        group = Group(paths, cells, matrix)
+        group = Group(paths, cells, np.array([[slopes[path].get(cell, 0.0) for cell in cells] for path in paths]))
         why = next((f"output{path}: {unclear[path]}" for path in paths if path in unclear), "")
         if not why and len(group.pivots) < len(cells):
             why = f"output{paths[0]}: {len(cells)} draws behind {len(paths)} numbers"
@@ -276,16 +281,6 @@ def _connected(slopes: dict[str, dict[Cell, float]]) -> Iterator[tuple[tuple[str
                 cells |= left.pop(other)
                 paths.append(other)
         yield tuple(sorted(paths)), tuple(sorted(cells))
-
-
-def _pivots(matrix: NDArray[np.float64]) -> list[int]:
-    if matrix.shape[1] == 1:
-        return [int(abs(matrix[:, 0]).argmax())]
-    chosen: list[int] = []
-    for place in range(len(matrix)):
-        if np.linalg.matrix_rank(matrix[[*chosen, place]]) > len(chosen):
-            chosen.append(place)
-    return chosen[: matrix.shape[1]]
 
 
 # --- from D to D′ ----------------------------------------------------------------------------------------------
@@ -389,13 +384,9 @@ def _loss(pair: _Aligned, real: bool) -> float:
     """The formula in the header. Whole-number noise has probabilities and no determinant."""
     loss = math.fsum(draw.log_density for draw in pair.draws) - math.fsum(draw.log_density for draw in pair.other_draws)
     if real:
-        rows = pair.two.pivots
-        loss += _log_det(pair.two.slopes[rows]) - _log_det(pair.one.slopes[rows])
+        after, before = (float(np.linalg.slogdet(group.slopes[pair.two.pivots])[1]) for group in (pair.two, pair.one))
+        loss += after - before
     return loss
-
-
-def _log_det(matrix: NDArray[np.float64]) -> float:
-    return float(np.linalg.slogdet(matrix)[1])
 
 
 def _slack(pair: _Aligned, real: bool) -> float:
