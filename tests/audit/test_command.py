@@ -170,7 +170,7 @@ def test_outputs_that_cannot_be_written_down_make_no_traceback(here: Path) -> No
         (["audited:absent", "-e", "1"], "has no 'absent'"),
         (["audited:number", "-e", "1"], "cannot be called"),
         (["audited", "-e", "1"], "module:name"),
-        (["audited:kept"], "not said what is promised"),
+        (["audited:kept"], "needs the epsilon that the code claims"),
         (["audited:kept", "-e", "-1"], "epsilon >= 0"),
         (["audited:kept", "-e", "one"], "epsilon must be"),
         (["audited:kept", "-e", "nan"], "epsilon must be"),

@@ -38,11 +38,11 @@ ERROR, STRICT = 0.05, 1e-3  # of all black-box verdicts of one audit together
 _ASKS_PER_SECOND = 60
 _ARRAYS = ("Geometric", "TruncatedGeometric", "Gaussian", "RandomizedResponse", "Threshold")
 NOT_CHECKED = (
-    "the operating system's random numbers and AES in counter mode are taken to be indistinguishable from fair coin flips",
-    "mechanisms at other parameters than their examples: the laws are the same formulas, and tests vary the numbers",
+    "randomness: the operating system's random numbers and AES in counter mode are assumed to be fair coin flips",
+    "mechanisms at other parameters than their examples: the formulas are the same, and tests vary the parameters",
     *samplers.NOT_WALKED,
-    "replay tries generated questions and tables; what it did not generate, it did not see",
-    "engines other than the one installed, and whoever can read the memory or the disk of the machine",
+    "questions and tables that replay did not generate",
+    "engines other than the installed one, and attackers who can read the machine's memory or disk",
 )
 
 
@@ -127,9 +127,9 @@ class Asked:
     def claim(self) -> tuple[Fraction, Fraction]:
         if self.epsilon is None:
             raise ArgumentError(
-                "It is not said what is promised.",
+                "The audit needs the epsilon that the code claims.",
                 where=self.target,
-                fix=Fix("add {epsilon}, or what the code claims.", epsilon=Shell("--epsilon 1")),
+                fix=Fix("add {epsilon}, with the value that the code claims.", epsilon=Shell("--epsilon 1")),
             )
         return rational(self.epsilon, "epsilon"), rational(self.delta, "delta")
 
@@ -156,7 +156,7 @@ def _verdicts_of(asked: Asked, limit: float, progress: Progress) -> tuple[Iterat
     if asked.target == OURS:
         if asked.epsilon is not None or asked.pairs is not None:
             raise ArgumentError(
-                "dither states its own prices and makes its own tables.",
+                "dither states its own prices and generates its own tables.",
                 fix=Fix("leave out {epsilon} and {pairs}.", epsilon=Shell("--epsilon"), pairs=Shell("--pairs")),
             )
         return verdicts(limit, asked.seed, progress), NOT_CHECKED

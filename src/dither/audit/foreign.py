@@ -134,11 +134,11 @@ _ADAPTERS = {"noise": "plain", "rng": "rng", "": "numpy"}
 _PLAIN, _ODD = 6, 2  # pairs for the black box: ordinary ones, and ones with a poisoned record
 _EXAMPLES = 400
 BASE = (
-    "inputs other than those that were tried: a violation shown is real, but that none was found is no proof",
-    "whether the pairs are all that the claim calls neighbours: add one, remove one or, with --pairs, whatever you gave",
+    "inputs that were not tried: a reported violation is real, but finding none proves nothing",
+    "other neighbours than those tried: one record added or removed or, with --pairs, your own pairs",
     "run time, memory, logs and files: only what the function returns or raises was compared",
     "the quality of the random numbers that the function draws",
-    "whether runs are independent of each other: a function that remembers its noise looks like one that has none",
+    "whether runs are independent: a function that repeats its noise looks like one without noise",
 )
 
 
@@ -271,7 +271,5 @@ def _in_time(target: Foreign, method: str, seconds: float, work: Callable[[], Ve
 
 
 def not_checked(target: Foreign) -> tuple[str, ...]:
-    own = ("the noise itself: the function takes it from its caller, and the auditor handed it over",) * (
-        target.takes == "noise"
-    )
+    own = ("the noise itself: the function takes it as an argument, and the auditor supplied it",) * (target.takes == "noise")
     return (*own, *BASE, BLIND)

@@ -57,7 +57,7 @@ def judge(one: Side, two: Side, epsilon: float, delta: float, seed: int, beyond:
     _compare_releases(two, first, result, seed)
     if first.facts != second.facts:
         differ = [name for name, text in first.facts.items() if second.facts.get(name) != text]
-        result.notes.append(f"noise takes part in deciding: {', '.join(differ)}")
+        result.notes.append(f"noise influences: {', '.join(differ)}")
     _search_losses(one, two, (epsilon, delta, beyond), seed, result)
     return result
 
@@ -69,7 +69,7 @@ def _obstacle(one: Side, two: Side, runs: FirstRuns, seed: int) -> str:
         names = {draw.name for observed in every for draw in observed.draws if draw.kind == UNSEEN}
         return f"draws that cannot be set: {', '.join(sorted(names))}"
     if any(observed.facts["outcome"] == NO_END for observed in every):
-        return "a run asks for noise without end when its noise is set"
+        return "a run never stops drawing when its noise is set"
     repeats = all(side.run(Tape(seed)).all == run.all for side, run in ((one, runs.one[0]), (two, runs.two[0])))
     return "" if repeats else HIDDEN
 
@@ -90,7 +90,7 @@ def _compare_releases(two: Side, observed: Observation, result: Judgement, seed:
     result.moved += _location_moves(observed, other)
     if len(placed) == len(observed.draws) and other.all != observed.all:
         names = [name for name, text in observed.all.items() if other.all.get(name) != text]
-        result.notes.append(f"equal releases, and yet different: {', '.join(names[:4])}; try the black box on this")
+        result.notes.append(f"equal releases, but different: {', '.join(names[:4])}; try the black box on this")
 
 
 def _location_moves(observed: Observation, other: Observation) -> float:
@@ -123,7 +123,7 @@ def _search_losses(one: Side, two: Side, claim: tuple[float, float, float], seed
         loss, groups = _pure_loss(possible, sign, gained) if delta == 0 else _approximate_loss(possible, delta)
         if loss > max(result.epsilon, beyond):
             if not _is_one_to_one(one, point, base, groups):
-                result.notes.append("an output is no one-to-one function of its own noise alone")
+                result.notes.append("an output is not a one-to-one function of its own noise")
                 continue
             result.epsilon = loss
             if _breaks(loss, epsilon):
@@ -146,7 +146,7 @@ def _best_choices(one: Side, two: Side, sign: int, seed: int, result: Judgement)
         best = max(range(len(ratios)), key=lambda candidate: ratios[candidate])
         outputs = [str(one.run(Point(seed, {}, {**chosen, place: pick}).tape()).all) for pick in range(len(here))]
         if len(set(outputs)) < len(outputs):
-            result.notes.append("the output does not tell which candidate was chosen")
+            result.notes.append("the output does not show which candidate was chosen")
             return chosen, 0.0
         chosen[place] = best
         gained += ratios[best]
@@ -258,4 +258,4 @@ def _event(groups: list[Group], loss: float, epsilon: float, delta: float, chose
     names = [f"output{path}" for group in groups for path in group.paths] + (["the choice"] if chosen else [])
     shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
     left = f" at delta = {delta:g}" if delta else ""
-    return f"{shown}: equal noise gives outputs that cost {loss:.6g}{left} to align, and {epsilon:.6g} was claimed"
+    return f"{shown}: the same output has a loss of {loss:.6g}{left}, and {epsilon:.6g} was claimed"

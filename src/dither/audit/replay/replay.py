@@ -29,12 +29,12 @@ from dither.audit.verdict import NOT_FOUND, VIOLATES, Verdict
 from dither.errors import ArgumentError, Fix
 from dither.exact.numbers import rational
 
-OVER = "the time was over before the pair had been compared"
+OVER = "the time was up before the pair was compared"
 PATIENCE = 400  # trials to make a counterexample smaller
 BLIND = (
-    "Replay sees only the datasets it tried, and of the noise only what the adapter records. It takes draws for exact real or "
-    "whole numbers: the low bits of floating-point noise, bad generators and run time are not seen. Outputs that hide their "
-    "draws, or decisions in which noise takes part, are the black box's business."
+    "Replay sees only the datasets it tried, and only the noise that the adapter records. It treats draws as exact real or "
+    "whole numbers, so it does not see the low bits of floating-point noise, bad generators or run time. For outputs that hide "
+    "their draws, and for decisions that depend on noise, use the black box."
 )
 
 
@@ -183,7 +183,7 @@ def _by_search(session: _Session, source: Source, examples: int) -> Result:
                 return smaller, source.built(small)
             return difference, build()
         if difference is not None:
-            session.notes[f"{difference.event}; but not in every one of many runs"] += 1
+            session.notes[f"{difference.event}; but not in all of many runs"] += 1
             session.largest, session.complete = 0.0, 0
     return None
 

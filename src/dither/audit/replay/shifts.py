@@ -208,7 +208,7 @@ def measure_response(side: Side, point: Point) -> Response:
     known = known_draws(observed)
     noise = {cell: draw.noise for cell, draw in known.items()}
     if len(known) > MOST_CELLS:
-        return Response(observed, noise, (), (f"{len(known)} draws are more than are tried one by one",))
+        return Response(observed, noise, (), (f"{len(known)} draws are too many to try one by one",))
     fixed = Point(point.seed, noise, point.chosen)
     slopes: dict[str, dict[Cell, float]] = {path: {} for path in observed.numbers}
     unclear: dict[str, str] = {}  # outputs whose slope is not known, and why
@@ -230,14 +230,14 @@ def _is_whole(observed: Observation) -> bool:
 def _slope(path: str, observed: Observation, up: Observation, down: Observation, step: float) -> tuple[float, str]:
     """Returns the slope of one output, and why it is not known if so."""
     if path not in up.numbers or path not in down.numbers:
-        return 1.0, "noise decides whether it is there"
+        return 1.0, "noise decides whether it is present"
     low, value, high = down.numbers[path], observed.numbers[path], up.numbers[path]
     over, under = float(high - value) / step, float(value - low) / step
     if not over and not under:
         return 0.0, ""
     rounding = 8 * _ulp(value, high, low) / step
     straight = abs(over - under) <= _TIGHT * abs(over) + rounding and over
-    return over, "" if straight else "it is not a straight function of the noise there"
+    return over, "" if straight else "it is not linear in the noise"
 
 
 def _unknown_laws(side: Side, fixed: Point, observed: Observation) -> dict[str, str]:
@@ -334,11 +334,11 @@ def match(one: Response, two: Side, point: Point) -> tuple[list[Match], list[str
     other = measure_response(two, point)
     by_paths = {group.paths: group for group in other.groups}
     pairs = [(group, by_paths[group.paths]) for group in one.groups if group.paths in by_paths]
-    why = next(iter(other.hidden), "the outputs hang together in another way on D′")
+    why = next(iter(other.hidden), "the outputs share draws in another way on D′")
     notes = [f"output{group.paths[0]}: {why}" for group in one.groups if group.paths not in by_paths]
     aligned = _align(one, other, pairs, two, point)
     if aligned is None:
-        return [], [*notes, "moving the noise on D′ made an output vanish"]
+        return [], [*notes, "moving the noise on D′ made an output disappear"]
     results = [_compare(group) for group in aligned]
     return [each for each in results if isinstance(each, Match)], notes + [each for each in results if isinstance(each, str)]
 
