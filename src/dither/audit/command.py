@@ -135,37 +135,37 @@ class Asked:
 
 
 def audit(
-    asked: Asked, progress: Progress = lambda words, share: None, on_verdict: Callable[[Verdict], None] | None = None
+    request: Asked, progress: Progress = lambda words, share: None, on_verdict: Callable[[Verdict], None] | None = None
 ) -> Report:
     """Runs the audit, and calls `on_verdict` with each verdict as it comes."""
     start, started = time.monotonic(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    limit = SECONDS[asked.target == OURS] if asked.time_limit is None else float(positive(asked.time_limit, "time-limit"))
-    runs, open_ends = _verdicts_of(asked, limit, progress)
+    limit = SECONDS[request.target == OURS] if request.time_limit is None else float(positive(request.time_limit, "time-limit"))
+    runs, open_ends = _verdicts_of(request, limit, progress)
     done = []
     for verdict in runs:
         done.append(verdict)
         if on_verdict is not None:
             on_verdict(verdict)
-    extra = _measurements(asked, limit, progress)
+    extra = _measurements(request, limit, progress)
     progress("done", 1.0)
     seconds = time.monotonic() - start
-    return Report(asked.target, tuple(done), asked.command(), asked.seed, started, seconds, open_ends, extra)
+    return Report(request.target, tuple(done), request.command(), request.seed, started, seconds, open_ends, extra)
 
 
-def _verdicts_of(asked: Asked, limit: float, progress: Progress) -> tuple[Iterator[Verdict], tuple[str, ...]]:
-    if asked.target == OURS:
-        if asked.epsilon is not None or asked.pairs is not None:
+def _verdicts_of(request: Asked, limit: float, progress: Progress) -> tuple[Iterator[Verdict], tuple[str, ...]]:
+    if request.target == OURS:
+        if request.epsilon is not None or request.pairs is not None:
             raise ArgumentError(
                 "dither states its own prices and generates its own tables.",
                 fix=Fix("leave out {epsilon} and {pairs}.", epsilon=Shell("--epsilon"), pairs=Shell("--pairs")),
             )
-        return verdicts(limit, asked.seed, progress), NOT_CHECKED
-    target = foreign.Foreign.load(asked.target, *asked.claim(), asked.data, asked.pairs, asked.seed, limit)
+        return verdicts(limit, request.seed, progress), NOT_CHECKED
+    target = foreign.Foreign.load(request.target, *request.claim(), request.data, request.pairs, request.seed, limit)
     return foreign.verdicts(target, limit, progress), foreign.not_checked(target)
 
 
-def _measurements(asked: Asked, limit: float, progress: Progress) -> Mapping[str, Any]:
-    if asked.target != OURS:
+def _measurements(request: Asked, limit: float, progress: Progress) -> Mapping[str, Any]:
+    if request.target != OURS:
         return {}
     progress("what run times tell", 0.95)
-    return timing(limit / 10, asked.seed)
+    return timing(limit / 10, request.seed)
