@@ -46,7 +46,7 @@ def load_object(name: str, what: str) -> Any:
     with _current_folder_first():
         try:
             importlib.invalidate_caches()
-            here: Any = importlib.import_module(module)
+            value: Any = importlib.import_module(module)
         except ModuleNotFoundError as problem:
             if problem.name is not None and module.split(".")[0] == problem.name.split(".")[0]:
                 raise ArgumentError(
@@ -58,10 +58,10 @@ def load_object(name: str, what: str) -> Any:
                 f"{module} cannot be imported: {_describe(problem)}.", fix="make it importable first."
             ) from None
     for part in path.split("."):
-        if not hasattr(here, part):
-            raise ArgumentError(f"{module} has no {path!r}.", fix=f"name one of {_names(here)}.")
-        here = getattr(here, part)
-    return here
+        if not hasattr(value, part):
+            raise ArgumentError(f"{module} has no {path!r}.", fix=f"name one of {_names(value)}.")
+        value = getattr(value, part)
+    return value
 
 
 def _describe(problem: BaseException) -> str:
@@ -76,27 +76,27 @@ def _names(module: Any) -> str:
 
 def load_function(name: str) -> Callable[..., Any]:
     """Imports the function `module:function`."""
-    here = load_object(name, "TARGET")
-    if not callable(here):
-        raise ArgumentError(f"{name} is a {type(here).__name__} and cannot be called.", fix="name a function of the data.")
-    called: Callable[..., Any] = here
-    return called
+    value = load_object(name, "TARGET")
+    if not callable(value):
+        raise ArgumentError(f"{name} is a {type(value).__name__} and cannot be called.", fix="name a function of the data.")
+    function: Callable[..., Any] = value
+    return function
 
 
-def takes(called: Callable[..., Any]) -> str:
+def takes(function: Callable[..., Any]) -> str:
     """Returns how the function gets its noise: "noise" or "rng" for a second argument, "" if it draws its own.
 
     >>> takes(lambda data, rng: 0), takes(lambda data: 0)
     ('rng', '')
     """
     try:
-        given = list(inspect.signature(called).parameters.values())
+        parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return ""
-    needed = [one for one in given if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
-    names = {one.name for one in given}
+    needed = [one for one in parameters if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    names = {one.name for one in parameters}
     spare = [one.name for one in needed[1:] if one.name not in ("noise", "rng")]
-    if spare or not given:
+    if spare or not parameters:
         what = f"the function must take the data, and may take noise or rng; it takes {', '.join(sorted(names)) or 'nothing'}."
         raise ArgumentError(what, fix="wrap it: def audited(data): return yours(data, ...).")
     return next((name for name in ("noise", "rng") if name in names), "")
@@ -106,12 +106,12 @@ def load_pairs(name: str | None, data: str) -> Source:
     """Returns the source of neighbouring inputs: the user's list or function, or data of the named kind."""
     if name is None:
         return source(data)
-    here = load_object(name, "--pairs")
-    if callable(here):
-        return Given(_check_pairs(here, name))
-    if not isinstance(here, Sequence) or not here or not all(_is_pair(one) for one in here):
+    pairs = load_object(name, "--pairs")
+    if callable(pairs):
+        return Given(_check_pairs(pairs, name))
+    if not isinstance(pairs, Sequence) or not pairs or not all(_is_pair(one) for one in pairs):
         raise ArgumentError(f"{name} must be pairs of neighbouring inputs.", fix="write a list such as [([1, 2], [1])].")
-    return Given([(one, two) for one, two in here])
+    return Given([(one, two) for one, two in pairs])
 
 
 def _is_pair(one: Any) -> bool:
@@ -120,10 +120,10 @@ def _is_pair(one: Any) -> bool:
 
 def _check_pairs(make: Callable[..., Any], name: str) -> Callable[[random.Random], tuple[Any, Any]]:
     def pair(rng: random.Random) -> tuple[Any, Any]:
-        made = make(rng)
-        if not _is_pair(made):
+        result = make(rng)
+        if not _is_pair(result):
             raise ArgumentError(f"{name} must give a pair of neighbouring inputs.", fix="return (D, D′) from it.")
-        one, two = made
+        one, two = result
         return one, two
 
     return pair

@@ -70,20 +70,20 @@ class Sample:
 
 def simple(sample: Sample) -> list[Candidate]:
     """Returns the best events with one condition: kinds, and cuts and single values of every column."""
-    found = _kinds(sample)
+    events = _kinds(sample)
     for key in keys_for(sample.width):
-        found += column_events(sample, key)
-    return found
+        events += column_events(sample, key)
+    return events
 
 
 def conjunctions(sample: Sample, firsts: list[Candidate]) -> list[Candidate]:
     """Returns each of `firsts` with a second condition."""
-    found: list[Candidate] = []
+    events: list[Candidate] = []
     for first in firsts:
         inside = (first.mask(sample.sides[0]), first.mask(sample.sides[1]))
         for key in keys_for(sample.width)[:24]:
-            found += [_both(first, one) for one in column_events(sample, key, inside) if _narrows(first, one)]
-    return found
+            events += [_both(first, one) for one in column_events(sample, key, inside) if _narrows(first, one)]
+    return events
 
 
 def _narrows(first: Candidate, second: Candidate) -> bool:
@@ -130,28 +130,28 @@ def column_events(sample: Sample, key: Key, inside: tuple[Mask, Mask] | None = N
     ordered = [np.sort(column[~np.isnan(column)]) for column in columns]
     pooled = np.sort(np.concatenate(ordered), kind="stable")
     if key[0] == "value" and inside is None and len(pooled) < len(columns[0]) + len(columns[1]):
-        found = _missing(sample, key, ordered)
+        events = _missing(sample, key, ordered)
     else:
-        found = []
+        events = []
     if len(pooled) == 0 or (pooled[0] == pooled[-1] and len(ordered[0]) == len(ordered[1]) and inside is None):
-        return found
+        return events
     values = pooled[np.append(True, pooled[1:] != pooled[:-1])]
     name, cuts = phrase(key, sample.width), _cuts(values, pooled)
     upto = [np.searchsorted(one, cuts, side="right").astype(np.float64) for one in ordered]
     above = [len(one) - count for one, count in zip(ordered, upto, strict=True)]
-    found += _best(sample, (above[0], above[1]), key, lambda at: (_above(key, name, cuts[at]), _test(key, "above", cuts[at])))
-    found += _best(sample, (upto[0], upto[1]), key, lambda at: (_below(key, name, cuts[at]), _test(key, "below", cuts[at])))
+    events += _best(sample, (above[0], above[1]), key, lambda at: (_above(key, name, cuts[at]), _test(key, "above", cuts[at])))
+    events += _best(sample, (upto[0], upto[1]), key, lambda at: (_below(key, name, cuts[at]), _test(key, "below", cuts[at])))
     if 2 < len(values) < len(pooled):
-        found += _single_values(sample, key, name, ordered, values)
-    return found
+        events += _single_values(sample, key, name, ordered, values)
+    return events
 
 
 def _missing(sample: Sample, key: Key, ordered: list[Floats]) -> list[Candidate]:
     name = phrase(key, sample.width)
     there = [np.array([float(len(one))]) for one in ordered]
     gone = [len(side) - count for side, count in zip(sample.sides, there, strict=True)]
-    found = _best(sample, (there[0], there[1]), key, lambda at: (f"{name} is there", lambda all_: ~np.isnan(all_.column(key))))
-    return found + _best(
+    events = _best(sample, (there[0], there[1]), key, lambda at: (f"{name} is there", lambda all_: ~np.isnan(all_.column(key))))
+    return events + _best(
         sample, (gone[0], gone[1]), key, lambda at: (f"{name} is NaN", lambda all_: np.isnan(all_.column(key)))
     )
 
@@ -204,13 +204,13 @@ def _below(key: Key, name: str, cut: float) -> str:
 
 def _best(sample: Sample, counts: tuple[Floats, Floats], key: Key, describe: Describe) -> list[Candidate]:
     """Returns, for each side, the event with the best bound of epsilon and the one with the best advantage."""
-    found = []
+    events = []
     for side in (0, 1):
         scores, gains = sample.rank(counts, side)
         for place in sorted({int(np.argmax(scores)), int(np.argmax(gains))}):
             words, mask = describe(place)
-            found.append(Candidate(words, mask, side, float(scores[place]), float(gains[place]), key))
-    return found
+            events.append(Candidate(words, mask, side, float(scores[place]), float(gains[place]), key))
+    return events
 
 
 Score = Callable[[Outputs], Floats]
@@ -223,10 +223,10 @@ _BOOSTED = 6000  # outputs of each side for boosting
 def learned(sample: Sample) -> list[Candidate]:
     """Returns candidates from every estimate. Learns from one half of the sample and chooses the cut on the other."""
     first, second = sample.halves()
-    found: list[Candidate] = []
+    events: list[Candidate] = []
     for words, score in _scores(first):
-        found += _cut(second, words, score)
-    return found
+        events += _cut(second, words, score)
+    return events
 
 
 def _scores(sample: Sample) -> list[tuple[str, Score]]:
@@ -269,10 +269,10 @@ def _histograms(sample: Sample, keys: list[Key]) -> Score:
         tables.append((key, edges, _ratio(counts[0], counts[1])))
 
     def score(outputs: Outputs) -> Floats:
-        found = np.zeros(len(outputs))
+        total = np.zeros(len(outputs))
         for key, edges, ratio in tables:
-            found += ratio[_bins(outputs.column(key), edges)]
-        return found
+            total += ratio[_bins(outputs.column(key), edges)]
+        return total
 
     return score
 
@@ -326,10 +326,10 @@ def _boosted(sample: Sample) -> Score:
         total = total + tables[-1][1][at[best]]
 
     def score(outputs: Outputs) -> Floats:
-        found = np.zeros(len(outputs))
+        total = np.zeros(len(outputs))
         for place, table in tables:
-            found += table[_bins(outputs.column(keys[place]), edges[place])]
-        return found
+            total += table[_bins(outputs.column(keys[place]), edges[place])]
+        return total
 
     return score
 
@@ -343,19 +343,19 @@ def _cut(sample: Sample, words: str, score: Score) -> list[Candidate]:
     cuts = np.unique(pooled[np.minimum((shares * len(pooled)).astype(np.int64), len(pooled) - 1)])
     upto = [np.searchsorted(column, cuts, side="right").astype(np.float64) for column in columns]
     above = [len(column) - count for column, count in zip(columns, upto, strict=True)]
-    found: list[Candidate] = []
+    events: list[Candidate] = []
     for side, counts, how in ((0, above, "above"), (1, upto, "at most")):
         scores, gains = sample.rank((counts[0], counts[1]), side)
         for place in sorted({int(np.argmax(scores)), int(np.argmax(gains))}):
             mask = _passes(score, float(cuts[place]), side)
             text = f"{words} {how} {cuts[place]:.4g}"
-            found.append(Candidate(text, mask, side, float(scores[place]), float(gains[place]), ("learnt", words)))
-    return found
+            events.append(Candidate(text, mask, side, float(scores[place]), float(gains[place]), ("learnt", words)))
+    return events
 
 
 def _passes(score: Score, cut: float, side: int) -> Callable[[Outputs], Mask]:
     def mask(outputs: Outputs) -> Mask:
-        found = score(outputs)
-        return np.asarray(found > cut if side == 0 else found <= cut)
+        scores = score(outputs)
+        return np.asarray(scores > cut if side == 0 else scores <= cut)
 
     return mask

@@ -42,7 +42,7 @@ class Tally:
     answered: int = 0
     moved: int = 0
     reached: float = 0.0
-    found: str = ""
+    counterexample: str = ""
     words: tuple[str, ...] = ()
     sides: tuple[Any, Any] | None = None
     price: tuple[Any, Any] | None = None
@@ -63,14 +63,14 @@ class Tally:
         self.reached = max(self.reached, other.reached)
         for name, pairs in other.by_setup.items():
             self.by_setup[name] = self.by_setup.get(name, 0) + pairs
-        if other.found and not self.found:
-            self.found, self.words, self.sides, self.price = other.found, other.words, other.sides, other.price
-            self.case, self.share = other.case, other.share
+        if other.counterexample and not self.counterexample:
+            for name in ("counterexample", "words", "sides", "price", "case", "share"):
+                setattr(self, name, getattr(other, name))
 
     def note(self, case: str, finding: Finding) -> None:
         small, price = finding.case, finding.case.price
         one, two = (tuple(small.perhaps[i] for i in side) + small.always for side in finding.pair)
-        self.found, self.words, self.sides, self.price = show_finding(finding), finding.words, (one, two), price
+        self.counterexample, self.words, self.sides, self.price = show_finding(finding), finding.words, (one, two), price
         self.case, self.share = case, finding.share
 
 
@@ -94,7 +94,7 @@ def replay(
         done.join(tally)
         if progress is not None:
             progress(min(done.pairs, pairs), pairs)
-        if done.found or done.pairs >= pairs or (seconds is not None and time.perf_counter() - start >= seconds):
+        if done.counterexample or done.pairs >= pairs or (seconds is not None and time.perf_counter() - start >= seconds):
             break
     runs.close()
     return _verdict(done, seed, time.perf_counter() - start)
@@ -126,7 +126,7 @@ def _run_harnesses(seed: int, numbers: Sequence[int]) -> Tally:
     done = Tally()
     for number in numbers:
         done.join(run_harness(seed, number))
-        if done.found:
+        if done.counterexample:
             break
     return done
 
@@ -161,9 +161,9 @@ def _verdict(done: Tally, seed: int, seconds: float) -> Verdict:
         "seed": seed,
     }
     one_price = (Fraction(1), Fraction(0))
-    if not done.found:
+    if not done.counterexample:
         return Verdict(TARGET, "replay", NOT_FOUND, one_price, done.reached, 1.0, None, "", evidence, seconds)
-    evidence |= {"case": done.case, "counterexample": done.found, "price": done.price}
+    evidence |= {"case": done.case, "counterexample": done.counterexample, "price": done.price}
     return Verdict(TARGET, "replay", VIOLATES, one_price, done.share, 1.0, done.sides, "; ".join(done.words), evidence, seconds)
 
 

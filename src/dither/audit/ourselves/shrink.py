@@ -34,17 +34,17 @@ class Small:
 Holds = Callable[[Small], bool]
 
 
-def shrink(found: Finding, seed: int = 0, steps: Steps = STEPS) -> Finding:
+def shrink(finding: Finding, seed: int = 0, steps: Steps = STEPS) -> Finding:
     """Returns the smallest finding that was reached, or the same one if it cannot be repeated."""
-    atoms, small = _start(found)
-    best = found
-    with Harness(found.case.setup, [{name: [row]} for name, row in atoms], steps) as harness:
+    atoms, small = _start(finding)
+    best = finding
+    with Harness(finding.case.setup, [{name: [row]} for name, row in atoms], steps) as harness:
 
         def holds(trial: Small) -> bool:
             nonlocal best
-            again = _trial(harness, found, atoms, trial, seed)
-            best = again or best
-            return again is not None
+            smaller = _trial(harness, finding, atoms, trial, seed)
+            best = smaller or best
+            return smaller is not None
 
         small = _fewer(small, holds)
     for place in (*small.two, *small.one) if len(small.both + small.one + small.two) <= PLAIN else ():
@@ -53,16 +53,16 @@ def shrink(found: Finding, seed: int = 0, steps: Steps = STEPS) -> Finding:
             if row[column] is None or column.endswith("_id") or column == "person":
                 continue
             plainer = [*atoms[:place], (name, {**row, column: None}), *atoms[place + 1 :]]
-            with Harness(found.case.setup, [{name: [row]} for name, row in plainer], steps) as harness:
-                again = _trial(harness, found, plainer, small, seed)
-            if again is not None:
-                atoms, best = plainer, again
+            with Harness(finding.case.setup, [{name: [row]} for name, row in plainer], steps) as harness:
+                smaller = _trial(harness, finding, plainer, small, seed)
+            if smaller is not None:
+                atoms, best = plainer, smaller
     return best
 
 
-def _start(found: Finding) -> tuple[list[Atom], Small]:
+def _start(finding: Finding) -> tuple[list[Atom], Small]:
     """Returns all rows of the pair, and which table has them."""
-    one, two = found.pair
+    one, two = finding.pair
     atoms: list[Atom] = []
 
     def places(people: list[Person]) -> tuple[int, ...]:
@@ -70,22 +70,22 @@ def _start(found: Finding) -> tuple[list[Atom], Small]:
         atoms.extend((name, row) for person in people for name, rows in person.items() for row in rows)
         return tuple(range(start, len(atoms)))
 
-    people = found.case.perhaps
-    both = places([*(people[i] for i in sorted(one & two)), *found.case.always])
+    people = finding.case.perhaps
+    both = places([*(people[i] for i in sorted(one & two)), *finding.case.always])
     first, second = (places([people[i] for i in sorted(side)]) for side in (one - two, two - one))
-    return atoms, Small(both, first, second, found.case.question)
+    return atoms, Small(both, first, second, finding.case.question)
 
 
-def _trial(harness: Harness, found: Finding, atoms: list[Atom], small: Small, seed: int) -> Finding | None:
+def _trial(harness: Harness, finding: Finding, atoms: list[Atom], small: Small, seed: int) -> Finding | None:
     """Returns the finding for these rows and this question, if it is of the same kind."""
-    rng, price = random.Random(seed), found.case.price
+    rng, price = random.Random(seed), finding.case.price
     harness.forget_plans()
     harness.fill([*small.both, *small.one], rng, reorder=True)
     before = harness.ask(str(small.question), price)
     harness.fill([*small.both, *small.two], rng, reorder=True)
     after = harness.ask(str(small.question), price, before.trace)
     violation = judge(before, after, alike=not small.one and not small.two)
-    if violation is None or (violation[1] == float("inf")) != (found.share == float("inf")):
+    if violation is None or (violation[1] == float("inf")) != (finding.share == float("inf")):
         return None
     two, one, both = (_person(atoms, places) for places in (small.two, small.one, small.both))
     case = Case(harness.setup, (both,), (two, one), small.question, price)
@@ -141,13 +141,16 @@ def _needed(rows: tuple[int, ...], holds: Callable[[tuple[int, ...]], bool]) -> 
 # --- in words ---------------------------------------------------------------------------------------------------
 
 
-def show_finding(found: Finding) -> str:
+def show_finding(finding: Finding) -> str:
     """Shows a finding so that it can be checked by hand."""
-    atoms, small = _start(found)
-    lines = [f"question  {found.case.question}", f"price     epsilon = {found.case.price[0]}, delta = {found.case.price[1]}"]
+    atoms, small = _start(finding)
+    lines = [
+        f"question  {finding.case.question}",
+        f"price     epsilon = {finding.case.price[0]}, delta = {finding.case.price[1]}",
+    ]
     for words, places in (("both      ", small.both), ("only D    ", small.one), ("only D'   ", small.two)):
         lines += _rows(words, [atoms[place] for place in places])
-    return "\n".join([*lines, *(f"found     {text}" for text in found.details or found.words)])
+    return "\n".join([*lines, *(f"found     {text}" for text in finding.details or finding.words)])
 
 
 def _rows(words: str, atoms: list[Atom]) -> Iterator[str]:

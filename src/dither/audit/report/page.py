@@ -105,8 +105,8 @@ def _claims(report: Report) -> str:
     for verdict in report.verdicts:
         groups.setdefault((_group(verdict), verdict.method, _outcome(verdict)), []).append(verdict)
     rows = []
-    for (group, method, outcome), found in groups.items():
-        rows.append((escape(group), str(len(found)), escape(method), _badge(outcome)))
+    for (group, method, outcome), verdicts in groups.items():
+        rows.append((escape(group), str(len(verdicts)), escape(method), _badge(outcome)))
     return _section("What was claimed, and what was found", _table(("claims about", "checks", "by", "verdict"), rows))
 
 
@@ -124,7 +124,7 @@ def _is_walk(verdict: Verdict) -> bool:
 
 
 def _row(verdict: Verdict) -> tuple[str, ...]:
-    return (escape(verdict.target), _claim(verdict), _found(verdict), escape(verdict.method), _badge(_outcome(verdict)))
+    return (escape(verdict.target), _claim(verdict), _result(verdict), escape(verdict.method), _badge(_outcome(verdict)))
 
 
 def _claim(verdict: Verdict) -> str:
@@ -134,7 +134,7 @@ def _claim(verdict: Verdict) -> str:
     return f"ε = {_number(epsilon)}" + (f", δ = {_number(delta)}" if delta else "")
 
 
-def _found(verdict: Verdict) -> str:
+def _result(verdict: Verdict) -> str:
     if _is_walk(verdict) and verdict.outcome != VIOLATES:
         return f"within {_number(float(verdict.claimed[1]))} of it"
     if verdict.open:
@@ -183,7 +183,7 @@ def _evidence(report: Report) -> str:
 
 def _card(verdict: Verdict) -> str:
     kind = {VIOLATES: "bad", PROVED: "good"}.get(verdict.outcome, "plain")
-    facts: list[tuple[str, str]] = [("claim", _claim(verdict)), ("found", _found(verdict))]
+    facts: list[tuple[str, str]] = [("claim", _claim(verdict)), ("found", _result(verdict))]
     if verdict.event:
         facts.append(("event", escape(_cut(verdict.event))))
     if verdict.pair is not None:
@@ -224,7 +224,7 @@ def _picture(verdict: Verdict) -> str:
 def _proofs(verdicts: list[Verdict]) -> str:
     if not verdicts:
         return ""
-    rows = [(_code(one.target), _claim(one), _found(one), _pair(one), _reached(one)) for one in verdicts]
+    rows = [(_code(one.target), _claim(one), _result(one), _pair(one), _reached(one)) for one in verdicts]
     firsts: dict[str, Verdict] = {}
     for one in verdicts:
         if one.evidence.get("law"):
