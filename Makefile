@@ -1,6 +1,7 @@
 # Two commands are enough on a machine that has only Python, pip, git and make:
 #   make demo    a virtual environment, the package in it, and the main job on made-up data
 #   make test    the same plus what the tests need, then every check there is
+# make quick, while you work: lint, types and every test that takes less than about a second. Two minutes on two cores.
 # make extras adds what pictures, pandas, Polars and a ledger on PostgreSQL need.
 # make audit replays 100,000 generated pairs of neighbouring tables through our own path (PAIRS=...).
 # make mutants breaks the code in known ways, each of which a test must find (scripts/mutants.py).
@@ -9,9 +10,12 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 JOBS   ?= 2
+TESTS  := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 PAIRS  ?= 100000
+# Unset: hundreds of test processes import the package, and compiling it once is enough.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo extras test test-long check bench audit mutants clean
+.PHONY: demo extras test quick test-long check bench audit mutants clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/dither demo
@@ -19,10 +23,13 @@ demo: $(VENV)/.installed
 extras: $(VENV)/.installed-extras
 
 test: check
-	$(BIN)/python -m pytest -n $(JOBS) -m "not long"
+	$(TESTS) -m "not long"
+
+quick: check
+	$(TESTS) -m "not long and not slow" --durations=5 --durations-min=2
 
 test-long: $(VENV)/.installed-dev
-	DITHER_SEARCH=1 $(BIN)/python -m pytest -n $(JOBS)
+	DITHER_SEARCH=1 $(TESTS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .

@@ -21,11 +21,11 @@ import dither as dt
 
 QUESTION = "SELECT r, COUNT(*) AS n, AVG(age) AS a FROM p GROUP BY r"
 ROOT = str(Path(dt.__file__).parent)
+THREE: dict[str, list[Any]] = {"person": [1, 2, 3], "r": ["north", "south", "north"], "age": [30, 40, 50]}
 
 
-def survey() -> dt.Curator:
+def survey(rows: dict[str, list[Any]] = THREE) -> dt.Curator:
     columns = {"r": dt.values("north", "south"), "age": dt.between(0, 120)}
-    rows = {"person": [1, 2, 3], "r": ["north", "south", "north"], "age": [30, 40, 50]}
     catalog = dt.Catalog({"p": dt.Table(rows, unit="person", max_rows=1, columns=columns)}, dt.Budget(10))
     return dt.open(catalog, ledger=":memory:")
 

@@ -1,17 +1,46 @@
-"""What all tests share: no test is timed, so no property test has a deadline either.
+"""Settings of all tests. No test is timed, so no property test has a deadline either.
 
-`make test` looks at the same examples every time, so that it passes or fails for a reason in the change; `make test-long`
-sets DITHER_SEARCH and looks for new ones.
+`make test` tries the same examples every time, so that it passes or fails for a reason in the change. `make test-long` sets
+DITHER_SEARCH and searches for new ones. `make quick` leaves out the tests marked slow. These get the mark here: tests in the
+folders SLOW, which attack, audit and kill the whole path, and tests that need a PostgreSQL server. Elsewhere the decorator
+marks a test whose cases together take more than about a second.
 """
 
+import gc
 import os
 import tempfile
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
+SLOW = ("attacks", "audit", "faults")
+
+_home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+os.environ.setdefault("MPLCONFIGDIR", os.path.join(_home, "matplotlib"))  # listing all fonts takes seconds
 _CACHE = tempfile.TemporaryDirectory(prefix="dither-tests-")  # what was read is not remembered beyond a run
 os.environ["XDG_CACHE_HOME"] = _CACHE.name
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("searching", deadline=None)
 settings.load_profile("searching" if os.environ.get("DITHER_SEARCH") else "repeatable")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    folders = [Path(__file__).parent / name for name in SLOW]
+    for item in items:
+        needs_server = "postgres" in getattr(item, "fixturenames", ()) or "[postgres" in item.name
+        if needs_server or any(folder in item.path.parents for folder in folders):
+            item.add_marker("slow")
+
+
+def pytest_collection_finish() -> None:
+    """Takes what was imported and collected out of garbage collection: it stays for the whole run, and walking it is dear."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Gives it back, so that libraries find nothing left over when Python ends."""
+    gc.unfreeze()

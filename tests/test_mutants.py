@@ -35,6 +35,7 @@ def test_each_mutant_has_a_name_and_a_change_of_its_own() -> None:
     assert all(mutant.old != mutant.new for mutant in MUTANTS)
 
 
+@pytest.mark.slow
 def test_only_an_assertion_that_fails_is_a_kill() -> None:
     """Two of the fastest, and what must not pass for a kill: a test that passes, a failing import, a stale text."""
     fast = [mutant for mutant in MUTANTS if mutant.name in FAST]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from os import PathLike
 from typing import TypeVar
 
@@ -71,6 +71,8 @@ STEPS = Steps()
 
 
 Shown = TypeVar("Shown")
+
+_REMEMBERED = 16  # questions that were read: a quote is followed by its ask, and dashboards repeat theirs
 
 
 def open(
@@ -140,6 +142,7 @@ class Curator:
             ledger, told, acceptable(ledger, told), files=files, current=current, analyst=analyst, diagnosis=diagnosis
         )
         self._closing = closing
+        self._read_text = lru_cache(maxsize=_REMEMBERED)(lambda text: self.steps.read(text, self.catalog))
 
     def ask(
         self,
@@ -268,8 +271,10 @@ class Curator:
 
     def _planned(self, question: Question, terms: Terms) -> tuple[Batch, str, str]:
         """The plan, the question as it was asked, and the text in which a refusal shows its place."""
-        query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
-        asked, within = show_question(question), text_of(question)
+        if isinstance(question, str):
+            query, asked, within = self._read_text(question), question, question
+        else:
+            query, asked, within = self.steps.read(question, self.catalog), show_question(question), text_of(question)
         return self.steps.plan(query, self.catalog, self.session.caps, terms, within), asked, within  # planning
 
 

@@ -131,6 +131,7 @@ def test_a_curve_holds_parts_with_counts_only() -> None:
     assert Curve(((one, 1), (one, 2), (one, 0))) == Curve.of(one, 3)
 
 
+@pytest.mark.slow
 def test_a_rare_tail_does_not_spoil_subsampled_prices() -> None:
     # Large orders of the transform see only an event that hardly ever happens; the price must grow like a root.
     found = [float(Curve.of(parts.SubsampledGaussian("1/1000", 5), n).epsilon("1e-6")) for n in (20, 400)]

@@ -7,7 +7,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +26,7 @@ from dither.ledger.verify.report import verify
 from dither.ledger.verify.walk import Walk
 from dither.query.work import Work
 from journey.paid import Broken, opened, people, write
+from journey.preloaded import command
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def question(number: int) -> str:
 
 
 def shell(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dither.cli", *words, "--catalog", "survey.toml"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    line = command(*words, "--catalog", "survey.toml")
+    return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def spent(folder: Path) -> Fraction:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import fields, replace
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pytest
 
 import dither as dt
 from attacks.moved import channels, complaints
-from attacks.paths import Change, Observation, observe, open_observed
+from attacks.paths import Change, observe, open_observed
 from attacks.test_neighbours import GOLDEN
 from dither.query.functions.registry import columns
 from dither.query.nodes import Join, Relation, Semi
@@ -77,25 +78,33 @@ def catalog(people: Rows, visits: Rows, lists: list[int | None]) -> dt.Catalog:
 LOUD: tuple[Rows, Rows] = ([(99, 5)], [(99, None), (99, 10), *[(99, y) for y in range(10)]])  # could decide about others
 
 
-def compared(seed: int, question: str) -> tuple[Observation, Observation]:
-    """Asks before and after one person joins a crowd of all kinds."""
+@cache
+def compared(seed: int) -> tuple[dt.Curator, dt.Curator]:
+    """Opens a crowd of all kinds without and with one more person, once for all questions."""
     dice = random.Random(seed)
     crowd = [one(person, dice) for person in range(12)]
     lists = [dice.choice([None, 1, 2, 3, 9]) for _ in range(dice.choice([0, 1, 4]))]
     after = [*crowd, LOUD if seed % 2 else one(99, dice)]
-    return asked(crowd, lists, question), asked(dice.sample(after, len(after)), lists, question)
+    return survey(crowd, lists), survey(dice.sample(after, len(after)), lists)
 
 
-def asked(tables: list[tuple[Rows, Rows]], lists: list[int | None], question: str, change: Change | None = None) -> Observation:
+def survey(tables: list[tuple[Rows, Rows]], lists: list[int | None], change: Change | None = None) -> dt.Curator:
     people, visits = ([row for each in tables for row in each[i]] for i in (0, 1))
-    return observe(open_observed(catalog(people, visits, lists), change), question)
+    return open_observed(catalog(people, visits, lists), change)
+
+
+@cache
+def quiet(loud: bool, change: Change | None) -> dt.Curator:
+    """Opens people with one row each and no visits. `loud` adds one person who could decide about them."""
+    tables: list[tuple[Rows, Rows]] = [([(person, 5)], []) for person in range(12)]
+    return survey([*tables, LOUD] if loud else tables, [1], change)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_one_person_more_moves_what_is_priced(question: str) -> None:
     moved = 0
     for seed in range(8):
-        before, after = compared(seed, question)
+        before, after = (observe(each, question) for each in compared(seed))
         assert before.status == "answered"
         assert complaints(before, after) == []
         assert channels(before, after) == []
@@ -118,9 +127,8 @@ def _mixed(node: Relation) -> Relation:
 
 @pytest.mark.parametrize("question", MIXED)
 def test_that_an_engine_which_mixes_people_is_caught(question: str) -> None:
-    quiet: list[tuple[Rows, Rows]] = [([(person, 5)], []) for person in range(12)]
     for change, fits in ((None, True), (mixing, False)):
-        before, after = (asked(tables, [1], question, change) for tables in (quiet, [*quiet, LOUD]))
+        before, after = (observe(quiet(loud, change), question) for loud in (False, True))
         assert (complaints(before, after) == []) == fits
 
 

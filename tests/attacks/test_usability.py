@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import tomllib
@@ -60,9 +59,9 @@ def test_a_plain_count_is_planned_in_few_steps() -> None:
 
 
 def test_dependencies_are_not_pinned_so_tightly_that_the_library_stops_importing() -> None:
-    """One exact pin, of the parser, whose every class is on a closed list; noise and budgets work without it."""
+    """No exact pin: the parser has a tested range (decision 11), and noise and budgets work without it."""
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
-    assert [re.split("[=<>]", one)[0] for one in wanted if "==" in one] == ["sqlglot"]
+    assert not [one for one in wanted if "==" in one]
     gone = (
         "import sys; sys.modules['sqlglot'] = None; import dither as dt; print(dt.Geometric(epsilon=1, sensitivity=1).loss())"
     )

@@ -52,6 +52,7 @@ def _bare(cells: Sequence[object]) -> tuple[object, ...]:
     return tuple(str(cell or "").replace(" ", "").replace('"', "") or None for cell in cells)
 
 
+@pytest.mark.slow
 @given(body=st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_a_file_is_read_as_it_stands_or_refused(body: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     file = tmp_path_factory.mktemp("csv") / "t.csv"

@@ -80,6 +80,7 @@ def test_a_catalog_reads_back_from_its_text(catalog: Catalog) -> None:
     assert [table.source for table in again.tables.values()] == [table.source for table in catalog.tables.values()]
 
 
+@pytest.mark.slow
 @given(catalogs(), catalogs())
 def test_equal_catalogs_and_only_they_have_equal_digests(one: Catalog, other: Catalog) -> None:
     assert (one == other) == (catalog_hash(one) == catalog_hash(other))

@@ -40,6 +40,7 @@ DATES = [datetime.date(1, 1, 1), datetime.date(1969, 12, 31), datetime.date(2024
 TIMES = [datetime.datetime(1, 1, 1), datetime.datetime(1969, 12, 31, 23, 59, 59, 999999), datetime.datetime(2024, 2, 29, 13)]
 
 
+@functools.cache
 def values(kind: str) -> st.SearchStrategy[Any]:
     """NULL, hard values and ordinary ones."""
     chosen: dict[str, tuple[Sequence[Any], st.SearchStrategy[Any]]] = {
@@ -54,6 +55,7 @@ def values(kind: str) -> st.SearchStrategy[Any]:
     return st.one_of(st.none(), st.sampled_from(list(hard)), plain)
 
 
+@functools.cache
 def rows(units: int = 4, most: int = 12) -> st.SearchStrategy[list[dict[str, Any]]]:
     columns = {name: values(kind) for name, kind in KINDS.items()}
     columns["who"] = st.one_of(st.integers(1, units), st.integers(1, units), st.none())

@@ -28,6 +28,7 @@ def specified(work: Work, tables: dict[str, Table]) -> dict[Any, Group]:
     return by_key(in_python(tables).run(work, SECRET))
 
 
+@pytest.mark.slow
 @MANY
 @given(work=works(), table=rows(), public=rows(most=4))
 def test_the_integers_are_the_reference_engines(work: Work, table: Table, public: Table) -> None:
@@ -35,6 +36,7 @@ def test_the_integers_are_the_reference_engines(work: Work, table: Table, public
     assert ours(work, tables, threads=1) == specified(work, tables)
 
 
+@pytest.mark.slow
 @SOME
 @given(work=works(), table=rows(most=30), public=rows(most=4), data=st.data())
 def test_order_threads_and_source_do_not_matter(work: Work, table: Table, public: Table, data: Any) -> None:

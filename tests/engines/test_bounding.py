@@ -76,6 +76,7 @@ def test_one_person_is_in_no_more_than_max_groups(most: int) -> None:
     assert len(run(work, table, [])) == most
 
 
+@pytest.mark.slow
 @MANY
 @given(work=CHOOSING, table=rows(units=2, most=20), public=rows(most=4))
 def test_one_unit_alone_keeps_as_many_groups_as_allowed(work: Work, table: Table, public: Table) -> None:
@@ -91,6 +92,7 @@ def test_one_unit_alone_keeps_as_many_groups_as_allowed(work: Work, table: Table
                 assert ours == theirs if not isinstance(measure, Distinct) else ours == min(theirs, measure.max_values)  # type: ignore[type-var]
 
 
+@pytest.mark.slow
 @MANY
 @given(work=CHOOSING, table=rows(units=3, most=20), public=rows(most=4))
 def test_many_units_give_the_sum_of_each_alone(work: Work, table: Table, public: Table) -> None:
@@ -119,6 +121,7 @@ def _plain(found: Counter[Any]) -> dict[Any, int]:
     return {name: number for name, number in found.items() if number}
 
 
+@pytest.mark.slow
 @MANY
 @given(work=CHOOSING, table=rows(units=3, most=20), public=rows(most=4))
 def test_a_unit_that_leaves_moves_nothing_further_than_claimed(work: Work, table: Table, public: Table) -> None:

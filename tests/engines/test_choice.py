@@ -89,6 +89,7 @@ EDGES = [place << 58 for place in range(64)]
 HASHES = st.one_of(st.sampled_from([*EDGES, *(edge - 1 for edge in EDGES[1:]), 2**64 - 1]), st.integers(0, 2**64 - 1))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(hashes=st.sets(HASHES, min_size=1, max_size=20), most=st.integers(1, 8))
 def test_hashes_on_the_edges_of_places_are_ranked_like_others(hashes: set[int], most: int) -> None:

@@ -45,6 +45,7 @@ def run(work: Work, tables: dict[str, Table], dialect: DuckDBDialect) -> dict[An
 BOUNDED = st.sampled_from([1, 2, 20]).flatmap(lambda most: works(by_unit=True, max_groups=most, max_values=2))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(work=st.one_of(works(), BOUNDED), table=rows(units=2, most=20), public=rows(most=4))
 def test_plain_shapes_give_the_same_integers(work: Work, table: Table, public: Table) -> None:

@@ -62,6 +62,7 @@ def test_hostile_names_of_tables_and_columns_are_only_names(name: str) -> None:
     assert connection.execute("SELECT * FROM kept").fetchall() == [(1,)]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(text=st.one_of(ANY_TEXT, st.sampled_from(HOSTILE)), by_unit=st.booleans())
 def test_hostile_constants_are_only_constants(text: str, by_unit: bool) -> None:

@@ -20,6 +20,7 @@ LETTERS = st.sampled_from(["a", "b", "A", "é", "😀", "\0", "\n", "\\", "%", "
 PATTERNS = st.lists(st.sampled_from(["%", "_", "a", "b", "A", "é", "😀", "\0", "\n", "\\", "%a", "_b%", "'"]), max_size=8)
 
 
+@pytest.mark.slow
 @given(pattern=PATTERNS.map("".join), texts=st.lists(st.lists(LETTERS, max_size=9).map("".join), min_size=1, max_size=30))
 def test_patterns_mean_the_same_in_both_engines(pattern: str, texts: list[str]) -> None:
     like = Call("like", (Column("p.t"), Literal(pattern)))

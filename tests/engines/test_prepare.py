@@ -61,6 +61,7 @@ def test_sums_that_are_too_wide_are_refused() -> None:
         engines()[0].prepare(Work(PEOPLE, (), None, False, None, (Sums((Cell(grid, linear=1),), 1),)))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(work=works())
 def test_questions_that_can_be_run_pass(work: Work) -> None:

@@ -119,6 +119,7 @@ def _race(place: str, count: int) -> None:
         made.remove()
 
 
+@pytest.mark.slow
 def test_processes_that_make_and_sweep_at_once_do_not_meet(place: Path) -> None:
     racers = [multiprocessing.get_context("spawn").Process(target=_race, args=(str(place), 200)) for _ in range(3)]
     for racer in racers:

@@ -79,6 +79,7 @@ MEASURES = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(work=works(), measures=st.lists(st.sampled_from(MEASURES), max_size=3), table=rows(), public=rows(most=4))
 def test_generated_works_give_the_reference_engines_integers(work: Work, measures: Any, table: Table, public: Table) -> None:

@@ -1,8 +1,12 @@
-"""Generated Works: expressions, relations, keys and measures over the tables of tables.py."""
+"""Generated Works: expressions, relations, keys and measures over the tables of tables.py.
+
+Every strategy is built once: building one takes far longer than drawing from it.
+"""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -36,6 +40,7 @@ def column(name: str) -> Expression:
     return Column(name)
 
 
+@cache
 def number() -> st.SearchStrategy[Expression]:
     """A number of the row: plain columns, and arithmetic that overflows, divides by zero and leaves the numbers."""
     constants = st.sampled_from([0, 1, -2, 3, 2**53 + 1, Fraction(1, 10), Fraction(-5, 2), None]).map(Literal)
@@ -58,6 +63,7 @@ def comparison(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expres
     return st.builds(lambda f, x, y: Call(f, (x, y)), signs, inner, inner)
 
 
+@cache
 def truth() -> st.SearchStrategy[Expression]:
     text = st.sampled_from(TEXTS).map(Literal)
     leaves = st.one_of(
@@ -106,6 +112,7 @@ def _own() -> Relation:
     return Compute(found, (Named(UNIT, Column(UNIT)), *(Named(name, columns.get(name, Column(name))) for name in KINDS)))
 
 
+@cache
 def relations() -> st.SearchStrategy[Relation]:
     here = plain("t", "t")
     semi = st.builds(lambda no: Semi(here, Scan("p", "p"), ((Column("t"), Column("p.t")),), no), st.booleans())
@@ -136,6 +143,7 @@ KEYS: list[tuple[Expression, tuple[Any, ...]]] = [
 ]
 
 
+@cache
 def grid() -> st.SearchStrategy[Quantised]:
     grids = [(0, 1, 100), (-5, 1, 10), (Fraction(1, 10), Fraction(1, 10), 7), (0, Fraction(1, 3), 30)]
     grids += [(10**15, Fraction(1, 64), 100), (0, 10**300, 1), (-(2**62), 2**30, 2**33), (0, Fraction(1, 2**40), 2**41)]
@@ -143,6 +151,7 @@ def grid() -> st.SearchStrategy[Quantised]:
     return st.builds(lambda x, g: Quantised(x, Fraction(g[0]), Fraction(g[1]), g[2]), numbers, st.sampled_from(grids))
 
 
+@cache
 @st.composite
 def sums(draw: Any) -> Sums:
     q = draw(grid())
@@ -154,6 +163,7 @@ def sums(draw: Any) -> Sums:
     return Sums(tuple(chosen), draw(st.sampled_from([1, 2, 3, ENOUGH])), draw(st.one_of(st.none(), truth())))
 
 
+@cache
 def measures(max_values: int = ENOUGH) -> st.SearchStrategy[Measure]:
     coarse = st.builds(lambda x: Quantised(x, Fraction(0), Fraction(7), 15), number())
     bins = st.builds(Bins, coarse, st.sampled_from([1, 2, ENOUGH]), st.one_of(st.none(), truth()))

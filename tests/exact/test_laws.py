@@ -190,6 +190,7 @@ def test_a_cut_beyond_every_draw_still_holds(n: int) -> None:
     assert ((drawn >= 0) & (drawn <= min(n, 2**63 - 1))).all()
 
 
+@pytest.mark.slow
 def test_a_law_and_its_table_are_not_kept_by_anybody_else() -> None:
     law = Finite((lambda: balls.ball(Fraction(1, 3)), lambda: balls.ball(Fraction(2, 3))))
     law.draw()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -47,6 +48,7 @@ ROWS = {
 }
 
 
+@cache
 def tables() -> st.SearchStrategy[Tables]:
     return st.fixed_dictionaries(
         {
@@ -175,6 +177,7 @@ def relations(draw: Draw, steps: int = 3) -> Relation:
 GRIDS = [(Fraction(0), Fraction(1, 2), 10), (Fraction(-2), Fraction(1), 4), (Fraction(1, 10), Fraction(1, 10), 3)]
 
 
+@cache
 def _measures() -> st.SearchStrategy[Measure]:
     grid = st.builds(lambda e, g: Quantised(e, *g), st.sampled_from(NUMBERS), st.sampled_from(GRIDS))
     small = st.integers(-2, 2)

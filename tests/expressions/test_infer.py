@@ -61,6 +61,7 @@ def keeps_its_word(name: str, data: st.DataObject) -> None:
         assert holds(known, value), (expression, known, value)
 
 
+@pytest.mark.slow
 @each_function
 @some
 @given(data=st.data())

@@ -14,7 +14,8 @@ from typing import Any
 import duckdb
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from journey.preloaded import ROOT, command
+
 CATALOG = """\
 [budget]
 epsilon = 100
@@ -29,6 +30,7 @@ ROWS = 30_000_000
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
 ENVIRONMENT |= {"PYTHONPATH": str(ROOT / "src")}
 PAID, UNKNOWN = "Charged: ε = 0.01, and it stays charged.", "Charged: nothing, unless `dither history` shows a new entry."
+NOTHING = "Charged: nothing."  # it was stopped after opening and before the reservation
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +45,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def dither(folder: Path, *words: str, **options: Any) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "dither.cli", *words]
-    return subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, text=True, stderr=subprocess.DEVNULL, **options)
+    return subprocess.Popen(command(*words), cwd=folder, env=ENVIRONMENT, text=True, stderr=subprocess.DEVNULL, **options)
 
 
 def history(folder: Path) -> list[dict[str, Any]]:
@@ -53,9 +54,9 @@ def history(folder: Path) -> list[dict[str, Any]]:
 
 
 def asking(folder: Path, question: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "dither.cli", "ask", question, "-e", "0.01"]
+    line = [sys.executable, "-m", "dither.cli", "ask", question, "-e", "0.01"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
+    return subprocess.Popen(line, cwd=folder, env=ENVIRONMENT, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
 
 
 @pytest.mark.parametrize(
@@ -79,8 +80,8 @@ def test_a_signal_ends_the_question_and_tells_its_charge(
     assert (shown, told.splitlines()[0]) == ("", word)
     assert len(told.splitlines()) == 2
     charge = told.splitlines()[1].strip()
-    assert charge in (PAID, UNKNOWN)
-    assert charge == UNKNOWN or [each["state"] for each in entries] == ["interrupted"]
+    assert charge in (PAID, UNKNOWN, NOTHING)
+    assert charge == UNKNOWN or [each["state"] for each in entries] == (["interrupted"] if charge == PAID else [])
 
 
 PARSING = """
@@ -156,8 +157,8 @@ survey.close()
 )
 def test_ctrl_c_in_the_engine_is_an_interrupt_in_python_and_nothing_else_is(crowd: Path, way: str, told: str) -> None:
     question = f"SELECT SUM(v * v * v) AS s FROM people WHERE v <> {len(way)}"
-    command = [sys.executable, "-c", PROGRAM, question, way]
-    done = subprocess.run(command, cwd=crowd, env=ENVIRONMENT, text=True, capture_output=True, check=False, timeout=60)
+    program = [sys.executable, "-c", PROGRAM, question, way]
+    done = subprocess.run(program, cwd=crowd, env=ENVIRONMENT, text=True, capture_output=True, check=False, timeout=60)
     assert (done.stdout.strip(), done.returncode) == (told, 0), done.stderr
 
 
@@ -180,8 +181,8 @@ main()
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_signal_ends_the_clean_up(crowd: Path, number: signal.Signals) -> None:
-    command, pipes = [sys.executable, "-c", MAIN], {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    child = subprocess.Popen(command, cwd=crowd, env=ENVIRONMENT, text=True, **pipes)  # type: ignore[call-overload]
+    program, pipes = [sys.executable, "-c", MAIN], {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    child = subprocess.Popen(program, cwd=crowd, env=ENVIRONMENT, text=True, **pipes)  # type: ignore[call-overload]
     for line in ("reading\n", "cleaning\n"):
         assert child.stdout.readline() == line
         child.send_signal(number)
@@ -210,6 +211,7 @@ assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == b
 def test_a_reader_that_goes_away_is_141(tmp_path: Path, words: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    child = dither(tmp_path, *words.split(), stdout=writing)
+    line = [sys.executable, "-m", "dither.cli", *words.split()]
+    child = subprocess.Popen(line, cwd=tmp_path, env=ENVIRONMENT, stdout=writing, stderr=subprocess.DEVNULL)
     os.close(writing)
     assert child.wait(60) == 141

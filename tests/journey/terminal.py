@@ -6,10 +6,10 @@ import os
 import pty
 import re
 import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from journey.preloaded import ROOT, command
+
 _STYLES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -18,8 +18,7 @@ def seen(folder: Path, width: int, *words: str) -> list[str]:
     leader, follower = pty.openpty()
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
     clean |= {"PYTHONPATH": str(ROOT / "src"), "TERM": "xterm", "COLUMNS": str(width), "PYTHONIOENCODING": "utf-8"}
-    command = [sys.executable, "-m", "dither.cli", *words]
-    child = subprocess.Popen(command, cwd=folder, env=clean, stdout=follower, stderr=follower)
+    child = subprocess.Popen(command(*words), cwd=folder, env=clean, stdout=follower, stderr=follower)
     os.close(follower)
     shown = b""
     try:

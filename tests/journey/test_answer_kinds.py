@@ -193,6 +193,7 @@ def test_that_values_alone_would_tell_another_story(survey: Any) -> None:
     assert str(pa.array([]).type) == "null"
 
 
+@pytest.mark.slow
 @given(
     output=st.sampled_from(sorted(OUTPUTS)),
     key=st.sampled_from(sorted(KEYS)),

@@ -29,6 +29,7 @@ def spent() -> Fraction:
     return Fraction(json.loads(run("budget", "--format", "json").stdout)["rules"]["sum"]["epsilon"]["spent"])
 
 
+@pytest.mark.slow
 def test_every_refusal_has_its_exit_code_and_says_what_was_charged(hospital: Path) -> None:
     cases = {
         ("ask", "SELECT weight FROM patients", "-e", "0.1"): 1,
@@ -208,6 +209,7 @@ def test_a_reader_that_goes_away_is_no_error_to_shout_about(hospital: Path) -> N
     assert (child.returncode, told) == (141, "")
 
 
+@pytest.mark.slow
 def test_a_locale_without_greek_loses_no_answer(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     child = process(MAIN.format(words=["ask", BY_WARD, "-e", "0.1"]), hospital, stdout=subprocess.PIPE)
@@ -217,6 +219,7 @@ def test_a_locale_without_greek_loses_no_answer(hospital: Path, monkeypatch: pyt
     assert "hearts" in shown
 
 
+@pytest.mark.slow
 def test_a_signal_while_the_engine_reads(hospital: Path) -> None:
     waiting = (
         "import sys, time\nfrom dither.engines.duckdb.engine import DuckDB\n"

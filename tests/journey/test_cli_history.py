@@ -98,6 +98,7 @@ def test_the_entries_are_listed_as_they_are(hospital: Path) -> None:
     assert "ε = 0.1" in run("history", "--entries").stdout
 
 
+@pytest.mark.slow
 def test_the_last_few_are_the_last_few_of_all(hospital: Path) -> None:
     asked = [f"SELECT COUNT(*) AS n FROM patients WHERE weight > {kg}" for kg in range(6)]
     for question in asked:

@@ -265,6 +265,7 @@ def test_a_backup_that_is_too_old_is_refused_and_told(hospital: Path) -> None:
     assert run("verify", "--receipt", "new.json").exit_code == 0
 
 
+@pytest.mark.slow
 def test_on_a_server(hospital: Path, postgres_url: str, request: pytest.FixtureRequest) -> None:  # noqa: F811
     where = ("--ledger", postgres_url, "--key", "survey.key")
     good("init", *where)

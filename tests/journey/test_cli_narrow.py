@@ -54,6 +54,7 @@ def test_a_window_with_room_has_a_table(hospital: Path) -> None:
     assert "time (UTC)" not in narrow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [30, 45, 60, 100])
 def test_an_answer_is_never_cut(hospital: Path, width: int) -> None:
     plain = seen(hospital, 300, "ask", WIDE, "-e", "0.2", "--analyst", ANALYST)
@@ -73,6 +74,7 @@ def test_a_budget_is_whole_in_any_window(hospital: Path, width: int) -> None:
     assert not any(line.endswith((" =", "ε", "ρ")) and "by" not in line for line in narrow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [40, 60])
 def test_quotes_and_refusals_are_broken_between_words(hospital: Path, width: int) -> None:
     for asked in (("quote", WIDE, "-e", "0.2"), ("ask", COUNT, "-e", "7"), ("budget", "--ledger", "nowhere.ledger")):

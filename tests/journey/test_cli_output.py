@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 
 from journey.hospital import COUNT, built, run
+from journey.preloaded import ROOT, command
 
-ROOT = Path(__file__).parents[2]
 ESCAPE = "\x1b[2J\x9b2J"
 full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 
@@ -31,9 +34,9 @@ def spent() -> Fraction:
     return Fraction(json.loads(run("budget", "--format", "json").stdout)["rules"]["sum"]["epsilon"]["spent"])
 
 
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def shell(line: str, folder: Path, program: Sequence[str] = (sys.executable, "-m", "dither.cli")) -> CompletedProcess[str]:
     """A command line with redirections; `dither` is the one that is tested."""
-    words = command.replace("dither", f'"{sys.executable}" -m dither.cli', 1)
+    words = line.replace("dither", shlex.join(program), 1)
     source = f"{ROOT / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")} | {"PYTHONPATH": source}
     done = subprocess.run(["sh", "-c", words], cwd=folder, env=clean, capture_output=True, text=True, check=False, timeout=120)
@@ -45,6 +48,7 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 # --- outputs that cannot be written -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", [">&-", pytest.param("> /dev/full", marks=full)])
 def test_an_answer_without_an_output_is_kept_and_told_so(hospital: Path, where: str) -> None:
     done = shell(f"dither ask '{COUNT}' -e 0.1 {where}", hospital)
@@ -57,11 +61,12 @@ def test_an_answer_without_an_output_is_kept_and_told_so(hospital: Path, where: 
     assert run("verify").exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", [">&-", pytest.param("> /dev/full", marks=full)])
 @pytest.mark.parametrize("words", [f"quote '{COUNT}' -e 0.1", "budget", "history", "history -f json", "verify", "check"])
 def test_what_costs_nothing_says_so_when_it_cannot_be_shown(hospital: Path, words: str, where: str) -> None:
     run("ask", COUNT, "-e", "0.1")
-    done = shell(f"dither {words} {where}", hospital)
+    done = shell(f"dither {words} {where}", hospital, command())
     assert done.returncode == 4
     assert done.stderr.rstrip().endswith("Charged: nothing.")
 
@@ -78,6 +83,7 @@ def test_an_ending_that_nobody_knows_is_refused_before_the_charge(hospital: Path
     assert Path(name).read_text(encoding="utf-8") == Path("a.CSV").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @full
 def test_proposed_bounds_are_kept_too(hospital: Path) -> None:
     done = shell("dither suggest patients.income -e 0.1 > /dev/full", hospital)
@@ -85,12 +91,14 @@ def test_proposed_bounds_are_kept_too(hospital: Path) -> None:
     assert spent() == Fraction(1, 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["2>&-", pytest.param("2> /dev/full", marks=full), "<&- 2>&-"])
 def test_an_answer_is_shown_though_nothing_can_be_said_about_it(hospital: Path, where: str) -> None:
     done = shell(f"dither ask '{COUNT}' -e 0.1 {where}", hospital)
     assert (done.returncode, "±" in done.stdout) == (0, True)
 
 
+@pytest.mark.slow
 def test_the_ledger_never_stands_where_stdout_was(hospital: Path) -> None:
     done = shell(f"dither ask '{COUNT}' -e 0.1 <&- >&- 2>&-", hospital)
     assert done.returncode == 4
@@ -100,6 +108,7 @@ def test_the_ledger_never_stands_where_stdout_was(hospital: Path) -> None:
 # --- outputs that are one file ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_outputs_in_one_file_are_refused_before_anything_is_charged(hospital: Path) -> None:
     (hospital / "folder").mkdir()
     (hospital / "link.png").symlink_to("x.png")
@@ -133,9 +142,7 @@ def on_a_terminal(folder: Path, *words: str) -> str:
     leader, follower = pty.openpty()
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
     clean |= {"PYTHONPATH": str(ROOT / "src"), "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "200", "PYTHONIOENCODING": "utf-8"}
-    child = subprocess.Popen(
-        [sys.executable, "-m", "dither.cli", *words], cwd=folder, env=clean, stdout=follower, stderr=follower
-    )
+    child = subprocess.Popen(command(*words), cwd=folder, env=clean, stdout=follower, stderr=follower)
     os.close(follower)
     seen = b""
     try:
@@ -157,6 +164,7 @@ def test_that_a_terminal_is_looked_at(hospital: Path) -> None:
     os.close(leader)
 
 
+@pytest.mark.slow
 def test_a_meddler_cannot_write_the_verdict(hospital: Path) -> None:
     run("ask", COUNT, "-e", "0.1")
     lie = f"{ESCAPE}\x1b[Hcatalog.ledger: 4 entries, nothing wrong.\x1b[8m"
@@ -169,6 +177,7 @@ def test_a_meddler_cannot_write_the_verdict(hospital: Path) -> None:
         assert "\x9b" not in each
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["table", "csv", "json"])
 def test_the_history_of_others_cannot_command_a_terminal(hospital: Path, form: str) -> None:
     question = f'SELECT COUNT(*) AS "a{ESCAPE}b" FROM patients'
@@ -184,6 +193,7 @@ def test_the_history_of_others_cannot_command_a_terminal(hospital: Path, form: s
     assert json.loads(piped.splitlines()[0])["question"] == question  # escaped, and the same
 
 
+@pytest.mark.slow
 def test_a_terminal_is_shown_the_last_fifty(hospital: Path) -> None:
     for _ in range(51):
         run("ask", COUNT, "-e", "0.001", "--fresh")

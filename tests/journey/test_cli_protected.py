@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -25,8 +26,8 @@ from dither.cli.app import outputs_of
 from dither.cli.output import Outputs
 from dither.errors import ArgumentError
 from journey.hospital import BY_WARD, COUNT, built, run
+from journey.preloaded import ROOT, command
 
-ROOT = Path(__file__).parents[2]
 CATALOG = """\
 [budget]
 epsilon = 1
@@ -363,13 +364,14 @@ def test_what_was_put_in_the_place_of_an_output_is_looked_at_again(tmp_path: Pat
     assert len((tmp_path / "people.csv").read_text(encoding="utf-8").splitlines()) == 201
 
 
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    words = command.replace("dither", f"{sys.executable} -m dither.cli", 1)
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    words = line.replace("dither", shlex.join(command()), 1)
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
     clean |= {"PYTHONPATH": str(ROOT / "src")}
     return subprocess.run(["sh", "-c", words], cwd=folder, env=clean, capture_output=True, text=True, check=False, timeout=60)
 
 
+@pytest.mark.slow
 def test_devices_and_pipes_are_written_to(hospital: Path) -> None:
     for file in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/null"):
         done = shell(f"dither ask '{COUNT}' -e 0.1 -f csv --out {file}", hospital)
@@ -388,6 +390,7 @@ def test_devices_and_pipes_are_written_to(hospital: Path) -> None:
     assert read[0].startswith("n,n_margin")
 
 
+@pytest.mark.slow
 def test_a_descriptor_of_the_data_is_no_device(hospital: Path) -> None:
     before = (hospital / "patients.parquet").read_bytes()
     for opened in ("3<>patients.parquet --out /dev/fd/3", ">>patients.parquet --out /dev/stdout"):

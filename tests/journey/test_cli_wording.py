@@ -43,6 +43,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", WRONG, ids=" ".join)
 def test_a_fix_is_one_for_the_shell(hospital: Path, words: tuple[str, ...]) -> None:
     done = run(*words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from dither.catalog.declare import between, column, values
 from dither.catalog.values import Budget, Catalog, Table
-from dither.curator import Curator
+from dither.curator import STEPS, Curator
 from dither.curator import open as open_curator
 from dither.engines.base import Engine
 from dither.errors import ArgumentError, BudgetError, DitherError, EngineError, QueryError
@@ -23,6 +24,8 @@ from dither.ledger.opening import memory
 from dither.mechanisms import Gaussian
 from dither.planning.outputs import release
 from dither.query.fluent import count, mean
+from dither.query.read import Question
+from dither.query.resolve.relations import Resolved
 from dither.query.work import Bins, Group
 from journey.paid import Broken
 
@@ -281,6 +284,7 @@ def framed(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(row, max_size=12), st.lists(row, max_size=12), st.sampled_from(["", "region", "town"]), st.integers(1, 3))
 def test_one_person_moves_the_integers_by_at_most_what_is_priced(mine: Any, others: Any, key: str, bound: int) -> None:
@@ -358,3 +362,23 @@ def test_suggestions_are_priced_and_near_the_data() -> None:
     with pytest.raises(DitherError, match="no column"):
         survey.suggest("people.salary", epsilon=1)
     assert survey.budget.spent.epsilon == 4
+
+
+def test_a_quote_and_its_ask_read_the_question_once() -> None:
+    texts: list[object] = []
+
+    def counting(question: Question, catalog: Catalog) -> Resolved:
+        texts.append(question)
+        return STEPS.read(question, catalog)
+
+    with open_curator(catalog(people(50)), ledger=":memory:") as survey:
+        survey.steps = replace(STEPS, read=counting)
+        survey.quote(QUESTION, epsilon=1)
+        survey.ask(QUESTION, epsilon=1)
+        survey.ask(QUESTION, epsilon=2)  # another price: planned again, not read again
+        assert texts == [QUESTION]
+        with pytest.raises(QueryError):
+            survey.quote("SELECT * FROM people", epsilon=1)
+        with pytest.raises(QueryError):
+            survey.quote("SELECT * FROM people", epsilon=1)  # a refusal is not remembered
+    assert len(texts) == 3

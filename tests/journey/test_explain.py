@@ -116,6 +116,7 @@ def test_the_picture_draws_the_law_that_the_words_speak_of(epsilon: str) -> None
         assert plots._margins(np.array([eps]), float(sure))[0] == noise.margin(sure)
 
 
+@pytest.mark.slow
 def test_the_picture_states_the_margins_of_the_words(tmp_path: Path) -> None:
     words, picture = said("--epsilon", "1", "--plot", str(tmp_path / "explain.svg")), (tmp_path / "explain.svg")
     assert "at most 1 half of the time, 3 in 95 % of all cases, 4 in 99 %" in words

@@ -206,6 +206,7 @@ def test_a_source_that_breaks_while_it_is_read_closes(folder: Path) -> None:
         assert survey.diagnosis
 
 
+@pytest.mark.slow
 def test_another_process_sees_it_closed(folder: Path) -> None:
     with opened(folder) as survey:
         fail(survey)

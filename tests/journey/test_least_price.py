@@ -85,6 +85,7 @@ def test_what_is_public_stays_free() -> None:
         assert verify(survey.ledger.store).problems == ()
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.fractions(Fraction(1, 20_000), Fraction(1, 50)),

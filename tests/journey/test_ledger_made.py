@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,7 @@ import dither as dt
 from dither.ledger import opening
 from dither.ledger.receipts import Key
 from journey.hospital import COUNT, built, run
-
-ROOT = Path(__file__).parents[2]
+from journey.preloaded import ROOT, command
 
 
 @pytest.fixture
@@ -78,8 +76,9 @@ def test_who_was_killed_while_making_one_lost_no_budget(hospital: Path) -> None:
         dt.open("catalog.toml", ledger="new.ledger", make=True)
 
 
+@pytest.mark.slow
 def test_eight_make_one(hospital: Path) -> None:
-    words = [sys.executable, "-m", "dither.cli", "init", "--ledger", "raced.ledger"]
+    words = command("init", "--ledger", "raced.ledger")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DITHER_")}
     clean |= {"PYTHONPATH": str(ROOT / "src")}
     makers = [subprocess.Popen(words, env=clean, stderr=subprocess.PIPE, text=True) for _ in range(8)]

@@ -207,6 +207,7 @@ def test_one_question_has_a_cap(folder: Path) -> None:
     assert survey.ask(COUNT, epsilon="0.3")
 
 
+@pytest.mark.slow
 def test_many_gaussian_questions_fit_where_plain_sums_would_not(folder: Path) -> None:
     write(folder, more="delta = 1e-6", high=40)
     text = (folder / "survey.toml").read_text(encoding="utf-8").replace("max_rows = 1", "max_rows = 20\nmax_groups = 20")

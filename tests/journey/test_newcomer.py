@@ -34,6 +34,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "dither.cli", *words], capture_output=True, text=True, check=False, timeout=60)
 
 
+@pytest.mark.slow
 def test_the_demo_tells_the_whole_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DITHER_LEDGER", str(tmp_path / "real.ledger"))  # which a story must leave alone
     done = run("demo", "--folder", str(tmp_path / "hospital"))

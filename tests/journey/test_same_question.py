@@ -41,6 +41,7 @@ def truth(text: str) -> list[dict[str, Any]]:
     return duckdb.sql(text).df().to_dict("records")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", SAME)
 def test_another_way_to_read_an_answer_is_free(survey: Curator, text: str) -> None:
     survey.ask(WRITTEN, epsilon=1)

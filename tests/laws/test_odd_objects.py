@@ -38,6 +38,7 @@ def failures(right: Right) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("right", EVERY, ids=str)
 def test_wrong_objects_are_refused_in_words(right: Right) -> None:
     right.call(*right.star, **right.given)  # the call that is right

@@ -18,6 +18,7 @@ def test_a_server_that_is_not_there_is_no_missing_ledger(tmp_path: Path, monkeyp
     assert not (tmp_path / "survey.key").exists()
 
 
+@pytest.mark.slow
 def test_the_day_on_a_server(postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     built(tmp_path)

@@ -542,7 +542,8 @@ def test_a_killed_restore_leaves_nothing_under_the_name(tmp_path: Path, key: Pat
         back_up(place, tmp_path / "backup")
     place.unlink()
     script = (
-        "import os, signal, sys; from pathlib import Path; from dither.ledger import copies, sqlite\n"
+        "import os, signal, sys; from pathlib import Path\n"
+        "from dither.ledger import copies; from dither.ledger.stores import sqlite\n"
         "sqlite._publish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "copies.restore(Path(sys.argv[1]), sys.argv[2], sys.argv[3], unchecked=True)"
     )

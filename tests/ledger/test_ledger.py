@@ -44,6 +44,7 @@ def test_ten_tenths_fit_into_a_budget_with_delta(mixed: Ledger) -> None:
     assert mixed.standing().rule == "sum"
 
 
+@pytest.mark.slow
 def test_four_hundred_gaussian_questions_fit_into_a_budget_with_delta(mixed: Ledger) -> None:
     share = gaussian(RHO_MAX / 400)
     for number in range(400):

@@ -72,6 +72,7 @@ def test_the_name_of_a_draft_is_no_second_name(folder: Path) -> None:
     assert not draft.exists()
 
 
+@pytest.mark.slow
 def test_a_symbolic_link_is_the_same_budget(folder: Path) -> None:
     (folder / "twin.ledger").symlink_to(folder / "survey.ledger")
     with opened(folder) as survey:
@@ -87,6 +88,7 @@ def can_mount() -> bool:
     return bool(which("unshare")) and not subprocess.run(trial, capture_output=True, check=False).returncode
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not can_mount(), reason="no mounts of one's own here")
 def test_one_file_mounted_elsewhere_is_the_same_budget(folder: Path) -> None:
     """What a container does that is given the ledger's file alone."""
@@ -100,6 +102,7 @@ def test_one_file_mounted_elsewhere_is_the_same_budget(folder: Path) -> None:
         survey.ask("SELECT COUNT(*) AS n FROM people WHERE age > 2", epsilon="0.1")
 
 
+@pytest.mark.slow
 def test_what_a_clean_up_removes_beside_it_is_nothing(folder: Path) -> None:
     with opened(folder) as survey:
         survey.ask("SELECT COUNT(*) AS n FROM people", epsilon="0.2")

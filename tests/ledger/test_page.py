@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 from dither.ledger.ledger import Ledger
 from dither.ledger.records import KINDS
 
@@ -38,10 +40,12 @@ def unsaid(page: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_every_message_of_the_page_is_said() -> None:
     assert unsaid(PAGE) == []
 
 
+@pytest.mark.slow
 def test_that_check_can_fail() -> None:
     assert unsaid(PAGE.replace("*is a backup*", "*is a spare copy*")) == ["is a spare copy"]
 

@@ -224,7 +224,7 @@ def test_no_name_shows_the_password() -> None:
 FORK = """
 import os, sys
 from dither.errors import LedgerError
-from dither.ledger.postgres import Postgres
+from dither.ledger.stores.postgres import Postgres
 
 store = Postgres.open(sys.argv[1])
 def spend():

@@ -45,7 +45,7 @@ class Stop:
         self.left = at
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
-        if "/ledger/postgres" not in frame.f_code.co_filename or "test" in frame.f_code.co_filename:
+        if "/ledger/stores/postgres" not in frame.f_code.co_filename or "test" in frame.f_code.co_filename:
             return None
         if event == "line":
             self.left -= 1

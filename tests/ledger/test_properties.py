@@ -164,6 +164,7 @@ def run(ledger: Ledger, delta: str, quota: Fraction | None, least: Fraction, ste
     assert report.spent == readded(model.charges)
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(["0", "1e-6"]),
     st.sampled_from([None, Fraction(1, 2)]),

@@ -20,7 +20,7 @@ READ = """
 import os, sys
 from contextlib import closing
 from dither.ledger import opening
-from dither.ledger.verify import verify
+from dither.ledger.verify.report import verify
 opening.memory().close()  # whatever is loaded late is loaded now: the interpreter may be closed to others
 os.setuid(65534)
 with closing(opening.readable(sys.argv[1])) as store:

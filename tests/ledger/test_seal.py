@@ -190,6 +190,7 @@ def test_one_ledgers_seal_is_not_anothers(ledger: Ledger) -> None:
     same.close()
 
 
+@pytest.mark.slow
 def test_many_analysts_share_rolls_and_none_is_mixed_up(ledger: Ledger) -> None:
     names = [f"analyst {number}" for number in range(3 * state.GROUPS)]
     for name in names:
@@ -204,6 +205,7 @@ def test_many_analysts_share_rolls_and_none_is_mixed_up(ledger: Ledger) -> None:
 GARBAGE = ["", "{", "[]", "null", "1", '{"number":1}', '{"a":1,"a":1}', "[" * 100_000, '"é"', '{"epsilon":"x"}']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [*state.BOOKS, "analyst:ada", "ledger"])
 def test_garbage_is_told_as_what_it_is(ledger: Ledger, clock: Clock, key: str) -> None:
     """Never an error of Python's: what reads a ledger shows it, whatever stands there."""

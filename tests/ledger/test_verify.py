@@ -61,6 +61,7 @@ def edits(value: Any) -> list[Any]:
     return [value + 1, value - 1, -value, str(value), 0]
 
 
+@pytest.mark.slow
 def test_every_edited_field_is_found(fake: Fake) -> None:
     tried = 0
     for place, row in enumerate(fake.kept):
@@ -104,6 +105,7 @@ def other(value: Any) -> Any:
     return str(Fraction(value) + 1) if isinstance(value, str) and value[:1].isdigit() and "-" not in value else f"{value}x"
 
 
+@pytest.mark.slow
 def test_every_edited_fact_is_found_even_if_its_hash_is_made_again(fake: Fake) -> None:
     tried = 0
     for place, row in enumerate(fake.kept):
@@ -288,6 +290,7 @@ ODD = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statement", ODD)
 def test_what_no_ledger_writes_is_told_and_not_stumbled_over(tmp_path: Path, clock: Clock, statement: str) -> None:
     ledger = Ledger(SQLite.create(tmp_path / "survey.ledger", IDENTITY), KEY, clock)

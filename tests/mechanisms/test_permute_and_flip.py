@@ -78,6 +78,7 @@ def test_it_must_not_be_charged_as_bounded_range() -> None:
         assert not renyi(x, y, Fraction(2)) > ball(2 * Fraction(1, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("candidates", "anchor"), [(10, 1.7865), (1000, 8.5308)])
 def test_the_worst_expected_error(candidates: int, anchor: float) -> None:
     assert round(worst_expected_error(PermuteAndFlip, candidates), 4) == anchor

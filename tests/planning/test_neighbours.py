@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ value = st.one_of(st.none(), st.integers(-(10**6), 10**6), st.sampled_from([0, 1
 wage = st.one_of(st.none(), st.sampled_from([float("nan"), float("inf"), -float("inf"), -0.0, 1e308]), st.floats(-30, 80))
 
 
+@cache
 def rows_of(person: int) -> st.SearchStrategy[list[dict[str, Any]]]:
     row = st.fixed_dictionaries(
         {
@@ -83,6 +85,7 @@ def _score_move(measure: Bins, p: Fraction, a: Any, b: Any) -> int:
     return max(abs(x - y) for x, y in zip(first, second, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 @pytest.mark.parametrize("aggregates", [MANY, SUMS], ids=["many", "sums"])
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**6)], ids=["pure", "delta"])

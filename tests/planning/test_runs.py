@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from dither.catalog.values import Budget, Catalog, Table
 from dither.curator import open as open_curator
@@ -67,6 +68,7 @@ def questions() -> list[str]:
     return list(dict.fromkeys(line.split("> ", 1)[1] for line in lines if "> SELECT" in line or "> WITH" in line))
 
 
+@pytest.mark.slow
 def test_every_golden_question_is_answered() -> None:
     survey = open_curator(filled(frames()), ledger=":memory:")
     asked = questions()

@@ -96,6 +96,7 @@ def test_post_processing_is_free_and_its_law_is_the_image() -> None:
     assert folded.release(3) in range(4)
 
 
+@pytest.mark.slow
 @given(table=st.lists(st.integers(-3, 3), min_size=6, max_size=6), x=st.integers(0, 4))
 def test_no_function_of_a_release_raises_its_loss(table: list[int], x: int) -> None:
     inner = TruncatedGeometric(epsilon="1/2", sensitivity=1, n=5)

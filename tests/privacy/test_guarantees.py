@@ -38,6 +38,7 @@ def test_e_to_the_epsilon_is_above_one_plus_epsilon_and_near_it_if_small(epsilon
         assert factor(epsilon) < 1 + epsilon + epsilon**2
 
 
+@pytest.mark.slow
 @given(epsilon=epsilons)
 def test_membership_inference_is_bounded_and_randomized_response_reaches_the_bound(epsilon: Fraction) -> None:
     member, other = Categorical((Fraction(0), epsilon)), Categorical((epsilon, Fraction(0)))

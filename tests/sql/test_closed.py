@@ -61,6 +61,7 @@ def outcome(text: str) -> str:
     return "answered"
 
 
+@pytest.mark.slow
 def test_mixed_up_questions_are_answered_or_refused() -> None:
     dice = random.Random(7)
     seen = {"answered": 0, "refused": 0}

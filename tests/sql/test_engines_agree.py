@@ -73,6 +73,7 @@ def work_of(question: str) -> Work:
     return replace(made, max_groups=None, measures=tuple(free))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_golden_question_gives_the_same_integers(seed: int) -> None:
     tables = made_up(seed)

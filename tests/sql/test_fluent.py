@@ -45,6 +45,7 @@ AGGREGATES: list[tuple[dt.Asked | str, str]] = [
 ]
 
 
+@pytest.mark.slow
 @given(
     where=st.lists(st.sampled_from(CONDITIONS), max_size=3),
     keys=st.lists(st.sampled_from(KEYS), max_size=2, unique_by=lambda key: key.rsplit(".", 1)[-1]),

@@ -71,6 +71,7 @@ def test_a_denied_comparison_means_the_opposite(name: str) -> None:
     assert evaluate(found, {"t1.i": None}) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 @some
 @given(data=st.data())
@@ -316,6 +317,7 @@ ATOM = st.tuples(st.sampled_from(sorted(ATOMS)), st.integers(0, 60))
 TREE = st.lists(st.one_of(ATOM, st.tuples(st.just(""), st.lists(ATOM, min_size=1, max_size=3))), min_size=1, max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(TREE, st.randoms(use_true_random=False))
 def test_rewritings_have_one_form(parts: list[tuple[str, Any]], dice: random.Random) -> None:

@@ -93,6 +93,7 @@ def mistaken(question: str, change: Callable[[Work], Work] = lambda work: work) 
     return wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", EVERY)
 def test_every_such_golden_question_means_what_it_means_in_sql(question: str) -> None:
     assert mistaken(question) == []

@@ -52,6 +52,7 @@ def read(text: str) -> Expression:
     return parse(f"SELECT {text} AS k, COUNT(*) AS n FROM r GROUP BY {text}", ONE).keys[0].expression
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_what_is_shown_reads_back(name: str) -> None:
     read_back = []

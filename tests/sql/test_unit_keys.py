@@ -82,6 +82,7 @@ LAST = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(LAYERS), st.sampled_from(STEPS)), max_size=3), st.sampled_from(LAST), st.data())
 def test_whatever_is_made_from_the_unit_is_no_key(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from dither.engines.reference import Bag, rows_of
 from dither.query.nodes import Aggregate, Column, Compute, Join, Named, PerUnit, Relation, Scan, Semi
-from dither.query.resolve.relations import resolve
+from dither.query.resolve.relations import Resolved, resolve
 from dither.query.sql.select import parse
 from dither.query.work import UNIT
 from sql.survey import CATALOG
@@ -95,11 +96,17 @@ def is_unit_local(relation: Relation, tables: Tables) -> bool:
     return all(counted(relation, tables, unit) == counted(relation, only(unit, tables), unit) for unit in range(1, 5))
 
 
+@cache
+def resolved(question: str) -> Resolved:
+    return resolve(parse(question, CATALOG), CATALOG, question)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
 @settings(max_examples=12)
 @given(tables=TABLES.map(unique_keys))
 def test_one_persons_rows_depend_on_that_person_alone(question: str, tables: Tables) -> None:
-    found = resolve(parse(question, CATALOG), CATALOG, question)
+    found = resolved(question)
     if found.by_unit:
         assert is_unit_local(found.query.source, tables)
     else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
+import pytest
 from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,6 +110,7 @@ def test_no_adversary_gets_past_a_pure_filter(adversary: Adversary) -> None:
     assert worst(adversary, check_first) <= BUDGET
 
 
+@pytest.mark.slow
 @given(adversary=adversaries())
 def test_the_enumerated_views_are_all_there_are(adversary: Adversary) -> None:
     found = list(views(adversary, check_first, 4))

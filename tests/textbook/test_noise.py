@@ -80,6 +80,7 @@ def test_the_geometric_constant(question: str, move: Fraction, epsilon: Fraction
     assert not verify(mechanism, [(80, 81 + int(move))]).holds  # the twin: one more than the declared sensitivity
 
 
+@pytest.mark.slow
 @given(n=st.integers(1, 12), epsilon=st.fractions("1/5", 3, max_denominator=5))
 def test_truncated_to_0_n_is_still_private(n: int, epsilon: Fraction) -> None:
     """The tails move to the ends: Pr[0] = a^x / (1 + a), Pr[n] = a^(n - x) / (1 + a); every ratio stays within e^epsilon."""
