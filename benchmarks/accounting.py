@@ -1,9 +1,9 @@
-"""Certified composition against the exact optimum: epsilon, gap, time and memory for every row of the reference table.
+"""Measures certified composition against the exact optimum: epsilon, gap, time and memory of every reference row.
 
     python benchmarks/accounting.py
 
 Each row is priced three times in this process after one warm-up; the best time is shown. Memory is the peak of Python
-allocations during one more run. With `dp_accounting` installed, its value and time stand beside ours as a ratio.
+allocations during one more run. With `dp_accounting` installed, its value and time are shown beside ours as a ratio.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MILLION = 10**6
 
 
 def rows() -> list[tuple[str, Loss, float, str]]:
-    """(name, loss, exact epsilon, how exact it is)."""
+    """Returns (name, loss, exact epsilon, how it is known)."""
     mixed = [(parts.Laplace("0.1"), 50), (parts.Gaussian("1/400"), 100), (parts.Response("0.2"), 20)]
     hetero = [(parts.Response("0.05"), 50), (parts.Response("0.1"), 50), (parts.Response("0.2"), 10)]
     return [
@@ -50,7 +50,7 @@ def rows() -> list[tuple[str, Loss, float, str]]:
 
 
 def best(work: Callable[[], object], times: int = 3) -> float:
-    """The shortest of a few runs, in milliseconds."""
+    """Returns the shortest time of a few runs, in milliseconds."""
     found = float("inf")
     for _ in range(times):
         begin = time.perf_counter()
@@ -60,7 +60,7 @@ def best(work: Callable[[], object], times: int = 3) -> float:
 
 
 def peak(work: Callable[[], object]) -> float:
-    """The peak of Python allocations, in megabytes."""
+    """Returns the peak of Python allocations, in megabytes."""
     tracemalloc.start()
     work()
     found = tracemalloc.get_traced_memory()[1]
@@ -77,7 +77,7 @@ def verdict(gap: float, ms: float, mb: float, kind: str, million: bool) -> str:
 
 
 def peers() -> list[tuple[str, Callable[[], float], str]]:
-    """The same compositions by dp_accounting, where it is installed."""
+    """Returns the same compositions by dp_accounting, if it is installed."""
     if pld is None:
         return []
     return [

@@ -1,12 +1,12 @@
-"""How far COUNT and AVG are off, on a million rows in fifty groups at epsilon 1, against the theory and against peers.
+"""Measures the errors of COUNT and AVG on a million rows in fifty groups at epsilon 1, against theory and peers.
 
-Printed are mean absolute errors over many releases, with standard errors, beside their theoretical values. The joint release
+Prints mean absolute errors over many releases, with standard errors, beside their theoretical values. The joint release
 is three cells of Laplace scale 1/epsilon (the sums of u and 1 - u, where u = x/high, and the NULLs): 15/8 for the count, or
-1.859 when it is rounded to a whole number, as it is, and (1 - u + u^2) * high / n for a mean at u. Where OpenDP and Tumult are
-installed they answer the same question at the same price, in the same run; accuracy_peers.py tells how each is set up.
+1.859 because it is rounded to a whole number, and (1 - u + u^2) * high / n for a mean at u. If OpenDP and
+Tumult are installed, they answer the same question at the same price, in the same run; accuracy_peers.py describes their setup.
 
-Two tables: x spread evenly, its mean in the middle of its bounds, and x skewed as incomes are, in wider bounds. Everybody's
-error of AVG is in proportion to the width of the bounds, so no ratio depends on it; ratios do depend on where the mean lies.
+Two tables: x spread evenly, its mean in the middle of its bounds, and x skewed as incomes are, in wider bounds. The error of
+AVG is proportional to the width of the bounds in all systems, so ratios depend only on where the mean lies.
 
 `python benchmarks/accuracy.py`; `--whole` lets Tumult see all rows, an hour or more a table; `--no-tumult` leaves it out.
 The exit code is 1 if COUNT or AVG is not within 1.05 of the theory.
@@ -38,12 +38,12 @@ def catalog(frame: pa.Table, high: int, delta: float = 0) -> Catalog:
 
 
 def whole_count() -> float:
-    """The mean size of three Laplaces of scale 1 added up and rounded: the sum of Pr[|X| > k + 1/2], from the law of X."""
+    """Returns the mean size of the rounded sum X of three Laplace draws of scale 1: the sum of Pr[|X| > k + 1/2]."""
     return sum(math.exp(-h) * (h * h + 5 * h + 8) / 8 for h in np.arange(0.5, 60))
 
 
 def dither(task: Task, times: int = TIMES) -> Line:
-    """Our errors: the exact integers are computed once, by the real engine, and released many times by the real path."""
+    """Measures our errors: computes the exact integers once with the engine, and releases them many times."""
     u = task.mean / task.high
     theory = whole_count(), two_laplaces(1 - u, u) * task.high / task.known
     return measure("dither", _releases(task), times, theory, task.mean)
@@ -59,7 +59,7 @@ def _releases(task: Task) -> Releases:
 
 
 def speed(delta: float = 0, times: int = 50) -> float:
-    """Milliseconds from text to answer for a small question, warm, without the engine: read, plan, draw noise, finish."""
+    """Returns milliseconds for a small question, warm, without the engine: read, plan, draw noise, finish."""
     frame = pa.table({"g": pa.array([0, 1]), "x": pa.array([1, 2])})
     survey = open_curator(catalog(frame, 800, delta), ledger=":memory:")
     groups = survey.engine.run(survey.quote(QUESTION, epsilon=1).plan.work, b"s" * 32)
@@ -73,7 +73,7 @@ def speed(delta: float = 0, times: int = 50) -> float:
 
 
 def show(ours: Line, peers: list[Line]) -> None:
-    """A line for each system: error ± standard error (theory), and what share of it ours is."""
+    """Prints a line for each system: error ± standard error (theory), and the ratio of ours to it."""
     for line in (ours, *peers):
         print(f"  {line.name:<16}", end="")
         if line.note:

@@ -1,22 +1,22 @@
-"""The question of accuracy.py put to OpenDP and Tumult, each where it is installed, at the same total price of epsilon 1.
+"""Asks OpenDP and Tumult, if installed, the question of accuracy.py at the same total price of epsilon 1.
 
-A row may be added or removed, the fifty keys are public, x is between 0 and `high`, and COUNT(*) and AVG(x) of the known x
-are wanted. COUNT(*) and AVG's denominator differ by the NULLs, so three numbers are released unless noted:
+A row may be added or removed, the fifty keys are public, x is between 0 and `high`, and the question is COUNT(*) and AVG(x) of
+the known x. COUNT(*) and AVG's denominator differ by the NULLs, so three numbers are released unless noted:
 
   OpenDP           its Context over Polars: dp.len, dp.count and dp.sum in one group_by, split evenly as OpenDP does by
                    itself (its summary shows scales 3, 3 and 3 * high). dp.len with dp.mean is split alike, but dp.mean takes
                    NULL for the middle of the bounds, which is not the mean asked for. Needs the Polars of opendp[polars].
   OpenDP, by hand  its Laplace measurements on the groups' exact numbers: half the price for the count, half for the sum of
-                   x - high/2, which moves half as far. It is spared the NULLs: they count as high/2, its denominator is the
-                   count of all rows, and it is held against that mean.
+                   x - high/2, which moves half as far. It need not handle NULLs: they count as high/2, the denominator is the
+                   count of all rows, and the error is taken from that mean.
   Tumult           Session, KeySet, count and average: a third for the count, two thirds for the average, which Tumult halves
                    between a centred sum and a count of its own. (Half and half gives COUNT 1.92, AVG a third more.)
                    Tumult takes each row through Python, up to three minutes a release of a million rows, so it sees every
                    20th row unless asked for the whole. Noise does not depend on the rows; an error of AVG is scaled by the
                    share of rows its group kept.
 
-Each has its theoretical error beside it, so that a wrong set-up would show.
-Tumult for Python 3.11 wants numpy below 2 where dither wants 2.1: in one environment pip will complain, and this runs.
+The theoretical error of each is shown too, to reveal a wrong setup.
+Tumult for Python 3.11 requires numpy below 2, and dither 2.1: in one environment pip complains, but this script runs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Releases = Generator[tuple[np.ndarray, np.ndarray], None, None]  # the errors of
 
 @dataclass(frozen=True)
 class Task:
-    """One table and its exact answers, computed here and not by any of the systems compared."""
+    """One table and its exact answers, computed here and not by the compared systems."""
 
     g: np.ndarray
     x: np.ndarray
@@ -83,7 +83,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Line:
-    """Mean absolute errors of COUNT and AVG with their standard errors and theoretical values; a note if there are none."""
+    """Mean absolute errors of COUNT and AVG with standard errors and theoretical values, or a note."""
 
     name: str
     note: str = ""
@@ -93,12 +93,12 @@ class Line:
 
 
 def two_laplaces(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The mean size of a*X - b*Y, for X and Y independent Laplace of scale 1."""
+    """Returns the mean size of a*X - b*Y, for X and Y independent Laplace of scale 1."""
     return (a * a + a * b + b * b) / (a + b)
 
 
 def geometric_error(scale: float) -> float:
-    """The mean size of two-sided geometric noise."""
+    """Returns the mean size of two-sided geometric noise."""
     a = math.exp(-1 / scale)
     return 2 * a / (1 - a * a)
 
@@ -121,7 +121,7 @@ def measure(
 
 
 def opendp(task: Task, times: int = 25) -> Line:
-    """Three numbers by its Context over Polars."""
+    """Measures three numbers by its Context over Polars."""
     name = "OpenDP"
     if find_spec("opendp") is None:
         return Line(name, "not installed")
@@ -158,7 +158,7 @@ def _opendp_releases(task: Task) -> Releases:
 
 
 def opendp_by_hand(task: Task, times: int = 400) -> Line:
-    """A count and a centred sum for half the price each; no third number for the NULLs."""
+    """Measures a count and a centred sum, half the price each; no third number for the NULLs."""
     name = "OpenDP, by hand"
     if find_spec("opendp") is None:
         return Line(name, "not installed")
@@ -185,7 +185,7 @@ def _by_hand_releases(task: Task, centred: np.ndarray) -> Releases:
 
 
 def tumult(task: Task, step: int = 20, times: int = 25) -> Line:
-    """A count and an average in one session of epsilon 1, on every `step`-th row."""
+    """Measures a count and an average in one session of epsilon 1, on every `step`-th row."""
     name = "Tumult"
     if find_spec("tmlt") is None or find_spec("tmlt.analytics") is None:
         return Line(name, "not installed")

@@ -1,15 +1,13 @@
-"""What an ask costs beyond the store's own disk, at ten and at a million entries, with one and with many analysts, and how
-many a second a server takes.
+"""Measures the cost of an ask beyond the disk, at ten and a million entries, with one and many analysts, and asks per second.
 
     python benchmarks/ledger.py [most entries, 1000000] [seconds per round, 5]
 
-An ask is reserve + commit: two durable transactions. On SQLite it stands beside two raw transactions of one insert and one
-update each, in a file of the same settings on the same disk, taken in turn with the asks. The ledger is filled with real
+An ask is reserve + commit: two durable transactions. On SQLite it is compared with two raw transactions of one insert and one
+update each, in a file with the same settings on the same disk, taken in turn with the asks. The ledger is filled with real
 entries by the ledger's own code, through a store that writes in bulk; then all of it is verified. On PostgreSQL sixteen
 processes ask at once, in turn with sixteen that make raw transactions of two inserts which lock one shared row: written
 plainly (a round trip for each statement), and in a single round trip. The raw ones wait for the disk while they hold the lock,
-asks do not, so the ratio depends on the disk: it is taken a second time with every flush made longer by the server itself.
-Medians; nothing here is a test.
+asks do not, so the ratio depends on the disk. It is measured again with longer flushes in the server. Figures are medians.
 """
 
 from __future__ import annotations
@@ -53,7 +51,7 @@ DECLARED = Declaration(
 
 
 def ask(ledger: Ledger, analyst: str = "ada") -> None:
-    """A question of ordinary size that was never asked before."""
+    """Asks a new question of ordinary size."""
     mark = secrets.token_hex(8)
     question = f"SELECT region, COUNT(*) AS n FROM people WHERE visits < {int(mark, 16)} GROUP BY region"
     noise = {"noise": "geometric", "epsilon": "1/1000000000", "sensitivity": 1, "cells": 4}
@@ -67,7 +65,7 @@ def ask(ledger: Ledger, analyst: str = "ada") -> None:
 
 
 class Bulk:
-    """A store that commits every so often: the fastest way to many real entries, and safe for none."""
+    """A store that commits rarely: a fast way to many real entries, without durability."""
 
     def __init__(self, path: Path) -> None:
         self.name = path.name
@@ -104,7 +102,7 @@ class Bulk:
 
 
 def fill(path: Path, key: Path, entries: int) -> float:
-    """Seconds to fill the ledger up to so many entries."""
+    """Fills the ledger up to so many entries, and returns the seconds."""
     begin = time.perf_counter()
     bulk = Bulk(path)
     ledger = Ledger(bulk, Key.read(key))  # type: ignore[arg-type]
@@ -138,8 +136,10 @@ class Raw:
 
 
 def in_turn(first: Callable[[], None], second: Callable[[], None], times: int = TIMES) -> list[tuple[float, float]]:
-    """Milliseconds by the clock and of this process's own work, medians, for both: taken in turn, so that the machine's
-    moods fall on both. On a machine that is busy with other things only the work tells anything."""
+    """Returns median wall-clock and CPU milliseconds of both, taken in turn, so that other load falls on both.
+
+    On a busy machine only the CPU time is meaningful.
+    """
     found: list[list[tuple[float, float]]] = [[], []]
     for _ in range(times):
         for act, kept in zip((first, second), found, strict=True):
@@ -177,7 +177,7 @@ def sqlite_part(folder: Path, most: int) -> None:
 
 
 def many_analysts(path: Path, key: Path, raw: Raw) -> None:
-    """The same once so many people have asked: an ask reads one small group of them."""
+    """Measures an ask after many analysts have asked: it reads one small group of them."""
     bulk = Bulk(path)
     ledger = Ledger(bulk, Key.read(key))  # type: ignore[arg-type]
     for number in range(ANALYSTS):
@@ -191,7 +191,7 @@ def many_analysts(path: Path, key: Path, raw: Raw) -> None:
 
 
 def rate(work: Callable[[str, Path], Callable[[], None]], url: str, key: Path, seconds: float) -> float:
-    """How often a second sixteen processes do it together."""
+    """Returns how often per second sixteen processes do it together."""
     fork = multiprocessing.get_context("fork")
     ready, done = fork.Barrier(PROCESSES), fork.SimpleQueue()
 

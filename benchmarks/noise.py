@@ -1,8 +1,8 @@
-"""Exact noise side by side with numpy's float noise and with OpenDP's exact noise: ratios of one run.
+"""Compares exact noise with numpy's float noise and OpenDP's exact noise: ratios of one run.
 
     python benchmarks/noise.py [--size 1048576] [--rounds 9]
 
-What is compared takes turns round by round, so that a busy machine slows both alike; a ratio is the median over rounds.
+The systems take turns in each round, so that a busy machine slows both alike; a ratio is the median over rounds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def seconds(job: Job) -> float:
 
 
 def take_turns(jobs: list[Job], rounds: int) -> list[list[float]]:
-    """times[j][r] of job j in round r, after one round that does not count."""
+    """Returns times[j][r] of job j in round r, after a warm-up round."""
     for job in jobs:
         job()
     rows = [[seconds(job) for job in jobs] for _ in range(rounds)]
@@ -39,7 +39,7 @@ def take_turns(jobs: list[Job], rounds: int) -> list[list[float]]:
 
 
 def line(name: str, ours: float, ratio: float, peer: str, target: float | None) -> bool:
-    """Print one row; say whether the target is met."""
+    """Prints one row and returns whether the target is met."""
     met = target is None or ratio >= target
     goal = "" if target is None else f"target {target:g}x  {'met' if met else 'MISSED'}"
     print(f"{name:<32}{ours / 1e6:>9.1f} M/s{ratio:>10.2f}x {peer:<22}{goal}")
@@ -60,7 +60,7 @@ def against_numpy(rows: list[tuple[str, Law, float | None]], peer_name: str, pee
 
 
 def opendp_job(scale: float, gaussian: bool) -> Job | None:
-    """OpenDP's exact integer vector noise; None where it is not installed."""
+    """Returns OpenDP's exact integer vector noise; None if it is not installed."""
     try:
         import opendp.prelude as dp
     except ImportError:
@@ -87,7 +87,7 @@ def against_opendp(size: int, rounds: int) -> bool:
 
 
 def one_by_one(rounds: int) -> bool:
-    """Microseconds for a single draw, warm, and milliseconds for the first draw of a new parameter."""
+    """Measures a single warm draw in microseconds, and the first draw of a new parameter in milliseconds."""
     met = True
     laws: list[Law] = [TwoSided(1), TwoSided(10**6), TwoSided(10**12), Gaussian(100), Gaussian(10**12), Coin("1/3"), Flat(6)]
     jobs: list[Job] = []

@@ -1,13 +1,13 @@
-"""The exact part of a private query against the same question asked of DuckDB directly: ratios of one run.
+"""Compares the exact part of a private query with the same question to DuckDB directly: ratios of one run.
 
     python benchmarks/query.py            10 million rows, slope from 1 to 20 million
     python benchmarks/query.py --full     slope from 1 to 100 million
     python benchmarks/query.py --rows 1   a quick look with 1 million rows
 
 Data are generated into a temporary directory as Parquet: 50 regions, 10 rows per person in 3 regions, a whole-number column
-(age) and a real one (income). Both sides read the same files with the same threads, turn and turn about, DuckDB as it
-comes and dither with the settings it opens sources with; the ratio is of the medians. CPU seconds are given too, because
-they do not care who else uses the machine.
+(age) and a real one (income). Both sides read the same files with the same threads, in turns: DuckDB with its
+default settings and dither with the settings of opened sources. The ratio is of the medians. CPU seconds are shown too,
+because other load affects them less.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Task = Callable[[], object]
 
 
 def generate(path: Path, millions: int, *, together: bool = False) -> None:
-    """One Parquet file. Rows of one person are scattered over it, as they are when they arrive over time, or stand together."""
+    """Writes one Parquet file. The rows of one person are scattered, as if they arrived over time, or together."""
     rows = millions * 1_000_000
     person, place = ("i // 10", "i % 10") if together else (f"(i * 7919) % {rows // 10}", f"i // {rows // 10}")
     connection = duckdb.connect()
@@ -60,13 +60,13 @@ def generate(path: Path, millions: int, *, together: bool = False) -> None:
 
 def connect(path: Path) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    connection.execute("SET enable_progress_bar = false")  # it would be printed among the figures
+    connection.execute("SET enable_progress_bar = false")  # it would be printed among the results
     connection.read_parquet(str(path)).create_view("people")
     return connection
 
 
 def opened(path: Path) -> DuckDB:
-    """The engine on a connection with the settings of every opened catalog: some of them cost time."""
+    """Opens the engine with the settings of every opened catalog: some of them cost time."""
     connection = duckdb.connect()
     configure(connection)
     connection.read_parquet(str(path)).create_view("people")
@@ -75,7 +75,7 @@ def opened(path: Path) -> DuckDB:
 
 
 def private(column: str, *, by_unit: bool, max_groups: int = MAX_GROUPS) -> Work:
-    """COUNT and AVG by region as one joint release asks for them: q, R - q, and R where there is no value."""
+    """Returns the Work of COUNT and AVG by region in one joint release: q, R - q, and R for a missing value."""
     steps = BOUNDS[column]
     x = Quantised(Column("x"), Fraction(0), Fraction(1), steps)
     cells = (Cell(x, linear=1), Cell(x, constant=steps, linear=-1), Cell(x, null=steps))
@@ -101,7 +101,7 @@ def cpu() -> float:
 
 
 def taken(tasks: Sequence[Task], repeats: int) -> list[list[tuple[float, float]]]:
-    """Wall and CPU seconds of each run of each task, turn and turn about after one round to warm up."""
+    """Returns wall and CPU seconds of each run of each task, in turns after a warm-up round."""
     times: list[list[tuple[float, float]]] = [[] for _ in tasks]
     for turn in range(repeats + 1):
         for place, task in enumerate(tasks):
@@ -113,7 +113,7 @@ def taken(tasks: Sequence[Task], repeats: int) -> list[list[tuple[float, float]]
 
 
 def middle(found: list[tuple[float, float]]) -> tuple[float, float]:
-    """Medians of wall and of CPU seconds."""
+    """Returns the medians of wall and of CPU seconds."""
     return statistics.median(wall for wall, _ in found), statistics.median(used for _, used in found)
 
 
@@ -153,9 +153,10 @@ def ratios(path: Path, repeats: int) -> None:
 
 
 def slope(folder: Path, sizes: list[int], repeats: int) -> None:
-    """The exponent that fits CPU time = c * rows^exponent over the sizes, beside that of the plain query.
+    """Fits CPU time = c * rows^exponent over the sizes, and prints the exponent beside that of the plain query.
 
-    The machine's moods last minutes, so the sizes are taken in turn, several times; small ones many times in a row, warm."""
+    Other load lasts minutes, so the sizes take turns, several times; small ones run many times in a row, warm.
+    """
     for by_unit, together, title in (
         (False, False, "rows"),
         (True, True, "persons whose rows stand together"),
@@ -187,7 +188,7 @@ def exponent(sizes: list[int], seconds: list[float]) -> float:
 
 
 def memory(path: Path, repeats: int) -> None:
-    """Peak resident memory of processes that do nothing else, turn and turn about: medians."""
+    """Prints the median peak resident memory of separate processes, taken in turns."""
     for by_unit, title in (("", "rows"), ("unit", "persons")):
         peaks: dict[str, list[float]] = {"raw": [], "ours": []}
         for _ in range(repeats):
@@ -209,7 +210,7 @@ def child(side: str, path: Path) -> None:
 
 
 def whole_path(path: Path, repeats: int) -> None:
-    """From the question's text to the noisy table, where the curator is there: large for ratios, small for overhead."""
+    """Measures from the question's text to the noisy table: large for ratios, small for overhead."""
     try:
         import dither as dt
         from dither.curator import Curator
@@ -237,7 +238,7 @@ def whole_path(path: Path, repeats: int) -> None:
 
 
 def overhead(small: Any) -> None:
-    """What is left of a small question's time when the engine's part is taken away."""
+    """Prints the time of a small question without the engine's part."""
     inside: list[float] = []
 
     def timed(engine: Engine, work: Work) -> Sequence[Group]:
@@ -261,7 +262,7 @@ def overhead(small: Any) -> None:
 
 
 def starting() -> None:
-    """Imports in fresh processes, turn and turn about, less a bare interpreter's start; with `*` every name is loaded."""
+    """Measures imports in fresh processes, in turns, less the start of a bare interpreter; `*` loads every name."""
     codes = ("pass", "import numpy", "import duckdb", "import dither", "from dither import *")
     tasks: list[Task] = [lambda code=code: subprocess.run([sys.executable, "-c", code], check=True) for code in codes]
     bare, *others = (wall for wall, _ in medians(tasks, 7))

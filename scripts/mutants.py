@@ -1,15 +1,15 @@
 """Breaks the code on purpose, one fault at a time, and checks that the test named for each fault fails.
 
     python scripts/mutants.py                the whole table
-    python scripts/mutants.py --only NAME    one mutant; may be given again
-    python scripts/mutants.py --jobs 2       so many at once
+    python scripts/mutants.py --only NAME    one mutant; can be repeated
+    python scripts/mutants.py --jobs 2       two at once
 
-A mutant is one replacement in one file under src/dither (scripts/mutants_table.py lists them). It is made in a copy of the
-source and the tests in a temporary folder; the working tree is only read. Outcomes:
+A mutant is one replacement in one file under src/dither (scripts/mutants_table.py lists them). The script makes it in a copy
+of the source and the tests in a temporary folder, and only reads the working tree. Outcomes:
 
     killed      an assertion of the test failed
-    survived    the test passed: the fault could come in unseen
-    broken      the test failed by something else, such as an import, or did not end: that shows nothing
+    survived    the test passed: it does not find the fault
+    broken      the test failed for another reason, such as an import, or did not end
     stale       the text to replace does not occur exactly once, or the test is gone
 
 All tests must pass on the unchanged copy first. Exits with 1 unless every mutant is killed.
@@ -34,11 +34,11 @@ from pathlib import Path
 from mutants_table import MUTANTS, Mutant
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("src", "tests", "docs", "pyproject.toml")  # what tests read
-MOST_SECONDS = 300  # that one mutant's test may take
+COPIED = ("src", "tests", "docs", "pyproject.toml")
+MOST_SECONDS = 300  # for the test of one mutant
 KILLED, SURVIVED, BROKEN, STALE = "killed", "survived", "broken", "stale"
 
-# Runs in the copy. Says which dither it imported, and how each test ended: "passed", "failed" by an assertion, or "error".
+# Runs in the copy. Reports which dither it imported, and how each test ended: "passed", "failed" by an assertion, or "error".
 CHILD = """
 import json, sys
 import dither
@@ -49,12 +49,12 @@ found = {"dither": dither.__file__, "ended": []}
 
 
 def asserted(error):
-    if isinstance(error, BaseExceptionGroup):  # Hypothesis found several
+    if isinstance(error, BaseExceptionGroup):  # several failures of Hypothesis
         return all(map(asserted, error.exceptions))
     return isinstance(error, (AssertionError, pytest.fail.Exception))
 
 
-class Watch:
+class Recorder:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item, call):
         report = yield
@@ -65,7 +65,7 @@ class Watch:
         return report
 
 
-code = pytest.main(["-x", "-p", "no:xdist", *tests], plugins=[Watch()])
+code = pytest.main(["-x", "-p", "no:xdist", *tests], plugins=[Recorder()])
 with open(out, "w") as file:
     json.dump(found | {"code": int(code)}, file)
 """
@@ -73,7 +73,7 @@ with open(out, "w") as file:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one mutant."""
+    """The outcome of one mutant."""
 
     mutant: Mutant
     status: str
@@ -82,16 +82,16 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What came of running tests in a copy: how each ended, and what the run said."""
+class Run:
+    """One run of tests in a copy: how each test ended, and the output of the run."""
 
     ended: Sequence[tuple[str, str, str]]
     code: int
-    said: str
+    output: str
 
     @property
     def status(self) -> str:
-        """The outcome of a mutant whose tests ended like this."""
+        """The outcome of a mutant with this run."""
         if self.code == 0 and self.ended and all(how == "passed" for _, how, _ in self.ended):
             return SURVIVED
         failed = [how for _, how, _ in self.ended if how != "passed"]
@@ -99,13 +99,13 @@ class Ran:
 
     @property
     def why(self) -> str:
-        """What the first test that did not pass said, in one line."""
-        told = next((f"{test.rpartition('::')[2]}: {error}" for test, how, error in self.ended if how != "passed"), "")
-        return " ".join(told.split()) or (self.said.strip().splitlines() or [""])[-1]
+        """The message of the first test that did not pass, in one line."""
+        message = next((f"{test.rpartition('::')[2]}: {error}" for test, how, error in self.ended if how != "passed"), "")
+        return " ".join(message.split()) or (self.output.strip().splitlines() or [""])[-1]
 
 
 def stale(mutant: Mutant) -> str:
-    """Why the mutant no longer fits the code, or nothing."""
+    """Returns why the mutant no longer fits the code, or ""."""
     path = ROOT / "src" / "dither" / mutant.file
     if not path.exists():
         return f"{mutant.file} is gone"
@@ -125,7 +125,7 @@ def _functions(path: Path) -> set[str]:
 
 
 def copy_tree(folder: Path) -> None:
-    """The source and the tests, without what was compiled."""
+    """Copies the source and the tests, without compiled files."""
     for name in COPIED:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -133,26 +133,26 @@ def copy_tree(folder: Path) -> None:
             shutil.copy2(ROOT / name, folder / name)
 
 
-def run_tests(folder: Path, tests: Iterable[str], seconds: float = MOST_SECONDS) -> Ran:
+def run_tests(folder: Path, tests: Iterable[str], seconds: float = MOST_SECONDS) -> Run:
     """Runs these tests against the source in the folder."""
     out = folder / "ended.json"
-    kept = {name: value for name, value in os.environ.items() if name not in ("DITHER_SEARCH", "PYTEST_ADDOPTS")}
-    kept["PYTHONPATH"] = str(folder / "src")
+    env = {name: value for name, value in os.environ.items() if name not in ("DITHER_SEARCH", "PYTEST_ADDOPTS")}
+    env["PYTHONPATH"] = str(folder / "src")
     command = [sys.executable, "-c", CHILD, str(out), *tests]
     try:
-        done = subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True, timeout=seconds, check=False)
+        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
-        return Ran((), -1, f"did not end within {seconds:.0f} s")
+        return Run((), -1, f"did not end within {seconds:.0f} s")
     if not out.exists():
-        return Ran((), -1, done.stderr)
-    found = json.loads(out.read_text(encoding="utf-8"))
-    if not Path(found["dither"]).is_relative_to(folder / "src"):
-        raise SystemExit(f"The tests did not import the copy, but {found['dither']}.")
-    return Ran([(test, how, why) for test, how, why in found["ended"]], found["code"], done.stdout + done.stderr)
+        return Run((), -1, done.stderr)
+    result = json.loads(out.read_text(encoding="utf-8"))
+    if not Path(result["dither"]).is_relative_to(folder / "src"):
+        raise SystemExit(f"The tests did not import the copy, but {result['dither']}.")
+    return Run([(test, how, why) for test, how, why in result["ended"]], result["code"], done.stdout + done.stderr)
 
 
 def try_mutant(mutant: Mutant, whole: Path) -> Outcome:
-    """Makes the mutant in a copy of the copy, and runs its test."""
+    """Makes the mutant in a second copy, and runs its test."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
         folder = Path(name).resolve() / "copy"
@@ -168,7 +168,7 @@ def try_mutant(mutant: Mutant, whole: Path) -> Outcome:
 
 
 def try_all(mutants: Sequence[Mutant], jobs: int = 1) -> list[Outcome]:
-    """The outcome of each, in order, after their tests have passed on the unchanged copy."""
+    """Returns the outcome of each in order, once their tests have passed on the unchanged copy."""
     old = {mutant.name: why for mutant in mutants if (why := stale(mutant))}
     fresh = [mutant for mutant in mutants if mutant.name not in old]
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
@@ -188,7 +188,7 @@ def try_all(mutants: Sequence[Mutant], jobs: int = 1) -> list[Outcome]:
 
 
 def show(one: Outcome) -> Outcome:
-    """Prints an outcome, and hands it on."""
+    """Prints an outcome and returns it."""
     print(f"{one.status:8}  {one.seconds:5.1f} s  {one.mutant.name}: {one.mutant.fault}")
     print(f"{'':19}{one.mutant.test}")
     if one.status != KILLED:
@@ -201,8 +201,8 @@ def main() -> int:
     reader = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     reader.add_argument("--only", action="append", metavar="NAME", choices=[mutant.name for mutant in MUTANTS])
     reader.add_argument("--jobs", type=int, default=2, metavar="N")
-    given = reader.parse_args()
-    outcomes = try_all([mutant for mutant in MUTANTS if given.only is None or mutant.name in given.only], given.jobs)
+    args = reader.parse_args()
+    outcomes = try_all([mutant for mutant in MUTANTS if args.only is None or mutant.name in args.only], args.jobs)
     counts = [f"{sum(one.status == status for one in outcomes)} {status}" for status in (KILLED, SURVIVED, BROKEN, STALE)]
     print(f"\n{len(outcomes)} mutants: {', '.join(counts)}")
     return int(any(one.status != KILLED for one in outcomes))

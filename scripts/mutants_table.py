@@ -1,5 +1,7 @@
-"""The faults that tests must find: a table for scripts/mutants.py. They go along the path of a question, from its text to
-its price. When code here changes on purpose, `stale` says which texts to write anew."""
+"""Lists the faults that tests must find, for scripts/mutants.py, along the path of a question from its text to its price.
+
+If the code changes on purpose, the outcome "stale" shows which texts to update.
+"""
 
 from __future__ import annotations
 

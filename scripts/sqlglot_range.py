@@ -3,8 +3,8 @@
     python scripts/sqlglot_range.py 30.18.0 30.24.0 30.30.0
 
 Installs each version into a temporary folder and reads the same questions with it: those of the golden files, each of
-them with small slips, and pairs of operators. Prints each question that is answered and that two versions read
-differently; exits with 1 if there is one. Refusals may differ in words.
+them with small slips, and pairs of operators. Prints each answered question that two versions read differently; exits
+with 1 if there is one. Refusals may differ in words.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ SIGNS = ("", "-", "NOT ", "NOT -")
 
 
 def questions() -> Iterator[str]:
-    """The same questions in the same order on every call."""
+    """Yields the same questions in the same order on every call."""
     from sql.test_golden import cases
 
     golden = [question for name in ("sql_to_nodes.txt", "sql_to_error.txt") for _, question, _ in cases(name)]
     yield from golden
-    dice, written = random.Random(11), [re.findall(r"\"[^\"]*\"|'[^']*'|\w+|<>|<=|>=|\|\||::|\S", one) for one in golden]
-    words = sorted({word for one in written for word in one})
-    for one, _ in itertools.product(written, range(SLIPS)):
-        at = dice.randrange(len(one))
-        yield " ".join([*one[:at], *dice.choice(([], [dice.choice(words)], [one[at]] * 2)), *one[at + 1 :]])
+    rng, tokens = random.Random(11), [re.findall(r"\"[^\"]*\"|'[^']*'|\w+|<>|<=|>=|\|\||::|\S", one) for one in golden]
+    words = sorted({word for one in tokens for word in one})
+    for one, _ in itertools.product(tokens, range(SLIPS)):
+        at = rng.randrange(len(one))
+        yield " ".join([*one[:at], *rng.choice(([], [rng.choice(words)], [one[at]] * 2)), *one[at + 1 :]])
     for first, second, condition, sign in itertools.product(ARITHMETIC, ARITHMETIC, CONDITIONS, SIGNS):
         yield f"SELECT COUNT(*) FROM people WHERE {sign}age {first} income {second} 3 {condition} OR active AND NOT age > 1"
 
 
 def readings() -> list[tuple[str, str | None]]:
-    """Each question with the query that it means, or None if it is refused."""
+    """Returns each question with its query, or None if it is refused."""
     import dither as dt
     from sql.test_golden import nodes
 
-    found: list[tuple[str, str | None]] = []
+    pairs: list[tuple[str, str | None]] = []
     for question in questions():
         try:
-            found.append((question, nodes(question)))
+            pairs.append((question, nodes(question)))
         except dt.QueryError:
-            found.append((question, None))
-    return found
+            pairs.append((question, None))
+    return pairs
 
 
 def readings_with(version: str, folder: Path) -> list[list[str | None]]:
@@ -62,8 +62,8 @@ def readings_with(version: str, folder: Path) -> list[list[str | None]]:
     path = os.pathsep.join(map(str, (folder, ROOT / "src", ROOT / "tests")))
     child = [sys.executable, __file__, "--read"]
     done = subprocess.run(child, env={**os.environ, "PYTHONPATH": path}, check=True, capture_output=True, text=True)
-    found: list[list[str | None]] = json.loads(done.stdout)
-    return found
+    pairs: list[list[str | None]] = json.loads(done.stdout)
+    return pairs
 
 
 def main(versions: list[str]) -> int:

@@ -1,10 +1,10 @@
-"""Prints the walk of one question: how many functions, modules and packages of ours `survey.ask` goes through.
+"""Prints the walk of one question: how many functions, modules and packages of dither `survey.ask` goes through.
 
     python scripts/walk.py             the four numbers
-    python scripts/walk.py --borders   and every border that is crossed, with how often
+    python scripts/walk.py --borders   also every border that is crossed, and how often
 
-A package is the first path part under src/dither. A border is crossed where two calls of our functions that follow each
-other are in different packages. The ledger is in memory, and the question was quoted once before.
+A package is the first path part under src/dither. Two successive calls in different packages cross a border.
+The ledger is in memory, and the question was quoted once before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def survey(rows: dict[str, list[Any]] = THREE) -> dt.Curator:
 
 
 def walk(step: Callable[[], Any]) -> list[tuple[str, str]]:
-    """The calls of our functions, in order: the file under src/dither, and the function."""
+    """Returns the calls of dither's functions in order: the file under src/dither, and the function."""
     calls: list[tuple[str, str]] = []
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
@@ -52,14 +52,14 @@ def package(file: str) -> str:
 
 
 def borders(calls: list[tuple[str, str]]) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    """The pairs of calls in a row whose packages differ."""
+    """Returns the pairs of successive calls in different packages."""
     return [(one, two) for one, two in pairwise(calls) if package(one[0]) != package(two[0])]
 
 
 def main() -> int:
-    with survey() as asked:
-        asked.quote(QUESTION, epsilon="0.5")
-        calls = walk(lambda: asked.ask(QUESTION, epsilon="0.5"))
+    with survey() as curator:
+        curator.quote(QUESTION, epsilon="0.5")
+        calls = walk(lambda: curator.ask(QUESTION, epsilon="0.5"))
     crossed = borders(calls)
     modules = [file for file, _ in calls]
     between = sum(one != two for one, two in pairwise(modules))

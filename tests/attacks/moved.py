@@ -1,4 +1,4 @@
-"""How far the integers of two tables lie apart, and everything that must be the same: the auditor's own comparison."""
+"""The auditor's comparison of two tables: how far integers moved, and what must be equal."""
 
 from __future__ import annotations
 

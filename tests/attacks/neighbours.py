@@ -15,7 +15,7 @@ __all__ = ["add", "any_rows", "filled", "heavy", "ordinary", "poisoned", "small"
 
 
 def filled(tables: dict[str, Rows], neighbours: str = "add-remove", delta: str = "1/2") -> dt.Catalog:
-    """The golden files' catalog with these rows in it. `neighbours="replace"`: the people alone, a public number of them."""
+    """Returns the golden files' catalog with these rows. With `neighbours="replace"`: only people, in public number."""
     parts = ("unit", "by_row", "public", "max_rows", "max_groups", "rows", "key", "columns")
     held = {}
     for name, table in CATALOG.tables.items():
@@ -31,7 +31,7 @@ def filled(tables: dict[str, Rows], neighbours: str = "add-remove", delta: str =
 
 
 def any_rows(person: int, dice: random.Random, most: int = 12) -> list[tuple[Any, ...]]:
-    """Rows of one person: (person, age, wage, region, town), values of every kind that has broken a system."""
+    """Returns rows of one person, (person, age, wage, region, town), with values that have broken systems before."""
     ages = [None, -5, 0, 60, 120, 121, 2**62, -(2**62)]
     wages = [None, NAN, INF, -INF, -0.0, 1e308, -7.25, 12.5, 50.0]
     places = ["north", "south", "east", "elsewhere", None]
@@ -41,7 +41,7 @@ def any_rows(person: int, dice: random.Random, most: int = 12) -> list[tuple[Any
 
 
 def small(rows: list[tuple[Any, ...]], **more: Any) -> dt.Catalog:
-    """One table called t of such rows."""
+    """Returns a catalog of one table t with these rows."""
     names = {"person": pa.int64(), "age": pa.int64(), "wage": pa.float64(), "region": pa.string(), "town": pa.string()}
     table = pa.table({name: pa.array([row[i] for row in rows], kind) for i, (name, kind) in enumerate(names.items())})
     columns = {

@@ -1,4 +1,4 @@
-"""The whole path under observation (dither.audit.ourselves.observe), and catalogs of one table to observe it on."""
+"""Observes the whole path (dither.audit.ourselves.observe) on catalogs of one table."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 import dither as dt
-from dither.audit.ourselves.observe import KEY, Change, Seen, empty, looser, see, watched
+from dither.audit.ourselves.observe import KEY, Change, Observation, empty, looser, observe, open_observed
 
-__all__ = ["KEY", "Change", "Seen", "ask", "catalog", "empty", "looser", "see", "watched"]
+__all__ = ["KEY", "Change", "Observation", "ask", "catalog", "empty", "looser", "observe", "open_observed"]
 
 
 def catalog(
@@ -23,11 +23,11 @@ def catalog(
     unit: Any = "u",
     **more: Any,
 ) -> dt.Catalog:
-    """One table called t, whose unit is u unless said otherwise."""
+    """Returns a catalog of one table t, with the unit u by default."""
     held = dt.Table(pa.table(dict(table)), unit=unit, columns=dict(columns), **more)
     return dt.Catalog({"t": held}, dt.Budget(epsilon, delta), neighbours)
 
 
-def ask(question: str, table: Mapping[str, Any], columns: Mapping[str, Any], price: Any = 1, **more: Any) -> Seen:
-    """One question about one table."""
-    return see(watched(catalog(table, columns, **more)), question, price)
+def ask(question: str, table: Mapping[str, Any], columns: Mapping[str, Any], price: Any = 1, **more: Any) -> Observation:
+    """Asks one question about one table."""
+    return observe(open_observed(catalog(table, columns, **more)), question, price)

@@ -1,4 +1,4 @@
-"""Made-up questions, and a catalog of poisoned tables to ask them about: the auditor's own."""
+"""The auditor's generator of questions, and its catalog of poisoned tables."""
 
 from __future__ import annotations
 

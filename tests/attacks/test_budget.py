@@ -1,4 +1,4 @@
-"""Budgets: the ways in which more was released than was paid for (PITFALLS, Budget)."""
+"""Budget: attacks that get more than they pay for (PITFALLS, Budget)."""
 
 from __future__ import annotations
 

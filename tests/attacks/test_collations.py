@@ -1,4 +1,4 @@
-"""Columns that were made so that texts which differ are equal. One row must not become two by it, nor take another's group."""
+"""Collations that make different texts equal must neither double a row nor move it to another group."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import dither as dt
 from dither.audit.ourselves.compare import complaints
-from dither.audit.ourselves.observe import see, watched
+from dither.audit.ourselves.observe import observe, open_observed
 from dither.engines.duckdb import views
 from dither.engines.duckdb.dialect import identifier
 
@@ -29,7 +29,7 @@ BY_PERSON = [
 
 
 def catalog(path: Path, more: bool) -> dt.Catalog:
-    """With one row, or one person, more or not."""
+    """Compares with and without one more row or person."""
     with duckdb.connect(str(path)) as made:
         made.execute("CREATE TABLE t (g VARCHAR COLLATE NOCASE)")
         made.execute(f"INSERT INTO t VALUES {'(chr(65)), ' if more else ''} ('b'), ('a'), ('a'), ('a')")
@@ -54,7 +54,7 @@ def catalog(path: Path, more: bool) -> dt.Catalog:
 
 
 def found(folder: Path, question: str) -> list[str]:
-    one, other = (see(watched(catalog(folder / f"{more}.duckdb", more)), question) for more in (False, True))
+    one, other = (observe(open_observed(catalog(folder / f"{more}.duckdb", more)), question) for more in (False, True))
     assert one.plan is not None, one.status
     return complaints(one, other)
 

@@ -1,7 +1,7 @@
-"""Margins are honest: a thousand repetitions of each number against the bounded truth (issue 3, Accuracy).
+"""Margins: they hold the bounded truth as often as stated, in a thousand repetitions (issue 3, Accuracy).
 
 One question about a thousand public groups with the same rows in each is a thousand repetitions through the real path. The
-dice are recorded, so four standard errors are no gamble. Bounded truth: values clipped, heavy people counted as allowed.
+random stream is recorded, so the tests are deterministic. Bounded truth: values clipped, heavy people counted as allowed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 from scipy.fft import irfft, next_fast_len, rfft
 
 import dither as dt
-from attacks.paths import Seen, catalog, see, watched
+from attacks.paths import Observation, catalog, observe, open_observed
 from dither.mechanisms import Gaussian
 from dither.planning.releases.base import Linear, Noise
 from dither.planning.releases.count import Combined
@@ -51,20 +51,20 @@ def survey(groups: int) -> dt.Curator:
         "x": pa.array(np.tile(x, TIMES), pa.int64(), from_pandas=True),
     }
     columns = {"k": dt.between(0, TIMES - 1), "x": dt.between(0, 100, step=1)}
-    return watched(catalog(table, columns, delta="1/2", max_rows=2, max_groups=groups))
+    return open_observed(catalog(table, columns, delta="1/2", max_rows=2, max_groups=groups))
 
 
 @cache
-def repeated(aggregates: str, epsilon: float, delta: str = "0") -> Seen:
-    """With a delta, people may be in fifty groups, which makes Gaussian noise the better choice."""
-    seen = see(survey(50 if delta != "0" else 1), f"SELECT k, {aggregates} FROM t GROUP BY k", epsilon, delta)
+def repeated(aggregates: str, epsilon: float, delta: str = "0") -> Observation:
+    """With a delta, people may be in fifty groups, so that Gaussian noise is the better choice."""
+    seen = observe(survey(50 if delta != "0" else 1), f"SELECT k, {aggregates} FROM t GROUP BY k", epsilon, delta)
     assert seen.answer is not None
     assert len(seen.answer) == TIMES
     return seen
 
 
-def coverage(seen: Seen, name: str, truth: float, confidence: float, told: Seen | None = None) -> float:
-    """How often value ± margin holds the truth; `told` has the margins of another plan, for twins."""
+def coverage(seen: Observation, name: str, truth: float, confidence: float, told: Observation | None = None) -> float:
+    """Counts how often value ± margin holds the truth. `told`: an answer with the margins of another plan, for twins."""
     assert seen.answer is not None
     other = (told or seen).answer
     assert other is not None
@@ -87,8 +87,8 @@ def test_every_margin_holds_as_often_as_it_says(epsilon: float, delta: str, conf
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.5, "0"), (20, "0"), (20, "1e-3")])
 def test_that_nearly_every_margin_was_stated(epsilon: float, delta: str) -> None:
-    """A margin that is not stated is never wrong, so the test above is only worth what was stated. At epsilon 1 the four
-    releases of this question have a quarter each, and a mean's margin is not stated in three groups of a hundred."""
+    """The test above covers only margins that are stated. At epsilon 1 the four releases of this question have a quarter
+    each, and 3 % of the groups have no margin for the mean."""
     answer = repeated(ALL, epsilon, delta).answer
     assert answer is not None
     for name, column in answer.margins(0.95).items():
@@ -181,7 +181,7 @@ def test_that_another_law_would_be_noticed() -> None:
 
 
 def rank_off(value: float, p: float) -> float:
-    """How many rows' worth the value's rank is from a p-quantile of the bounded rows."""
+    """Returns how many rows the value's rank is away from a p-quantile of the bounded rows."""
     below, upto = sum(x < value for x in BOUNDED), sum(x <= value for x in BOUNDED)
     return max(0.0, below - p * len(BOUNDED), p * len(BOUNDED) - upto)
 

@@ -1,4 +1,4 @@
-"""Numbers in the engine: what stored values have done to sums (PITFALLS, Numbers; noise has its own file)."""
+"""Numbers in the engine: stored values that have broken sums (PITFALLS, Numbers; noise has its own file)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import dither as dt
 from attacks.moved import complaints
-from attacks.paths import Seen, ask
+from attacks.paths import Observation, ask
 from dither.engines.duckdb.engine import DuckDB
 from dither.errors import EngineError
 from dither.query.nodes import Column, Compute, Named, Scan
@@ -24,8 +24,8 @@ NAN, INF = float("nan"), float("inf")
 ALL = "SELECT COUNT(*) AS n, SUM(x) AS s, AVG(x) AS a, VAR_POP(x) AS v, MEDIAN(x) AS m, CLIPPED(x) AS c FROM t"
 
 
-def values(x: Any, low: Any, high: Any, question: str = ALL, price: Any = 1, **more: Any) -> Seen:
-    """A question about one value per person, or about all of them as one person's."""
+def values(x: Any, low: Any, high: Any, question: str = ALL, price: Any = 1, **more: Any) -> Observation:
+    """Asks about one value per person, or about all values as one person's."""
     column = x if isinstance(x, pa.Array) else pa.array(x, pa.float64())
     step = more.pop("step", None)
     units = more.pop("units", None) or list(range(len(column)))
@@ -52,7 +52,7 @@ def test_sums_inside_one_person_do_not_depend_on_the_order_of_rows() -> None:
 
 
 def test_integer_sums_do_not_wrap() -> None:
-    """One person with 6000 rows at 2^40 steps, of which 5000 count: on the way the product is beyond 64 bits."""
+    """One person with 6000 rows at 2^40 steps, of which 5000 count: an intermediate product exceeds 64 bits."""
     seen = values([2.0**40] * 6000, 0, 2**40, "SELECT SUM(x) AS s FROM t", 10**6, step=1, units=[1] * 6000, max_rows=5000)
     assert seen.only() == ((5000 * 2**40,),)
     with np.errstate(over="ignore"):
@@ -176,7 +176,7 @@ def test_nan_left_out_of_a_files_statistics_is_null_all_the_same(tmp_path: Path)
 
 @pytest.mark.parametrize("believed", [True, False])
 def test_that_statistics_of_files_would_fold_the_guard_away(tmp_path: Path, believed: bool) -> None:
-    """The twin of the test before: DuckDB as it comes believes them, drops the guard, and one row makes the question fail."""
+    """The twin of the test before: plain DuckDB trusts them, drops the guard, and one row makes the question fail."""
     pq.write_table(pa.table({"x": [50.0, NAN, 50.0]}), tmp_path / "nan.parquet")
     connection = duckdb.connect()
     if not believed:

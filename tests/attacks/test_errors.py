@@ -1,4 +1,4 @@
-"""Errors and channels: the ways in which something other than the answer spoke (PITFALLS, Errors and channels)."""
+"""Errors and channels: leaks beside the answer (PITFALLS, Errors and channels)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import dither as dt
 from attacks.moved import channels
-from attacks.paths import Seen, ask, catalog, see, watched
+from attacks.paths import Observation, ask, catalog, observe, open_observed
 from dither.exact import entropy, replay
 from dither.planning.outputs import release
 from dither.query.work import Group, Work
@@ -67,13 +67,13 @@ KEYS = (
 )
 
 
-def outcomes(question: str, rows: list[list[dict[str, Any]]], columns: Any = COLUMNS) -> list[Seen]:
+def outcomes(question: str, rows: list[list[dict[str, Any]]], columns: Any = COLUMNS) -> list[Observation]:
     return [ask(question, table(each), columns, delta="1/2") for each in rows]
 
 
 @pytest.mark.parametrize("kind", EXPRESSIONS)
 def test_no_row_makes_an_expression_raise(kind: str) -> None:
-    """One row with a bad value, or none: same status, shape, charge. First all at once, then whoever fails one by one."""
+    """With and without one bad row: same status, shape and charge. All bad rows at once, then failing ones alone."""
     terms = EXPRESSIONS[kind].split("; ")
     listed = ", ".join(f"SUM(CLAMP({term}, 0, 9)) AS a{i}" for i, term in enumerate(terms))
     where = " OR ".join(f"({term}) > 1" for term in terms)
@@ -92,7 +92,7 @@ def test_no_row_makes_a_key_raise(key: str) -> None:
 
 
 def test_that_the_engine_would_raise_if_it_were_let() -> None:
-    curator = watched(catalog(table([CALM, *BAD]), COLUMNS))
+    curator = open_observed(catalog(table([CALM, *BAD]), COLUMNS))
     engine: Any = curator.engine
     for text in ("CAST(s AS INTEGER)", "i + i", "CAST(r AS BIGINT)", "CAST(s AS DATE)"):
         with pytest.raises(duckdb.Error, match="Error"):
@@ -101,7 +101,7 @@ def test_that_the_engine_would_raise_if_it_were_let() -> None:
 
 @pytest.mark.parametrize("stored", ["frame", "parquet"])
 def test_broken_text_is_null_and_changes_no_status(stored: str, tmp_path: Path) -> None:
-    """One person's text with bytes that are no characters."""
+    """One person's text has bytes that are not UTF-8."""
     for text in (b"cd", b"\xff\xfe"):
         offsets = pa.py_buffer(np.array([0, 2, 4], dtype=np.int32).tobytes())
         column = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"ab" + text)])
@@ -110,7 +110,7 @@ def test_broken_text_is_null_and_changes_no_status(stored: str, tmp_path: Path) 
             pq.write_table(source, tmp_path / "t.parquet")
             source = tmp_path / "t.parquet"
         declared = dt.Catalog({"t": dt.Table(source, unit="u", columns={"s": dt.column()})}, dt.Budget(9, "1/2"))
-        assert see(watched(declared), "SELECT s, COUNT(*) AS n FROM t GROUP BY s").status == "answered"
+        assert observe(open_observed(declared), "SELECT s, COUNT(*) AS n FROM t GROUP BY s").status == "answered"
 
 
 class Failing:
@@ -125,7 +125,7 @@ class Failing:
         return {}
 
     def prepare(self, work: Work) -> None:
-        """Nothing is wrong with the question itself."""
+        """Finds no fault with the question."""
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
         raise self.error
@@ -134,9 +134,9 @@ class Failing:
 @pytest.mark.parametrize("error", [ValueError, RuntimeError, MemoryError, KeyError, UnicodeDecodeError])
 def test_no_error_text_quotes_a_value(error: type[Exception]) -> None:
     made = error("utf-8", b"Miller", 0, 1, "Miller") if error is UnicodeDecodeError else error("could not convert 'Miller'")
-    curator = watched(catalog(table([CALM]), COLUMNS))
+    curator = open_observed(catalog(table([CALM]), COLUMNS))
     curator.engine = Failing(made)
-    seen = see(curator, "SELECT COUNT(*) AS n FROM t")
+    seen = observe(curator, "SELECT COUNT(*) AS n FROM t")
     assert seen.status.startswith("EngineError: The question could not be computed")
     assert "Miller" not in seen.status
     assert error.__name__ not in seen.status
@@ -149,7 +149,7 @@ def test_no_error_text_quotes_a_value(error: type[Exception]) -> None:
 
 
 def test_charge_and_refusal_do_not_depend_on_data() -> None:
-    """Until the budget ends and after: one table is empty, one full, one poisoned; their transcripts are the same."""
+    """Asks until the budget ends and after it: an empty, a full and a poisoned table give the same transcript."""
     questions = [
         ("SELECT COUNT(*) AS n FROM t", 1),
         ("SELECT b, AVG(i) AS a, MEDIAN(r) AS m FROM t GROUP BY b", 1),
@@ -161,8 +161,8 @@ def test_charge_and_refusal_do_not_depend_on_data() -> None:
     ]
     transcripts = []
     for rows in ([], [CALM] * 50, BAD):
-        curator = watched(catalog(table(rows), COLUMNS, epsilon=4))
-        seen = [see(curator, text, price) for text, price in questions]
+        curator = open_observed(catalog(table(rows), COLUMNS, epsilon=4))
+        seen = [observe(curator, text, price) for text, price in questions]
         transcripts.append(([(one.status, one.charge) for one in seen], str(curator.budget)))
     assert transcripts[0] == transcripts[1] == transcripts[2]
     assert {one.split(":")[0] for one, _ in transcripts[0][0]} == {"answered", "QueryError", "BudgetError"}
@@ -180,18 +180,18 @@ def test_the_size_of_a_result_does_not_depend_on_data() -> None:
 
 
 def test_a_quote_has_no_row_estimates() -> None:
-    """What is printed before paying, and refused instead of EXPLAIN, is the same for every table."""
+    """Texts before payment, and the refusal of EXPLAIN, are the same for every table."""
     texts = set()
     for rows in ([], [CALM], [CALM] * 500, BAD):
-        curator = watched(catalog(table(rows), COLUMNS))
+        curator = open_observed(catalog(table(rows), COLUMNS))
         quote = curator.quote("SELECT b, COUNT(*) AS n, AVG(r) AS a FROM t GROUP BY b", epsilon=1)
-        texts.add((str(quote), str(quote.margins()), see(curator, "EXPLAIN SELECT COUNT(*) FROM t").status))
-        assert see(curator, "EXPLAIN ANALYZE SELECT COUNT(*) FROM t").status.startswith("QueryError")
+        texts.add((str(quote), str(quote.margins()), observe(curator, "EXPLAIN SELECT COUNT(*) FROM t").status))
+        assert observe(curator, "EXPLAIN ANALYZE SELECT COUNT(*) FROM t").status.startswith("QueryError")
     assert len(texts) == 1
 
 
 class Counted(replay.Recorded):
-    """A recorded stream that counts what was taken from it."""
+    """A recorded stream that counts the bytes taken."""
 
     def __init__(self, key: bytes) -> None:
         super().__init__(key)
@@ -203,7 +203,7 @@ class Counted(replay.Recorded):
 
 
 def drawn(plan: Any, groups: list[Group], key: bytes) -> tuple[int, Any]:
-    """How many random bytes a release took, and its noisy integers."""
+    """Returns how many random bytes a release took, and its noisy integers."""
     source = Counted(key)
     with replay.source(source):
         noisy = release(plan, groups)
@@ -213,9 +213,9 @@ def drawn(plan: Any, groups: list[Group], key: bytes) -> tuple[int, Any]:
 
 @pytest.mark.parametrize("price", [("1/100", 0), (1, 0), ("1/2", "1e-3")])
 def test_the_work_of_a_release_depends_neither_on_the_answer_nor_on_the_noise(price: tuple[Any, Any]) -> None:
-    """The random bytes it takes, which is its work: the same for any exact answer, and not more where the noise is large."""
+    """A release takes the same number of random bytes for any exact answer, and not more for large noise."""
     columns = {"g": dt.between(0, 63), "x": dt.between(0, 9)}
-    curator = watched(catalog({"u": [1], "g": [1], "x": [1]}, columns, delta="1/2", max_rows=1, max_groups=1))
+    curator = open_observed(catalog({"u": [1], "g": [1], "x": [1]}, columns, delta="1/2", max_rows=1, max_groups=1))
     plan = curator.quote("SELECT g, SUM(x) AS s FROM t GROUP BY g", epsilon=price[0], delta=price[1]).plan
     taken, size = [], []
     for number in range(150):
@@ -235,7 +235,7 @@ def test_the_work_of_a_release_depends_neither_on_the_answer_nor_on_the_noise(pr
 
 
 def test_that_a_sampler_which_counts_up_would_be_noticed() -> None:
-    """The twin: geometric noise by counting failures takes as long as the noise is large."""
+    """The twin: geometric noise by counting failures takes longer for larger noise."""
     dice = random.Random(1)
     steps = []
     for _ in range(150):
@@ -249,7 +249,7 @@ def test_that_a_sampler_which_counts_up_would_be_noticed() -> None:
 
 
 def test_noisy_numbers_make_no_expression_raise() -> None:
-    """After the noise everything is free and must be total too: the charge is made, so an error would be a loss."""
+    """Steps after the noise must not fail: the charge is made, so an error would lose it."""
     terms = ("EXP(SUM(i) * 1e9)", "1 / (COUNT(*) - COUNT(*))", "SQRT(COUNT(*) - 1e9)", "LN(-COUNT(*))", "POWER(SUM(i), 1000)")
     for term in (*terms, "CAST(EXP(COUNT(*) * 1e6) AS INTEGER)", "EXP(COUNT(*) * 1e6) - EXP(COUNT(*) * 1e6)"):
         question = f"SELECT b, {term} AS z FROM t GROUP BY b HAVING NOT ({term}) > 1e300 OR TRUE ORDER BY {term} DESC"

@@ -14,7 +14,7 @@ ENGINE = re.compile(r"duckdb|binder|catalog error|conversion error|out of range|
 
 
 def outcome(curator: dt.Curator, question: str, run: bool) -> str:
-    """How a question ended; an error that is not ours propagates and fails the test."""
+    """Returns how a question ended. An error that is not a DitherError fails the test."""
     try:
         (curator.ask if run else curator.quote)(question, epsilon="1/10", delta="1e-9")
     except dt.QueryError as refusal:

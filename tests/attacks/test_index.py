@@ -1,4 +1,4 @@
-"""Every sentence of PITFALLS and the tests that keep it: each of them is there, and none is kept for nothing.
+"""Lists the tests for every sentence of PITFALLS, and checks that sentences and tests exist.
 
 The sentences are shortened; their order is that of the list. A test is named by its file and its function; the first one is
 in this folder, further ones may be where the part itself is tested.
@@ -179,7 +179,7 @@ def functions(path: Path) -> frozenset[str]:
 
 
 def missing(told: str) -> list[str]:
-    """Those of the named tests that are not there."""
+    """Returns the named tests that do not exist."""
     found = []
     for place, one in enumerate(told.split("; ")):
         file, function = one.split(" ")
@@ -205,7 +205,7 @@ def test_all_sections_are_here() -> None:
 
 
 def test_the_list_itself_has_no_other_sections() -> None:
-    """Where the list lies beside this folder; elsewhere there is nothing to compare with."""
+    """Runs only where the list lies beside this folder."""
     listed = TESTS.parents[1] / "shared" / "PITFALLS.md"
     if not listed.exists():
         pytest.skip("the list of pitfalls is not here")

@@ -1,4 +1,4 @@
-"""Keys and thresholds: the ways in which the name of a group gave its members away (PITFALLS, Keys and thresholds)."""
+"""Keys and thresholds: group names that reveal their members (PITFALLS, Keys and thresholds)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dither as dt
-from attacks.paths import Seen, ask, catalog, see, watched
+from attacks.paths import Observation, ask, catalog, observe, open_observed
 from distribution.allowance import share
 from distribution.fit import events_fit
 from dither.exact.laws.geometric import TwoSided
@@ -23,13 +23,13 @@ TOWNS = "SELECT town, COUNT(*) AS n FROM t GROUP BY town"
 TEXT = {"town": dt.column(kind="text")}
 
 
-def towns(counts: dict[str, int], question: str = TOWNS, **more: Any) -> Seen:
+def towns(counts: dict[str, int], question: str = TOWNS, **more: Any) -> Observation:
     people = [(name, i) for name, size in counts.items() for i in range(size)]
     table = {"u": [f"{name}{i}" for name, i in people], "town": [name for name, _ in people]}
-    return see(watched(catalog(table, TEXT, delta="1/2", **more)), question, 2, "1e-6")
+    return observe(open_observed(catalog(table, TEXT, delta="1/2", **more)), question, 2, "1e-6")
 
 
-def shown(seen: Seen) -> list[Any]:
+def shown(seen: Observation) -> list[Any]:
     assert seen.answer is not None
     return [key for (key,) in seen.answer.noisy.keys]
 
@@ -42,7 +42,7 @@ def rule(**more: Any) -> Threshold:
 
 
 def test_rare_group_keys_are_not_shown() -> None:
-    """Not once in 300 releases: the chance is a delta each."""
+    """Never shown in 300 releases: the probability of each is delta."""
     seen = towns({"big": 500, "rare": 1, "two": 2})
     assert {group.key[0]: group.units for group in seen.groups} == {"big": 500, "rare": 1, "two": 2}
     assert seen.plan is not None
@@ -71,7 +71,7 @@ def test_the_delta_of_a_threshold_is_not_off_by_one(groups: int) -> None:
 
 
 def test_threshold_and_samples_are_of_the_same_noise() -> None:
-    """How often keys are shown is the law of the very rule that was priced, and not that of noise and a threshold."""
+    """Keys are shown as often as the priced rule says, not as noise and a threshold would."""
     seen = towns({"big": 500})
     assert seen.plan is not None
     found, times = seen.plan.threshold, 20_000
@@ -86,7 +86,7 @@ def test_threshold_and_samples_are_of_the_same_noise() -> None:
 
 
 def test_no_float_threshold_is_truncated_to_an_integer() -> None:
-    """A threshold of 12.3 people is 13, not 12: probabilities are exact at every whole count instead."""
+    """A threshold of 12.3 people is 13, not 12: probabilities are exact at every whole count."""
     found = rule()
     chances = [found.shown(m) for m in range(1, 80)]
     assert all(b >= a for a, b in pairwise(chances))
@@ -121,7 +121,7 @@ def test_category_codes_in_order_of_appearance_change_nothing() -> None:
         frame["town"] = pd.Categorical(frame["town"], categories=seen_first)
         for declared in (dt.values("a", "b", "z"), dt.column()):
             table = dt.Table(frame, unit="u", max_rows=3, max_groups=1, columns={"town": declared})
-            seen = see(watched(dt.Catalog({"t": table}, dt.Budget(100, "9/10"))), TOWNS, 20, "0.4")
+            seen = observe(open_observed(dt.Catalog({"t": table}, dt.Budget(100, "9/10"))), TOWNS, 20, "0.4")
             assert seen.answer is not None
             answers.append((seen.answer.rows, sorted(seen.integers().items())))
     assert answers[0] == answers[2] == answers[4]
@@ -131,14 +131,14 @@ def test_category_codes_in_order_of_appearance_change_nothing() -> None:
 
 
 def test_which_groups_a_person_keeps_depends_on_nobody_else() -> None:
-    """A person in more groups than allowed keeps the same ones whoever else is there, and others under another secret."""
+    """A person in too many groups keeps the same ones whatever the other rows, and others under another secret."""
     mine = [("me", f"town {i}") for i in range(12)]
     kept = []
     for others, key in (([], b"one"), ([("you", "town 3")] * 5, b"one"), ([], b"two"), ([], b"three")):
         rows = mine + others
         table = {"u": [u for u, _ in rows], "town": [town for _, town in rows]}
-        curator = watched(catalog(table, TEXT, delta="1/2", max_rows=2, max_groups=3))
-        seen = see(curator, TOWNS, 2, "1e-6", key)
+        curator = open_observed(catalog(table, TEXT, delta="1/2", max_rows=2, max_groups=3))
+        seen = observe(curator, TOWNS, 2, "1e-6", key)
         kept.append({group.key[0]: group.units for group in seen.groups})
         assert sum(kept[-1].values()) == 3 + bool(others)  # type: ignore[arg-type]
     apart = {town: units - (town == "town 3") for town, units in kept[1].items() if units - (town == "town 3")}  # type: ignore[operator]

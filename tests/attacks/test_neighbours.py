@@ -1,7 +1,7 @@
-"""Neighbours: the whole path on two tables that differ in one unit, with the same dice (issue 3, Trust).
+"""Neighbours: the whole path on two tables that differ in one unit, with the same random bits (issue 3, Trust).
 
 Exact integers move by at most what the noise was priced for. Error, status, shape, public keys, holes, noise and charge
-are the same. The chance that a discovered key is shown is its law's.
+are the same. A discovered key is shown with the probability of its law.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 import dither as dt
 from attacks.moved import channels, complaints
 from attacks.neighbours import add, any_rows, filled, heavy, ordinary, poisoned, small, survey, without
-from attacks.paths import Seen, looser, see, watched
+from attacks.paths import Observation, looser, observe, open_observed
 from distribution.allowance import share
 from distribution.fit import events_fit
 from dither.planning.outputs import release
@@ -48,22 +48,22 @@ TABLES = {
 
 
 def asked_of(table: str, change: str = "") -> list[str]:
-    """Rows of their own are in one table; a careless engine need not be asked everything."""
+    """Returns the questions: those about records for a row more, and fewer for a careless engine."""
     if change:
         return [text for text in GOLDEN if "visits" in text or "prescriptions" in text]
     return BY_ROW if table == "one row more" else GOLDEN
 
 
 @cache
-def asked(table: str, change: str = "") -> list[Seen]:
-    """Every golden question about one of the tables."""
+def asked(table: str, change: str = "") -> list[Observation]:
+    """Asks every golden question about one of the tables."""
     loose = {"": None, "rows": looser(rows=2), "groups": looser(groups=3)}[change]
-    curator = watched(filled(TABLES[table]()), loose)
+    curator = open_observed(filled(TABLES[table]()), loose)
     about = asked_of(table, change)
-    return [see(curator, question, 2, "1e-6") for question in about]
+    return [observe(curator, question, 2, "1e-6") for question in about]
 
 
-def pairs(table: str, change: str = "") -> list[tuple[str, Seen, Seen]]:
+def pairs(table: str, change: str = "") -> list[tuple[str, Observation, Observation]]:
     known = dict(zip(asked_of("nobody more", change), asked("nobody more", change), strict=True))
     return [(text, known[text], after) for text, after in zip(asked_of(table, change), asked(table, change), strict=True)]
 
@@ -94,9 +94,9 @@ def test_that_an_engine_which_bounds_less_than_was_priced_is_caught(change: str)
 
 @pytest.mark.parametrize("question", ON_PEOPLE)
 def test_one_person_replaced(question: str) -> None:
-    """Whoever stands in for whom: the ordinary, the one at all upper bounds, the poisoned."""
+    """Replaces an ordinary person, one at all upper bounds, or a poisoned one."""
     persons = [ordinary(555, random.Random(5)), heavy(), poisoned(), ordinary(556, random.Random(6))]
-    seen = [see(watched(filled(with_one({"people": one["people"]}), "replace", "0")), question) for one in persons]
+    seen = [observe(open_observed(filled(with_one({"people": one["people"]}), "replace", "0")), question) for one in persons]
     for one in seen:
         for other in seen:
             assert complaints(one, other) == []
@@ -104,12 +104,12 @@ def test_one_person_replaced(question: str) -> None:
 
 
 def test_that_a_replacement_is_not_priced_as_an_addition() -> None:
-    """A plan for one more or one less, held against one replaced: it must not do."""
+    """A plan for add-remove must fail the comparison with one person replaced."""
     rows = [[(1, 5, 1.0, "north", "a")], [(2, 5, 1.0, "south", "a")]]
     question = "SELECT region, COUNT(*) AS n FROM t GROUP BY region"
-    one, two = (see(watched(small(each)), question) for each in rows)
+    one, two = (observe(open_observed(small(each)), question) for each in rows)
     assert complaints(one, two) != []
-    one, two = (see(watched(small(each, neighbours="replace")), question) for each in rows)
+    one, two = (observe(open_observed(small(each, neighbours="replace")), question) for each in rows)
     assert complaints(one, two) == []
 
 
@@ -123,8 +123,8 @@ EVERYTHING = (
 FEWER = "SELECT {keys} SUM(wage) AS s, COUNT(DISTINCT town) AS towns, COUNT(DISTINCT person) AS people FROM t {group}"
 
 
-def generated(seed: int, change: Any = None) -> list[tuple[str, Seen, Seen]]:
-    """A question about a table with one unit more, and about the one with that unit gone or replaced."""
+def generated(seed: int, change: Any = None) -> list[tuple[str, Observation, Observation]]:
+    """Asks about a table with one unit, and about the same with that unit removed or replaced."""
     dice = random.Random(seed)
     replaced = seed % 3 == 0
     rows = [row for person in range(4) for row in any_rows(person, dice)]
@@ -139,7 +139,7 @@ def generated(seed: int, change: Any = None) -> list[tuple[str, Seen, Seen]]:
     found = []
     for one in (rows + mine, rows + after):
         dice.shuffle(one)
-        found.append(see(watched(small(one, **facts), change), text, 1, "1e-6"))
+        found.append(observe(open_observed(small(one, **facts), change), text, 1, "1e-6"))
     return [(text, found[0], found[1])]
 
 
@@ -161,9 +161,9 @@ def test_a_row_that_is_its_own_unit_moves_by_one_row() -> None:
     dice = random.Random(1)
     text = EVERYTHING.format(keys="region,", group="GROUP BY region").replace("COUNT(DISTINCT person) AS people, ", "")
     rows = [row for person in range(9) for row in any_rows(person, dice)]
-    one = see(watched(small(rows, unit="row")), text)
+    one = observe(open_observed(small(rows, unit="row")), text)
     for place in range(0, len(rows), 6):
-        two = see(watched(small(rows[:place] + rows[place + 1 :], unit="row")), text)
+        two = observe(open_observed(small(rows[:place] + rows[place + 1 :], unit="row")), text)
         assert complaints(one, two) == []
         assert channels(one, two) == []
 
@@ -175,9 +175,9 @@ COUNTS = (1, 8, 13, 15, 18, 30)
 
 
 def shares(counts: tuple[int, ...] = COUNTS) -> tuple[Any, list[float]]:
-    """How often keys with so many people were shown, by the real plan for discovered keys."""
+    """Counts how often keys with so many people are shown, by the real plan for discovered keys."""
     question = "SELECT town, COUNT(*) AS n FROM t GROUP BY town"
-    plan = watched(small([], max_groups=2)).quote(question, epsilon=4, delta="1e-3").plan
+    plan = open_observed(small([], max_groups=2)).quote(question, epsilon=4, delta="1e-3").plan
     assert plan.threshold is not None
     found = []
     for units in counts:
@@ -210,7 +210,9 @@ def test_that_law_is_what_one_person_in_max_groups_keys_may_move() -> None:
 def test_units_and_not_rows_decide_on_keys() -> None:
     """One person with a thousand rows in a town of their own counts once."""
     rows = [(7, 60, 12.5, "north", "lonely")] * 1000 + [(i, 60, 1.0, "north", "big") for i in range(200)]
-    seen = see(watched(small(rows, max_rows=50, max_groups=3)), "SELECT town, COUNT(*) AS n FROM t GROUP BY town", 9, "1e-9")
+    seen = observe(
+        open_observed(small(rows, max_rows=50, max_groups=3)), "SELECT town, COUNT(*) AS n FROM t GROUP BY town", 9, "1e-9"
+    )
     assert {group.key[0]: group.units for group in seen.groups} == {"lonely": 1, "big": 200}
     assert seen.answer is not None
     assert [key for (key,) in seen.answer.noisy.keys] == ["big"]
@@ -225,4 +227,4 @@ def test_that_a_twin_with_another_plan_is_no_neighbour() -> None:
 def test_the_golden_files_are_all_here() -> None:
     refused = {question for question, seen in zip(GOLDEN, asked("nobody more"), strict=True) if seen.status != "answered"}
     assert refused == {"SELECT drug, COUNT(*) AS n FROM prescriptions GROUP BY drug"}
-    assert isinstance(watched(filled(survey())), dt.Curator)
+    assert isinstance(open_observed(filled(survey())), dt.Curator)

@@ -1,4 +1,4 @@
-"""Numbers: the ways in which arithmetic itself has given people away (PITFALLS, Numbers)."""
+"""Numbers: arithmetic that reveals people (PITFALLS, Numbers)."""
 
 from __future__ import annotations
 

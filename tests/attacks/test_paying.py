@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import dither as dt
-from attacks.paths import catalog, see, watched
+from attacks.paths import catalog, observe, open_observed
 from dither.ledger import opening
 from dither.ledger.ledger import Ledger
 from dither.ledger.verify.report import verify
@@ -29,7 +29,7 @@ def people(size: int = 30, **more: Any) -> dt.Catalog:
 
 
 class Counted:
-    """An engine that counts its runs, and fails if it is to."""
+    """An engine that counts its runs, and fails on request."""
 
     name = "counted"
 
@@ -122,7 +122,7 @@ def test_budgets_per_user_do_not_go_beyond_that_of_the_dataset() -> None:
 
 @pytest.mark.parametrize("limit", ["per_analyst", "per_query"])
 def test_a_share_of_epsilon_is_not_exchanged_for_all_of_rho(limit: str) -> None:
-    """Hardly any epsilon and a large delta is much rho, which is what the budget runs out of. Twin: without the limit."""
+    """A tiny epsilon with a large delta is a large rho, which uses up the budget. Twin: without the limit."""
     held = dt.Table({"u": list(range(30))}, unit="u", max_rows=1)
     for limits in ({limit: "0.01"}, {}):
         survey = dt.open(dt.Catalog({"t": held}, dt.Budget(1, "1e-6", least_epsilon="1e-6", **limits)), ledger=":memory:")
@@ -137,7 +137,7 @@ def test_a_share_of_epsilon_is_not_exchanged_for_all_of_rho(limit: str) -> None:
 
 
 def test_what_was_spent_is_not_forgotten_because_somebody_deletes_a_sum(tmp_path: Path) -> None:
-    """Somebody who can write the file and has no key: the ledger stops, and does not sign another budget."""
+    """An attacker can write the file but has no key: the ledger stops, and does not sign another budget."""
     with dt.open(people(), ledger=tmp_path / "t.ledger", analyst="ana", make=True) as survey:
         survey.ask(COUNT, epsilon="0.9")
     for keys in (("total",), ("total", "analyst:ana"), ("total", "analyst:ana", "rolls", "seal")):
@@ -153,7 +153,7 @@ def test_what_was_spent_is_not_forgotten_because_somebody_deletes_a_sum(tmp_path
 
 
 def test_a_ledger_restored_from_an_old_copy_is_refused(tmp_path: Path) -> None:
-    """Under an open session at once; for a session that is opened later, by the receipt of what the copy does not have."""
+    """An open session notices at once; a later session by a receipt for an entry that the copy lacks."""
     path, kept = tmp_path / "t.ledger", tmp_path / "old"
     with dt.open(people(), ledger=path, make=True) as survey:
         survey.ask(COUNT, epsilon=TENTH)
@@ -172,7 +172,7 @@ def test_a_ledger_restored_from_an_old_copy_is_refused(tmp_path: Path) -> None:
 
 
 def test_noise_is_not_keyed_by_the_text_of_a_question_and_averages_out_at_full_price_only() -> None:
-    """Another spelling is the same question: the same answer, for nothing. What is drawn anew is paid anew."""
+    """Another spelling is the same question and costs nothing. Fresh noise is charged again."""
     survey = dt.open(people(1000), ledger=":memory:")
     first = survey.ask(COUNT, epsilon="0.01")
     spelled = survey.ask("select  count( * )  as n\nfrom t", epsilon="0.01")
@@ -186,10 +186,10 @@ def test_noise_is_not_keyed_by_the_text_of_a_question_and_averages_out_at_full_p
 
 
 def test_random_choices_are_not_drawn_again_when_an_engine_starts_over() -> None:
-    """Which groups a person keeps follows from the secret of the question: a second run with it keeps the same ones."""
+    """The secret of the question decides which groups a person keeps: a second run keeps the same ones."""
     table = {"u": [i % 4 for i in range(80)], "town": [f"town {i % 20}" for i in range(80)]}
-    curator = watched(catalog(table, {"town": dt.column()}, delta="1/2", max_rows=2, max_groups=2))
-    seen = see(curator, "SELECT town, COUNT(*) AS n, COUNT(DISTINCT u) AS p FROM t GROUP BY town", 1, "1e-6")
+    curator = open_observed(catalog(table, {"town": dt.column()}, delta="1/2", max_rows=2, max_groups=2))
+    seen = observe(curator, "SELECT town, COUNT(*) AS n, COUNT(DISTINCT u) AS p FROM t GROUP BY town", 1, "1e-6")
     assert seen.plan is not None
     runs = [curator.engine.run(seen.plan.work, secret) for secret in (b"a" * 32, b"a" * 32, b"b" * 32, b"c" * 32)]
     kept = [sorted((group.key[0], group.units) for group in groups) for groups in runs]

@@ -1,4 +1,4 @@
-"""Randomness: the ways in which noise was known before it was drawn (PITFALLS, Randomness)."""
+"""Randomness: noise that an attacker can predict (PITFALLS, Randomness)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How this project itself was broken: the attackers' own programs, which must fail now. Named after PITFALLS, "Seen"."""
+"""Attacks that once broke dither, and must fail now (PITFALLS, "Seen in this project")."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def spent(folder: Path) -> Fraction:
 
 
 def test_a_failure_after_the_charge_is_not_repeated(folder: Path) -> None:
-    """It told exactly, at any price, as often as one liked."""
+    """It revealed the exact value, at any price, any number of times."""
     with opened(folder) as survey:
         survey.engine = engine = Broken(ValueError())
         for number in range(10):
@@ -102,7 +102,7 @@ def test_a_capital_letter_makes_no_other_table(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals come to the main thread")
 def test_an_interrupt_at_the_lock_leaves_it_free(folder: Path) -> None:
-    """Ctrl-C while another process holds the lock: it is delivered right after the lock was got."""
+    """Ctrl-C while another process holds the lock is delivered right after the lock is acquired."""
     survey = opened(folder)
     holder = sqlite3.connect(folder / "survey.ledger", isolation_level=None, check_same_thread=False)
     holder.execute("BEGIN IMMEDIATE")
@@ -147,7 +147,7 @@ def test_the_same_question_at_once_is_paid_once(folder: Path) -> None:
 
 
 def test_sums_made_again_by_the_checkers_own_code_are_found(folder: Path) -> None:
-    """Entries cut off, sums made by verification's own walk, the old seal, another key's seal, or none."""
+    """Entries cut off, with recomputed sums and the old seal, another key's seal, or none."""
     with opened(folder) as survey:
         for number in range(3):
             survey.ask(question(number), epsilon="0.1")

@@ -1,4 +1,4 @@
-"""Sensitivity: the ways in which one person has moved a number by more than its noise was for (PITFALLS, Sensitivity)."""
+"""Sensitivity: one person moves a number farther than its noise allows (PITFALLS, Sensitivity)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 
 import dither as dt
 from attacks.moved import complaints
-from attacks.paths import Seen, ask, catalog, see, watched
+from attacks.paths import Observation, ask, catalog, observe, open_observed
 from dither.mechanisms import Geometric
 from dither.query.work import SCALE
 
 NAN = float("nan")
 
 
-def scale_in_rows(seen: Seen, place: int = 0) -> Fraction:
-    """The noise of a measure as a share of what one row moves it by, times epsilon: 1 if it is priced for one row."""
+def scale_in_rows(seen: Observation, place: int = 0) -> Fraction:
+    """Returns noise scale times epsilon over the move of one row: 1 if the measure is priced for one row."""
     assert seen.plan is not None
     noise = seen.plan.noises[place]
     assert isinstance(noise.mechanism, Geometric)
@@ -62,7 +62,7 @@ def test_a_group_of_at_most_k_rows_changes_by_2k_when_a_person_is_replaced() -> 
         seen = []
         for table in tables.values():
             declared = {"t": table} | ({"everyone": more} if neighbours == "replace" else {})
-            seen.append(see(watched(dt.Catalog(declared, dt.Budget(9), neighbours)), "SELECT SUM(x) AS s FROM t"))
+            seen.append(observe(open_observed(dt.Catalog(declared, dt.Budget(9), neighbours)), "SELECT SUM(x) AS s FROM t"))
         held[neighbours] = complaints(*seen)
         assert [one.only() for one in seen] == [((-30,),), ((30,),)]
     assert held["replace"] == []
@@ -70,7 +70,7 @@ def test_a_group_of_at_most_k_rows_changes_by_2k_when_a_person_is_replaced() -> 
 
 
 def test_bounding_then_merging_groups_does_not_keep_the_old_bound() -> None:
-    """Five wards with three rows each: where wards are merged, three rows are kept in the merged group."""
+    """Five wards with three rows each: if wards are merged, three rows count in the merged group."""
     table = {"u": [1] * 15, "ward": [f"w{i % 5}" for i in range(15)]}
     columns = {"ward": dt.values(*[f"w{i}" for i in range(5)])}
     merged = "SELECT CASE WHEN ward = 'w0' THEN 'a' ELSE 'b' END AS k, COUNT(*) AS n FROM t GROUP BY k"
@@ -143,8 +143,8 @@ def test_a_count_of_a_column_declared_not_null_is_not_exact_and_not_free() -> No
     assert seen.plan is not None
     assert isinstance(seen.plan.noises[0].mechanism, Geometric)
     assert scale_in_rows(seen) == 1
-    free = watched(catalog({"u": [1], "x": [None]}, {"x": dt.between(0, 1)}, neighbours="replace", rows={"public": 7}))
-    known = see(free, "SELECT COUNT(*) AS n FROM t")
+    free = open_observed(catalog({"u": [1], "x": [None]}, {"x": dt.between(0, 1)}, neighbours="replace", rows={"public": 7}))
+    known = observe(free, "SELECT COUNT(*) AS n FROM t")
     assert known.answer is not None
     assert known.answer.rows == ((7,),)  # the twin: what is declared public is free, and comes from the catalog, not from rows
     assert known.charge.epsilon == 0

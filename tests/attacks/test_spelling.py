@@ -1,4 +1,4 @@
-"""Spelling: values, keys and names that one part reads as something else than another (PITFALLS, SQL, its last two lines)."""
+"""Spelling: values, keys and names that two parts read differently (PITFALLS, SQL, its last two lines)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOSTILE = ["'; DROP TABLE t; --", 'a"b', "a'b", "\\", "%s", "$1", "{x}", "/* x *
 
 @pytest.mark.parametrize("word", HOSTILE)
 def test_literals_and_identifiers_are_not_spliced_into_text(word: str) -> None:
-    """As a value, as a public key, as a key that is found, as the name of a column: it means itself."""
+    """As a value, a public key, a discovered key or a column name, the text means itself."""
     table = {"u": [1, 2, 3], "g": pa.array([word, word, "other"], pa.string())}
     quoted = word.replace("'", "''")
     if word != "\0":  # a zero can stand neither in a question nor among declared values

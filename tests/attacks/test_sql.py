@@ -1,4 +1,4 @@
-"""SQL: the ways in which a question meant something else than was checked (PITFALLS, SQL)."""
+"""SQL: questions that mean something else than was checked (PITFALLS, SQL)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import dither as dt
 from attacks.moved import complaints
 from attacks.neighbours import filled, survey
-from attacks.paths import ask, see, watched
+from attacks.paths import ask, observe, open_observed
 from dither.engines.duckdb.engine import DuckDB
 from planning.test_golden import cases as plans
 from sql.test_golden import cases as questions
@@ -23,12 +23,12 @@ GOLDEN = list(dict.fromkeys([text for _, text, _ in plans()] + [text for _, text
 
 @pytest.fixture(scope="module")
 def curator() -> dt.Curator:
-    return watched(filled(survey()))
+    return open_observed(filled(survey()))
 
 
 def refused(curator: dt.Curator, question: str) -> str:
-    """The refusal; nothing was charged and the engine was not asked."""
-    seen = see(curator, question)
+    """Returns the refusal, and checks that nothing was charged and the engine did not run."""
+    seen = observe(curator, question)
     assert seen.status.startswith("QueryError"), question
     assert "Charged: nothing." in seen.status
     assert seen.charge.epsilon == 0
@@ -56,7 +56,7 @@ def test_limit_in_a_subquery_is_refused(curator: dt.Curator, question: str) -> N
 
 
 def test_that_limit_on_the_noisy_result_is_answered(curator: dt.Curator) -> None:
-    seen = see(curator, "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY ward LIMIT 1")
+    seen = observe(curator, "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY ward LIMIT 1")
     assert seen.answer is not None
     assert len(seen.answer) == 1
     assert len(seen.answer.noisy.keys) == 2  # both counts were released, one is shown
@@ -74,8 +74,8 @@ def test_that_limit_on_the_noisy_result_is_answered(curator: dt.Curator) -> None
     ],
 )
 def test_a_table_missing_from_the_catalog_is_not_public(question: str) -> None:
-    """Even if the engine has such a table: what is not declared cannot be named."""
-    curator = watched(filled(survey()))
+    """An undeclared table is refused even if the engine has it."""
+    curator = open_observed(filled(survey()))
     engine = curator.engine
     assert isinstance(engine, DuckDB)
     engine._connection.execute("CREATE TABLE payroll AS SELECT 1 AS person_id, 'Miller' AS name")
@@ -84,7 +84,7 @@ def test_a_table_missing_from_the_catalog_is_not_public(question: str) -> None:
 
 def test_undeclared_columns_of_a_declared_table_are_not_even_in_reach() -> None:
     table = {"u": [1, 2], "x": [1, 2], "diagnosis": ["a", "b"]}
-    curator = watched(dt.Catalog({"t": dt.Table(table, unit="u", columns={"x": dt.between(0, 9)})}, dt.Budget(9, "1/2")))
+    curator = open_observed(dt.Catalog({"t": dt.Table(table, unit="u", columns={"x": dt.between(0, 9)})}, dt.Budget(9, "1/2")))
     for question in ("SELECT diagnosis, COUNT(*) FROM t GROUP BY diagnosis", "SELECT COUNT(*) FROM t WHERE diagnosis = 'a'"):
         refused(curator, question)
     assert "diagnosis" not in curator.engine.schema("t")
@@ -134,7 +134,7 @@ VOLATILE = re.compile(r"\b(random|setseed|uuid|gen_random|now|current_|today|nex
 
 
 def test_no_noise_comes_from_the_database(curator: dt.Curator) -> None:
-    """Nothing volatile in any statement that a golden question becomes; and none can be asked for."""
+    """No golden question becomes a statement with a volatile function, and no question can ask for one."""
     engine = curator.engine
     assert isinstance(engine, DuckDB)
     printed = []
@@ -160,7 +160,7 @@ SAME = [
 
 @pytest.mark.parametrize("expression", SAME)
 def test_what_the_analyser_says_of_a_function_holds_in_the_engine(expression: str) -> None:
-    """CLIPPED counts the values outside the bounds that were worked out for the expression: with values inside, none."""
+    """CLIPPED counts values outside the inferred bounds of the expression: none if all are inside."""
     values = [-8.0, -7.5, -1.0, -0.5, -0.0, 0.0, 1e-300, 0.49999999999999994, 0.5, 1.0, 2.5, 7.999, 8.0]
     pairs = [(x, y) for x in values for y in (-5, -1, 0, 1, 2, 5)]
     table = {"u": list(range(len(pairs))), "x": [x for x, _ in pairs], "y": [y for _, y in pairs]}
@@ -215,7 +215,7 @@ def test_that_values_outside_are_counted() -> None:
 )
 def test_unknown_clauses_are_not_silently_dropped(curator: dt.Curator, clause: str) -> None:
     for text in (f"SELECT COUNT(*) AS n FROM people {clause}", f"SELECT COUNT(*) AS n FROM people WHERE age > 3 {clause}"):
-        seen = see(curator, text)
+        seen = observe(curator, text)
         if seen.status == "answered":  # read as a table's name, it is a word that says nothing
             assert clause in {"FINAL"}
             continue
@@ -249,7 +249,7 @@ def test_a_public_table_that_multiplies_rows_multiplies_nobody() -> None:
             max_rows=2,
         )
         both = dt.Catalog({"t": private, "many": public}, dt.Budget(9))
-        seen.append(see(watched(both), "SELECT COUNT(*) AS n FROM t JOIN many m ON t.k = m.k"))
+        seen.append(observe(open_observed(both), "SELECT COUNT(*) AS n FROM t JOIN many m ON t.k = m.k"))
     assert seen[0].only() == ((2,),)
     assert complaints(*seen) == []
 

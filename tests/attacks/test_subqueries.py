@@ -1,4 +1,4 @@
-"""Subqueries per person, by neighbours: what one person adds to a subquery moves that person's rows and nobody else's.
+"""Subqueries per person: what one person adds to a subquery moves only that person's rows.
 
 The golden questions are all asked in test_neighbours.py; here are generated tables, and engines that mix people.
 """
@@ -15,7 +15,7 @@ import pytest
 
 import dither as dt
 from attacks.moved import channels, complaints
-from attacks.paths import Change, see, watched
+from attacks.paths import Change, observe, open_observed
 from attacks.test_neighbours import GOLDEN
 from dither.query.functions.registry import columns
 from dither.query.nodes import Join, Relation, Semi
@@ -51,7 +51,7 @@ Rows = list[tuple[int, int | None]]
 
 
 def one(person: int, dice: random.Random) -> tuple[Rows, Rows]:
-    """The rows of one person in both tables: of nobody's, of few, of very many; with NULLs and values beyond the bounds."""
+    """Returns the rows of one person in both tables: none, few or very many, with NULLs and values beyond the bounds."""
     numbers = [None, -5, 0, 1, 2, 3, 5, 9, 10, 2**40]
     mine = [(person, dice.choice(numbers)) for _ in range(dice.choice([0, 1, 1, 1, 3]))]
     theirs = [(person, dice.choice(numbers)) for _ in range(dice.choice([0, 0, 1, 3, 40]))]
@@ -80,7 +80,7 @@ LOUD: tuple[Rows, Rows] = ([(99, 5)], [(99, None), (99, 10), *[(99, y) for y in 
 
 @cache
 def compared(seed: int) -> tuple[dt.Curator, dt.Curator]:
-    """Before and after one person came to a crowd of all kinds, opened once for all questions."""
+    """Opens a crowd of all kinds without and with one more person, once for all questions."""
     dice = random.Random(seed)
     crowd = [one(person, dice) for person in range(12)]
     lists = [dice.choice([None, 1, 2, 3, 9]) for _ in range(dice.choice([0, 1, 4]))]
@@ -90,12 +90,12 @@ def compared(seed: int) -> tuple[dt.Curator, dt.Curator]:
 
 def survey(tables: list[tuple[Rows, Rows]], lists: list[int | None], change: Change | None = None) -> dt.Curator:
     people, visits = ([row for each in tables for row in each[i]] for i in (0, 1))
-    return watched(catalog(people, visits, lists), change)
+    return open_observed(catalog(people, visits, lists), change)
 
 
 @cache
 def quiet(loud: bool, change: Change | None) -> dt.Curator:
-    """People with one row each and no visits; `loud`: and one more person, who could decide about them."""
+    """Opens people with one row each and no visits. `loud` adds one person who could decide about them."""
     tables: list[tuple[Rows, Rows]] = [([(person, 5)], []) for person in range(12)]
     return survey([*tables, LOUD] if loud else tables, [1], change)
 
@@ -104,7 +104,7 @@ def quiet(loud: bool, change: Change | None) -> dt.Curator:
 def test_one_person_more_moves_what_is_priced(question: str) -> None:
     moved = 0
     for seed in range(8):
-        before, after = (see(each, question) for each in compared(seed))
+        before, after = (observe(each, question) for each in compared(seed))
         assert before.status == "answered"
         assert complaints(before, after) == []
         assert channels(before, after) == []
@@ -113,7 +113,7 @@ def test_one_person_more_moves_what_is_priced(question: str) -> None:
 
 
 def mixing(work: Work) -> Work:
-    """What a careless engine would do: forget, in subqueries, whose rows are whose."""
+    """A careless engine: forgets in subqueries which person a row belongs to."""
     return replace(work, source=_mixed(work.source))
 
 
@@ -128,7 +128,7 @@ def _mixed(node: Relation) -> Relation:
 @pytest.mark.parametrize("question", MIXED)
 def test_that_an_engine_which_mixes_people_is_caught(question: str) -> None:
     for change, fits in ((None, True), (mixing, False)):
-        before, after = (see(quiet(loud, change), question) for loud in (False, True))
+        before, after = (observe(quiet(loud, change), question) for loud in (False, True))
         assert (complaints(before, after) == []) == fits
 
 

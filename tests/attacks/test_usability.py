@@ -1,4 +1,4 @@
-"""PITFALLS, usability that costs privacy or trust: bounds that keep what they charge for, honest counts, light imports."""
+"""PITFALLS, usability that costs privacy or trust: bounds that are used, honest counts, light imports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import dither as dt
-from attacks.paths import ask, catalog, watched
+from attacks.paths import ask, catalog, open_observed
 
 ROOT = Path(__file__).parents[2]
 COUNT = "SELECT COUNT(*) AS n FROM t"
@@ -25,7 +25,7 @@ def test_truncation_keeps_as_many_groups_as_it_charges_for(groups: int) -> None:
 
 
 def test_counts_are_not_clamped_at_zero() -> None:
-    """Of two hundred empty groups about half come out below zero."""
+    """About half of two hundred empty groups have a negative count."""
     table = {"u": [1], "k": [0]}
     seen = ask("SELECT k, COUNT(*) AS n FROM t GROUP BY k", table, {"k": dt.between(0, 200)}, "0.1", max_rows=1, max_groups=1)
     assert seen.answer is not None
@@ -35,14 +35,14 @@ def test_counts_are_not_clamped_at_zero() -> None:
 
 def test_the_count_is_not_paid_twice_in_a_mean() -> None:
     """A mean alone, and a mean with its count: the same noise at the same price."""
-    survey = watched(catalog({"u": [1, 2], "x": [1, 2]}, {"x": dt.between(0, 10)}, max_rows=1))
+    survey = open_observed(catalog({"u": [1, 2], "x": [1, 2]}, {"x": dt.between(0, 10)}, max_rows=1))
     alone, both = (survey.quote(f"SELECT AVG(x) AS a{more} FROM t", epsilon=1).plan for more in ("", ", COUNT(x) AS n"))
     assert [noise.mechanism for noise in both.noises] == [noise.mechanism for noise in alone.noises]
 
 
 def test_a_plain_count_is_planned_in_few_steps() -> None:
-    """Counted in calls, which do not depend on the machine: seconds of planning would be millions of them."""
-    survey = watched(catalog({"u": [1, 2]}, {}, max_rows=1))
+    """Counts calls, which do not depend on the machine: seconds of planning would be millions of calls."""
+    survey = open_observed(catalog({"u": [1, 2]}, {}, max_rows=1))
     survey.quote(COUNT, epsilon=1)
     calls = 0
 
@@ -76,7 +76,7 @@ def test_no_rows_are_silently_left_out() -> None:
 
 
 def test_a_bound_that_leaves_rows_out_is_told() -> None:
-    survey = watched(catalog({"u": [1, 1, 1], "x": [1, 2, 3]}, {"x": dt.between(0, 10)}, max_rows=2))
+    survey = open_observed(catalog({"u": [1, 1, 1], "x": [1, 2, 3]}, {"x": dt.between(0, 10)}, max_rows=2))
     assert "2 rows" in str(survey.quote("SELECT SUM(x) AS s FROM t", epsilon=1))
 
 
@@ -91,10 +91,10 @@ BLAMED = {
 
 @pytest.mark.parametrize("question", BLAMED)
 def test_an_error_names_what_is_wrong_where_it_stands(question: str) -> None:
-    """The marks under the question stand under the culprit, and the words say what is wrong with it."""
+    """The marks point at the faulty part of the question, and the text says what is wrong with it."""
     held = catalog({"u": [1], "x": [1], "z": [1]}, {"x": dt.between(0, 10), "z": dt.column()}, max_rows=1)
     with pytest.raises(dt.QueryError) as refusal:
-        watched(held).ask(question, epsilon=1)
+        open_observed(held).ask(question, epsilon=1)
     lines = str(refusal.value).splitlines()
     place = next(i for i, line in enumerate(lines) if question in line)
     start, end = lines[place + 1].index("^"), lines[place + 1].rindex("^") + 1

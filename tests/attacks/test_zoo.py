@@ -53,7 +53,7 @@ NO_KIND = "t.x is of a type that questions cannot use."  # said of the schema, w
 
 
 def statuses(source: Any, *, unit: str = "pid") -> list[str]:
-    """What whoever sees only whether things succeed, and the texts of errors, sees of a source."""
+    """Returns what an analyst sees of a source: whether questions succeed, and the texts of errors."""
     columns = {"pid": dt.column(kind="int"), "flag": dt.column(kind="bool"), "x": dt.column()}
     catalog = dt.Catalog({"t": dt.Table(source, unit=unit, max_rows=1, columns=columns)}, dt.Budget(epsilon=1000))
     try:
@@ -76,7 +76,7 @@ def _status(survey: Any, question: str, epsilon: Any = 1) -> str:
 
 
 def both(specimen: Specimen, store: str, folder: Path) -> tuple[list[str], list[str]] | None:
-    """The statuses without and with the odd value; None if the writer itself does not take the value or its type."""
+    """Returns the statuses without and with the odd value; None if the writer does not take the value or its type."""
     found = []
     for present in (False, True):
         place = folder / str(present)
@@ -90,7 +90,7 @@ def both(specimen: Specimen, store: str, folder: Path) -> tuple[list[str], list[
 
 
 def sampled(part: int) -> list[tuple[Specimen, str]]:
-    """One of so many pairs, the same ones in every run, and every way to store is among them."""
+    """Picks a share of the pairs, the same in every run, with every way to store."""
     pairs = [(specimen, store) for specimen in specimens() for store in STORES]
     return [pair for pair in pairs if int(hashlib.sha256(f"{pair[0].name} {pair[1]}".encode()).hexdigest(), 16) % part == 0]
 
@@ -122,7 +122,7 @@ def test_neighbours_in_the_whole_zoo_have_equal_status(store: str, tmp_path: Pat
 
 
 def survey_of(ill: bool, folder: Path, **options: Any) -> list[str]:
-    """Person 999 has a timestamp of the year 318857. Whether the question about person 7 is answered must say nothing of 7."""
+    """Person 999 has a timestamp of the year 318857. Success of the question about person 7 must not depend on 7."""
     folder.mkdir()
     seen = pa.array([*[0] * 999, 10**16], pa.int64()).view(pa.timestamp("ms"))
     rows = pa.table({"pid": range(1000), "ill": [person == 7 and ill for person in range(1000)], "seen": seen})
@@ -140,7 +140,7 @@ def test_one_persons_timestamp_tells_nothing_about_another(statistics: Any, tmp_
 
 
 def test_that_it_would_tell_if_columns_were_not_read_on_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The twin: the same reader, which believes every file."""
+    """The twin: the same reader trusts every file."""
     monkeypatch.setattr(sources._Opening, "_needs_guards", lambda *arguments: False)
     found = [survey_of(ill, tmp_path / str(ill), write_statistics=False) for ill in (False, True)]
     assert found[0] == [ANSWERED]
@@ -148,7 +148,7 @@ def test_that_it_would_tell_if_columns_were_not_read_on_opening(tmp_path: Path, 
 
 
 def test_that_the_zoo_finds_a_frame_that_is_not_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The twin for frames: Arrow as it comes."""
+    """The twin for frames: plain Arrow."""
     monkeypatch.setattr(frames, "readable", lambda table: table)
     pairs = [(specimen, "arrow") for specimen in specimens() if specimen.name == "timestamp[ms, tz=UTC] 4"]
     with pytest.raises((AssertionError, dt.DitherError)):
@@ -159,7 +159,7 @@ def test_that_the_zoo_finds_a_frame_that_is_not_converted(tmp_path: Path, monkey
 
 
 def test_statistics_beyond_the_values_do_no_harm(tmp_path: Path) -> None:
-    """A footer states the greatest value; a planner that converts it would fail, though every row can be read."""
+    """A footer states the greatest value. A planner that converts it would fail, although every row can be read."""
     moments = pa.array([1_234_567_890_123] * 6, pa.int64()).view(pa.timestamp("ms"))
     rows = pa.table({"pid": range(6), "flag": [True, False] * 3, "x": moments})
     pq.write_table(rows, tmp_path / "t.parquet")
@@ -205,7 +205,7 @@ def _sometimes(store: str) -> Any:
 
 @pytest.mark.parametrize("store", [*map(_sometimes, PARQUET)])
 def test_both_readers_of_parquet_read_the_same(store: str, tmp_path: Path) -> None:
-    """Whatever DuckDB reads by itself it would find in the copy by way of Arrow, too."""
+    """The copy through Arrow holds everything that DuckDB reads directly."""
     compared = 0
     for number, (kind, values) in enumerate(groupby(specimens(), lambda specimen: specimen.name.rpartition(" ")[0])):
         files = {}
@@ -223,7 +223,7 @@ def test_both_readers_of_parquet_read_the_same(store: str, tmp_path: Path) -> No
 
 
 def _rows(files: dict[str, Path], by_arrow: bool) -> dict[str, list[Any]]:
-    """What a question sees of each file, all of them in one catalog; without those that DuckDB or nobody can read."""
+    """Returns what a question sees of each file in one catalog; leaves out files that DuckDB cannot read."""
     columns = {"flag": dt.column(), "x": dt.column()}
     tables = {name: dt.Table(file, unit="pid", columns=columns) for name, file in files.items()}
     while tables:

@@ -1,7 +1,7 @@
 """Every stored type with its extreme and malformed values, as columns of Arrow, and the ways to store them.
 
-A specimen is one value of one type. It is stored twice: beside ordinary rows, and not at all. Whoever asks must not be able to
-tell the two apart by whether a catalog opens or a question is answered.
+A specimen is one value of one type. Each test stores ordinary rows with and without it. An analyst must not be able to tell the
+two apart by whether a catalog opens or a question is answered.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOW64, HIGH64 = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True)
 class Specimen:
-    """One value of a column, made by hand where no library would make it. `usual` is what other rows hold."""
+    """One value of a column, built by hand if no library would build it. `usual` is the value of other rows."""
 
     name: str
     usual: pa.Array
@@ -128,7 +128,7 @@ def _polars(**options: Any) -> Store:
 
 
 def _by_duckdb(make: str, name: str) -> Store:
-    """Written by DuckDB, as far as it can hold the value."""
+    """Writes with DuckDB, if it can hold the value."""
 
     def store(rows: pa.Table, folder: Path) -> Any:
         with duckdb.connect(str(folder / "t.duckdb")) as connection:

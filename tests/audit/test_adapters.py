@@ -1,4 +1,4 @@
-"""The ways foreign code takes its noise: each adapter gives the tape's noise and gets the right verdict on a pair of twins."""
+"""Adapters: each supplies the noise of the tape, and gets the right verdict on a correct function and its broken twin."""
 
 from __future__ import annotations
 

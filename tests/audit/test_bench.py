@@ -1,4 +1,4 @@
-"""The bench: its truths computed again in another way, its broken mechanisms found, its correct ones left in peace."""
+"""The detection benchmark: its truths computed in another way, its broken mechanisms found, no correct one flagged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from detection.anchors import ANCHORS
 from detection.case import patterns
 from detection.score import Row, flags, score, summary, table
 from dither.audit import VIOLATES
-from dither.audit.blackbox.attack import sampled
+from dither.audit.blackbox.attack import draw_outputs
 from dither.audit.blackbox.outputs import Raised
 
 NAMED = {case.name: case for case in CASES}
@@ -29,7 +29,7 @@ def ids(case: Case) -> str:
 
 
 def moved(scale: float, shift: Callable[[Any], Any] = np.asarray) -> Callable[[Case], float]:
-    """Independent Laplace noise on values that the data move: the sum of the moves over the scale."""
+    """Independent Laplace noise: the sum of the moved values over the scale."""
     return lambda case: max(float(np.abs(shift(a) - shift(b)).sum()) / scale for a, b in map(arrays, case.pairs))
 
 
@@ -50,7 +50,7 @@ def geometric(ratio: float) -> Callable[[Case], float]:
 
 
 def unary(p: float, q: float, times: int = 1) -> Callable[[Case], float]:
-    """Two bits differ, and every report counts: both at their most telling values."""
+    """Two bits differ in each report: both at the values with the largest ratio."""
     return lambda case: times * max(abs(math.log(p * (1 - q) / (q * (1 - p)))), 0)
 
 
@@ -85,7 +85,7 @@ def gaussian(sigma: float) -> Callable[[Case], float]:
 
 
 def subsampled(case: Case) -> float:
-    """The mixture's log ratio is constant beyond either answer: the two tails are its extremes."""
+    """The log ratio of the mixture is constant beyond either answer, so its extremes are the two tails."""
     return max(abs(math.log(0.9 + 0.1 * math.exp(sign * 3))) for sign in (1, -1))
 
 
@@ -104,7 +104,7 @@ def noisy_values(case: Case) -> float:
 
 
 def value_of_max(case: Case) -> float:
-    """Far down every value must be far down: ten halves."""
+    """A low maximum needs ten low values, each worth one half."""
     return max(sum(abs(a - b) for a, b in zip(*pair, strict=True)) / 2 for pair in case.pairs)
 
 
@@ -181,7 +181,7 @@ def in_order(rows: Any) -> float:
 
 
 def scales(one: float, other: float) -> Callable[[Case], bool]:
-    """Laplace noise of two scales: the log ratio |x| (1/b - 1/b') grows without end."""
+    """Laplace noise of two scales: the log ratio |x| (1/b - 1/b') has no limit."""
     return lambda case: abs(1000 / one - 1000 / other) > 100
 
 
@@ -189,7 +189,7 @@ def only(event: Callable[[Any], bool], pair: int = 0, side: int = 1) -> Callable
     """An event that happens on one side and never on the other."""
 
     def holds(case: Case) -> bool:
-        runs = [sampled(case.target(3), data, 3000) for data in case.pairs[pair]]
+        runs = [draw_outputs(case.target(3), data, 3000) for data in case.pairs[pair]]
         return any(event(x) for x in runs[side]) and not any(event(x) for x in runs[1 - side])
 
     return holds

@@ -1,4 +1,4 @@
-"""The black box: what it must find, what it must not, and that events are counted on outputs nobody chose them by."""
+"""The black box: what it must find, what it must not, and that events are counted on fresh outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from detection.case import gauss, lap
 from dither.audit import NOT_FOUND, VIOLATES, Target, Verdict
 from dither.audit.blackbox.attack import attack
 from dither.audit.blackbox.confidence import bounds
-from dither.audit.blackbox.events import Sample, conjunctions, learnt, simple
+from dither.audit.blackbox.events import Sample, conjunctions, learned, simple
 from dither.audit.blackbox.outputs import Raised, collect, join
 from dither.errors import ArgumentError
 
@@ -139,13 +139,13 @@ def test_the_membership_advantage_is_a_lower_bound() -> None:
 
 
 def many_columns(rng: np.random.Generator, data: Any, size: int) -> Any:
-    """Outputs that have nothing to do with the data, and a great many ways to be fooled by chance."""
+    """Outputs independent of the data, with many candidate events that chance could favour."""
     return rng.normal(size=(size, 12))
 
 
 @pytest.mark.parametrize("left", [5000, 20_000])
 def test_a_budget_that_runs_out_meanwhile_makes_no_false_alarm(left: int) -> None:
-    """With D before D′, only D′ would meet the end of it."""
+    """If D always ran first, only D′ would meet the end of the budget."""
     budget, dice = [left], random.Random(4)
 
     def noisy(data: list[int]) -> int:
@@ -204,7 +204,7 @@ def test_an_event_on_one_output_is_the_event_on_a_sample() -> None:
     sides = [collect(part) for part in raw]
     sample = Sample((sides[0], sides[1]), 0.0)
     found = simple(sample)
-    found += learnt(sample) + conjunctions(sample, found[:2])
+    found += learned(sample) + conjunctions(sample, found[:2])
     for one in found:
         event = one.event()
         assert event.words

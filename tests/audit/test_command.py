@@ -1,4 +1,4 @@
-"""`dither audit` as it is typed: what it finds, what it refuses, and with which exit code."""
+"""`dither audit` on the command line: what it finds, what it refuses, and its exit codes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def neighbours(dice):
     return rows, rows[:-1]
 
 def marks(data):
-    """Writes into the rows it is given: on the second run every row is seen already."""
+    """Writes into its input: a second run on the same rows would skip them all."""
     new = sum(1 for row in data if not row["seen"])
     for row in data:
         row["seen"] = 1
@@ -170,7 +170,7 @@ def test_outputs_that_cannot_be_written_down_make_no_traceback(here: Path) -> No
         (["audited:absent", "-e", "1"], "has no 'absent'"),
         (["audited:number", "-e", "1"], "cannot be called"),
         (["audited", "-e", "1"], "module:name"),
-        (["audited:kept"], "not said what is promised"),
+        (["audited:kept"], "needs the epsilon that the code claims"),
         (["audited:kept", "-e", "-1"], "epsilon >= 0"),
         (["audited:kept", "-e", "one"], "epsilon must be"),
         (["audited:kept", "-e", "nan"], "epsilon must be"),
@@ -200,7 +200,7 @@ def test_what_cannot_be_audited_is_a_text_and_exit_code_two(here: Path, words: l
 
 
 def test_our_own_system_passes_every_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With few samplers, pairs and seconds: the methods have tests of their own."""
+    """Uses few samplers, pairs and seconds: the methods have tests of their own."""
     monkeypatch.setattr(command.samplers, "samplers", lambda: tuple(command.samplers._families())[:2])
     monkeypatch.setattr(command, "mechanisms", ours_few)
     monkeypatch.setattr(command, "STRICT", 1e-9)  # a tight mechanism, attacked in every run of the tests

@@ -1,4 +1,4 @@
-"""Bounds for counted probabilities: exact coverage, never too good, and the same as an independent implementation."""
+"""Confidence bounds: exact coverage, never too tight, equal to an independent implementation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_no_rounding_makes_a_bound_too_good(trials: int, share: float, error: fl
 
 
 def wrong_bounds(bound: object, trials: int, error: float) -> float:
-    """The largest chance, over true probabilities, that a lower bound lies above the truth, counted exactly."""
+    """Returns the largest probability, over all true values, that a lower bound exceeds the truth."""
     found = 0.0
     lows = [bound(k, trials, error) for k in range(trials + 1)]  # type: ignore[operator]
     for chance in np.linspace(0.01, 0.99, 99):

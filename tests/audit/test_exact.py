@@ -1,4 +1,4 @@
-"""Certified prices over the registry, with claims that are slightly too good."""
+"""Certified prices of all registered mechanisms, and claims that are slightly too small."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def test_a_gaussian_has_no_pure_price() -> None:
 
 def test_delta_counts_everything_beyond_the_window() -> None:
     x, y = Moved(TwoSided(Fraction(3)), 5), TwoSided(Fraction(3))
-    found = prices.spill(x, y, Fraction(1))
+    found = prices.hockey_stick(x, y, Fraction(1))
     assert found.low <= found.high
     assert found.high - found.low < Fraction(1, 2**300)
-    assert prices.spill(x, x, Fraction(0)).high < Fraction(1, 2**300)
-    assert prices.spill(Cut(Fraction(1), 3), Moved(Cut(Fraction(1), 3), 10), Fraction(50)).low > Fraction(999, 1000)
+    assert prices.hockey_stick(x, x, Fraction(0)).high < Fraction(1, 2**300)
+    assert prices.hockey_stick(Cut(Fraction(1), 3), Moved(Cut(Fraction(1), 3), 10), Fraction(50)).low > Fraction(999, 1000)
 
 
 def test_floats_are_rounded_to_the_safe_side() -> None:

@@ -1,4 +1,4 @@
-"""Our own path under replay: 2,000 neighbouring pairs pass here (`make audit` takes 100,000), and planted bugs are found."""
+"""Replay of dither itself: 2,000 neighbouring pairs pass (`make audit` tries 100,000), and planted bugs are found."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 
 from dither.audit import NOT_FOUND, VIOLATES
 from dither.audit.ourselves import replay as replaying
-from dither.audit.ourselves.cases import Case, judge, people, question
-from dither.audit.ourselves.catalogs import small, world
+from dither.audit.ourselves.cases import Case, any_people, any_question, judge
+from dither.audit.ourselves.catalogs import any_setup, small
 from dither.audit.ourselves.compare import leaks, moves
-from dither.audit.ourselves.harness import Room
-from dither.audit.ourselves.observe import Seen, changed, looser
+from dither.audit.ourselves.harness import Harness
+from dither.audit.ourselves.observe import Observation, looser, with_changed_work
 from dither.audit.ourselves.questions import Parts
 from dither.audit.ourselves.replay import replay
 from dither.audit.verdict import Verdict
@@ -46,7 +46,7 @@ def test_two_thousand_pairs_of_neighbours_show_no_more_than_was_priced(block: in
 
 
 def test_two_processes_do_the_same_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replaying, "ROOMS", 1)  # tasks that end soon: those that were begun are not stopped
+    monkeypatch.setattr(replaying, "HARNESSES", 1)  # tasks that end soon: those that were begun are not stopped
     verdict = replay(pairs=60, seed=9, jobs=2)
     assert verdict.outcome == NOT_FOUND
     assert verdict.evidence["pairs"] >= 60
@@ -69,7 +69,7 @@ def a_sensitivity_halved(monkeypatch: pytest.MonkeyPatch) -> Steps:
 
 
 def a_nan_kept(monkeypatch: pytest.MonkeyPatch) -> Steps:
-    """A clamp of plain comparisons: what is not a number is neither below nor above, and stays."""
+    """A clamp by plain comparisons keeps NaN, which is neither below nor above."""
 
     def clipped(x: str, low: str, high: str, above: str) -> str:
         return f"(CASE WHEN {x} < {low} THEN {low} WHEN {above} AND {x} > {high} THEN {high} ELSE {x} END)"
@@ -79,7 +79,7 @@ def a_nan_kept(monkeypatch: pytest.MonkeyPatch) -> Steps:
 
 
 def after_release(then: Callable[[Noisy, Sequence[Group]], Noisy]) -> Steps:
-    """Steps that do something with the noisy numbers and the exact ones."""
+    """Returns steps that change the noisy numbers by the exact ones."""
     found: list[Sequence[Group]] = []
 
     def run(engine: Engine, work: Work) -> Sequence[Group]:
@@ -128,12 +128,12 @@ def test_a_planted_bug_is_found_and_made_small(name: str, capsys: pytest.Capture
 
 
 def test_that_the_halved_sensitivity_is_the_only_thing_wrong_there() -> None:
-    """The very room in which it is found, without the bug."""
+    """The same cases pass without the bug."""
     assert replay(pairs=verdict_on("a sensitivity halved").evidence["pairs"], seed=4).outcome == NOT_FOUND
 
 
 def test_an_engine_that_bounds_less_than_was_priced_is_found() -> None:
-    verdict = replay(pairs=2000, seed=3, steps=changed(looser(rows=2)))
+    verdict = replay(pairs=2000, seed=3, steps=with_changed_work(looser(rows=2)))
     assert verdict.outcome == VIOLATES
     assert verdict.epsilon > 1
 
@@ -142,29 +142,29 @@ def test_an_engine_that_bounds_less_than_was_priced_is_found() -> None:
 
 
 def made(seed: int) -> tuple[Case, random.Random]:
-    dice = random.Random(seed)
-    here = world(dice)
-    always, perhaps = people(here, dice)
-    with Room(here, (*perhaps, *always)) as room:
-        asked, price = question(room, dice)
-    return Case(here, always, perhaps, asked, price), dice
+    rng = random.Random(seed)
+    here = any_setup(rng)
+    always, perhaps = any_people(here, rng)
+    with Harness(here, (*perhaps, *always)) as harness:
+        asked, price = any_question(harness, rng)
+    return Case(here, always, perhaps, asked, price), rng
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_exchanged_tables_answer_as_if_they_had_been_opened(seed: int) -> None:
-    case, dice = made(seed)
+    case, rng = made(seed)
     some = [0, 2, len(case.perhaps)][: 2 + bool(case.always)]
-    with Room(case.world, case.everyone) as room:
-        room.put(some, dice)
-        exchanged = room.ask(str(case.question), case.price)
-    with Room(case.world, [case.everyone[i] for i in some]) as opened:
+    with Harness(case.setup, case.everyone) as harness:
+        harness.fill(some, rng)
+        exchanged = harness.ask(str(case.question), case.price)
+    with Harness(case.setup, [case.everyone[i] for i in some]) as opened:
         straight = opened.ask(str(case.question), case.price)
-        sizes = {name: opened.rows(name) for name in opened.world.schemas}
+        sizes = {name: opened.rows(name) for name in opened.setup.schemas}
     assert exchanged.status == straight.status
     assert judge(straight, exchanged, alike=True) is None
-    with Room(case.world, case.everyone) as room:
-        room.put(some, dice)
-        assert {name: room.rows(name) for name in room.world.schemas} == sizes
+    with Harness(case.setup, case.everyone) as harness:
+        harness.fill(some, rng)
+        assert {name: harness.rows(name) for name in harness.setup.schemas} == sizes
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -173,49 +173,49 @@ def test_neighbours_differ_in_one_person(seed: int) -> None:
     pairs = list(case.neighbours())
     assert len(pairs) >= 30
     for one, two in pairs:
-        assert (len(one - two), len(two - one)) in ([(1, 1)] if case.world.replace else [(0, 1), (1, 0)])
+        assert (len(one - two), len(two - one)) in ([(1, 1)] if case.setup.replace else [(0, 1), (1, 0)])
 
 
-def asked(text: str = "SELECT region AS k, SUM(wage) AS a0 FROM t GROUP BY k") -> Seen:
+def asked(text: str = "SELECT region AS k, SUM(wage) AS a0 FROM t GROUP BY k") -> Observation:
     here = next(each for each in (small(random.Random(seed)) for seed in range(99)) if not each.replace)
-    with Room(here, [here.person(number, random.Random(1)) for number in range(3)]) as room:
-        return room.ask(text, (1, 0))
+    with Harness(here, [here.person(number, random.Random(1)) for number in range(3)]) as harness:
+        return harness.ask(text, (1, 0))
 
 
-CHANGED: dict[str, Callable[[Seen], Seen]] = {
-    "status": lambda seen: replace(seen, status="refused"),
-    "plan": lambda seen: replace(seen, plan=None),
-    "charge": lambda seen: replace(seen, charge=replace(seen.charge, epsilon=Fraction(2))),
-    "ledger": lambda seen: replace(seen, entries=seen.entries[:1]),
-    "noise": lambda seen: replace(seen, trace=replace(seen.trace, noise=[one + 1 for one in seen.trace.noise])),
-    "what is drawn": lambda seen: replace(seen, trace=replace(seen.trace, astray=True)),
-    "rows": lambda seen: replace(seen, answer=_with_rows(seen, [(None, None)])),
+CHANGED: dict[str, Callable[[Observation], Observation]] = {
+    "status": lambda observed: replace(observed, status="refused"),
+    "plan": lambda observed: replace(observed, plan=None),
+    "charge": lambda observed: replace(observed, charge=replace(observed.charge, epsilon=Fraction(2))),
+    "ledger": lambda observed: replace(observed, entries=observed.entries[:1]),
+    "noise": lambda observed: replace(observed, trace=replace(observed.trace, noise=[one + 1 for one in observed.trace.noise])),
+    "what is drawn": lambda observed: replace(observed, trace=replace(observed.trace, diverged=True)),
+    "rows": lambda observed: replace(observed, answer=_with_rows(observed, [(None, None)])),
 }
 
 
-def _with_rows(seen: Seen, rows: Any) -> Any:
-    assert seen.answer is not None
-    return replace(seen.answer, table=replace(seen.answer.table, rows=tuple(rows)))
+def _with_rows(observed: Observation, rows: Any) -> Any:
+    assert observed.answer is not None
+    return replace(observed.answer, table=replace(observed.answer.table, rows=tuple(rows)))
 
 
 def test_nothing_differs_from_itself() -> None:
-    seen = asked()
-    assert seen.status == "answered"
-    assert [body["kind"] for body in seen.entries] == ["reserved/1", "committed/1"]
-    assert leaks(seen, seen) == []
-    assert not any(move.by for move in moves(seen, seen))
+    observed = asked()
+    assert observed.status == "answered"
+    assert [body["kind"] for body in observed.entries] == ["reserved/1", "committed/1"]
+    assert leaks(observed, observed) == []
+    assert not any(move.by for move in moves(observed, observed))
 
 
 @pytest.mark.parametrize("what", CHANGED)
 def test_that_each_difference_would_be_seen(what: str) -> None:
-    seen = asked()
-    assert what in leaks(seen, CHANGED[what](seen))
+    observed = asked()
+    assert what in leaks(observed, CHANGED[what](observed))
 
 
 def test_that_an_order_of_rows_would_be_seen() -> None:
-    seen = asked()
-    assert judge(seen, replace(seen, groups=seen.groups[1:]), alike=True) is not None
-    assert judge(seen, replace(seen, groups=seen.groups[::-1]), alike=True) is None
+    observed = asked()
+    assert judge(observed, replace(observed, groups=observed.groups[1:]), alike=True) is not None
+    assert judge(observed, replace(observed, groups=observed.groups[::-1]), alike=True) is None
 
 
 def test_a_question_gets_shorter_and_stays_sql() -> None:

@@ -1,4 +1,4 @@
-"""Replay of code that is not ours: every correct example passes, and its broken twin is found with a small counterexample."""
+"""Replay of other code: every correct example passes, and its broken twin is found with a small counterexample."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import pytest
 
 from dither.audit.replay.pairs import REPLACE, Column, Records, source
 from dither.audit.replay.replay import replay
-from dither.audit.replay.shifts import Move, above, delta_at, gaussian_delta, log_density
+from dither.audit.replay.shifts import Move, delta_at, gaussian_delta, log_density, tail_probability
 from dither.audit.verdict import NOT_FOUND, VIOLATES
 
 KEYS = "abcd"
 
 
 def clamp(value: Any, low: float = 0.0, high: float = 10.0) -> float:
-    """NaN, None and what is below become the lower bound."""
+    """Clamps; NaN and None become the lower bound."""
     if value is None or not value > low:
         return low
     return min(value, high)
@@ -265,9 +265,9 @@ def test_bounds_on_delta_agree_with_known_figures() -> None:
 def test_laws_add_up_to_one() -> None:
     weights = [math.exp(log_density("geometric", k, 1.7)) for k in range(-200, 201)]
     assert math.fsum(weights) == pytest.approx(1)
-    assert above("geometric", 3, 1.7) == pytest.approx(math.fsum(weights[203:]))
-    assert above("geometric", -2, 1.7) == pytest.approx(math.fsum(weights[198:]))
+    assert tail_probability("geometric", 3, 1.7) == pytest.approx(math.fsum(weights[203:]))
+    assert tail_probability("geometric", -2, 1.7) == pytest.approx(math.fsum(weights[198:]))
     for kind in ("laplace", "gaussian"):
         grid = [math.exp(log_density(kind, k / 100, 1.7)) / 100 for k in range(-4000, 4001)]
         assert math.fsum(grid) == pytest.approx(1, abs=1e-4)
-        assert above(kind, 1, 1.7) == pytest.approx(math.fsum(grid[4100:]), abs=2e-3)
+        assert tail_probability(kind, 1, 1.7) == pytest.approx(math.fsum(grid[4100:]), abs=2e-3)

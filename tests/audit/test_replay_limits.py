@@ -1,4 +1,4 @@
-"""Replay claims no more than it saw: what it leaves open, how small its counterexamples are, and its parts."""
+"""The limits of replay: what it leaves open, how small its counterexamples are, and its parts."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_rounded_outputs_are_judged_with_what_rounding_hides_taken_off() -> None
 
 
 def test_noise_that_is_not_seen_and_seldom_does_anything_is_no_accusation() -> None:
-    """Tells the truth but once in 300 times: epsilon is 5.7. A few dozen runs on each side never see the lie."""
+    """Tells the truth all but once in 300 runs: epsilon is 5.7. A few dozen runs do not show it."""
     for seed in range(5):
         dice = random.Random(seed)
 
@@ -129,7 +129,7 @@ def test_every_poison_is_tried_soon() -> None:
 
 
 def test_whole_noise_that_is_not_seen_concludes_nothing() -> None:
-    """Two runs agree by chance now and then, which is no reason to say that everything could be told."""
+    """Two runs may agree by chance; the verdict must still say that randomness is hidden."""
     dice = random.Random(3)
     verdict = replay(lambda data, noise: len(data) + dice.choice((0, 1)), 1, examples=40)
     assert verdict.outcome == NOT_FOUND
@@ -241,7 +241,7 @@ def test_data_used_after_a_release_is_noted() -> None:
         return noise.laplace(20, at=total(data)) * noise.laplace(2, at=len(data)) + len(data)
 
     notes = replay(hidden, 1, examples=20).evidence["not concluded"]
-    assert any(note.startswith("equal releases, and yet different") for note in notes)
+    assert any(note.startswith("equal releases, but different") for note in notes)
     assert not any(
         note.startswith("equal releases") for note in replay(mean_of_two_releases, 1, examples=20).evidence["not concluded"]
     )

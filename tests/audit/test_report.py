@@ -47,7 +47,7 @@ def report(*verdicts: Verdict) -> Report:
 
 
 class Tags(HTMLParser):
-    """Which elements a page has, and whether they are closed in order."""
+    """Collects the elements of a page, and whether they are closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Tags(HTMLParser):
 
 
 def test_a_page_is_whole_and_needs_nothing_from_elsewhere() -> None:
-    text = page.rendered(report(verdict(VIOLATES), verdict(), prices.check(Geometric.examples()[0])))
+    text = page.render(report(verdict(VIOLATES), verdict(), prices.check(Geometric.examples()[0])))
     tags = Tags(text)
     assert tags.stack == []
     assert tags.addresses == []
@@ -81,7 +81,7 @@ def test_a_page_is_whole_and_needs_nothing_from_elsewhere() -> None:
 
 
 def test_everything_is_escaped() -> None:
-    text = page.rendered(report(verdict(VIOLATES), verdict(PROVED, method="exact"), verdict(method="replay")))
+    text = page.render(report(verdict(VIOLATES), verdict(PROVED, method="exact"), verdict(method="replay")))
     assert "<script" not in text
     assert "alert(" in text
     assert '"quoted"' not in text.replace('aria-label="', "")
@@ -89,7 +89,7 @@ def test_everything_is_escaped() -> None:
 
 @pytest.mark.parametrize("heading", ["claimed", "Method", "Evidence", "not checked", "reproduce"])
 def test_a_regulator_finds_each_part(heading: str) -> None:
-    assert any(heading in title for title in re.findall(r"<h2>(.*?)</h2>", page.rendered(report(verdict()))))
+    assert any(heading in title for title in re.findall(r"<h2>(.*?)</h2>", page.render(report(verdict()))))
 
 
 def test_the_summary_says_what_was_shown_and_no_more() -> None:
@@ -110,7 +110,7 @@ def test_a_verdict_never_claims_more_than_was_shown() -> None:
     doubtful = verdict(epsilon=1.5, confidence=0.95)
     assert "more than claimed but not sure enough" in str(doubtful)
     assert "not sure enough" not in str(verdict(epsilon=0.9, confidence=0.95))
-    text = page.rendered(report(nothing, doubtful))
+    text = page.render(report(nothing, doubtful))
     assert "nothing concluded</span>" in text
     assert "doubtful</span>" in text
     assert "<b>" not in text
@@ -139,14 +139,14 @@ def test_plain_values_survive_json() -> None:
 def test_many_verdicts_are_told_by_kind() -> None:
     proofs = [prices.check(example) for example in Geometric.examples()] * 3
     walked = walk("<coin>", Coin(Fraction(1, 3)).draw, Coin(Fraction(1, 3))).verdict()
-    text = page.rendered(report(*proofs, walked, verdict(method="replay", evidence={"counterexample": NASTY})))
+    text = page.render(report(*proofs, walked, verdict(method="replay", evidence={"counterexample": NASTY})))
     assert "samplers: every draw follows its stated law" in text
     assert "&lt;coin&gt;" in text
     assert "the path from a question to its answer" in text
 
 
 def lines(picture: str) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """The points of the allowed band and of D's line."""
+    """Returns the points of the allowed band and of D's line."""
     tree = ElementTree.fromstring(picture)
     band = [one for one in tree.iter("polygon") if one.get("fill") == svg.BAND]
     line = [one for one in tree.iter("polyline") if one.get("stroke") == svg.D]
@@ -155,7 +155,7 @@ def lines(picture: str) -> tuple[list[tuple[float, float]], list[tuple[float, fl
 
 
 def inside(picture: str) -> bool:
-    """Does D's line stay within the band, up to the rounding of the drawing?"""
+    """Tells whether D's line stays within the band, up to the rounding of the drawing."""
     band, line = lines(picture)
     high, low = band[: len(line)], band[len(line) :][::-1]
     return all(top[1] - 0.11 <= at[1] <= bottom[1] + 0.11 for top, at, bottom in zip(high, line, low, strict=True))

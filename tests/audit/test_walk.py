@@ -1,4 +1,4 @@
-"""Samplers against their laws, by the bits they read: every family, and samplers that are wrong by as little as possible."""
+"""Walks: every family of samplers follows its law, and samplers that are slightly wrong are found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dither.audit.exact.samplers import Sampler, samplers
-from dither.audit.exact.walk import Walked, walk
+from dither.audit.exact.walk import WalkResult, walk
 from dither.audit.verdict import NOT_FOUND, PROVED, VIOLATES, WALKED
 from dither.exact import entropy
 from dither.exact.laws.coins import Coin, Flat
@@ -23,7 +23,7 @@ SAMPLERS = [pytest.param(one, id=one.name, marks=[pytest.mark.long] if one.name 
 
 
 @lru_cache
-def walked(sampler: Sampler) -> Walked:
+def walked(sampler: Sampler) -> WalkResult:
     return sampler.walk()
 
 
@@ -45,13 +45,13 @@ def test_tables_are_tried_word_by_word() -> None:
 
 
 def test_only_a_walk_that_tried_every_word_is_called_proved() -> None:
-    whole = Walked("a", {0: Fraction(1)}, Fraction(0), Fraction(1), Fraction(0), None, 1, 0.1)
+    whole = WalkResult("a", {0: Fraction(1)}, Fraction(0), Fraction(1), Fraction(0), None, 1, 0.1)
     assert whole.verdict().outcome == PROVED
     assert "by trying every word" in str(whole)
-    most = Walked("a", {0: Fraction(1)}, Fraction(0), Fraction(65535, 65536), Fraction(0), None, 1, 0.1)
+    most = WalkResult("a", {0: Fraction(1)}, Fraction(0), Fraction(65535, 65536), Fraction(0), None, 1, 0.1)
     assert most.verdict().outcome == WALKED
     assert "99.9984 %" in str(most.verdict())
-    none = Walked("a", {}, Fraction(1), Fraction(0), Fraction(1), None, 1, 0.1)
+    none = WalkResult("a", {}, Fraction(1), Fraction(0), Fraction(1), None, 1, 0.1)
     assert none.verdict().outcome == NOT_FOUND
     assert "nothing concluded" in str(none.verdict())
 
@@ -61,7 +61,7 @@ def copied() -> Table:
     return Table(table.thresholds, table.values, table.exact)
 
 
-def walk_table(table: Table) -> Walked:
+def walk_table(table: Table) -> WalkResult:
     def draw(size: int) -> np.ndarray:
         return table.many(size)
 
@@ -101,7 +101,7 @@ def test_a_value_that_the_law_cannot_give_is_seen() -> None:
 
 
 def test_a_sampler_that_uses_a_word_twice_is_seen() -> None:
-    """Two fair coins that are one: each alone is right."""
+    """Two fair coins with one bit: each alone is right."""
 
     def twice() -> int:
         word = entropy.bits(1)

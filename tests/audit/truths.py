@@ -1,4 +1,4 @@
-"""The true epsilon of bench cases, computed from formulas and not from the code that samples them."""
+"""Computes the true epsilon of benchmark cases from formulas, not from the code that samples them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Pair = tuple[Sequence[float], Sequence[float]]
 
 
 def pieces(kinks: Sequence[float], reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of Gauss–Legendre between the kinks of the integrand, where it is smooth."""
+    """Returns Gauss–Legendre nodes and weights between the kinks of the integrand."""
     node, weight = np.polynomial.legendre.leggauss(40)
     inner = sorted(set(kinks))
     outer = np.geomspace(1, 1 + reach, 24) - 1
@@ -33,7 +33,7 @@ def below(x: np.ndarray, scale: float) -> np.ndarray:
 
 
 def patterns_up_to(size: int, c: int) -> Iterator[tuple[int, ...]]:
-    """Every answer of a sparse vector that stops after c answers above."""
+    """Yields every answer of a sparse vector that stops after c answers above."""
 
     def grow(done: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         if len(done) == size or sum(done) == c:
@@ -46,7 +46,7 @@ def patterns_up_to(size: int, c: int) -> Iterator[tuple[int, ...]]:
 
 
 def sparse(data: Sequence[float], threshold: float, query: float, c: int) -> np.ndarray:
-    """The probability of every answer, in the order of `patterns_up_to`."""
+    """Returns the probability of every answer, in the order of `patterns_up_to`."""
     at, weight = pieces([0.0, *(x - 0.5 for x in data)], 45 * max(threshold, query))
     lower = [below(0.5 + at - x, query) for x in data]
     start = density(at, threshold) * weight
@@ -77,7 +77,7 @@ def exponential(data: Sequence[float], rate: float) -> np.ndarray:
 
 
 def flip(data: Sequence[float], rate: float) -> np.ndarray:
-    """Permute-and-flip by going through every order."""
+    """Computes permute-and-flip over every order."""
     bias = np.exp(rate * (np.asarray(data, dtype=float) - max(data)))
     found = np.zeros(len(data))
     orders = list(permutations(range(len(data))))
@@ -90,7 +90,7 @@ def flip(data: Sequence[float], rate: float) -> np.ndarray:
 
 
 def worst(law: Callable[[Sequence[float]], np.ndarray], pairs: Sequence[Pair]) -> float:
-    """The largest log ratio of two lists of probabilities over all pairs; infinite where only one is zero."""
+    """Returns the largest log ratio of two lists of probabilities over all pairs; infinite if only one is zero."""
     found = 0.0
     for one, other in pairs:
         p, q = law(one), law(other)
@@ -110,7 +110,7 @@ def normal(x: float) -> float:
 
 
 def fresh(data: Sequence[float], threshold: float, query: float, c: int) -> np.ndarray:
-    """The sparse vector that draws its threshold again after each answer above: its stretches are independent."""
+    """The sparse vector that redraws its threshold after each answer above: the parts between are independent."""
     at, weight = pieces([0.0, *(x - 0.5 for x in data)], 45 * max(threshold, query))
     start, lower = density(at, threshold) * weight, [below(0.5 + at - x, query) for x in data]
 
@@ -140,7 +140,7 @@ def bare(data: Sequence[float], query: float) -> np.ndarray:
 
 
 def gap(data: Sequence[float], scale: float, lead: float) -> np.ndarray:
-    """The density of (place of the largest, lead over the next) at one lead, for every place."""
+    """Returns the density of (place of the largest, lead over the next) at one lead, for every place."""
     at, weight = pieces([*data, *(x + lead for x in data)], 45 * scale)
     found = []
     for place, x in enumerate(data):
@@ -156,7 +156,7 @@ def gap(data: Sequence[float], scale: float, lead: float) -> np.ndarray:
 
 
 def sparse_value(data: Sequence[float], threshold: float, query: float, value: float) -> np.ndarray:
-    """The density of "first above at each place, with this noisy value"."""
+    """Returns the density of "first above at this place, with this noisy value", for every place."""
     at, weight = pieces([0.0, value - 0.5, *(x - 0.5 for x in data)], 45 * max(threshold, query))
     product, found = density(at, threshold) * weight * (at <= value - 0.5), []
     for x in data:
@@ -166,7 +166,7 @@ def sparse_value(data: Sequence[float], threshold: float, query: float, value: f
 
 
 def least_epsilon(p: np.ndarray, q: np.ndarray, delta: float) -> float:
-    """The least epsilon at which p(S) <= e^epsilon q(S) + delta for every S, for two lists of probabilities."""
+    """Returns the least epsilon at which p(S) <= e^epsilon q(S) + delta for every S, for two lists of probabilities."""
 
     def excess(epsilon: float) -> float:
         return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())

@@ -4,8 +4,9 @@
     choosing  noisy max, exponential mechanism, sparse vector  local      randomized response, RAPPOR, composition
     glue      defects around the noise: data, keys, streams    score      detection, false alarms, time, tightness
 
-May import: `audit` only. Law kept: `truth` is the least epsilon that holds on the case's own pairs at the claimed delta,
-so a case is broken exactly if `truth` exceeds the claim; tests compute the truths again in another way.
+`case` defines a case, `vectors` holds the shared mechanisms. May import: `audit` only. Law kept: `truth` is the least epsilon
+that holds on the case's pairs at the claimed delta. A case is broken exactly if `truth` exceeds the claim. Tests compute the
+truths in another way.
 """
 
 from __future__ import annotations

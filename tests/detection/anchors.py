@@ -1,4 +1,4 @@
-"""The mechanisms of the project's reference list: the first group must not be flagged, the second must be.
+"""The mechanisms of the reference list: RIGHT must not be flagged, WRONG must be.
 
 Sources: Dwork and Roth 2014 (Laplace, noisy max, sparse vector); Balle and Wang 2018 (analytic Gaussian); Ghosh et al.
 2009 (geometric); McKenna and Sheldon 2020 (permute-and-flip); Lyu, Su and Li 2017 (sparse-vector variants); Ding et al.

@@ -1,8 +1,8 @@
-"""One mechanism of the benchmark, and the noise all of them share.
+"""Defines a case of the benchmark, and the noise that all cases share.
 
-Noise lies on the grid of 2^-20, and so do the answers: low bits of floats give nothing away, and what an audit finds is
-the mistake the case is about. (The one case about low bits adds raw floats.) Pairs are the standard patterns a generator
-of neighbours would try: one value more or less, all of them, one against the rest, half against half.
+Noise and answers lie on the grid of 2^-20, so that the low bits of floats reveal nothing and an audit finds the defect of the
+case. (The one case about low bits adds raw floats.) Pairs are the standard patterns of a generator of neighbours: one value
+more or less, all of them, one against the rest, half against half.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GRID = 2.0**20
 
 @dataclass(frozen=True)
 class Case:
-    """`law(rng, data, n)` gives n outputs; `truth` is the least epsilon that holds on `pairs` at the claimed `delta`."""
+    """One mechanism. `law(rng, data, n)` returns n outputs; `truth` is the least epsilon that holds on `pairs` at `delta`."""
 
     name: str
     law: Law
@@ -43,7 +43,7 @@ class Case:
         return self.truth > float(self.epsilon) * (1 + 1e-9)
 
     def target(self, seed: int) -> Target:
-        """The case as something to audit, with a stream of its own."""
+        """Returns the case as a target, with its own random stream."""
         rng = np.random.default_rng(seed)
 
         def batch(data: Any, size: int) -> Any:
@@ -68,12 +68,12 @@ def expo(rng: Generator, scale: float, size: Size) -> Floats:
 
 
 def geo(rng: Generator, ratio: float, size: Size) -> Floats:
-    """Two-sided geometric: Pr[k] proportional to ratio^|k|."""
+    """Draws two-sided geometric noise: Pr[k] is proportional to ratio^|k|."""
     return (rng.geometric(1 - ratio, size) - rng.geometric(1 - ratio, size)).astype(np.float64)
 
 
 def patterns(size: int) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-    """Answers of `size` queries, each off by at most one: the standard patterns, the same for every case."""
+    """Returns pairs of answers to `size` queries, each off by at most one: the standard patterns."""
     half = size // 2
     return (
         ((0,) * size, (1,) * size),

@@ -15,7 +15,7 @@ ONE = Fraction(1)
 
 
 def with_gap(scale: float) -> Any:
-    """The place of the largest noisy value, and its lead over the next."""
+    """Returns the place of the largest noisy value, and its lead over the next."""
 
     def law(rng: Generator, data: Any, n: int) -> Floats:
         noisy = values(data) + lap(rng, scale, (n, len(data)))

@@ -45,21 +45,21 @@ def smart_sum(block_scale: float) -> Any:
 
     def law(rng: Generator, data: Any, n: int) -> Any:
         items = values(data) + lap(rng, 2.0, (n, len(data)))
-        found, done = np.zeros((n, len(data))), np.zeros(n)
+        sums, done = np.zeros((n, len(data))), np.zeros(n)
         for place in range(len(data)):
             start = place - place % 3
             if place % 3 == 2:
                 done = done + sum(data[start : place + 1]) + (lap(rng, block_scale, n) if block_scale else 0.0)
-                found[:, place] = done
+                sums[:, place] = done
             else:
-                found[:, place] = done + items[:, start : place + 1].sum(axis=1)
-        return found
+                sums[:, place] = done + items[:, start : place + 1].sum(axis=1)
+        return sums
 
     return law
 
 
 def shown_from(threshold: int) -> Any:
-    """A key's noisy count where it reaches the threshold; an absent key is never shown."""
+    """Shows a key's noisy count if it reaches the threshold; never shows an absent key."""
 
     def law(rng: Generator, x: Any, n: int) -> Any:
         noisy = x + geo(rng, RATIO, n)
@@ -69,7 +69,7 @@ def shown_from(threshold: int) -> Any:
 
 
 def subsampled(rng: Generator, x: Any, n: int) -> Any:
-    """Each of x people takes part with probability 1/10; Laplace noise for epsilon 3."""
+    """Counts each of x people with probability 1/10, with Laplace noise for epsilon 3."""
     return np.asarray(rng.binomial(x, 0.1, n) + lap(rng, 1 / 3, n))
 
 

@@ -1,4 +1,4 @@
-"""Defects around the noise: data, keys, streams, errors, sizes. Each is a small program as people write it, run one by one."""
+"""Defects around the noise: data, keys, streams, errors, sizes. Each is a small, typical program that makes one output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VISITS = ((("a", "a", "b"), ("a", "a", "b", "c")), (("a", "b"), ("b",)))
 
 
 def each_run(program: Callable[[Generator, Any], Any]) -> Law:
-    """A program that makes one output, run n times."""
+    """Runs a program n times."""
     return lambda rng, data, n: [program(rng, data) for _ in range(n)]
 
 
@@ -32,7 +32,7 @@ def declared_keys(rng: Generator, rows: Any) -> dict[str, float]:
 
 
 def guarded_ratio(rng: Generator, rows: Any) -> Any:
-    """A noisy sum over a noisy count, half the price each; the division is safe whatever comes out."""
+    """A noisy sum over a noisy count, half the price each; the division is always safe."""
     top, bottom = sum(rows) + noise(rng, 2.0), len(rows) + noise(rng, 2.0)
     return top / max(1.0, bottom)
 
@@ -83,7 +83,7 @@ def scale_from_count(rng: Generator, rows: Any) -> Any:
 
 
 def null_becomes_bound(rng: Generator, rows: Any) -> Any:
-    """Clips to [0, 20] with functions that skip NULL, and prices a row of NULL at the declared bound of 1 for it."""
+    """A clamp that turns NULL into the bound 20, priced for a bound of 1."""
     return sum(20.0 if row is None else min(max(row, 0.0), 1.0) for row in rows) + noise(rng)
 
 

@@ -20,7 +20,7 @@ SIZE = 8
 
 
 def one_of_many(keep: float) -> Any:
-    """The item with probability `keep`, otherwise one of the seven others."""
+    """Returns the item with probability `keep`, otherwise one of the seven others."""
 
     def law(rng: Generator, item: Any, n: int) -> Any:
         other = (item + rng.integers(1, SIZE, n)) % SIZE
@@ -47,7 +47,7 @@ def bits(keep: float, times: int) -> Any:
 
 
 def both_bits(rng: Generator, pair: Any, n: int) -> Any:
-    """A record of two bits, each answered at the whole price."""
+    """Answers two bits of a record, each at the whole price."""
     return np.where(rng.random((n, 2)) < 0.75, pair, 1 - np.asarray(pair)).astype(np.float64)
 
 

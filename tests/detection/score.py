@@ -1,4 +1,4 @@
-"""How good the black box is: what it finds, what it says wrongly, how long it takes, how close it comes."""
+"""Scores the black box: detection, false alarms, time, and how tight its bounds are."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Row:
 
     @property
     def tightness(self) -> float:
-        """Lower bound over truth; no number where the truth is infinite."""
+        """Lower bound over truth; NaN if the truth is infinite."""
         return math.nan if math.isinf(self.case.truth) else self.verdict.epsilon / self.case.truth
 
 
 def flags(case: Case, repetitions: int, seconds: float, seed: int = 1000) -> int:
-    """How many of the audits, each with a stream of its own, say that the case violates its claim."""
-    found = (attack(case.target(seed + turn), seconds=seconds) for turn in range(repetitions))
-    return sum(verdict.outcome == VIOLATES for verdict in found)
+    """Counts the audits, each with its own stream, that say "violates"."""
+    verdicts = (attack(case.target(seed + turn), seconds=seconds) for turn in range(repetitions))
+    return sum(verdict.outcome == VIOLATES for verdict in verdicts)
 
 
 def score(case: Case, *, seconds: float = 3.0, seed: int = 1) -> Verdict:
@@ -42,7 +42,7 @@ def score(case: Case, *, seconds: float = 3.0, seed: int = 1) -> Verdict:
 
 
 def table(rows: Iterable[Row]) -> str:
-    """The rows as a table for the documentation."""
+    """Returns the rows as a Markdown table."""
     lines = [
         "| mechanism | source | claim | truth | verdict | lower bound | tightness | CPU s | flagged |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -58,14 +58,14 @@ def table(rows: Iterable[Row]) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Detection, false alarms, time and tightness in four lines."""
+    """Returns detection, false alarms, time and tightness in a few lines."""
     broken, right = [row for row in rows if row.case.broken], [row for row in rows if not row.case.broken]
-    found = sum(row.verdict.outcome == VIOLATES for row in broken)
+    detected = sum(row.verdict.outcome == VIOLATES for row in broken)
     alarms = sum(row.flagged for row in right) + sum(row.verdict.outcome == VIOLATES for row in right)
     audits = sum(row.repetitions + 1 for row in right)
     seconds = [row.verdict.seconds for row in rows]
     lines = [
-        f"detected: {found} of {len(broken)} broken mechanisms",
+        f"detected: {detected} of {len(broken)} broken mechanisms",
         f"false alarms: {alarms} in {audits} audits of {len(right)} correct mechanisms",
         f"CPU seconds a verdict: median {statistics.median(seconds):.2f}, most {max(seconds):.2f}, all {sum(seconds):.0f}",
     ]

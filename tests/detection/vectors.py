@@ -11,12 +11,12 @@ from detection.case import Floats, lap, values
 
 
 def noisy_max(data: Any, noise: Floats) -> Floats:
-    """The place of the largest noisy value."""
+    """Returns the place of the largest noisy value."""
     return np.asarray((values(data) + noise).argmax(axis=1), dtype=np.float64)
 
 
 def exponential(rng: Generator, data: Any, n: int, rate: float) -> Floats:
-    """A place with probability proportional to exp(rate * value)."""
+    """Returns a place with probability proportional to exp(rate * value)."""
     weights = np.exp(rate * values(data))
     return np.asarray(
         np.searchsorted(np.cumsum(weights / weights.sum()), rng.random(n)).clip(0, len(data) - 1), dtype=np.float64
@@ -32,19 +32,19 @@ def flip(rng: Generator, data: Any, n: int, rate: float) -> Floats:
 
 
 def above(rng: Generator, data: Any, n: int, threshold: float, query: float, c: int, mode: str = "") -> Floats:
-    """The sparse vector with threshold 1/2: 1 above, 0 below, missing after the c-th answer above.
+    """Runs the sparse vector with threshold 1/2: 1 above, 0 below, missing after the c-th answer above.
 
-    `mode` "fresh" draws the threshold again after an answer above; "value" gives the noisy value in place of 1.
+    `mode` "fresh" redraws the threshold after an answer above; "value" returns the noisy value instead of 1.
     """
     rho, hits = lap(rng, threshold, n), np.zeros(n)
-    found = np.full((n, len(data)), np.nan)
+    answers = np.full((n, len(data)), np.nan)
     for place, exact in enumerate(data):
         noisy = exact + (lap(rng, query, n) if query else 0.0)
         live = hits < c
         hit = live & (noisy >= 0.5 + rho)
-        found[live, place] = 0.0
-        found[hit, place] = np.broadcast_to(noisy, n)[hit] if mode == "value" else 1.0
+        answers[live, place] = 0.0
+        answers[hit, place] = np.broadcast_to(noisy, n)[hit] if mode == "value" else 1.0
         hits += hit
         if mode == "fresh":
             rho = np.where(hit, lap(rng, threshold, n), rho)
-    return found
+    return answers

@@ -1,8 +1,11 @@
-"""The auditor: prove what can be proved, replay what can be replayed, attack the rest.
+"""The auditor: proves what can be proved, replays what can be replayed, attacks the rest.
 
-May import: everything of ours but `cli` and `demo`; only `cli` may import it. It alone may reach the recorded stream.
-Law kept: a verdict is "proved", "walked" with what that assumes (samplers), "violates" with the inputs and the event, or
-"no violation found" with a lower bound and its confidence or why nothing was concluded; never more than was shown.
+`command` is the entry, `foreign` audits a user's function, `ourselves` audits dither, `exact`, `replay` and `blackbox` are the
+methods, `verdict` and `report` hold the results.
+
+May import: everything of dither but `cli` and `demo`; only `cli` may import it. Only it may use the recorded random stream.
+Law kept: a verdict never says more than was shown: "proved"; "walked" with its assumption (samplers); "violates" with inputs
+and event; "no violation found" with a lower bound and its confidence, or why nothing was concluded.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""`dither audit dither`: our own system, with every method there is.
+"""Runs `dither audit`, from a target's name to a report.
+
+`dither audit dither` applies every method to dither itself:
 
 exact      every registered mechanism's price on its law, and every family of samplers along its random bits
-replay     generated questions on generated neighbouring tables, through the public door and the real engine
-black box  the mechanisms as they run, attacked as if they were anyone's
-measured   what run times tell
-
-What `dither audit` does, from a target's name to a report.
+replay     generated questions on generated neighbouring tables, through the public API and the real engine
+black box  the mechanisms as they run, attacked like any other code
+measured   what run times reveal
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from dither.audit import foreign
 from dither.audit.blackbox.attack import attack
 from dither.audit.exact import prices, samplers
-from dither.audit.exact.prices import shown
+from dither.audit.exact.prices import show_mechanism
 from dither.audit.ourselves import replay
 from dither.audit.ourselves.timing import measure
 from dither.audit.report.report import Report
@@ -33,21 +33,21 @@ from dither.exact.numbers import positive, rational
 from dither.mechanisms.base import Example, Mechanism
 from dither.privacy.losses import Approx, Pure
 
-Progress = Callable[[str, float], None]  # what is being done, and how much of it all is done
+Progress = Callable[[str, float], None]  # the current step, and the share of all work that is done
 ERROR, STRICT = 0.05, 1e-3  # of all black-box verdicts of one audit together
 _ASKS_PER_SECOND = 60
 _ARRAYS = ("Geometric", "TruncatedGeometric", "Gaussian", "RandomizedResponse", "Threshold")
 NOT_CHECKED = (
-    "the operating system's random numbers and AES in counter mode are taken to be indistinguishable from fair coin flips",
-    "mechanisms at other parameters than their examples: the laws are the same formulas, and tests vary the numbers",
+    "randomness: the operating system's random numbers and AES in counter mode are assumed to be fair coin flips",
+    "mechanisms at other parameters than their examples: the formulas are the same, and tests vary the parameters",
     *samplers.NOT_WALKED,
-    "replay tries generated questions and tables; what it did not generate, it did not see",
-    "engines other than the one installed, and whoever can read the memory or the disk of the machine",
+    "questions and tables that replay did not generate",
+    "engines other than the installed one, and attackers who can read the machine's memory or disk",
 )
 
 
 def verdicts(seconds: float, seed: int, progress: Progress) -> Iterator[Verdict]:
-    """All verdicts on our own system, in about `seconds`: a quarter for walks, two fifths for replay, the rest for attacks."""
+    """Yields all verdicts on dither in about `seconds`: a quarter for walks, two fifths for replay, the rest for attacks."""
     yield from prices.over_registry(lambda share: progress("prices on exact laws", 0.05 * share))
     yield from _walks(seconds / 4, lambda share: progress("samplers, bit by bit", 0.05 + 0.2 * share))
     yield _replay(seconds * 0.4, seed, lambda share: progress("replay on neighbouring tables", 0.25 + 0.5 * share))
@@ -62,7 +62,7 @@ def _walks(seconds: float, progress: Callable[[float], None]) -> Iterator[Verdic
 
 
 def _replay(seconds: float, seed: int, progress: Callable[[float], None]) -> Verdict:
-    return replay.replay(pairs=2000, seed=seed, seconds=seconds, progress=lambda done, wanted: progress(done / wanted))
+    return replay.replay(pairs=2000, seed=seed, seconds=seconds, progress=lambda done, total: progress(done / total))
 
 
 def _attacks(seconds: float, progress: Callable[[float], None]) -> Iterator[Verdict]:
@@ -74,8 +74,8 @@ def _attacks(seconds: float, progress: Callable[[float], None]) -> Iterator[Verd
 
 
 def mechanisms() -> tuple[Target, ...]:
-    """One example of each registered mechanism that states an epsilon, as anyone's code."""
-    chosen = [samplers.telling(kind) for kind in prices.kinds()]
+    """Returns one example of each registered mechanism that states an epsilon, as a target."""
+    chosen = [samplers.example_of(kind) for kind in prices.kinds()]
     stated = [one for one in chosen if isinstance(one.mechanism.loss(), (Pure, Approx))]
     return tuple(_target(type(one.mechanism).__name__, one) for one in stated)
 
@@ -89,22 +89,22 @@ def _target(name: str, example: Example) -> Target:
         return list(mechanism.release(np.full(size, data)))
 
     pairs = tuple((example.exact, other) for other in example.neighbours)
-    return Target(shown(example), mechanism.release, epsilon, delta, pairs, batch=batch if name in _ARRAYS else None)
+    return Target(show_mechanism(example), mechanism.release, epsilon, delta, pairs, batch=batch if name in _ARRAYS else None)
 
 
 def timing(seconds: float, seed: int) -> dict[str, str]:
-    """What the clock tells, with its limit: measured and reported, never judged."""
+    """Measures what run time reveals, each effect with its limit. Reported, never a verdict."""
     asks = min(400, max(40, 2 * int(seconds * _ASKS_PER_SECOND / 6)))
     return {one.words: str(one).partition(": ")[2] for one in measure(asks, seed).effects}
 
 
 OURS = "dither"
-SECONDS = {True: 120.0, False: 30.0}  # ours, and anyone's
+SECONDS = {True: 120.0, False: 30.0}  # for dither, and for other code
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The command line, as it was given."""
+    """The arguments of the command line."""
 
     target: str
     epsilon: str | None = None
@@ -115,7 +115,7 @@ class Asked:
     seed: int = 1
 
     def command(self) -> str:
-        """The command that does it again."""
+        """Returns the command that repeats the audit."""
         words = ["dither", "audit", self.target]
         options = {"--epsilon": self.epsilon, "--delta": self.delta, "--data": self.data, "--pairs": self.pairs}
         if self.target != OURS:
@@ -127,45 +127,45 @@ class Asked:
     def claim(self) -> tuple[Fraction, Fraction]:
         if self.epsilon is None:
             raise ArgumentError(
-                "It is not said what is promised.",
+                "The audit needs the epsilon that the code claims.",
                 where=self.target,
-                fix=Fix("add {epsilon}, or what the code claims.", epsilon=Shell("--epsilon 1")),
+                fix=Fix("add {epsilon}, with the value that the code claims.", epsilon=Shell("--epsilon 1")),
             )
         return rational(self.epsilon, "epsilon"), rational(self.delta, "delta")
 
 
 def audit(
-    asked: Asked, progress: Progress = lambda words, share: None, tell: Callable[[Verdict], None] | None = None
+    request: Asked, progress: Progress = lambda words, share: None, on_verdict: Callable[[Verdict], None] | None = None
 ) -> Report:
-    """Run the audit; `tell` hears each verdict as it comes."""
-    begun, started = time.monotonic(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    limit = SECONDS[asked.target == OURS] if asked.time_limit is None else float(positive(asked.time_limit, "time-limit"))
-    runs, open_ends = _runs(asked, limit, progress)
-    found = []
+    """Runs the audit, and calls `on_verdict` with each verdict as it comes."""
+    start, started = time.monotonic(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    limit = SECONDS[request.target == OURS] if request.time_limit is None else float(positive(request.time_limit, "time-limit"))
+    runs, open_ends = _verdicts_of(request, limit, progress)
+    done = []
     for verdict in runs:
-        found.append(verdict)
-        if tell is not None:
-            tell(verdict)
-    extra = _measured(asked, limit, progress)
+        done.append(verdict)
+        if on_verdict is not None:
+            on_verdict(verdict)
+    extra = _measurements(request, limit, progress)
     progress("done", 1.0)
-    seconds = time.monotonic() - begun
-    return Report(asked.target, tuple(found), asked.command(), asked.seed, started, seconds, open_ends, extra)
+    seconds = time.monotonic() - start
+    return Report(request.target, tuple(done), request.command(), request.seed, started, seconds, open_ends, extra)
 
 
-def _runs(asked: Asked, limit: float, progress: Progress) -> tuple[Iterator[Verdict], tuple[str, ...]]:
-    if asked.target == OURS:
-        if asked.epsilon is not None or asked.pairs is not None:
+def _verdicts_of(request: Asked, limit: float, progress: Progress) -> tuple[Iterator[Verdict], tuple[str, ...]]:
+    if request.target == OURS:
+        if request.epsilon is not None or request.pairs is not None:
             raise ArgumentError(
-                "dither states its own prices and makes its own tables.",
+                "dither states its own prices and generates its own tables.",
                 fix=Fix("leave out {epsilon} and {pairs}.", epsilon=Shell("--epsilon"), pairs=Shell("--pairs")),
             )
-        return verdicts(limit, asked.seed, progress), NOT_CHECKED
-    target = foreign.Foreign.load(asked.target, *asked.claim(), asked.data, asked.pairs, asked.seed, limit)
+        return verdicts(limit, request.seed, progress), NOT_CHECKED
+    target = foreign.Foreign.load(request.target, *request.claim(), request.data, request.pairs, request.seed, limit)
     return foreign.verdicts(target, limit, progress), foreign.not_checked(target)
 
 
-def _measured(asked: Asked, limit: float, progress: Progress) -> Mapping[str, Any]:
-    if asked.target != OURS:
+def _measurements(request: Asked, limit: float, progress: Progress) -> Mapping[str, Any]:
+    if request.target != OURS:
         return {}
     progress("what run times tell", 0.95)
-    return timing(limit / 10, asked.seed)
+    return timing(limit / 10, request.seed)

@@ -1,7 +1,4 @@
-"""Finding what is to be audited: `module:function` in the current folder, and what it takes.
-
-`dither audit module:function`: anyone's code, by replay where its noise can be recorded, then as a black box.
-"""
+"""Audits a user's function, `dither audit module:function`: by replay if its noise can be recorded, then as a black box."""
 
 from __future__ import annotations
 
@@ -22,15 +19,14 @@ import numpy as np
 
 from dither.audit.blackbox.attack import OverdueError, alarm, attack, grace
 from dither.audit.replay.pairs import Given, Records, Source, source
-from dither.audit.replay.replay import BLIND
-from dither.audit.replay.replay import replay as replayed
+from dither.audit.replay.replay import BLIND, replay
 from dither.audit.verdict import NOT_FOUND, VIOLATES, Target, Verdict
 from dither.errors import ArgumentError, Fix, Shell
 
 
 @contextmanager
-def _here() -> Iterator[None]:
-    """The current folder comes first, as it does for `python -m`."""
+def _current_folder_first() -> Iterator[None]:
+    """Puts the current folder first on sys.path, as `python -m` does."""
     folder = os.getcwd()
     sys.path.insert(0, folder)
     try:
@@ -40,17 +36,17 @@ def _here() -> Iterator[None]:
             sys.path.remove(folder)
 
 
-def found(name: str, what: str) -> Any:
-    """The object behind `module:name`; what importing it may raise becomes one text."""
+def load_object(name: str, what: str) -> Any:
+    """Imports the object `module:name`. Refuses a name that cannot be imported."""
     module, colon, path = name.partition(":")
     if not colon or not module or not path:
         raise ArgumentError(
             f"{what} must be written module:name, and it is {name!r}.", fix="write, for example, counts:release."
         )
-    with _here():
+    with _current_folder_first():
         try:
             importlib.invalidate_caches()
-            here: Any = importlib.import_module(module)
+            value: Any = importlib.import_module(module)
         except ModuleNotFoundError as problem:
             if problem.name is not None and module.split(".")[0] == problem.name.split(".")[0]:
                 raise ArgumentError(
@@ -58,15 +54,17 @@ def found(name: str, what: str) -> Any:
                 ) from None
             raise ArgumentError(f"{module} needs {problem.name!r}, which is not installed.", fix="install it first.") from None
         except (Exception, SystemExit) as problem:
-            raise ArgumentError(f"{module} cannot be imported: {_told(problem)}.", fix="make it importable first.") from None
+            raise ArgumentError(
+                f"{module} cannot be imported: {_describe(problem)}.", fix="make it importable first."
+            ) from None
     for part in path.split("."):
-        if not hasattr(here, part):
-            raise ArgumentError(f"{module} has no {path!r}.", fix=f"name one of {_names(here)}.")
-        here = getattr(here, part)
-    return here
+        if not hasattr(value, part):
+            raise ArgumentError(f"{module} has no {path!r}.", fix=f"name one of {_names(value)}.")
+        value = getattr(value, part)
+    return value
 
 
-def _told(problem: BaseException) -> str:
+def _describe(problem: BaseException) -> str:
     text = str(problem).strip().splitlines()
     return type(problem).__name__ + (f": {text[0]}" if text else "")
 
@@ -77,55 +75,55 @@ def _names(module: Any) -> str:
 
 
 def load_function(name: str) -> Callable[..., Any]:
-    """The function behind `module:function`."""
-    here = found(name, "TARGET")
-    if not callable(here):
-        raise ArgumentError(f"{name} is a {type(here).__name__} and cannot be called.", fix="name a function of the data.")
-    called: Callable[..., Any] = here
-    return called
+    """Imports the function `module:function`."""
+    value = load_object(name, "TARGET")
+    if not callable(value):
+        raise ArgumentError(f"{name} is a {type(value).__name__} and cannot be called.", fix="name a function of the data.")
+    function: Callable[..., Any] = value
+    return function
 
 
-def takes(called: Callable[..., Any]) -> str:
-    """How the function takes its noise: "noise" or "rng" as a second argument, or "" if it draws on its own.
+def takes(function: Callable[..., Any]) -> str:
+    """Returns how the function gets its noise: "noise" or "rng" for a second argument, "" if it draws its own.
 
     >>> takes(lambda data, rng: 0), takes(lambda data: 0)
     ('rng', '')
     """
     try:
-        given = list(inspect.signature(called).parameters.values())
+        parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return ""
-    needed = [one for one in given if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
-    names = {one.name for one in given}
+    needed = [one for one in parameters if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    names = {one.name for one in parameters}
     spare = [one.name for one in needed[1:] if one.name not in ("noise", "rng")]
-    if spare or not given:
+    if spare or not parameters:
         what = f"the function must take the data, and may take noise or rng; it takes {', '.join(sorted(names)) or 'nothing'}."
         raise ArgumentError(what, fix="wrap it: def audited(data): return yours(data, ...).")
     return next((name for name in ("noise", "rng") if name in names), "")
 
 
 def load_pairs(name: str | None, data: str) -> Source:
-    """Where neighbouring inputs come from: the user's own list or function, or data of the named kind."""
+    """Returns the source of neighbouring inputs: the user's list or function, or data of the named kind."""
     if name is None:
         return source(data)
-    here = found(name, "--pairs")
-    if callable(here):
-        return Given(_checked(here, name))
-    if not isinstance(here, Sequence) or not here or not all(_is_pair(one) for one in here):
+    pairs = load_object(name, "--pairs")
+    if callable(pairs):
+        return Given(_check_pairs(pairs, name))
+    if not isinstance(pairs, Sequence) or not pairs or not all(_is_pair(one) for one in pairs):
         raise ArgumentError(f"{name} must be pairs of neighbouring inputs.", fix="write a list such as [([1, 2], [1])].")
-    return Given([(one, two) for one, two in here])
+    return Given([(one, two) for one, two in pairs])
 
 
 def _is_pair(one: Any) -> bool:
     return isinstance(one, (tuple, list)) and len(one) == 2
 
 
-def _checked(make: Callable[..., Any], name: str) -> Callable[[random.Random], tuple[Any, Any]]:
-    def pair(dice: random.Random) -> tuple[Any, Any]:
-        made = make(dice)
-        if not _is_pair(made):
+def _check_pairs(make: Callable[..., Any], name: str) -> Callable[[random.Random], tuple[Any, Any]]:
+    def pair(rng: random.Random) -> tuple[Any, Any]:
+        result = make(rng)
+        if not _is_pair(result):
             raise ArgumentError(f"{name} must give a pair of neighbouring inputs.", fix="return (D, D′) from it.")
-        one, two = made
+        one, two = result
         return one, two
 
     return pair
@@ -133,20 +131,20 @@ def _checked(make: Callable[..., Any], name: str) -> Callable[[random.Random], t
 
 Progress = Callable[[str, float], None]
 _ADAPTERS = {"noise": "plain", "rng": "rng", "": "numpy"}
-_PLAIN, _ODD = 6, 2  # pairs the black box compares: ordinary ones, and ones with a poisoned record
+_PLAIN, _ODD = 6, 2  # pairs for the black box: ordinary ones, and ones with a poisoned record
 _EXAMPLES = 400
 BASE = (
-    "inputs other than those that were tried: a violation shown is real, but that none was found is no proof",
-    "whether the pairs are all that the claim calls neighbours: add one, remove one or, with --pairs, whatever you gave",
+    "inputs that were not tried: a reported violation is real, but finding none proves nothing",
+    "other neighbours than those tried: one record added or removed or, with --pairs, your own pairs",
     "run time, memory, logs and files: only what the function returns or raises was compared",
     "the quality of the random numbers that the function draws",
-    "whether runs are independent of each other: a function that remembers its noise looks like one that has none",
+    "whether runs are independent: a function that repeats its noise looks like one without noise",
 )
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """A function with its claim, how it takes its noise, and where neighbouring inputs come from."""
+    """A function under audit: its claim, how it gets its noise, and the source of neighbouring inputs."""
 
     name: str
     function: Callable[..., Any]
@@ -155,7 +153,7 @@ class Foreign:
     delta: Fraction
     source: Source
     seed: int
-    rng: np.random.Generator  # one stream for the whole audit: a new one for each call would repeat its noise
+    rng: np.random.Generator  # one stream for the whole audit, so that calls do not repeat their noise
 
     @classmethod
     def load(
@@ -164,7 +162,7 @@ class Foreign:
         function = load_function(name)
         given = load_pairs(pairs, data)
         made = cls(name, function, takes(function), epsilon, delta, given, seed, np.random.default_rng(seed))
-        Target(name, function, epsilon, delta)  # refuses a claim that is none
+        Target(name, function, epsilon, delta)  # refuses an invalid claim
         try:
             with alarm(grace(seconds)):
                 made.check()
@@ -176,21 +174,21 @@ class Foreign:
         return made
 
     def run(self, data: Any) -> Any:
-        """One call with randomness of its own. The data is copied: code may change what it is given."""
+        """Calls the function with fresh randomness, on a copy of the data: the code may change its input."""
         given = copy.deepcopy(data)
         if self.takes == "rng":
             return self.function(given, self.rng)
         return self.function(given)
 
     def pairs(self) -> tuple[tuple[Any, Any], ...]:
-        """A few pairs for the black box, which must run on each of them many times."""
-        dice, found = random.Random(self.seed), []
-        for made, count in ((_calm(self.source), _PLAIN), (self.source, _ODD)):
-            found += [made.built(made.pair(dice)) for _ in range(count)]
-        return tuple(_distinct(found))
+        """Returns a few pairs for the black box, which runs on each many times."""
+        rng, chosen = random.Random(self.seed), []
+        for origin, count in ((_without_poison(self.source), _PLAIN), (self.source, _ODD)):
+            chosen += [origin.built(origin.pair(rng)) for _ in range(count)]
+        return tuple(_distinct(chosen))
 
     def check(self) -> None:
-        """Something must run: a function that fails on every input keeps every promise."""
+        """Refuses a function that fails on every input: it would keep any promise."""
         if self.takes == "noise":
             return
         problems: list[tuple[BaseException, Any]] = []
@@ -208,7 +206,7 @@ class Foreign:
         text = str(first).strip().splitlines()
         raise ArgumentError(
             f"{self.name} raises {type(first).__name__} on both inputs of every pair: {text[0] if text else 'no message'}.",
-            where=f"data = {repr(given)[:100]}",  # made up, or the caller's own
+            where=f"data = {repr(given)[:100]}",  # generated, or the caller's own
             fix=Fix(
                 "name the kind of data it takes with {data}, or give your own pairs with {pairs}.",
                 data=Shell("--data"),
@@ -217,7 +215,7 @@ class Foreign:
         )
 
 
-def _calm(source: Source) -> Source:
+def _without_poison(source: Source) -> Source:
     return replace(source, poisoned=False) if isinstance(source, Records) else source
 
 
@@ -231,23 +229,23 @@ def _distinct(pairs: list[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
 
 
 def verdicts(target: Foreign, seconds: float, progress: Progress) -> Iterator[Verdict]:
-    """Replay first: what it finds is certain. Then the black box, unless the function's noise is the auditor's own."""
+    """Replays first, because its findings are certain. Then attacks, unless the auditor supplies the noise."""
     progress("replay on neighbouring inputs", 0.02)
     share = seconds if target.takes == "noise" else seconds / 2
-    found = _in_time(target, "replay", share, lambda: _replayed(target, share))
-    yield found
+    verdict = _in_time(target, "replay", share, lambda: _replay(target, share))
+    yield verdict
     if target.takes == "noise":
         return
     progress("black box", 0.5)
-    spent = min(found.seconds, share)
-    again = found.outcome == VIOLATES
+    spent = min(verdict.seconds, share)
+    violated = verdict.outcome == VIOLATES
     outside = Target(target.name, target.run, target.epsilon, target.delta, target.pairs())
-    rest = max(0.5, (seconds - spent) / (4 if again else 1))
+    rest = max(0.5, (seconds - spent) / (4 if violated else 1))
     yield _in_time(target, "black box", rest, lambda: attack(outside, seconds=rest, wall=True))
 
 
-def _replayed(target: Foreign, seconds: float) -> Verdict:
-    return replayed(
+def _replay(target: Foreign, seconds: float) -> Verdict:
+    return replay(
         target.function,
         target.epsilon,
         target.delta,
@@ -261,19 +259,17 @@ def _replayed(target: Foreign, seconds: float) -> Verdict:
 
 
 def _in_time(target: Foreign, method: str, seconds: float, work: Callable[[], Verdict]) -> Verdict:
-    """The verdict, or that none could be reached because the function did not come back in time."""
-    begun = time.monotonic()
+    """Returns the verdict, or one without a conclusion if the function did not return in time."""
+    start = time.monotonic()
     try:
         with alarm(2 * grace(seconds)):
             return work()
     except OverdueError:
-        why, spent = "runs did not end within the time limit", time.monotonic() - begun
+        why, spent = "runs did not end within the time limit", time.monotonic() - start
         claim = (target.epsilon, target.delta)
         return Verdict(target.name, method, NOT_FOUND, claim, 0.0, 1.0, None, "", {}, spent, open=why)
 
 
 def not_checked(target: Foreign) -> tuple[str, ...]:
-    own = ("the noise itself: the function takes it from its caller, and the auditor handed it over",) * (
-        target.takes == "noise"
-    )
+    own = ("the noise itself: the function takes it as an argument, and the auditor supplied it",) * (target.takes == "noise")
     return (*own, *BASE, BLIND)

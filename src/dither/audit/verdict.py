@@ -1,14 +1,13 @@
-"""What is audited: something that can be run on data, with what it claims and the neighbouring inputs to try.
+"""Targets and verdicts: what is audited, and the result.
 
     run(data) draws its own noise and answers      the claim: Pr[run(D) in S] <= e^epsilon Pr[run(D') in S] + delta
 
-The claim is checked on every pair and in both directions. Neighbours are the owner's matter: a pair that is not
-neighbouring under the claim makes every verdict worthless.
+The claim is checked on every pair and in both directions. The caller chooses the neighbours: a pair that is not neighbouring
+under the claim makes every verdict worthless.
 
-What an audit says: proved, walked (a sampler), violates, or no violation found.
-
-A verdict carries what is needed to check it: the claim, the method, the pair of neighbouring inputs, the event that
-tells them apart, the counts behind the figure and the error allowed for the whole audit.
+A verdict is "proved", "walked" (a sampler), "violates" or "no violation found". It carries what is needed to check it: the
+claim, the method, the pair of neighbouring inputs, the event that tells them apart, the counts behind the bound, and the
+error of the whole audit.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from dither.exact.numbers import rational
 
 @dataclass(frozen=True)
 class Target:
-    """One claim about one callable. `batch(data, n)` gives n outputs at once, of the same law as `run`, and is optional.
+    """One claim about one callable. The optional `batch(data, n)` returns n outputs at once, of the same law as `run`.
 
     >>> Target("nothing", run=lambda data: 0, epsilon=Fraction(1), pairs=(([0], [1]),)).delta
     Fraction(0, 1)
@@ -52,7 +51,7 @@ class Target:
         object.__setattr__(self, "pairs", tuple((one, other) for one, other in self.pairs))
 
     def sample(self, data: Any, size: int) -> Any:
-        """Outputs on `data`, through `batch` where there is one. Errors pass through: black-box callers catch them."""
+        """Returns outputs on `data`, through `batch` if there is one. Does not catch errors."""
         if self.batch is not None:
             return self.batch(data, size)
         return [self.run(data) for _ in range(size)]
@@ -61,12 +60,12 @@ class Target:
 PROVED = "proved"
 VIOLATES = "violates"
 NOT_FOUND = "no violation found"
-WALKED = "walked"  # a sampler agrees with its law wherever it was tried, which rests on what lies between behaving alike
+WALKED = "walked"  # a sampler agrees with its law wherever it was tried, assuming that the words between behave alike
 
 
 @dataclass(frozen=True)
 class Event:
-    """A set of outputs, in words a reader can check and as a test on one output.
+    """A set of outputs: a description, and a test on one output.
 
     >>> Event("output > 3", lambda output: output > 3).holds(4)
     True
@@ -78,7 +77,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`epsilon` is what was proved as an upper bound ("proved") or found as a lower bound (otherwise).
+    """The result of one check. `epsilon` is an upper bound if it is proved, and a lower bound otherwise.
 
     >>> one = (Fraction(1), Fraction(0))
     >>> print(Verdict("counts", "black box", NOT_FOUND, one, 0.93, 0.95, None, "", {}, 1.2, None))
@@ -98,7 +97,7 @@ class Verdict:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     advantage: float | None = None
-    open: str = ""  # why nothing could be concluded, if so
+    open: str = ""  # why nothing could be concluded
 
     def __str__(self) -> str:
         how = f"({self.method}, {self.seconds:.2g} s)"
@@ -118,11 +117,11 @@ class Verdict:
 
     @property
     def doubtful(self) -> bool:
-        """The lower bound exceeds the claim, but not at the confidence that "violates" takes."""
+        """Tells whether the lower bound exceeds the claim, but not at the confidence that "violates" needs."""
         return self.outcome == NOT_FOUND and self.confidence < 1 and self.epsilon > self.claimed[0]
 
     def bound(self) -> str:
-        """What is known of epsilon when nothing was found: counted with some confidence, or computed on the pairs tried."""
+        """Shows the lower bound of epsilon: counted with some confidence, or computed on the pairs tried."""
         if self.confidence >= 1:
             return f"largest loss on the pairs tried {_short(self.epsilon)}"
         doubt = ", which is more than claimed but not sure enough to say so: give it more time" if self.doubtful else ""
@@ -138,7 +137,7 @@ def _short(value: float) -> str:
 
 
 def _percent(confidence: float) -> str:
-    """As many digits as tell the figure from 100 %: never rounded up to certainty."""
+    """Shows a confidence, rounded down: never as 100 % if it is less."""
     return f"{math.floor(confidence * 1e6) / 1e4:.6g} %"
 
 

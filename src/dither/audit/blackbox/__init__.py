@@ -1,4 +1,5 @@
 """Attacks code as a black box: finds an event that tells two datasets apart, then counts it on fresh outputs.
 
-`outputs` as columns of numbers, candidate `events`, `confidence` bounds for what was counted, and the `attack` itself.
+`outputs` turns outputs into columns of numbers, `events` proposes events, `confidence` bounds what was counted, and `attack`
+runs the search.
 """

@@ -1,20 +1,13 @@
-"""Code under audit that does not come back: it is interrupted when its time is over.
-
-Works where Python hears signals: in the main thread of Unix systems. Elsewhere, and inside compiled code that never
-returns, a run that hangs hangs the audit.
-
-Many runs of the code under attack: errors are outputs, and the two inputs of a pair take turns.
-
-The black box: run the code on D and on D', look for an event that tells them apart, count it on fresh outputs.
+"""Attacks the code on D and on D': looks for an event that tells them apart, and counts it on fresh outputs.
 
     an (epsilon, delta) claim allows   Pr[M(D) in S] <= e^epsilon Pr[M(D') in S] + delta      for every event S
-    so what was counted of S shows     epsilon >= ln((p_low - delta) / q_high)
+    so the counts of S show            epsilon >= ln((p_low - delta) / q_high)
 
-A look has two steps: choose a few events from everything seen so far, then count them on new outputs only. Looks grow
-fourfold, are at most `_LOOKS` in number, and share the error equally (with one more, which may have to be repeated); inside
-a look the events share it, and p and q take half each. So the stated error holds for the audit as a whole, however the
-events were found and wherever it stops.
-"Violates" is said at the strict error; the lower bound without a violation is stated at the ordinary one.
+A look has two steps: it chooses a few events from all outputs so far, then counts them on new outputs only. Looks grow
+fourfold, are at most `_LOOKS` in number, and share the error equally (with one more, for a look that must be repeated). Inside
+a look the events share it, and p and q take half each. So the stated error holds for the whole audit, however the events were
+found and wherever it stops. "Violates" uses the strict error; a lower bound without a violation uses the ordinary one.
+Errors are outputs, and the two inputs of a pair take turns. Code that does not return is interrupted.
 Relies on: the runs being independent of each other. Reference: Ding et al., CCS 2018; Bichsel et al., S&P 2021.
 """
 
@@ -34,26 +27,30 @@ from typing import Any
 import numpy as np
 
 from dither.audit.blackbox.confidence import bounds
-from dither.audit.blackbox.events import COUNTED, Candidate, Sample, conjunctions, learnt, simple
+from dither.audit.blackbox.events import COUNTED, Candidate, Sample, conjunctions, learned, simple
 from dither.audit.blackbox.outputs import Key, Outputs, Raised, collect, join, keys_for, phrase
 from dither.audit.verdict import NOT_FOUND, VIOLATES, Target, Verdict
 from dither.errors import ArgumentError
 
-_AGAIN = 0.5  # seconds after which code that swallowed the interruption is interrupted once more
+_REPEAT = 0.5  # seconds until code that swallowed the interruption is interrupted again
 
 
 class OverdueError(BaseException):
-    """Time is over. Not an Exception, because audited code catches those."""
+    """The time is up. Not an Exception, because audited code catches those."""
 
 
 def grace(seconds: float) -> float:
-    """How long work planned for `seconds` may take: plans are kept between runs, and the last run may be a long one."""
+    """Returns how long work planned for `seconds` may take: the clock is checked between runs, and the last one may be long."""
     return seconds + max(1.0, seconds / 4)
 
 
 @contextmanager
 def alarm(seconds: float) -> Iterator[None]:
-    """Raises OverdueError inside the block after that time."""
+    """Raises OverdueError inside the block after that time.
+
+    Needs Unix and the main thread, where Python receives signals. Elsewhere, and inside compiled code that never returns, a run
+    that hangs also hangs the audit.
+    """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
@@ -62,7 +59,7 @@ def alarm(seconds: float) -> Iterator[None]:
         raise OverdueError
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _REPEAT)
     try:
         yield
     finally:
@@ -71,50 +68,52 @@ def alarm(seconds: float) -> Iterator[None]:
 
 
 class BatchError(Exception):
-    """A batch raised: which of its runs did is not known."""
+    """A batch raised an error; which of its runs did is unknown."""
 
 
-def sampled(target: Target, data: Any, size: int, alone: bool = True) -> Any:
-    """Outputs on `data`, errors among them where they are drawn one by one."""
+def draw_outputs(target: Target, data: Any, size: int, alone: bool = True) -> Any:
+    """Returns outputs on `data`. Drawn one by one, errors are outputs too."""
     if target.batch is not None and not alone:
         try:
             return target.batch(data, size)
         except Exception as problem:
             raise BatchError from problem
-    found: list[Any] = []
+    outputs: list[Any] = []
     for _ in range(size):
         try:
-            found.append(target.run(data))
+            outputs.append(target.run(data))
         except Exception as problem:
-            found.append(Raised(type(problem).__name__))
+            outputs.append(Raised(type(problem).__name__))
         except SystemExit:
-            found.append(Raised("SystemExit"))
-    return found
+            outputs.append(Raised("SystemExit"))
+    return outputs
 
 
-def in_turns(target: Target, pair: tuple[Any, Any], size: int) -> tuple[list[Any], list[Any]]:
-    """Outputs on both inputs, one by one and by turns, so that code which changes with time (a budget that runs out, a
-    counter) changes for both alike. Who comes first is thrown each time: a fixed order would show in a counter's low bits.
+def draw_in_turns(target: Target, pair: tuple[Any, Any], size: int) -> tuple[list[Any], list[Any]]:
+    """Returns outputs on both inputs, drawn in turns.
+
+    Code that changes with time (a budget that runs out, a counter) then changes for both alike. The order of each turn is
+    random: a fixed order would show in a counter's low bits.
     """
-    dice = random.Random()  # not the shared one: the code under attack may seed that
-    found: tuple[list[Any], list[Any]] = ([], [])
+    rng = random.Random()  # not the shared one: the code under attack may seed that
+    outputs: tuple[list[Any], list[Any]] = ([], [])
     for _ in range(size):
-        first = dice.random() < 0.5
+        first = rng.random() < 0.5
         for side in (first, not first):
-            found[side].extend(sampled(target, pair[side], 1))
-    return found
+            outputs[side].extend(draw_outputs(target, pair[side], 1))
+    return outputs
 
 
 _LOOKS = 6
-_FIRST = 4000  # outputs of each side of each pair that the first search may look at
+_FIRST = 4000  # outputs of each side of each pair for the first search
 _CHUNK = 1 << 16
-_PAIRS = (3, 2, 1, 1, 1, 1)  # pairs that each look still compares
-_POOL = 400_000  # numbers (outputs times columns) that one search looks at
+_PAIRS = (3, 2, 1, 1, 1, 1)  # pairs that each look compares
+_POOL = 400_000  # numbers (outputs times columns) in one search
 
 
 @dataclass(frozen=True)
-class Found:
-    """One event counted on fresh outputs: how often on the favoured side and on the other, and what that shows."""
+class CountedEvent:
+    """One event counted on fresh outputs: its counts on the favoured side and on the other, and the bounds they give."""
 
     pair: int
     candidate: Candidate
@@ -127,7 +126,7 @@ class Found:
 
 @dataclass
 class _Search:
-    """What one audit has done so far; it lives no longer than the audit."""
+    """The state of one attack."""
 
     target: Target
     error: float
@@ -135,27 +134,25 @@ class _Search:
     deadline: float
     clock: Callable[[], float]
     pools: dict[int, list[list[Outputs]]] = field(default_factory=dict)
-    found: list[Found] = field(default_factory=list)
+    counted: list[CountedEvent] = field(default_factory=list)
     rate: float = 0.0  # seconds for one output
     drawn: int = 0
-    alone: bool = False  # whether outputs are drawn one by one, because there is no batch or it has failed
+    alone: bool = False  # outputs are drawn one by one, because a batch has failed
 
     def draw(self, data: Any, size: int) -> Outputs:
         begin = self.clock()
-        outputs = collect(sampled(self.target, data, size, self.alone))
+        outputs = collect(draw_outputs(self.target, data, size, self.alone))
         self.rate = (self.clock() - begin) / size
         self.drawn += size
         return outputs
 
     def both(self, place: int, size: int) -> tuple[Outputs, Outputs]:
-        """Outputs of both sides of a pair. Drawn one by one they take turns, so that code which changes with time (a
-        budget that runs out, a counter) changes for both alike.
-        """
+        """Draws outputs of both sides of a pair: by batches, or in turns."""
         one, two = self.target.pairs[place]
         if self.target.batch is not None and not self.alone:
             return self.draw(one, size), self.draw(two, size)
         begin = self.clock()
-        first, second = in_turns(self.target, (one, two), size)
+        first, second = draw_in_turns(self.target, (one, two), size)
         outputs = collect(first), collect(second)
         self.rate = (self.clock() - begin) / (2 * size)
         self.drawn += 2 * size
@@ -172,11 +169,10 @@ def attack(
     tighten: bool = False,
     wall: bool = False,
 ) -> Verdict:
-    """Look for a violation of the target's claim for about `seconds` of processor time, or with `wall` of anyone's clock.
+    """Looks for a violation of the target's claim for about `seconds` of processor time, or of wall-clock time with `wall`.
 
-    `error` bounds the chance that the lower bound is wrong, `strict` the chance that a true claim is said to be violated.
-    `most` is the largest number of outputs of one look. With `tighten` the search goes on after a violation, for a
-    better bound, until the time is over.
+    `error` bounds the probability that the lower bound is wrong, `strict` that of calling a true claim violated. `most` is the
+    largest number of outputs of one look. `tighten` continues after a violation, for a better bound, until the time is up.
 
     >>> leaky = Target("no noise", run=lambda data: sum(data), epsilon=1, pairs=(([0], [1]),))
     >>> attack(leaky, seconds=0.5).outcome
@@ -207,7 +203,7 @@ def _check(target: Target, error: float, strict: float) -> None:
 
 
 def _clock(patience: float) -> Callable[[], float]:
-    """Processor time, or the time on the wall divided by `patience` where the code waits for something else."""
+    """Returns a clock of processor time, or of wall-clock time divided by `patience` if the code mostly waits."""
     cpu, wall = time.process_time(), time.perf_counter()
     return lambda: max(time.process_time() - cpu, (time.perf_counter() - wall) / patience)
 
@@ -217,13 +213,13 @@ def _sizes(most: int) -> list[int]:
 
 
 def _first_sample(search: _Search) -> None:
-    """A small sample of every pair, smaller where the code is slow."""
+    """Draws a small sample of every pair, smaller if the code is slow."""
     pairs = search.target.pairs
     try:
         search.draw(pairs[0][0], 2)  # the first call may load something
         if search.rate * 20 < search.deadline / 20:
             search.draw(pairs[0][0], 20)
-        # Slow code is compared on fewer pairs: on all of them there would be no time left to count anything.
+        # Slow code is compared on fewer pairs, to leave time for counting.
         kept = max(1, min(len(pairs), int(search.deadline / 4 / max(search.rate, 1e-9) / 40)))
         fits = int(search.deadline / 16 / max(search.rate, 1e-9) / (2 * kept))
         size = max(20, min(_FIRST, fits))
@@ -235,9 +231,9 @@ def _first_sample(search: _Search) -> None:
 
 
 def _samples(search: _Search, place: int) -> tuple[Sample, Sample]:
-    """What was seen of a pair: some of it to scan column by column, and more of it to learn from.
+    """Returns a smaller sample of a pair to scan column by column, and a larger one to learn from.
 
-    The first outputs are taken, so that what is looked at does not depend on how fast the machine was.
+    Takes the first outputs, so that the choice does not depend on the speed of the machine.
     """
     pools = [join(pool) for pool in search.pools[place]]
     rows = max(4000, _POOL // max(1, len(keys_for(max(pool.width for pool in pools)))))
@@ -247,7 +243,7 @@ def _samples(search: _Search, place: int) -> tuple[Sample, Sample]:
 
 
 def _choose(search: _Search, kept: int) -> dict[int, list[Candidate]]:
-    """The `kept` most telling pairs, each with the events to count; the other pairs are given up."""
+    """Keeps the `kept` pairs with the best scores, and returns the events to count on each."""
     chosen = {place: _candidates(*_samples(search, place)) for place in search.pools}
     best = sorted(chosen, key=lambda place: -chosen[place][0].score)[:kept]
     search.pools = {place: search.pools[place] for place in best}
@@ -255,12 +251,12 @@ def _choose(search: _Search, kept: int) -> dict[int, list[Candidate]]:
 
 
 def _candidates(few: Sample, many: Sample) -> list[Candidate]:
-    """The three best bounds from different columns, and the best advantage. The best bound stands first."""
+    """Returns the three best bounds from different columns and the best advantage, the best bound first."""
     ones = sorted(simple(few), key=lambda one: -one.score)
-    every = ones + learnt(many)
+    every = ones + learned(many)
     if not any(one.key[-1].startswith(COUNTED) for one in every if one.key[:1] == ("learnt",)):
-        every += conjunctions(few, _apart(ones, 2))  # where whole outputs were counted, their ratio cannot be bettered
-    every.sort(key=lambda one: (-one.score, one.key != ("kind",), len(one.words)))  # of equals, the plainest
+        every += conjunctions(few, _apart(ones, 2))  # the ratio of counted whole outputs is the best there is
+    every.sort(key=lambda one: (-one.score, one.key != ("kind",), len(one.words)))  # of equal scores, the plainest
     if not every:
         return [Candidate("any output", lambda outputs: np.ones(len(outputs), dtype=bool), 0, 0.0, 0.0)]
     gain = max(every, key=lambda one: one.advantage)
@@ -268,20 +264,20 @@ def _candidates(few: Sample, many: Sample) -> list[Candidate]:
 
 
 def _apart(candidates: list[Candidate], size: int) -> list[Candidate]:
-    """The best few that do not look at the same column: two cuts side by side would only share the error."""
-    found: dict[tuple[Key, int], Candidate] = {}
+    """Returns the best few of different columns: two cuts of one column would only share the error."""
+    best: dict[tuple[Key, int], Candidate] = {}
     for one in candidates:
-        found.setdefault((one.key, one.side), one)
-        if len(found) == size:
+        best.setdefault((one.key, one.side), one)
+        if len(best) == size:
             break
-    return list(found.values())
+    return list(best.values())
 
 
 def _count(search: _Search, chosen: dict[int, list[Candidate]], size: int) -> None:
-    """Count the chosen events on new outputs; what was counted may teach the next look.
+    """Counts the chosen events on new outputs, which later looks may learn from.
 
-    Batches that succeed are outputs given that none of them is an error. To mix them with outputs drawn one by one would
-    count errors wrongly, so a look in which a batch fails is done again, and batches are not used any more.
+    A batch that succeeds is a sample conditioned on no error. Mixing it with outputs drawn one by one would count errors
+    wrongly. So if a batch fails, the look is repeated without batches, and so are all later looks.
     """
     tests = sum(len(events) for events in chosen.values())
     try:
@@ -292,7 +288,7 @@ def _count(search: _Search, chosen: dict[int, list[Candidate]], size: int) -> No
         every = {place: _counts(search, place, events, size) for place, events in chosen.items()}
     for place, counts in every.items():
         for event, count in zip(chosen[place], counts, strict=True):
-            search.found.append(_shown(search, place, event, count, size, tests))
+            search.counted.append(_bounds(search, place, event, count, size, tests))
 
 
 def _counts(search: _Search, place: int, events: list[Candidate], size: int) -> list[list[int]]:
@@ -303,37 +299,37 @@ def _counts(search: _Search, place: int, events: list[Candidate], size: int) -> 
                 count[side] += int(event.mask(outputs).sum())
             if start == 0:
                 search.pools[place][side].append(outputs)
-    search.rate = (search.clock() - begin) / (2 * size)  # counting the events takes its time too
+    search.rate = (search.clock() - begin) / (2 * size)  # counting takes time too
     return counts
 
 
-def _shown(search: _Search, place: int, event: Candidate, count: list[int], size: int, tests: int) -> Found:
+def _bounds(search: _Search, place: int, event: Candidate, count: list[int], size: int, tests: int) -> CountedEvent:
     seen, other = (count[event.side], size), (count[1 - event.side], size)
     delta, share = float(search.target.delta), 1 / ((_LOOKS + 1) * tests)
     if not _could_matter(search, count[event.side] / size, count[1 - event.side] / size):
-        return Found(place, event, seen, other, 0.0, 0.0, 0.0)
+        return CountedEvent(place, event, seen, other, 0.0, 0.0, 0.0)
     ordinary, gain = bounds(seen, other, delta, search.error * share)
-    # The strict bound is the smaller one: it is needed only where the ordinary one exceeds the claim.
+    # The strict bound is smaller: it is needed only if the ordinary one exceeds the claim.
     strict = bounds(seen, other, delta, search.strict * share)[0] if ordinary > float(search.target.epsilon) else 0.0
-    return Found(place, event, seen, other, ordinary, strict, gain)
+    return CountedEvent(place, event, seen, other, ordinary, strict, gain)
 
 
 def _could_matter(search: _Search, p: float, q: float) -> bool:
-    """Whether the plain frequencies, which no bound can better, exceed what is shown already."""
-    ordinary = max((one.epsilon for one in search.found), default=0.0)
-    strict = max((one.strict for one in search.found), default=0.0)
-    advantage = max((one.advantage for one in search.found), default=0.0)
+    """Tells whether the plain frequencies, which no bound can exceed, are better than what is shown already."""
+    ordinary = max((one.epsilon for one in search.counted), default=0.0)
+    strict = max((one.strict for one in search.counted), default=0.0)
+    advantage = max((one.advantage for one in search.counted), default=0.0)
     epsilon = min(ordinary, max(strict, float(search.target.epsilon)), 700.0)
     return p - float(search.target.delta) > q * math.exp(epsilon) or p - q > advantage
 
 
 def _violated(search: _Search) -> bool:
-    return any(one.strict > float(search.target.epsilon) for one in search.found)
+    return any(one.strict > float(search.target.epsilon) for one in search.counted)
 
 
 def _verdict(search: _Search, seconds: float) -> Verdict:
     target, violated = search.target, _violated(search)
-    best = max(search.found, key=lambda one: (one.strict, one.epsilon) if violated else (one.epsilon, 0.0))
+    best = max(search.counted, key=lambda one: (one.strict, one.epsilon) if violated else (one.epsilon, 0.0))
     pair = target.pairs[best.pair]
     if best.candidate.side == 1:
         pair = (pair[1], pair[0])
@@ -348,12 +344,12 @@ def _verdict(search: _Search, seconds: float) -> Verdict:
         event=best.candidate.words if best.epsilon > 0 else "",
         evidence=_evidence(search, best),
         seconds=seconds,
-        advantage=max(one.advantage for one in search.found),
+        advantage=max(one.advantage for one in search.counted),
     )
 
 
-def _evidence(search: _Search, best: Found) -> dict[str, Any]:
-    """What a report needs: counts on the favoured side and the other, and a column of each side to draw."""
+def _evidence(search: _Search, best: CountedEvent) -> dict[str, Any]:
+    """Returns what a report needs: counts on both sides, and a column of each side to draw."""
     key: Key = best.candidate.key if best.candidate.key[:1] in (("value",), ("apart",)) else ("value", 0)
     key = key[: 2 if key[0] == "value" else 3]
     pools = [join(pool).part(slice(0, 2000)) for pool in search.pools[best.pair]] if best.pair in search.pools else []
@@ -364,7 +360,7 @@ def _evidence(search: _Search, best: Found) -> dict[str, Any]:
         "held on D": best.seen,
         "held on D'": best.other,
         "outputs drawn": search.drawn,
-        "events counted": len(search.found),
+        "events counted": len(search.counted),
         "column": phrase(key, max((pool.width for pool in pools), default=1)),
         "samples": dict(zip(("D", "D'"), samples, strict=False)),
         "lower bound at ordinary confidence": (best.epsilon, 1 - search.error),

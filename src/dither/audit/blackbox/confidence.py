@@ -1,10 +1,10 @@
-"""Exact confidence bounds for a probability that was only counted, and for the epsilon between two of them.
+"""Computes exact confidence bounds for a counted probability, and for the epsilon between two of them.
 
-    Clopper–Pearson: having seen k of n, p is at least the p for which Pr[Bin(n, p) >= k] = error.
+    Clopper–Pearson: after k of n trials, p is at least the p for which Pr[Bin(n, p) >= k] = error.
     That tail is the regularised incomplete beta function I_p(k, n - k + 1).
 
-Its logarithm is concave in p, so Newton's tangent meets the wanted level left of the root: from the second step on every
-iterate is a valid bound already. The tail is computed in floats; the last iterate is confirmed by ball arithmetic and
+Its logarithm is concave in p, so Newton's tangent meets the target level left of the root: from the second step on every
+iterate is a valid bound. The tail is computed in floats; the last iterate is confirmed by ball arithmetic and
 moved outwards until the ball lies on the safe side, so that no rounding can make a bound too good.
 Reference: Clopper and Pearson, Biometrika 1934; the continued fraction is DLMF 8.17.22.
 """
@@ -24,7 +24,7 @@ _TINY = 1e-300
 
 
 def lower(successes: int, trials: int, error: float) -> float:
-    """A bound that is at most the true probability, except with probability `error`.
+    """Returns a bound that is at most the true probability, except with probability `error`.
 
     >>> round(lower(8, 10, 0.05), 6), lower(0, 10, 0.05)
     (0.493099, 0.0)
@@ -46,20 +46,20 @@ def lower(successes: int, trials: int, error: float) -> float:
 
 
 def upper(successes: int, trials: int, error: float) -> float:
-    """A bound that is at least the true probability, except with probability `error`.
+    """Returns a bound that is at least the true probability, except with probability `error`.
 
     >>> round(upper(0, 100, 0.05), 6)
     0.029513
     """
-    found = 1.0 - lower(trials - successes, trials, error)
-    return min(1.0, math.nextafter(found, 2.0))  # the subtraction rounds; towards one is the safe side
+    bound = 1.0 - lower(trials - successes, trials, error)
+    return min(1.0, math.nextafter(bound, 2.0))  # the subtraction rounds; upwards is the safe side
 
 
 def bounds(seen: tuple[int, int], other: tuple[int, int], delta: float, error: float) -> tuple[float, float]:
-    """What epsilon and the advantage are at least when an event held `seen` = (k, n) times on D and `other` times on D'.
+    """Returns lower bounds of epsilon and the advantage if an event held `seen` = (k, n) times on D and `other` on D'.
 
-    The advantage is how much better than guessing one tells D from D' by the event: true positives less false positives.
-    Each of the two probabilities takes half the error; both figures rest on the same two bounds. Zero when nothing is shown.
+    The advantage of the event over guessing is true positives less false positives. Each of the two probabilities takes half
+    the error, and both results use the same two bounds. Zero if nothing is shown.
 
     >>> [round(bound, 4) for bound in bounds((900, 1000), (0, 1000), 0.0, 0.05)]
     [5.4761, 0.876]
@@ -70,7 +70,7 @@ def bounds(seen: tuple[int, int], other: tuple[int, int], delta: float, error: f
 
 
 def wilson(successes: Floats, trials: float, z: float) -> tuple[Floats, Floats]:
-    """Quick approximate bounds for ranking many candidates; never for a verdict."""
+    """Returns quick approximate bounds for ranking candidates; never for a verdict."""
     share, more = successes / trials, z * z / trials
     middle = (share + more / 2) / (1 + more)
     half = np.sqrt(np.maximum(share * (1 - share) * more + more * more / 4, 0.0)) / (1 + more)
@@ -90,7 +90,7 @@ def _start(successes: int, trials: int, error: float) -> float:
 
 
 def _log_tail(at: float, successes: int, trials: int) -> tuple[float, float]:
-    """log I_at(k, n - k + 1) and its slope."""
+    """Returns log I_at(k, n - k + 1) and its slope."""
     a, b = float(successes), float(trials - successes + 1)
     density = a * math.log(at) + b * math.log1p(-at) - (math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b))
     if at < (a + 1) / (a + b + 2):
@@ -101,27 +101,27 @@ def _log_tail(at: float, successes: int, trials: int) -> tuple[float, float]:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function, by Lentz's method."""
-    c, d = 1.0, 1.0 / _kept(1 - (a + b) * x / (a + 1))
+    """Evaluates the continued fraction of the incomplete beta function by Lentz's method."""
+    c, d = 1.0, 1.0 / _nonzero(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, 100_000):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        d, c = 1 / _kept(1 + even * d), _kept(1 + even / c)
+        d, c = 1 / _nonzero(1 + even * d), _nonzero(1 + even / c)
         value *= d * c
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        d, c = 1 / _kept(1 + odd * d), _kept(1 + odd / c)
+        d, c = 1 / _nonzero(1 + odd * d), _nonzero(1 + odd / c)
         value *= d * c
         if abs(d * c - 1) < 1e-14:
             break
     return value
 
 
-def _kept(value: float) -> float:
+def _nonzero(value: float) -> float:
     return value if abs(value) > _TINY else _TINY
 
 
 def _outwards(at: float, successes: int, trials: int, error: float) -> float:
-    """`at`, moved down until ball arithmetic shows that its tail is at most `error`."""
+    """Moves `at` down until ball arithmetic shows that its tail is at most `error`."""
     step = 1e-13
     while at > 0:
         before = ctx.prec

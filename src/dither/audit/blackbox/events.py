@@ -1,14 +1,12 @@
-"""Candidate events: sets of outputs that may tell D from D', each in words and as a test on a whole sample.
+"""Proposes events: sets of outputs that may tell D from D', each with a description and a test on a whole sample.
 
-The search looks at every column of the outputs (values, differences, low bits, signs, kinds) for the cut or the single
-value with the best cheap bound, then inside the best few for a second condition. Nothing here is a verdict: whatever
-is chosen is counted afresh on outputs that the search has not seen.
-
-Events learnt from one half of a sample: sets of whole outputs, and cuts of an estimated likelihood ratio.
+The search scans every column of the outputs (values, differences, low bits, signs, kinds) for the cut or the single value with
+the best quick bound, then adds a second condition to the best few. Nothing here is a verdict: the chosen events are counted
+on outputs that the search has not used.
 
 The best event for a given epsilon is always a cut of the likelihood ratio Pr[output | D] / Pr[output | D'] (Neyman and
-Pearson). Three estimates of it are tried: the counts of each whole output (few different outputs), a sum over columns
-of histogram ratios (independent values), and boosted tables over all columns (values that hang together).
+Pearson). One half of a sample serves to learn three estimates of it: the counts of each whole output (few different outputs),
+a sum over columns of histogram ratios (independent values), and boosted tables over all columns (dependent values).
 """
 
 from __future__ import annotations
@@ -25,14 +23,14 @@ from dither.audit.blackbox.outputs import Floats, Key, Outputs, collect, keys_fo
 from dither.audit.verdict import Event
 
 Mask = NDArray[np.bool_]
-Way = Callable[[int], tuple[str, Callable[[Outputs], Mask]]]
+Describe = Callable[[int], tuple[str, Callable[[Outputs], Mask]]]  # the place of a cut to its words and its test
 _CUTS = 200
-_Z = 2.2  # how cautiously candidates are ranked: a chance find among a thousand cuts must not beat a real one
+_Z = 2.2  # standard errors in the ranking: a chance find among a thousand cuts must not beat a real one
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An event, the side it favours (0: more often on D, 1: more often on D'), and its cheap bounds."""
+    """An event, the side it favours (0: more likely on D, 1: more likely on D'), and its quick bounds."""
 
     words: str
     mask: Callable[[Outputs], Mask]
@@ -47,7 +45,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Sample:
-    """Outputs on D and on D' that the search may look at, with the delta of the claim."""
+    """Outputs on D and on D' for the search, with the delta of the claim."""
 
     sides: tuple[Outputs, Outputs]
     delta: float
@@ -57,13 +55,13 @@ class Sample:
         return max(side.width for side in self.sides)
 
     def halves(self) -> tuple[Sample, Sample]:
-        """One half to learn from and one to choose by."""
+        """Returns one half to learn from and one to choose by."""
         pieces = [(side.part(slice(0, len(side) // 2)), side.part(slice(len(side) // 2, None))) for side in self.sides]
         (first, rest), (other, left) = pieces
         return Sample((first, other), self.delta), Sample((rest, left), self.delta)
 
     def rank(self, counts: tuple[Floats, Floats], side: int) -> tuple[Floats, Floats]:
-        """(cheap bound of epsilon, cheap bound of the advantage) for counts on D and D', favouring `side`."""
+        """Returns quick bounds of epsilon and of the advantage for counts on D and D', favouring `side`."""
         low, _ = wilson(counts[side], len(self.sides[side]), _Z)
         _, high = wilson(counts[1 - side], len(self.sides[1 - side]), _Z)
         with np.errstate(divide="ignore"):
@@ -71,25 +69,25 @@ class Sample:
 
 
 def simple(sample: Sample) -> list[Candidate]:
-    """The best events with one condition: kinds, and cuts and single values of every column."""
-    found = _kinds(sample)
+    """Returns the best events with one condition: kinds, and cuts and single values of every column."""
+    events = _kinds(sample)
     for key in keys_for(sample.width):
-        found += column_events(sample, key)
-    return found
+        events += column_events(sample, key)
+    return events
 
 
 def conjunctions(sample: Sample, firsts: list[Candidate]) -> list[Candidate]:
-    """Each of `firsts` narrowed by a second condition."""
-    found: list[Candidate] = []
+    """Returns each of `firsts` with a second condition."""
+    events: list[Candidate] = []
     for first in firsts:
         inside = (first.mask(sample.sides[0]), first.mask(sample.sides[1]))
         for key in keys_for(sample.width)[:24]:
-            found += [_both(first, one) for one in column_events(sample, key, inside) if _narrows(first, one)]
-    return found
+            events += [_both(first, one) for one in column_events(sample, key, inside) if _narrows(first, one)]
+    return events
 
 
 def _narrows(first: Candidate, second: Candidate) -> bool:
-    """A second cut of the same column in the same direction is not a second condition."""
+    """Tells whether `second` adds a condition: a cut of the same column in the same direction does not."""
     again = first.key == second.key and any(sign in first.words and sign in second.words for sign in (" > ", " ≤ ", " = "))
     return second.side == first.side and not again
 
@@ -125,35 +123,35 @@ def _kind_words(name: str, wanted: bool) -> str:
 
 
 def column_events(sample: Sample, key: Key, inside: tuple[Mask, Mask] | None = None) -> list[Candidate]:
-    """The best cut above, cut below and single value of one column, for both sides."""
+    """Returns the best cut above, cut below and single value of one column, for both sides."""
     columns = [side.column(key) for side in sample.sides]
     if inside is not None:
         columns = [column[chosen] for column, chosen in zip(columns, inside, strict=True)]
     ordered = [np.sort(column[~np.isnan(column)]) for column in columns]
     pooled = np.sort(np.concatenate(ordered), kind="stable")
     if key[0] == "value" and inside is None and len(pooled) < len(columns[0]) + len(columns[1]):
-        found = _missing(sample, key, ordered)
+        events = _missing(sample, key, ordered)
     else:
-        found = []
+        events = []
     if len(pooled) == 0 or (pooled[0] == pooled[-1] and len(ordered[0]) == len(ordered[1]) and inside is None):
-        return found
+        return events
     values = pooled[np.append(True, pooled[1:] != pooled[:-1])]
     name, cuts = phrase(key, sample.width), _cuts(values, pooled)
     upto = [np.searchsorted(one, cuts, side="right").astype(np.float64) for one in ordered]
     above = [len(one) - count for one, count in zip(ordered, upto, strict=True)]
-    found += _best(sample, (above[0], above[1]), key, lambda at: (_above(key, name, cuts[at]), _test(key, "above", cuts[at])))
-    found += _best(sample, (upto[0], upto[1]), key, lambda at: (_below(key, name, cuts[at]), _test(key, "below", cuts[at])))
+    events += _best(sample, (above[0], above[1]), key, lambda at: (_above(key, name, cuts[at]), _test(key, "above", cuts[at])))
+    events += _best(sample, (upto[0], upto[1]), key, lambda at: (_below(key, name, cuts[at]), _test(key, "below", cuts[at])))
     if 2 < len(values) < len(pooled):
-        found += _single_values(sample, key, name, ordered, values)
-    return found
+        events += _single_values(sample, key, name, ordered, values)
+    return events
 
 
 def _missing(sample: Sample, key: Key, ordered: list[Floats]) -> list[Candidate]:
     name = phrase(key, sample.width)
     there = [np.array([float(len(one))]) for one in ordered]
     gone = [len(side) - count for side, count in zip(sample.sides, there, strict=True)]
-    found = _best(sample, (there[0], there[1]), key, lambda at: (f"{name} is there", lambda all_: ~np.isnan(all_.column(key))))
-    return found + _best(
+    events = _best(sample, (there[0], there[1]), key, lambda at: (f"{name} is there", lambda all_: ~np.isnan(all_.column(key))))
+    return events + _best(
         sample, (gone[0], gone[1]), key, lambda at: (f"{name} is NaN", lambda all_: np.isnan(all_.column(key)))
     )
 
@@ -169,7 +167,7 @@ def _single_values(sample: Sample, key: Key, name: str, ordered: list[Floats], v
 
 
 def _cuts(values: Floats, pooled: Floats) -> Floats:
-    """All values if they are few; otherwise quantiles, close together in both tails, rounded to be read."""
+    """Returns all values if they are few, otherwise rounded quantiles, dense in both tails."""
     if len(values) <= _CUTS:
         return values
     tails = np.geomspace(3 / len(pooled), 0.1, 30)
@@ -204,31 +202,31 @@ def _below(key: Key, name: str, cut: float) -> str:
     return f"{name} is not a multiple of 2^{cut + 1:.0f}" if key[0] == "grain" else f"{name} ≤ {cut:.12g}"
 
 
-def _best(sample: Sample, counts: tuple[Floats, Floats], key: Key, way: Way) -> list[Candidate]:
-    """For each side, the way with the best bound of epsilon and the way with the best advantage."""
-    found = []
+def _best(sample: Sample, counts: tuple[Floats, Floats], key: Key, describe: Describe) -> list[Candidate]:
+    """Returns, for each side, the event with the best bound of epsilon and the one with the best advantage."""
+    events = []
     for side in (0, 1):
         scores, gains = sample.rank(counts, side)
         for place in sorted({int(np.argmax(scores)), int(np.argmax(gains))}):
-            words, mask = way(place)
-            found.append(Candidate(words, mask, side, float(scores[place]), float(gains[place]), key))
-    return found
+            words, mask = describe(place)
+            events.append(Candidate(words, mask, side, float(scores[place]), float(gains[place]), key))
+    return events
 
 
 Score = Callable[[Outputs], Floats]
 COUNTED = "likelihood ratio"
 _BINS = 16
 _ROUNDS = 20
-_BOOSTED = 6000  # outputs of each side that boosting looks at
+_BOOSTED = 6000  # outputs of each side for boosting
 
 
-def learnt(sample: Sample) -> list[Candidate]:
-    """Candidates from every estimate, with the cut chosen on the half that was not learnt from."""
+def learned(sample: Sample) -> list[Candidate]:
+    """Returns candidates from every estimate. Learns from one half of the sample and chooses the cut on the other."""
     first, second = sample.halves()
-    found: list[Candidate] = []
+    events: list[Candidate] = []
     for words, score in _scores(first):
-        found += _cut(second, words, score)
-    return found
+        events += _cut(second, words, score)
+    return events
 
 
 def _scores(sample: Sample) -> list[tuple[str, Score]]:
@@ -245,12 +243,12 @@ def _scores(sample: Sample) -> list[tuple[str, Score]]:
 
 
 def _whole(sample: Sample) -> list[tuple[str, Score]]:
-    """The log ratio of each whole output, where outputs repeat often enough to be counted."""
+    """Estimates the log ratio of each whole output, if outputs repeat often enough to be counted."""
     marks = [side.marks() for side in sample.sides]
     seen, places = np.unique(np.concatenate(marks), return_inverse=True)
     if not 3 <= len(seen) <= len(places) // 8:
         return []
-    counts = [_counted(part, len(seen)) for part in np.split(places, [len(marks[0])])]
+    counts = [_cell_counts(part, len(seen)) for part in np.split(places, [len(marks[0])])]
     ratios = _ratio(counts[0], counts[1])
 
     def score(outputs: Outputs) -> Floats:
@@ -262,51 +260,51 @@ def _whole(sample: Sample) -> list[tuple[str, Score]]:
 
 
 def _histograms(sample: Sample, keys: list[Key]) -> Score:
-    """The sum over columns of log histogram ratios, each drawn towards zero where chance explains it."""
+    """Sums the log histogram ratios of the columns, each shrunk towards zero by what chance explains."""
     tables: list[tuple[Key, Floats, Floats]] = []
     for key in keys:
         columns = [side.column(key) for side in sample.sides]
         edges = _edges(np.concatenate(columns))
-        counts = [_counted(_bins(column, edges), len(edges) + 2) for column in columns]
+        counts = [_cell_counts(_bins(column, edges), len(edges) + 2) for column in columns]
         tables.append((key, edges, _ratio(counts[0], counts[1])))
 
     def score(outputs: Outputs) -> Floats:
-        found = np.zeros(len(outputs))
+        total = np.zeros(len(outputs))
         for key, edges, ratio in tables:
-            found += ratio[_bins(outputs.column(key), edges)]
-        return found
+            total += ratio[_bins(outputs.column(key), edges)]
+        return total
 
     return score
 
 
-def _counted(cells: NDArray[np.int64], size: int) -> Floats:
-    """How many are in each cell, and half a one more, so that an empty cell is not taken for impossible."""
+def _cell_counts(cells: NDArray[np.int64], size: int) -> Floats:
+    """Counts each cell and adds 1/2, so that an empty cell is not taken for impossible."""
     return np.bincount(cells, minlength=size).astype(np.float64) + 0.5
 
 
 def _ratio(one: Floats, other: Floats) -> Floats:
-    """The log ratio of two lists of counts, each drawn towards zero by as much as chance explains."""
+    """Returns the log ratios of two lists of counts, each shrunk towards zero by what chance explains."""
     ratio = np.log(one / other) - np.log(one.sum() / other.sum())
     chance = 1 / one + 1 / other
     return np.asarray(ratio * np.maximum(0.0, 1 - chance / np.maximum(ratio * ratio, 1e-12)))
 
 
 def _edges(column: Floats) -> Floats:
-    """Cells that hold about equally many values."""
+    """Returns the edges of cells with about equally many values."""
     known = np.sort(column[~np.isnan(column)])
     places = (np.arange(1, _BINS) * len(known)) // _BINS
     return np.unique(known[places]) if len(known) else known
 
 
 def _bins(column: Floats, edges: Floats) -> NDArray[np.int64]:
-    """Which histogram cell each value is in; the last cell is for missing values."""
+    """Returns the histogram cell of each value; the last cell is for missing values."""
     return np.where(np.isnan(column), len(edges) + 1, np.searchsorted(edges, column, side="left"))
 
 
 def _boosted(sample: Sample) -> Score:
-    """Gradient boosting of the logistic loss: in each round the one column whose table of cells helps most is added.
+    """Boosts the logistic loss: each round adds the column whose table of cells helps most.
 
-    Written out here because the tables are small, and because a solver of linear equations would start threads.
+    Written out here because the tables are small, and because a linear solver would start threads.
     """
     rows = min(_BOOSTED, *(len(side) for side in sample.sides))
     sides = [side.part(slice(0, rows)) for side in sample.sides]
@@ -328,16 +326,16 @@ def _boosted(sample: Sample) -> Score:
         total = total + tables[-1][1][at[best]]
 
     def score(outputs: Outputs) -> Floats:
-        found = np.zeros(len(outputs))
+        total = np.zeros(len(outputs))
         for place, table in tables:
-            found += table[_bins(outputs.column(keys[place]), edges[place])]
-        return found
+            total += table[_bins(outputs.column(keys[place]), edges[place])]
+        return total
 
     return score
 
 
 def _cut(sample: Sample, words: str, score: Score) -> list[Candidate]:
-    """The best cut of a score: high scores speak for D, low ones for D'."""
+    """Returns the best cuts of a score: high scores speak for D, low ones for D'."""
     columns = [np.sort(score(side)) for side in sample.sides]
     pooled = np.sort(np.concatenate(columns))
     shares = np.concatenate([np.geomspace(3 / len(pooled), 0.1, 40), np.linspace(0.1, 0.9, 121)])
@@ -345,19 +343,19 @@ def _cut(sample: Sample, words: str, score: Score) -> list[Candidate]:
     cuts = np.unique(pooled[np.minimum((shares * len(pooled)).astype(np.int64), len(pooled) - 1)])
     upto = [np.searchsorted(column, cuts, side="right").astype(np.float64) for column in columns]
     above = [len(column) - count for column, count in zip(columns, upto, strict=True)]
-    found: list[Candidate] = []
+    events: list[Candidate] = []
     for side, counts, how in ((0, above, "above"), (1, upto, "at most")):
         scores, gains = sample.rank((counts[0], counts[1]), side)
         for place in sorted({int(np.argmax(scores)), int(np.argmax(gains))}):
             mask = _passes(score, float(cuts[place]), side)
             text = f"{words} {how} {cuts[place]:.4g}"
-            found.append(Candidate(text, mask, side, float(scores[place]), float(gains[place]), ("learnt", words)))
-    return found
+            events.append(Candidate(text, mask, side, float(scores[place]), float(gains[place]), ("learnt", words)))
+    return events
 
 
 def _passes(score: Score, cut: float, side: int) -> Callable[[Outputs], Mask]:
     def mask(outputs: Outputs) -> Mask:
-        found = score(outputs)
-        return np.asarray(found > cut if side == 0 else found <= cut)
+        scores = score(outputs)
+        return np.asarray(scores > cut if side == 0 else scores <= cut)
 
     return mask

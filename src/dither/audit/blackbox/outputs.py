@@ -1,8 +1,8 @@
-"""Outputs of any kind as columns of numbers, so that the search for a telling event is the same for all of them.
+"""Turns outputs of any kind into columns of numbers, so that one search for events serves all of them.
 
-Every output becomes a *kind* ("a number", "2 values", "raises ValueError", "keys a, b") and a row of numbers (NaN where
-a value is missing). All other columns are computed from these when they are asked for, so that a large fresh sample
-costs only the columns of the events under test. A column is named by a tuple such as ("value", 0) or ("grain", 0).
+Every output becomes a *kind* ("a number", "2 values", "raises ValueError", "keys a, b") and a row of numbers (NaN for a missing
+value). All other columns are computed from these on request, so that a large fresh sample costs only the columns of the
+events under test. A column is named by a tuple such as ("value", 0) or ("grain", 0).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Key = tuple[Any, ...]
-_WIDEST = 48  # values looked at of each output; what comes after is seen only through length, sum and whole
-_PAIRED = 4  # values of which all pairwise differences are looked at
+_WIDEST = 48  # values of each output that get a column; the rest is not read
+_PAIRED = 4  # values with a column for every pairwise difference
 
 
 @dataclass(frozen=True)
 class Raised:
-    """An error in place of an output. Its text is not kept: two texts of one type count as one event."""
+    """An error in place of an output. Only its type counts, not its text."""
 
     error: str
 
 
 def collect(raw: Any) -> Outputs:
-    """Rows and kinds of a sample; an array of numbers is taken as it is."""
+    """Turns raw outputs into rows and kinds; takes an array of numbers as it is."""
     if isinstance(raw, np.ndarray) and raw.dtype != object and raw.ndim in (1, 2) and raw.dtype.kind in "bif":
         rows = raw.reshape(len(raw), -1).astype(np.float64)
         kind = "a number" if raw.ndim == 1 else f"{rows.shape[1]} values"
@@ -50,7 +50,7 @@ def collect(raw: Any) -> Outputs:
 
 
 def join(parts: Sequence[Outputs]) -> Outputs:
-    """Several samples as one, whatever kinds and widths each of them has."""
+    """Joins several samples into one, whatever their kinds and widths."""
     kinds = tuple(sorted({kind for part in parts for kind in part.kinds}))
     width = max(part.width for part in parts)
     rows = [np.pad(part.rows, ((0, 0), (0, width - part.width)), constant_values=np.nan) for part in parts]
@@ -62,7 +62,7 @@ def _read(output: Any) -> tuple[str, list[float]]:
     if isinstance(output, Raised):
         return f"raises {output.error}", []
     if isinstance(output, Mapping):
-        keys = sorted(output, key=shown)
+        keys = sorted(output, key=show)
         names = ", ".join(_text(key) for key in keys[:8]) + (f" and {len(keys) - 8} more" if len(keys) > 8 else "")
         return f"keys {names or 'none'}", [_number(output[key]) for key in keys]
     if isinstance(output, AbstractSet):
@@ -77,10 +77,10 @@ def _read(output: Any) -> tuple[str, list[float]]:
 
 
 def _flat(values: Sequence[Any]) -> list[Any]:
-    found: list[Any] = []
+    flat: list[Any] = []
     for value in values:
-        found += _flat(value) if isinstance(value, (list, tuple)) else [value]
-    return found
+        flat += _flat(value) if isinstance(value, (list, tuple)) else [value]
+    return flat
 
 
 def _is_number(value: Any) -> bool:
@@ -88,7 +88,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _number(value: Any) -> float:
-    """Numbers as they are; other things by a stable name, so that equal things stay equal and others differ."""
+    """Returns a number as it is and hashes other values, so that equal values stay equal."""
     if value is None:
         return math.nan
     if _is_number(value):
@@ -96,36 +96,36 @@ def _number(value: Any) -> float:
             return float(value)
         except OverflowError:
             return math.inf if value > 0 else -math.inf
-    name = hashlib.blake2b(shown(value).encode(), digest_size=6).digest()
+    name = hashlib.blake2b(show(value).encode(), digest_size=6).digest()
     return float(int.from_bytes(name, "big"))
 
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-def placeless(text: str) -> str:
-    """Without places in memory, which chance decides and no data; and fit to be written down."""
+def without_addresses(text: str) -> str:
+    """Removes memory addresses, which do not depend on data, and escapes what UTF-8 cannot encode."""
     return _ADDRESS.sub("", text).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def shown(value: Any) -> str:
-    """As Python shows it, but for the place in memory; by its type where it cannot be shown.
+def show(value: Any) -> str:
+    """Returns the repr without a memory address, or the type if there is no repr.
 
-    >>> shown(object())
+    >>> show(object())
     '<object object>'
     """
     try:
-        return placeless(repr(value))
+        return without_addresses(repr(value))
     except Exception:
         return f"a {type(value).__name__}"
 
 
 def _text(key: Any) -> str:
-    return shown(key)[1:-1] if isinstance(key, str) else shown(key)
+    return show(key)[1:-1] if isinstance(key, str) else show(key)
 
 
 class Outputs:
-    """A sample of outputs; `column(key)` gives one number for each of them."""
+    """A sample of outputs. `column(key)` returns one number for each."""
 
     def __init__(self, rows: Floats, codes: NDArray[np.int64], kinds: tuple[str, ...]) -> None:
         self.rows, self.codes, self.kinds = rows, codes, kinds
@@ -142,23 +142,23 @@ class Outputs:
         return Outputs(self.rows[chosen], self.codes[chosen], self.kinds)
 
     def kind(self, name: str) -> NDArray[np.bool_]:
-        """Which outputs are of that kind. Codes are this sample's own, so the name is what two samples share."""
+        """Returns which outputs are of that kind. Takes the name, because codes differ between samples."""
         if name not in self.kinds:
             return np.zeros(len(self), dtype=bool)
         return np.asarray(self.codes == self.kinds.index(name))
 
     def column(self, key: Key) -> Floats:
         if key not in self._columns:
-            self._columns[key] = np.asarray(self._made(key), dtype=np.float64)
+            self._columns[key] = np.asarray(self._compute(key), dtype=np.float64)
         return self._columns[key]
 
-    def _made(self, key: Key) -> Any:
+    def _compute(self, key: Key) -> Any:
         name, *places = key
         if name in ("value", "grain"):
             one = self._value(places[0])
             return one if name == "value" else grain(one)
         if name == "apart":
-            # Rounded, so that the same noise added twice shows as one value and not as a hundred neighbours of it.
+            # Rounded, so that noise used twice gives one value and not a hundred close ones.
             return np.round(self._value(places[0]) - self._value(places[1]), 9)
         return _OVER_ROWS[name](self.rows) if self.width else np.full(len(self), np.nan)
 
@@ -166,12 +166,12 @@ class Outputs:
         return self.rows[:, place] if place < self.width else np.full(len(self), np.nan)
 
     def marks(self) -> NDArray[np.uint64]:
-        """One number for each whole output: equal outputs have equal marks, down to the sign of zero.
+        """Returns a hash of each whole output; it distinguishes the sign of zero.
 
-        Missing values take no part, so that the mark does not depend on how wide the sample's widest output is.
+        Skips missing values, so that the hash does not depend on the width of the sample.
         """
         clean = np.where(np.isnan(self.rows), 0.0, self.rows)
-        odd = _odd(self.width)
+        odd = _multipliers(self.width)
         bits = np.ascontiguousarray(clean).view(np.uint64) * odd[None, :]
         there = np.where(np.isnan(self.rows), np.uint64(0), odd[None, :] >> np.uint64(7))
         mixed = (bits ^ (bits >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9) + there
@@ -179,7 +179,7 @@ class Outputs:
         return np.asarray(mixed.sum(axis=1, dtype=np.uint64) + named[self.codes])
 
 
-def _odd(width: int) -> NDArray[np.uint64]:
+def _multipliers(width: int) -> NDArray[np.uint64]:
     steps = np.arange(1, width + 1, dtype=np.uint64)
     return (steps * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)
 
@@ -189,7 +189,7 @@ def _name(kind: str) -> int:
 
 
 def grain(values: Floats) -> Floats:
-    """The largest e for which the value is a multiple of 2^e: the low bits of a float tell what was added to what.
+    """Returns the largest e for which the value is a multiple of 2^e: the low bits of a float reveal its summands.
 
     >>> grain(np.array([1.0, 0.75, 2.0**-60, 12.0]))
     array([  0.,  -2., -60.,   2.])
@@ -215,7 +215,7 @@ def _sorted_gap(rows: Floats) -> Floats:
 
 
 _OVER_ROWS: dict[str, Callable[[Floats], Any]] = {
-    "present": lambda rows: (~np.isnan(rows)).sum(axis=1),  # not the missing ones: padding would count among them
+    "present": lambda rows: (~np.isnan(rows)).sum(axis=1),  # not the missing ones, which include padding
     "above zero": lambda rows: (rows > 0).sum(axis=1),
     "first above zero": _first,
     "sum": lambda rows: np.nansum(np.where(np.isinf(rows), 0.0, rows), axis=1),
@@ -229,18 +229,18 @@ _OVER_ROWS: dict[str, Callable[[Floats], Any]] = {
 
 
 def keys_for(width: int) -> list[Key]:
-    """The columns worth looking at for outputs of that width, cheap and telling ones first."""
-    found: list[Key] = [("value", place) for place in range(width)]
-    found += [("grain", place) for place in range(min(width, 3))]
+    """Returns the columns to search for outputs of that width, cheap and useful ones first."""
+    keys: list[Key] = [("value", place) for place in range(width)]
+    keys += [("grain", place) for place in range(min(width, 3))]
     if width > 1:
-        found += [(name,) for name in _OVER_ROWS]
-        found += [("apart", place, place - 1) for place in range(1, min(width, 12))]
-        found += [("apart", j, i) for i, j in combinations(range(min(width, _PAIRED)), 2) if j > i + 1]
-    return found
+        keys += [(name,) for name in _OVER_ROWS]
+        keys += [("apart", place, place - 1) for place in range(1, min(width, 12))]
+        keys += [("apart", j, i) for i, j in combinations(range(min(width, _PAIRED)), 2) if j > i + 1]
+    return keys
 
 
 def phrase(key: Key, width: int) -> str:
-    """The column in words.
+    """Describes a column.
 
     >>> phrase(("value", 2), 4), phrase(("apart", 2, 1), 4), phrase(("sum",), 4)
     ('output[2]', 'output[2] − output[1]', 'sum of output')

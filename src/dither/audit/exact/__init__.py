@@ -1,1 +1,1 @@
-"""Proves: prices certified on exact laws (`prices`), samplers walked bit by bit (`walk`, `samplers`)."""
+"""Proves: `prices` certifies prices on exact laws, `walk` follows the bits of a sampler, `samplers` lists those to walk."""

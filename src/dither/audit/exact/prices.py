@@ -1,12 +1,12 @@
-"""Exact verdicts over the registry: the price of every mechanism, certified on its law at every output.
+"""Certifies the price of every registered mechanism on its exact law, at every output.
 
-    Pure(epsilon)            the worst log ratio over all outputs, by `privacy.verify`
+    Pure(epsilon)            the worst log ratio over all outputs, by `privacy.proof`
     Approx(epsilon, delta)   delta = sum over all outputs of (Pr[M(x) = k] - e^epsilon Pr[M(y) = k])+, both ways, by balls
     ZCDP(rho)                the same, at the epsilon that rho is converted to for delta = 1e-6
 
-Sums over an endless law run over a window, and all of the law beyond it counts towards delta; so the bound is never too small.
-What is checked is one coordinate's law on the examples of each mechanism: that coordinates add up is arithmetic of
-the price, checked by tests/laws, and that answers are within the sensitivity is the planner's part, checked by replay.
+A sum over an infinite law runs over a window, and all mass beyond it counts towards delta, so the bound is never too small.
+The check covers one coordinate's law on the examples of each mechanism. tests/laws check that the prices of coordinates add
+up, and replay checks that the planner's answers stay within the sensitivity.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from dither.mechanisms.norms import L1, L2, PerCoordinate
 from dither.privacy.losses import Approx, Loss, Pure
 from dither.privacy.proof import verify
 
-DELTA = Fraction(1, 10**6)  # where a rho is looked at
+DELTA = Fraction(1, 10**6)  # where a rho is checked
 _BITS = 512
 _BEYOND = Fraction(1, 1 << 400)
-_SLACK = Fraction(1, 1 << 400)  # a delta that is reached with equality is a tie, which no ball can decide
+_SLACK = Fraction(1, 1 << 400)  # balls cannot decide a delta that is reached with equality
 _POINTS = 12
 
 Progress = Callable[[float], None]
 
 
 def kinds() -> tuple[type[Mechanism], ...]:
-    """Every mechanism of ours; others may be registered beside them."""
+    """Returns every mechanism of dither; users may register others."""
     return tuple(kind for kind in registry() if kind.__module__.startswith("dither."))
 
 
 def registered() -> tuple[Example, ...]:
-    """Every example of every mechanism of ours."""
+    """Returns every example of every mechanism of dither."""
     return tuple(one for kind in kinds() for one in kind.examples())
 
 
 def over_registry(progress: Progress = lambda share: None) -> Iterator[Verdict]:
-    """A verdict on each registered example."""
+    """Yields a verdict on each registered example."""
     examples = registered()
     for done, example in enumerate(examples):
         yield check(example)
@@ -57,7 +57,7 @@ def over_registry(progress: Progress = lambda share: None) -> Iterator[Verdict]:
 
 
 def check(example: Example, claimed: Loss | None = None) -> Verdict:
-    """The mechanism's own price (or another, if one is claimed) between the example's input and each neighbour.
+    """Checks the mechanism's price, or the claimed one, between the example's input and each neighbour.
 
     >>> from dither.mechanisms import Geometric
     >>> check(Geometric.examples()[0]).outcome
@@ -66,17 +66,17 @@ def check(example: Example, claimed: Loss | None = None) -> Verdict:
     begin = time.perf_counter()
     loss = claimed or example.mechanism.loss()
     pairs = [(example.exact, other) for other in example.neighbours]
-    found = _pure(example, loss, pairs) if isinstance(loss, Pure) else _approximate(example, loss, pairs)
+    result = _pure(example, loss, pairs) if isinstance(loss, Pure) else _approximate(example, loss, pairs)
     return Verdict(
-        target=shown(example),
+        target=show_mechanism(example),
         method="exact",
-        outcome=PROVED if found.holds else VIOLATES,
-        claimed=found.claimed,
-        epsilon=found.epsilon,
+        outcome=PROVED if result.holds else VIOLATES,
+        claimed=result.claimed,
+        epsilon=result.epsilon,
         confidence=1.0,
-        pair=found.pair,
-        event=found.event,
-        evidence={**found.evidence, "law": _points(example.mechanism.law, found.pair)},
+        pair=result.pair,
+        event=result.event,
+        evidence={**result.evidence, "law": _points(example.mechanism.law, result.pair)},
         seconds=time.perf_counter() - begin,
     )
 
@@ -87,8 +87,8 @@ _PARTS = (
 )
 
 
-def shown(example: Example) -> str:
-    """The mechanism as one would write it, with its numbers short."""
+def show_mechanism(example: Example) -> str:
+    """Shows the mechanism as a constructor call, with short numbers."""
     mechanism = example.mechanism
     fields = getattr(type(mechanism), "__dataclass_fields__", {})
     stated = [(name, getattr(mechanism, name)) for name in _PARTS if name in fields]
@@ -108,7 +108,7 @@ def _word(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Result:
     holds: bool
     claimed: tuple[Fraction, Fraction]
     epsilon: float
@@ -117,19 +117,19 @@ class _Found:
     evidence: dict[str, Any]
 
 
-def _pure(example: Example, loss: Pure, pairs: list[tuple[Any, Any]]) -> _Found:
-    found = verify(example.mechanism, pairs, loss.epsilon())
-    at = "along a tail" if found.output is None else f"output = {found.output}"
-    evidence = {"pairs": len(pairs), "reached at": at, "slack": float(found.slack)}
-    bound = up(found.worst) if found.holds else down(found.worst)
-    return _Found(found.holds, (found.claimed, Fraction(0)), bound, found.pair, at, evidence)
+def _pure(example: Example, loss: Pure, pairs: list[tuple[Any, Any]]) -> _Result:
+    proof = verify(example.mechanism, pairs, loss.epsilon())
+    at = "along a tail" if proof.output is None else f"output = {proof.output}"
+    evidence = {"pairs": len(pairs), "reached at": at, "slack": float(proof.slack)}
+    bound = up(proof.worst) if proof.holds else down(proof.worst)
+    return _Result(proof.holds, (proof.claimed, Fraction(0)), bound, proof.pair, at, evidence)
 
 
-def _approximate(example: Example, loss: Loss, pairs: list[tuple[Any, Any]]) -> _Found:
+def _approximate(example: Example, loss: Loss, pairs: list[tuple[Any, Any]]) -> _Result:
     epsilon, delta = loss.pair() if isinstance(loss, Approx) else (loss.epsilon(DELTA), DELTA)
     law, directions = example.mechanism.law, [way for x, y in pairs for way in ((x, y), (y, x))]
-    found = [(spill(law(one), law(other), epsilon), (one, other)) for one, other in directions]
-    over, pair = max(found, key=lambda item: item[0].high)
+    excesses = [(hockey_stick(law(one), law(other), epsilon), (one, other)) for one, other in directions]
+    over, pair = max(excesses, key=lambda item: item[0].high)
     evidence: dict[str, Any] = {"pairs": len(pairs), "delta is at most": up(over.high), "delta is at least": down(over.low)}
     if not isinstance(loss, Approx):
         evidence["the price"] = f"{loss!r}, looked at where delta is {show(delta)}"
@@ -137,12 +137,12 @@ def _approximate(example: Example, loss: Loss, pairs: list[tuple[Any, Any]]) -> 
         evidence["slack"] = f"delta is reached: balls place it within 2^-{_SLACK.denominator.bit_length() - 1} of the claim"
     words = "the outputs that are more than e^ε times as likely on D"
     holds = over.high <= delta + _SLACK
-    return _Found(holds, (epsilon, delta), up(epsilon) if holds else over.epsilon(delta), pair, words, evidence)
+    return _Result(holds, (epsilon, delta), up(epsilon) if holds else over.epsilon(delta), pair, words, evidence)
 
 
 @dataclass(frozen=True)
-class Spill:
-    """Bounds of delta, and of the two probabilities of the event it comes from: {k : Pr[x = k] > e^epsilon Pr[y = k]}."""
+class HockeyStick:
+    """Bounds of delta, and of the two probabilities of its event {k : Pr[x = k] > e^epsilon Pr[y = k]}."""
 
     low: Fraction
     high: Fraction
@@ -150,7 +150,7 @@ class Spill:
     other: Fraction
 
     def epsilon(self, delta: Fraction) -> float:
-        """A lower bound of epsilon at this delta, from the event."""
+        """Returns a lower bound of epsilon at this delta, from the event."""
         if self.seen <= delta:
             return 0.0
         if not self.other:
@@ -159,11 +159,11 @@ class Spill:
             return down(balls.lower(balls.ball((self.seen - delta) / self.other).log()))
 
 
-def spill(x: Law, y: Law, epsilon: Fraction) -> Spill:
-    """How far x's probabilities exceed e^epsilon times y's, summed over all outputs.
+def hockey_stick(x: Law, y: Law, epsilon: Fraction) -> HockeyStick:
+    """Bounds the hockey-stick divergence: how far x exceeds e^epsilon times y, summed over all outputs.
 
     >>> from dither.exact.laws.coins import Coin
-    >>> float(spill(Coin(1), Coin("1/2"), Fraction(0)).high)
+    >>> float(hockey_stick(Coin(1), Coin("1/2"), Fraction(0)).high)
     0.5
     """
     with balls.working(_BITS):
@@ -175,11 +175,11 @@ def spill(x: Law, y: Law, epsilon: Fraction) -> Spill:
         seen, other = sum((p for p, _ in event), zero), sum((q for _, q in event), zero)
         beyond = x.at_most(first - 1) + x.more_than(last)
         low = max(balls.lower(over), Fraction(0))
-        return Spill(low, balls.upper(over + beyond), balls.lower(seen), balls.upper(other))
+        return HockeyStick(low, balls.upper(over + beyond), balls.lower(seen), balls.upper(other))
 
 
 def _window(law: Law) -> tuple[int, int]:
-    """All values of a finite law; of an endless one so many that next to nothing lies beyond."""
+    """Returns the range of a finite law, or a range with at most `_BEYOND` outside on each side."""
     first, last = law.span()
     if first is not None and last is not None:
         return first, last
@@ -193,7 +193,7 @@ def _window(law: Law) -> tuple[int, int]:
 
 
 def _points(law: Callable[[Any], Law], pair: tuple[Any, Any] | None) -> dict[str, list[float]]:
-    """Both laws where they are thick, for a drawing."""
+    """Returns both laws around their medians, for a drawing."""
     if pair is None:
         return {}
     x, y = law(pair[0]), law(pair[1])
@@ -214,12 +214,12 @@ def _median(law: Law) -> int:
 
 
 def up(value: Fraction | float) -> float:
-    """The nearest float that is not below."""
+    """Rounds up to a float."""
     near = float(value)
     return near if near == math.inf or Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
 def down(value: Fraction | float) -> float:
-    """The nearest float that is not above."""
+    """Rounds down to a float."""
     near = float(value)
     return near if near == math.inf or Fraction(near) <= value else math.nextafter(near, -math.inf)

@@ -1,8 +1,8 @@
-"""The samplers that are walked: one of each family that draws, by single draws and by arrays, and whole mechanisms.
+"""Lists the samplers to walk: one of each family, by single draws and by arrays, and whole mechanisms.
 
-Not walked, because no word of theirs falls into few stretches: arrays that take a 64-bit word modulo n (dice for more than
-512 sides, members of a class of equal candidates), and the low bits of very wide noise, which are fair bits with a late
-acceptance. tests/exact shows those by other means. Of wide noise the tables are walked here, digit by digit.
+Not walked, because none of their words falls into few ranges: arrays that take a 64-bit word modulo n (dice for more than 512
+sides, members of a class of equal candidates), and the low bits of very wide noise, which are fair bits with a late
+acceptance. tests/exact checks those by other means. Of wide noise the tables are walked here, digit by digit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from flint import arb
 
 from dither.audit.exact.prices import kinds
-from dither.audit.exact.walk import NEAR, Batch, Walked, walk
+from dither.audit.exact.walk import NEAR, Batch, WalkResult, walk
 from dither.exact.laws.base import Law
 from dither.exact.laws.categorical import Categorical
 from dither.exact.laws.coins import Coin, ExpCoin, Flat
@@ -31,13 +31,13 @@ NOT_WALKED = (
     "geometric noise wider than scale 16,384 below its tables, and Gaussian noise above sigma 128: fair bits, late acceptance",
     "NoisyMax and SparseVector as a whole: their noise is walked, their comparisons are not",
 )
-_WIDE = Fraction(1, 1 << 24)  # noise of several digits: changes are followed to this mass
+_WIDE = Fraction(1, 1 << 24)  # noise of several digits: changes are located to this mass
 _COINS = Fraction(1, 1 << 32)  # a mechanism that flips several coins in turn
 
 
 @dataclass(frozen=True)
 class Sampler:
-    """Something that draws one value through the entropy door, and the law it should follow."""
+    """A function that draws one value from `exact.entropy`, and the law it should follow."""
 
     name: str
     sample: Callable[[], int]
@@ -45,12 +45,12 @@ class Sampler:
     batch: Batch | None = None
     near: Fraction = NEAR
 
-    def walk(self, seconds: float = 60.0) -> Walked:
+    def walk(self, seconds: float = 60.0) -> WalkResult:
         return walk(self.name, self.sample, self.law, batch=self.batch, near=self.near, seconds=seconds)
 
 
 def samplers() -> tuple[Sampler, ...]:
-    """One of every family."""
+    """Returns one sampler of every family."""
     return (*_families(), *_digits(), *_mechanisms())
 
 
@@ -81,7 +81,7 @@ def _single(law: Law) -> Callable[[], int]:
 
 
 def _digits() -> Iterator[Sampler]:
-    """The tables behind the widest noise."""
+    """Yields the tables behind the widest noise."""
     scale = Fraction(10**12)
     wide = Digits(scale, True)
     top, middle = Top(scale, wide.m, True), Middle(scale, wide.m - wide.low, wide.low)
@@ -90,20 +90,20 @@ def _digits() -> Iterator[Sampler]:
 
 
 def _mechanisms() -> Iterator[Sampler]:
-    """The release of a mechanism as it is used, for those that draw few words."""
+    """Yields the release of every mechanism that draws few words."""
     for kind in kinds():
         if kind.__name__ not in ("NoisyMax", "SparseVector"):
-            one = released(telling(kind))
+            one = release_sampler(example_of(kind))
             yield replace(one, near=_COINS) if kind.__name__ == "PermuteAndFlip" else one
 
 
-def telling(kind: type[Mechanism]) -> Example:
-    """The first example; of `Threshold` one in the middle of its rule, since at its ends nothing is left to chance."""
+def example_of(kind: type[Mechanism]) -> Example:
+    """Returns the first example; of `Threshold` one in the middle of its rule, since its ends are deterministic."""
     return kind.examples()[2 if kind.__name__ == "Threshold" else 0]
 
 
-def released(example: Example) -> Sampler:
-    """The mechanism's release of the example's exact answer, read back into the whole numbers of its law."""
+def release_sampler(example: Example) -> Sampler:
+    """Returns a sampler of the mechanism's release, mapped back to the integers of its law."""
     mechanism, exact = example.mechanism, example.exact
     law = mechanism.law(exact)
     index = _index(mechanism.outcome, law)
@@ -114,6 +114,6 @@ def _index(outcome: Callable[[int], Any], law: Law) -> Callable[[Any], int]:
     first, last = law.span()
     if first is None or last is None:
         step = Fraction(outcome(1))
-        return lambda found: int(Fraction(found) / step)
+        return lambda output: int(Fraction(output) / step)
     named = {outcome(k): k for k in range(first, last + 1)}
-    return lambda found: named[found]
+    return lambda output: named[output]

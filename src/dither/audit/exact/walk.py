@@ -1,17 +1,15 @@
-"""Bits of the auditor's choice in the place of the entropy door: stated words first, then nothing, or a continuation.
+"""Shows that a sampler follows its law, by walking the random bits that it reads, word by word.
 
-A sampler is its law: shown by walking the random bits that the sampler reads, word by word.
+    answered(k)   mass of the words after which the sampler returned k without asking for more
+    undecided     mass of the words after which it asked for more than the walk tried
+    answered(k) <= Pr[k] at every k that was returned   =>   |sampler - law| <= undecided       (total variation)
 
-    answered(k)   mass of the words after which the sampler gave k without asking for more
-    undecided     mass of the words after which it wanted more than the walk went on to try
-    answered(k) <= Pr[k] at every k that came out   =>   |sampler - law| <= undecided       (total variation)
+because both sides sum to one. Masses are Fractions and probabilities are balls, so no rounding enters the statement.
 
-because both sides sum to one. Masses are Fractions, probabilities are balls, so the statement has no rounding in it.
-
-The sampler runs as it is: the walk puts a script in the place of the entropy door and reads off how wide a word is asked
-for. A first word of 16 bits is tried in all its 65,536 values. Longer and later words are searched: a stretch of
-words counts as one where both ends, a grid between them and a scattered word inside behave alike, under several
-continuations; a change is followed down to the two neighbouring words. What rests on full enumeration alone is stated too.
+The sampler runs unchanged: the walk replaces `exact.entropy` by a script of stated words and reads how wide a word is asked
+for. A first word of 16 bits is tried in all its 65,536 values. Longer and later words are searched: a range of words counts as
+one if both ends, a grid between them and a scattered word inside behave alike, under several continuations. A change is located
+to two neighbouring words. What rests on full enumeration alone is stated too.
 """
 
 from __future__ import annotations
@@ -33,11 +31,11 @@ from dither.exact.laws.base import Integers, Law
 
 Words = tuple[int, ...]
 Tail = Callable[[int, int], int]  # (width, place) to a word
-TOLD = 6  # words that a continuation may take
+CONTINUED = 6  # words that a continuation may supply
 
 
 class MoreError(Exception):
-    """The script is used up, and the sampler wants another word."""
+    """The script is used up, and the sampler asks for another word."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -52,35 +50,35 @@ def _ones(width: int, place: int) -> int:
     return (1 << width) - 1
 
 
-def mixed(width: int, place: int) -> int:
+def scattered(width: int, place: int) -> int:
     return int.from_bytes(hashlib.sha256(b"%d %d" % (width, place)).digest()[: -(-width // 8)], "big") >> (-width % 8)
 
 
-TAILS = (_zeros, _ones, mixed)
+TAILS = (_zeros, _ones, scattered)
 
 
 class Script:
-    """An entropy source that gives stated words, then a continuation for a while, then says what was asked for."""
+    """An entropy source with stated words, then a continuation, then MoreError with the width asked for."""
 
     def __init__(self) -> None:
         self.play((), None)
 
     def play(self, words: Words, tail: Tail | None) -> None:
         self.words, self.tail = words, tail
-        self.asked: list[int] = []
+        self.widths: list[int] = []
         self.block = b""
 
     def start(self, block: bytes) -> None:
-        """One block for a whole array, and nothing after it."""
+        """Supplies one block for a whole array, and nothing after it."""
         self.play((), None)
         self.block = block
 
     def next(self, width: int) -> int:
-        place = len(self.asked)
-        self.asked.append(width)
+        place = len(self.widths)
+        self.widths.append(width)
         if place < len(self.words):
             return self.words[place]
-        if self.tail is None or place >= len(self.words) + TOLD:
+        if self.tail is None or place >= len(self.words) + CONTINUED:
             raise MoreError(width)
         return self.tail(width, place)
 
@@ -95,27 +93,27 @@ class Script:
             yield (self.next(64),)
 
     def install(self) -> None:
-        """Single draws take their words from here, too, and not from a block that was fetched before."""
+        """Makes single draws take their words from here, and not from a block that was fetched before."""
         entropy.here().waiting = self.singles()
 
 
 RELIES_ON = "words between tried words that behave alike behave as they do (every look-up is a search in a sorted list)"
 _FULL = 16  # a first word of so many bits is tried in all its values
-_GRID = 16  # stretches that a longer or later word is cut into before the search
-_TINY = Fraction(1, 1 << 60)  # what weighs less is left undecided
+_GRID = 16  # ranges that a longer or later word is split into before the search
+_TINY = Fraction(1, 1 << 60)  # less mass is left undecided
 NEAR = Fraction(1, 1 << 66)
-_TELLING = Fraction(1, 1000)  # a distance above this is no proof worth the name
+_MOST = Fraction(1, 1000)  # a larger distance proves nothing useful
 _BITS = 256
 
-Seen = tuple[int | None, int]  # (the value, 0), or (None, how wide a word is wanted)
-Sign = tuple[Any, ...]
-_UNRESOLVED: Seen = (None, 0)
+Result = tuple[int | None, int]  # (the value, 0), or (None, the width of the next word)
+Signature = tuple[Any, ...]
+_UNRESOLVED: Result = (None, 0)
 Batch = Callable[[int], Integers]
 
 
 @dataclass
 class _Walk:
-    """What one walk has seen so far; it lives no longer than the walk."""
+    """The state of one walk."""
 
     sample: Callable[[], int]
     script: Script
@@ -128,7 +126,7 @@ class _Walk:
     runs: int = 0
     queue: list[tuple[Fraction, int, Words, int]] = field(default_factory=list)
 
-    def run(self, words: Words, tail: Tail | None = None) -> Seen:
+    def run(self, words: Words, tail: Tail | None = None) -> Result:
         self.runs += 1
         self.script.play(words, tail)
         self.script.install()
@@ -137,16 +135,16 @@ class _Walk:
         except MoreError as more:
             return None, more.width
 
-    def told(self, words: Words) -> Sign:
-        """What comes of these words under the continuations: two stretches of words are alike only if this is."""
-        return tuple((self.run(words, tail), tuple(self.script.asked)) for tail in TAILS)
+    def signature(self, words: Words) -> Signature:
+        """Returns the results of these words under all continuations. Ranges of words are alike only if these are equal."""
+        return tuple((self.run(words, tail), tuple(self.script.widths)) for tail in TAILS)
 
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return self.runs > self.most or time.process_time() > self.deadline
 
-    def settle(self, words: Words, mass: Fraction, seen: Seen, *, follow: bool = True) -> None:
-        """`mass` of words behave like the last of `words`. `follow`: if they want more, go on with it."""
-        value, width = seen
+    def settle(self, words: Words, mass: Fraction, result: Result, *, follow: bool = True) -> None:
+        """Records that `mass` of words behave like `words`. `follow`: queue them if they need more words."""
+        value, width = result
         if value is not None:
             self.answered[value] = self.answered.get(value, Fraction(0)) + mass
         elif not follow or mass < _TINY or width > 64:
@@ -155,8 +153,8 @@ class _Walk:
             heapq.heappush(self.queue, (-mass, self.runs, words, width))
 
 
-def _every(walk: _Walk, batch: Batch) -> None:
-    """Every value of a first word of 16 bits. Arrays that answer from one word each are taken whole, others are halved."""
+def _try_every_word(walk: _Walk, batch: Batch) -> None:
+    """Tries every value of a first word of 16 bits, in arrays; halves an array that needs more words."""
     stack = [(half << 15, 1 << 15) for half in (1, 0)]
     unit = Fraction(1, 1 << _FULL)
     while stack:
@@ -177,43 +175,43 @@ def _every(walk: _Walk, batch: Batch) -> None:
 
 
 class _Level:
-    """The values of one further word, after the words before it."""
+    """All values of the next word, after the words before it."""
 
     def __init__(self, walk: _Walk, before: Words, weight: Fraction, width: int) -> None:
         self.walk, self.before, self.width = walk, before, width
         self.unit = weight / (1 << width)
-        self._told: dict[int, Sign] = {}
+        self._signatures: dict[int, Signature] = {}
 
-    def at(self, word: int) -> tuple[int, Seen]:
+    def at(self, word: int) -> tuple[int, Result]:
         return word, self.walk.run((*self.before, word))
 
-    def told(self, word: int) -> Sign:
-        if word not in self._told:
-            self._told[word] = self.walk.told((*self.before, word))
-        return self._told[word]
+    def signature(self, word: int) -> Signature:
+        if word not in self._signatures:
+            self._signatures[word] = self.walk.signature((*self.before, word))
+        return self._signatures[word]
 
-    def alike(self, low: tuple[int, Seen], high: tuple[int, Seen]) -> bool:
+    def alike(self, low: tuple[int, Result], high: tuple[int, Result]) -> bool:
         if low[1] != high[1]:
             return False
-        return low[1][0] is not None or self.light(low[0], high[0]) or self.told(low[0]) == self.told(high[0])
+        return low[1][0] is not None or self.light(low[0], high[0]) or self.signature(low[0]) == self.signature(high[0])
 
     def light(self, low: int, high: int) -> bool:
-        """Do the words between weigh so little that they are left undecided if they want more?"""
+        """Tells whether the words between have so little mass that they are left undecided if they need more."""
         return (high - low) * self.unit < _TINY
 
-    def stretches(self) -> Iterator[tuple[int, int, Seen]]:
-        """Stretches of words that behave alike, in order: (first, the one after its last, behaviour)."""
+    def ranges(self) -> Iterator[tuple[int, int, Result]]:
+        """Yields ranges of words that behave alike, in order: (first, end, result)."""
         last = (1 << self.width) - 1
         ends = [self.at(last * i // _GRID) for i in range(_GRID + 1)]
         stack = list(pairwise(ends))[::-1]
-        while stack and not self.walk.over():
+        while stack and not self.walk.is_over():
             low, high = stack.pop()
             gap, same = high[0] - low[0], self.alike(low, high)
             if gap > 1 and gap * self.unit < self.walk.near:
                 yield low[0], high[0], low[1] if same and low[1][0] is not None else _UNRESOLVED
                 continue
             if gap > 1:
-                inside = self.at(low[0] + (1 + mixed(self.width, low[0]) % (gap - 1) if same else gap // 2))
+                inside = self.at(low[0] + (1 + scattered(self.width, low[0]) % (gap - 1) if same else gap // 2))
                 if not same or not self.alike(low, inside):
                     stack += [(inside, high), (low, inside)]
                     continue
@@ -222,18 +220,19 @@ class _Level:
             yield last, last + 1, ends[-1][1]
 
     def settle(self) -> None:
-        """Neighbouring stretches that are alike are one; light ones that want more stay undecided, and so does the rest
-        of a word that cannot be cut into few stretches.
+        """Records all ranges, and joins neighbouring ones that are alike.
+
+        Leaves undecided the light ranges that need more words, and the rest of a word with too many ranges.
         """
         end = 0
-        open_ended: tuple[int, Seen] | None = None
-        for low, high, seen in self.stretches():
-            heavy = seen[0] is None and seen is not _UNRESOLVED and not self.light(low, high)
+        open_ended: tuple[int, Result] | None = None
+        for low, high, result in self.ranges():
+            heavy = result[0] is None and result is not _UNRESOLVED and not self.light(low, high)
             if not heavy:
-                self.walk.settle((*self.before, low), (high - low) * self.unit, seen, follow=False)
-            elif open_ended is None or open_ended[1] != seen or self.told(open_ended[0]) != self.told(low):
+                self.walk.settle((*self.before, low), (high - low) * self.unit, result, follow=False)
+            elif open_ended is None or open_ended[1] != result or self.signature(open_ended[0]) != self.signature(low):
                 self._follow(open_ended, end)
-                open_ended = (low, seen)
+                open_ended = (low, result)
             if not heavy:
                 self._follow(open_ended, end)
                 open_ended = None
@@ -241,15 +240,15 @@ class _Level:
         self._follow(open_ended, end)
         self.walk.undecided += ((1 << self.width) - end) * self.unit
 
-    def _follow(self, begun: tuple[int, Seen] | None, end: int) -> None:
-        """Go on with the words from `begun` up to `end`, which all want more and behave alike."""
-        if begun is not None:
-            self.walk.settle((*self.before, begun[0]), (end - begun[0]) * self.unit, begun[1])
+    def _follow(self, start: tuple[int, Result] | None, end: int) -> None:
+        """Queues the words from `start` up to `end`, which need more words and behave alike."""
+        if start is not None:
+            self.walk.settle((*self.before, start[0]), (end - start[0]) * self.unit, start[1])
 
 
 @dataclass(frozen=True)
-class Walked:
-    """What a walk found. `too_much`: a value that came out more often than its law allows, with both masses."""
+class WalkResult:
+    """The result of a walk. `too_much`: a value with more mass than its law allows, and both masses."""
 
     name: str
     answered: dict[int, Fraction]
@@ -268,21 +267,21 @@ class Walked:
         if self.too_much is not None:
             k, mass, most = self.too_much
             return f"{self.name}: gives {k} with probability at least {float(mass):.12g}, and its law says {float(most):.12g}"
-        return f"{self.name}: {self._told()} ({self.runs:,} runs)"
+        return f"{self.name}: {self._show()} ({self.runs:,} runs)"
 
     @property
     def enumerated(self) -> bool:
-        """Was every word tried? Then nothing is assumed, and the distance is proved."""
+        """Tells whether every word was tried. Then nothing is assumed, and the distance is proved."""
         return self.tried + self.undecided == 1
 
-    def _told(self) -> str:
-        found = f"follows its law to within {float(self.distance):.2g}"
+    def _show(self) -> str:
+        text = f"follows its law to within {float(self.distance):.2g}"
         if self.enumerated:
-            return f"{found}, by trying every word"
-        return f"{found}, if words between tried ones behave alike; every word was tried for {_floor(self.tried)} of the mass"
+            return f"{text}, by trying every word"
+        return f"{text}, if words between tried ones behave alike; every word was tried for {_floor(self.tried)} of the mass"
 
     def verdict(self) -> Verdict:
-        """As (0, distance)-indistinguishable from the law, which is what a total variation distance says."""
+        """Returns the verdict: (0, distance)-indistinguishable from the law, which is what total variation means."""
         evidence = {
             "undecided": float(self.undecided),
             "decided by trying every word": float(self.tried),
@@ -294,10 +293,10 @@ class Walked:
         }
         if self.too_much is None:
             claim = (Fraction(0), self.distance)
-            far = self.distance >= _TELLING
+            far = self.distance >= _MOST
             outcome = NOT_FOUND if far else PROVED if self.enumerated else WALKED
             why = f"{float(self.undecided):.2g} of the mass was left undecided" if far else ""
-            return Verdict(self.name, "exact", outcome, claim, 0.0, 1.0, None, self._told(), evidence, self.seconds, open=why)
+            return Verdict(self.name, "exact", outcome, claim, 0.0, 1.0, None, self._show(), evidence, self.seconds, open=why)
         k, mass, most = self.too_much
         with balls.working(_BITS):
             ratio = float(balls.ball(mass / most).log().lower()) if most else float("inf")
@@ -306,7 +305,7 @@ class Walked:
 
 
 def _floor(share: Fraction) -> str:
-    """In per cent, never rounded up to all."""
+    """Shows a share in per cent, rounded down."""
     return f"{int(share * 10**6) / 10**4:.6g} %"
 
 
@@ -319,41 +318,41 @@ def walk(
     near: Fraction = NEAR,
     most: int = 400_000,
     seconds: float = 60.0,
-) -> Walked:
-    """Walk `sample`, which draws one value through the entropy door, against the law that it should follow.
+) -> WalkResult:
+    """Walks `sample`, which draws one value from `exact.entropy`, and compares it with the law that it should follow.
 
-    `batch(n)` draws n values at once, as `sample` would; with it, a first word of 16 bits is tried in all its values.
-    A change of behaviour is followed until it lies within a mass of `near`, and that much is left undecided.
-    `most` bounds the runs of the sampler and `seconds` the processor time; what they leave open is undecided mass.
+    `batch(n)` draws n values at once, as `sample` would; with it, a first word of 16 bits is tried in all its values. A change
+    of behaviour is located to within a mass of `near`, which is left undecided. `most` bounds the runs of the sampler and
+    `seconds` the processor time; the rest is undecided mass.
 
     >>> from dither.exact.laws.coins import Coin
     >>> walk("a coin", Coin("1/3").draw, Coin("1/3")).distance < Fraction(1, 2**60)
     True
     """
     begin, script = time.process_time(), Script()
-    found = _Walk(sample, script, most, begin + seconds, near)
+    state = _Walk(sample, script, most, begin + seconds, near)
     with replay.source(script):
-        seen = found.run(())
-        if batch is not None and seen == (None, _FULL):
-            _every(found, batch)
+        result = state.run(())
+        if batch is not None and result == (None, _FULL):
+            _try_every_word(state, batch)
         else:
-            found.settle((), Fraction(1), seen)
-        while found.queue:
-            negative, _, words, width = heapq.heappop(found.queue)
-            if found.over():
-                found.undecided -= negative
+            state.settle((), Fraction(1), result)
+        while state.queue:
+            negative, _, words, width = heapq.heappop(state.queue)
+            if state.is_over():
+                state.undecided -= negative
             else:
-                _Level(found, words, -negative, width).settle()
-    too_much, distance = _compared(found, law)
-    rest = (too_much, found.runs, time.process_time() - begin)
-    return Walked(name, found.answered, found.undecided, found.tried, distance, *rest)
+                _Level(state, words, -negative, width).settle()
+    too_much, distance = _compare(state, law)
+    rest = (too_much, state.runs, time.process_time() - begin)
+    return WalkResult(name, state.answered, state.undecided, state.tried, distance, *rest)
 
 
-def _compared(found: _Walk, law: Law) -> tuple[tuple[int, Fraction, Fraction] | None, Fraction]:
-    """The value that is most in excess of its law, if any is for certain; and the distance that is left possible."""
-    worst, distance = None, found.undecided
+def _compare(state: _Walk, law: Law) -> tuple[tuple[int, Fraction, Fraction] | None, Fraction]:
+    """Returns the value that certainly exceeds its law by most, if any; and a bound of the distance."""
+    worst, distance = None, state.undecided
     with balls.working(_BITS):
-        for k, mass in sorted(found.answered.items()):
+        for k, mass in sorted(state.answered.items()):
             ball = law.pmf(k)
             most = max(balls.upper(ball), Fraction(0))
             distance += max(Fraction(0), mass - max(balls.lower(ball), Fraction(0)))

@@ -1,9 +1,9 @@
-"""Neighbouring tables by the dozen: every choice among a few people is a table, and those one unit apart are neighbours.
+"""Compares dozens of neighbouring tables at once: every subset of a few people is a table.
 
-One more or one less: with d people who may or may not be there, 2^d tables have d 2^(d-1) neighbouring pairs. Replaced: with
-j of d people there, every two tables that differ in one person are a pair. Every table has its rows in another order, and one
-is asked about twice, in two orders: that pair must not differ at all. The table without any of them comes first; all
-mechanisms are frozen to what they gave for it.
+Add-remove: d people who may or may not be there give 2^d tables and d 2^(d-1) neighbouring pairs. Replace: with j of d people
+there, every two tables that differ in one person are a pair. Every table has its rows in another order. One table is asked
+about twice, in two orders, and that pair must not differ at all. The table without any of these people comes first; all
+mechanisms are frozen to their outputs for it.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from dither.audit.ourselves.catalogs import World
-from dither.audit.ourselves.compare import Moved, leaks, moves
-from dither.audit.ourselves.harness import CRASHED, Room
-from dither.audit.ourselves.observe import Seen
+from dither.audit.ourselves.catalogs import CatalogSetup
+from dither.audit.ourselves.compare import Move, leaks, moves
+from dither.audit.ourselves.harness import CRASHED, Harness
+from dither.audit.ourselves.observe import Observation
 from dither.audit.ourselves.questions import Parts
 from dither.audit.ourselves.survey import Person
 
 Table = frozenset[int]
 PRICES: tuple[tuple[Any, Any], ...] = ((1, "1e-6"), (2, "1e-6"), ("1/10", "1e-9"), (1, 0), (8, "1e-9"), (1, None))
 REFUSED: tuple[tuple[Any, Any], ...] = ((10**9, 0), (0, 0), (-1, 0), (float("nan"), 0), (1, 2), ("1e-400", 0))
-FAILED = ("EngineError", CRASHED)  # no row may make the engine fail: what would fail on any rows is refused before
-LEGAL = 40  # so many questions are made up at most until one is legal
+FAILED = ("EngineError", CRASHED)  # no row may make the engine fail: a question that fails on some rows must be refused
+LEGAL = 40  # questions generated at most until one is legal
 
 
 @dataclass(frozen=True)
 class Case:
-    """A world, the people who are always there, those who may be, and a question with its price."""
+    """A catalog, the people who are always there, those who may be, and a question with its price."""
 
-    world: World
+    setup: CatalogSetup
     always: tuple[Person, ...]
     perhaps: tuple[Person, ...]
     question: Parts
@@ -43,25 +43,25 @@ class Case:
         return (*self.perhaps, *self.always)
 
     def tables(self) -> list[Table]:
-        """Who of `perhaps` is there, in each table; nobody comes first."""
+        """Returns who of `perhaps` is in each table; the table with none of them comes first."""
         size, everyone = len(self.perhaps), range(len(self.perhaps))
-        sizes = (0, max(1, min(2, size - 1))) if self.world.replace else range(size + 1)
+        sizes = (0, max(1, min(2, size - 1))) if self.setup.replace else range(size + 1)
         return [frozenset(chosen) for many in sizes for chosen in combinations(everyone, many)]
 
     def neighbours(self) -> Iterator[tuple[Table, Table]]:
-        """Pairs of tables that differ in one person."""
+        """Returns the pairs of tables that differ in one person."""
         return (pair for pair in combinations(self.tables(), 2) if self.near(*pair))
 
     def near(self, one: Table, two: Table) -> bool:
-        """Whether these two tables are neighbours."""
-        if self.world.replace:
+        """Tells whether these two tables are neighbours."""
+        if self.setup.replace:
             return len(one ^ two) == 2 and len(one) == len(two)
         return len(one ^ two) == 1
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What differs between two neighbouring tables although it must not. `share`: how much of the price, 1 being all."""
+    """A forbidden difference between two neighbouring tables. `share`: as a share of the price, 1 is all of it."""
 
     case: Case
     pair: tuple[Table, Table]
@@ -71,8 +71,8 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One case from end to end: how many pairs were compared, how many tables asked about, how near the price they came."""
+class Comparison:
+    """The result of one case. `reached` is the largest move as a share of the price."""
 
     pairs: int
     tables: int
@@ -82,119 +82,119 @@ class Compared:
     finding: Finding | None = None
 
 
-def compare(room: Room, case: Case, dice: random.Random) -> Compared:
-    """Every neighbouring pair of the case. The first finding ends it."""
-    seen: dict[Table, Seen] = {}
-    finding = _asked(room, case, dice, seen)
+def compare(harness: Harness, case: Case, rng: random.Random) -> Comparison:
+    """Compares every neighbouring pair of the case, up to the first finding."""
+    observed: dict[Table, Observation] = {}
+    finding = _observe_tables(harness, case, rng, observed)
     pairs, reached, moved = [], 0.0, 0
     for one, two in case.neighbours() if finding is None else ():
-        found = list(moves(seen[one], seen[two]))
+        distances = list(moves(observed[one], observed[two]))
         pairs.append((one, two))
-        moved += any(move.by for move in found)
-        reached = max([reached, *(move.share for move in found)])
-        if wrong := _too_far(found):
+        moved += any(move.by for move in distances)
+        reached = max([reached, *(move.share for move in distances)])
+        if wrong := _excess(distances):
             finding = Finding(case, (one, two), *wrong)
             break
-    answered = any(each.answer is not None for each in seen.values())
-    return Compared(len(pairs) + 1, len(seen) + 1, answered, reached, moved, finding)
+    answered = any(each.answer is not None for each in observed.values())
+    return Comparison(len(pairs) + 1, len(observed) + 1, answered, reached, moved, finding)
 
 
-def _asked(room: Room, case: Case, dice: random.Random, seen: dict[Table, Seen]) -> Finding | None:
-    """Asks about every table, the last one twice. Whatever differs although the mechanisms are frozen is a finding."""
+def _observe_tables(harness: Harness, case: Case, rng: random.Random, observed: dict[Table, Observation]) -> Finding | None:
+    """Asks about every table, the last one twice. Any difference with frozen mechanisms is a finding."""
     tables, text, always = case.tables(), str(case.question), range(len(case.perhaps), len(case.everyone))
-    start = tables[1 if case.world.replace else 0]  # nobody at all is not a neighbour of those with somebody replaced
-    room.forget()
+    start = tables[1 if case.setup.replace else 0]  # with `replace`, the table with none of them has no neighbours
+    harness.forget_plans()
     for number, table in enumerate([*tables, tables[-1]]):
         again = number == len(tables)
         if again:
-            room.forget()  # planning must not have learnt anything from the rows
-        room.put([*table, *always], dice, anew=again)
-        now = room.ask(text, case.price, seen[tables[0]].trace if seen else None)
-        if not seen and now.status.startswith(FAILED):
-            return _failing(room, case, dice)
-        before = seen.get(start, now)
-        words = leaks(before, now) if not case.world.replace or table else []
-        if again and _sorted(seen[table]) != _sorted(now):
+            harness.forget_plans()  # planning must not depend on the rows
+        harness.fill([*table, *always], rng, reorder=again)
+        now = harness.ask(text, case.price, observed[tables[0]].trace if observed else None)
+        if not observed and now.status.startswith(FAILED):
+            return _find_failing_person(harness, case, rng)
+        before = observed.get(start, now)
+        words = leaks(before, now) if not case.setup.replace or table else []
+        if again and _sorted(observed[table]) != _sorted(now):
             words.append("the order of rows")
         if words:
-            near = table if again else next((one for one in seen if case.near(one, table)), table)
-            return Finding(case, (near, table), tuple(words), float("inf"), tuple(_ends(before, now)))
-        seen.setdefault(table, now)
+            near = table if again else next((one for one in observed if case.near(one, table)), table)
+            return Finding(case, (near, table), tuple(words), float("inf"), tuple(_statuses(before, now)))
+        observed.setdefault(table, now)
     return None
 
 
-def _failing(room: Room, case: Case, dice: random.Random) -> Finding:
-    """The rows that are always there make the engine fail: whose are they? One person after the other comes in."""
-    before: Seen | None = None
+def _find_failing_person(harness: Harness, case: Case, rng: random.Random) -> Finding:
+    """Adds one person after the other, to find whose rows make the engine fail."""
+    before: Observation | None = None
     for number, person in enumerate([{}, *case.everyone]):
-        room.put(range(number), dice)
-        now = room.ask(str(case.question), case.price, before.trace if before else None)
+        harness.fill(range(number), rng)
+        now = harness.ask(str(case.question), case.price, before.trace if before else None)
         if before is not None and now.status != before.status:
             alone = replace(case, always=case.everyone[: number - 1], perhaps=(person, {}))
-            return Finding(alone, (frozenset({1}), frozenset({0})), ("status",), float("inf"), tuple(_ends(before, now)))
+            return Finding(alone, (frozenset({1}), frozenset({0})), ("status",), float("inf"), tuple(_statuses(before, now)))
         before = now
     nobody = frozenset[int]()
     words = ("it fails whatever the rows are",)
     return Finding(replace(case, always=()), (nobody, nobody), words, float("inf"), (now.status,))
 
 
-Judged = tuple[tuple[str, ...], float, tuple[str, ...]]  # what differs, as a share of the price, and in figures
+Violation = tuple[tuple[str, ...], float, tuple[str, ...]]  # what differs, its share of the price, and details
 
 
-def judge(before: Seen, after: Seen, *, alike: bool = False) -> Judged | None:
-    """What is wrong with one pair, if anything; the second was frozen to the first. `alike`: they differ in order only."""
+def judge(before: Observation, after: Observation, *, alike: bool = False) -> Violation | None:
+    """Returns what is wrong with one pair, if anything. The second run was frozen to the first. `alike`: only order differs."""
     words = leaks(before, after)
     if alike and _sorted(before) != _sorted(after):
         words.append("the order of rows")
     if words:
-        return tuple(words), float("inf"), tuple(_ends(before, after))
-    return _too_far(list(moves(before, after)))
+        return tuple(words), float("inf"), tuple(_statuses(before, after))
+    return _excess(list(moves(before, after)))
 
 
-def _too_far(found: list[Moved]) -> Judged | None:
-    wrong = [move for move in found if move.by > move.most]
+def _excess(distances: list[Move]) -> Violation | None:
+    wrong = [move for move in distances if move.by > move.most]
     if not wrong:
         return None
-    return tuple(move.words for move in wrong), max(move.share for move in wrong), tuple(map(_told, wrong))
+    return tuple(move.words for move in wrong), max(move.share for move in wrong), tuple(map(_show_move, wrong))
 
 
-def _sorted(seen: Seen) -> list[str]:
-    """The integers, in an order of their own."""
-    plain = [(g.key, g.units, [sorted(m.items()) if isinstance(m, dict) else m for m in g.measures]) for g in seen.groups]
+def _sorted(observed: Observation) -> list[str]:
+    """Returns the integers in a fixed order."""
+    plain = [(g.key, g.units, [sorted(m.items()) if isinstance(m, dict) else m for m in g.measures]) for g in observed.groups]
     return sorted(map(repr, plain))
 
 
-def _told(move: Moved) -> str:
+def _show_move(move: Move) -> str:
     return f"{move.words} = {move.by}, priced for {move.most}"
 
 
-def _ends(one: Seen, two: Seen) -> Iterator[str]:
-    """How the two ended, where that is what differs."""
+def _statuses(one: Observation, two: Observation) -> Iterator[str]:
+    """Yields the two statuses, if they differ."""
     if one.status != two.status:
         yield f"without: {' '.join(one.status.split())}"
         yield f"with: {' '.join(two.status.split())}"
 
 
-# --- made up ----------------------------------------------------------------------------------------------------
+# --- generated ----------------------------------------------------------------------------------------------------
 
 
-def people(world: World, dice: random.Random) -> tuple[tuple[Person, ...], tuple[Person, ...]]:
-    """Who is always there, and who may be."""
-    always = tuple(world.person(number, dice) for number in range(1, 1 + dice.choice([0, 1, 3, 6])))
-    size = dice.choice([5, 6]) if world.replace else dice.choice([4, 5, 5])
-    return always, tuple(world.person(70 + number, dice) for number in range(size))
+def any_people(setup: CatalogSetup, rng: random.Random) -> tuple[tuple[Person, ...], tuple[Person, ...]]:
+    """Generates the people who are always there, and those who may be."""
+    always = tuple(setup.person(number, rng) for number in range(1, 1 + rng.choice([0, 1, 3, 6])))
+    size = rng.choice([5, 6]) if setup.replace else rng.choice([4, 5, 5])
+    return always, tuple(setup.person(70 + number, rng) for number in range(size))
 
 
-def question(room: Room, dice: random.Random) -> tuple[Parts, tuple[Any, Any]]:
-    """Mostly a legal one; now and then any question, or one that the budget or good sense forbids."""
-    maker, kind = room.world.maker(dice.randrange(2**32)), dice.random()
+def any_question(harness: Harness, rng: random.Random) -> tuple[Parts, tuple[Any, Any]]:
+    """Generates a question: mostly a legal one, now and then any, or one with a forbidden price."""
+    maker, kind = harness.setup.maker(rng.randrange(2**32)), rng.random()
     if kind < 0.03:
-        return maker.parts(1.0), dice.choice(PRICES)
+        return maker.parts(1.0), rng.choice(PRICES)
     if kind < 0.05:
-        return maker.parts(0.0), dice.choice(REFUSED)
-    price = dice.choice(PRICES)
+        return maker.parts(0.0), rng.choice(REFUSED)
+    price = rng.choice(PRICES)
     for _ in range(LEGAL):
         made = maker.parts(0.05)
-        if room.planned(str(made), price):
+        if harness.is_answerable(str(made), price):
             return made, price
     return made, price

@@ -1,6 +1,6 @@
-"""Kinds of catalogs to be asked about: one small table in many types and bounds, and a survey of several tables.
+"""Catalogs to ask about: one small table in many types and bounds, and a survey of several tables.
 
-A world says what is declared, how one more unit is made up, what belongs to nobody, and who makes up its questions.
+A setup holds what is declared, how to generate one more unit, the rows without a unit, and the generator of questions.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import pyarrow as pa
 
 import dither as dt
 from dither.audit.ourselves import poisoned, survey
-from dither.audit.ourselves.questions import About, Maker, Survey
+from dither.audit.ourselves.questions import Maker, OneTable, Survey
 from dither.audit.ourselves.survey import INF, NAN, Person, Row, Rows, kind_of
 
 
 @dataclass(frozen=True)
-class World:
-    """`catalog` takes every table's rows; `person(number, dice)` makes up one unit; `nobody` is there on both sides."""
+class CatalogSetup:
+    """`catalog` takes every table's rows; `person(number, rng)` generates one unit; `nobody` is there on both sides."""
 
     name: str
     catalog: Callable[[Mapping[str, Any]], dt.Catalog]
@@ -37,7 +37,7 @@ class World:
 
 
 def _column(values: list[Any], kind: pa.DataType) -> Any:
-    """Values that do not fit the type stand at its nearer end."""
+    """Returns an Arrow column. Clamps values to the range of the type."""
     if pa.types.is_integer(kind):
         bits, signed = kind.bit_width, pa.types.is_signed_integer(kind)
         low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
@@ -49,9 +49,9 @@ def _column(values: list[Any], kind: pa.DataType) -> Any:
     return pa.array(values, kind)
 
 
-def world(dice: random.Random) -> World:
-    """One of them, with bounds, types and neighbours drawn anew."""
-    return dice.choice([small, small, people])(dice)
+def any_setup(rng: random.Random) -> CatalogSetup:
+    """Returns a random setup: its bounds, types and neighbours are random too."""
+    return rng.choice([small, small, people])(rng)
 
 
 # --- one table --------------------------------------------------------------------------------------------------
@@ -64,103 +64,101 @@ BORN = (None, datetime.date(1, 1, 1), datetime.date(9999, 12, 31), datetime.date
 PLACES: Rows = [{"name": name, "area": area} for name, area in (("north", 9), ("south", 1), ("far", None))]
 
 
-def small(dice: random.Random) -> World:
-    """One table called t, whose units are people (in several rows) or its rows, and a public table."""
-    replace, by_row = dice.random() < 0.3, dice.random() < 0.15
+def small(rng: random.Random) -> CatalogSetup:
+    """Returns one table called t, whose units are people (in several rows) or its rows, and a public table."""
+    replace, by_row = rng.random() < 0.3, rng.random() < 0.15
     kinds: dict[str, pa.DataType] = {
         "person": pa.int64(),
-        "age": dice.choice([pa.int64(), pa.int64(), pa.int32(), pa.int16(), pa.uint8(), pa.float64()]),
-        "wage": dice.choice([pa.float64(), pa.float64(), pa.float64(), pa.float32()]),
-        "region": dice.choice([pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]),
+        "age": rng.choice([pa.int64(), pa.int64(), pa.int32(), pa.int16(), pa.uint8(), pa.float64()]),
+        "wage": rng.choice([pa.float64(), pa.float64(), pa.float64(), pa.float32()]),
+        "region": rng.choice([pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]),
         "town": pa.string(),
         "active": pa.bool_(),
         "born": pa.date32(),
     }
     columns = {
-        "age": dice.choice([dt.between(0, 120), dt.between(-60, 60), dt.between(0, 120, null=False)]),
-        "wage": dice.choice([dt.between(-10, 50), dt.between(-10, 50, step="0.01"), dt.between(0, 50, step=1)]),
-        "region": dice.choice([dt.values("north", "south", "east"), dt.values("north", "south", None)]),
+        "age": rng.choice([dt.between(0, 120), dt.between(-60, 60), dt.between(0, 120, null=False)]),
+        "wage": rng.choice([dt.between(-10, 50), dt.between(-10, 50, step="0.01"), dt.between(0, 50, step=1)]),
+        "region": rng.choice([dt.values("north", "south", "east"), dt.values("north", "south", None)]),
         "town": dt.column(),
         "active": dt.column(),
         "born": dt.column(),
     }
     # Where a row is its own unit and one row is replaced, the number of rows is public.
-    facts: dict[str, Any] = {"max_rows": dice.randint(1, 4), "max_groups": dice.randint(1, 3)} if not by_row else {}
+    facts: dict[str, Any] = {"max_rows": rng.randint(1, 4), "max_groups": rng.randint(1, 3)} if not by_row else {}
     unit = "row" if by_row else "person"
     columns |= {"person": dt.column()} if by_row else {}
 
     def catalog(tables: Mapping[str, Any]) -> dt.Catalog:
-        held = {"t": dt.Table(tables["t"], unit=unit, columns=columns, **facts)}
-        held["places"] = dt.Table(tables["places"], public=True, key="name", columns={"area": dt.between(0, 10)})
-        if replace:  # the number of people is public, and this is the table that says so
-            held["everyone"] = dt.Table({"person": [1]}, unit="person", rows={"public": 5})
-        return dt.Catalog(held, dt.Budget(10**6, "1/2"), "replace" if replace else "add-remove")
+        declared = {"t": dt.Table(tables["t"], unit=unit, columns=columns, **facts)}
+        declared["places"] = dt.Table(tables["places"], public=True, key="name", columns={"area": dt.between(0, 10)})
+        if replace:  # declares the public number of people
+            declared["everyone"] = dt.Table({"person": [1]}, unit="person", rows={"public": 5})
+        return dt.Catalog(declared, dt.Budget(10**6, "1/2"), "replace" if replace else "add-remove")
 
     schemas = {"t": pa.schema(kinds), "places": pa.schema({"name": pa.string(), "area": pa.int64()})}
-    nobody = {"t": [] if by_row else [{**any_row(0, dice), "person": None}], "places": PLACES}
+    nobody = {"t": [] if by_row else [{**any_row(0, rng), "person": None}], "places": PLACES}
     make = one_row if by_row else any_rows
-    return World("one table", catalog, schemas, nobody, make, About, replace)
+    return CatalogSetup("one table", catalog, schemas, nobody, make, OneTable, replace)
 
 
-def any_row(person: int, dice: random.Random) -> Row:
-    """Values of every kind that has broken a system."""
+def any_row(person: int, rng: random.Random) -> Row:
+    """Returns a row of values that have broken systems before."""
     return {
         "person": person,
-        "age": dice.choice(AGES),
-        "wage": dice.choice(WAGES),
-        "region": dice.choice(REGIONS),
-        "town": dice.choice(TOWNS),
-        "active": dice.choice([True, False, None]),
-        "born": dice.choice(BORN),
+        "age": rng.choice(AGES),
+        "wage": rng.choice(WAGES),
+        "region": rng.choice(REGIONS),
+        "town": rng.choice(TOWNS),
+        "active": rng.choice([True, False, None]),
+        "born": rng.choice(BORN),
     }
 
 
-def any_rows(person: int, dice: random.Random) -> Person:
-    """One person: ordinary, poisoned, the same row many times, or at one bound in as many groups as there are."""
-    kind = kind_of(person, dice)
+def any_rows(person: int, rng: random.Random) -> Person:
+    """Returns one person: ordinary, poisoned, one row many times, or rows at one bound in every group."""
+    kind = kind_of(person, rng)
     if kind == "ordinary":
-        rows = [_ordinary(person, dice) for _ in range(dice.choice([1, 1, 2]))]
+        rows = [_ordinary(person, rng) for _ in range(rng.choice([1, 1, 2]))]
     elif kind == "poisoned":
-        rows = [{**_ordinary(person, dice), **_some(any_row(person, dice), dice)} for _ in range(dice.choice([0, 1, 2, 12]))]
+        rows = [{**_ordinary(person, rng), **_some(any_row(person, rng), rng)} for _ in range(rng.choice([0, 1, 2, 12]))]
     elif kind == "repeated":
-        rows = [any_row(person, dice)] * 9
+        rows = [any_row(person, rng)] * 9
     else:
-        most = {"age": dice.choice([121, -61]), "wage": dice.choice([1e9, -1e9, 50.0])}
-        places = [(region, town) for region in REGIONS[:3] for town in TOWNS[: dice.choice([1, 4])]]
-        rows = [
-            {**any_row(person, dice), **most, "region": r, "town": t} for r, t in places for _ in range(dice.choice([1, 5]))
-        ]
+        most = {"age": rng.choice([121, -61]), "wage": rng.choice([1e9, -1e9, 50.0])}
+        places = [(region, town) for region in REGIONS[:3] for town in TOWNS[: rng.choice([1, 4])]]
+        rows = [{**any_row(person, rng), **most, "region": r, "town": t} for r, t in places for _ in range(rng.choice([1, 5]))]
     return {"t": rows}
 
 
-def _some(row: Row, dice: random.Random) -> Row:
-    """Half of the values: one that is bad often counts only where the others are not."""
-    return {name: value for name, value in row.items() if dice.random() < 0.5}
+def _some(row: Row, rng: random.Random) -> Row:
+    """Keeps about half of the values: a bad value often counts only beside good ones."""
+    return {name: value for name, value in row.items() if rng.random() < 0.5}
 
 
-def _ordinary(person: int, dice: random.Random) -> Row:
-    plain = {"age": dice.randint(18, 90), "wage": round(dice.uniform(0, 40), 2), "active": dice.random() < 0.5}
-    return {**any_row(person, dice), **plain, "region": dice.choice(REGIONS[:3]), "town": dice.choice(TOWNS[:4])}
+def _ordinary(person: int, rng: random.Random) -> Row:
+    plain = {"age": rng.randint(18, 90), "wage": round(rng.uniform(0, 40), 2), "active": rng.random() < 0.5}
+    return {**any_row(person, rng), **plain, "region": rng.choice(REGIONS[:3]), "town": rng.choice(TOWNS[:4])}
 
 
-def one_row(person: int, dice: random.Random) -> Person:
-    return {"t": [dice.choice([_ordinary, any_row])(person, dice)]}
+def one_row(person: int, rng: random.Random) -> Person:
+    return {"t": [rng.choice([_ordinary, any_row])(person, rng)]}
 
 
 # --- a survey ---------------------------------------------------------------------------------------------------
 
 
-def people(dice: random.Random) -> World:
-    """People, their visits, prescriptions two hops away, records that are their own units, and a public table."""
+def people(rng: random.Random) -> CatalogSetup:
+    """Returns people, visits, prescriptions two hops away, records that are their own units, and a public table."""
     declared = poisoned.facts()
     for facts in declared.values():
         if "max_rows" in facts:
-            facts |= {"max_rows": dice.randint(1, 4), "max_groups": dice.randint(1, 3)}
-    declared["people"]["columns"]["income"] = dt.between(0, 250000, step=dice.choice([1000, 250]))
+            facts |= {"max_rows": rng.randint(1, 4), "max_groups": rng.randint(1, 3)}
+    declared["people"]["columns"]["income"] = dt.between(0, 250000, step=rng.choice([1000, 250]))
     schemas = {name: survey.arrow(name, []).schema for name in declared}
-    nobody = {name: rows for name, rows in survey.nobody(dice).items() if name in declared}
+    nobody = {name: rows for name, rows in survey.nobody(rng).items() if name in declared}
 
     def catalog(tables: Mapping[str, Any]) -> dt.Catalog:
         return poisoned.catalog(tables, declared)
 
-    return World("a survey", catalog, schemas, nobody, survey.any_person, Survey)
+    return CatalogSetup("a survey", catalog, schemas, nobody, survey.any_person, Survey)

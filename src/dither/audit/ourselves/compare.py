@@ -1,4 +1,4 @@
-"""How far the integers of two tables lie apart, held against what the plan's noise was priced for; and all the rest."""
+"""Compares two runs of one question: their integers against what the noise was priced for, and all the rest for equality."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dither.audit.ourselves.observe import Seen, empty
+from dither.audit.ourselves.observe import Observation, empty
 from dither.mechanisms import PerCoordinate
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
@@ -22,8 +22,8 @@ Number = int | Fraction
 
 
 @dataclass(frozen=True)
-class Moved:
-    """Something that one unit moves, how far it moved and how far it may."""
+class Move:
+    """A quantity that one unit moves: how far it moved and how far it may."""
 
     words: str
     by: Number
@@ -31,19 +31,19 @@ class Moved:
 
     @property
     def share(self) -> float:
-        """1 is all that was priced."""
+        """The move as a share of what was priced."""
         return float(Fraction(self.by) / Fraction(self.most)) if self.most else (float("inf") if self.by else 0.0)
 
 
-def complaints(before: Seen, after: Seen) -> list[str]:
-    """Everything in which the two differ by more than one unit may move it. Both were planned alike."""
+def complaints(before: Observation, after: Observation) -> list[str]:
+    """Returns the names of quantities that moved farther than one unit may move them."""
     if before.plan is None or after.plan != before.plan:
         return ["the plans differ"]
     return [moved.words for moved in moves(before, after) if moved.by > moved.most]
 
 
-def moves(before: Seen, after: Seen) -> Iterator[Moved]:
-    """Every distance between the integers of two runs of one plan."""
+def moves(before: Observation, after: Observation) -> Iterator[Move]:
+    """Yields every distance between the integers of two runs of one plan."""
     plan = before.plan
     if plan is None:
         return
@@ -59,34 +59,34 @@ def moves(before: Seen, after: Seen) -> Iterator[Moved]:
         touched |= {key for key, (a, b) in zip(keys, pairs, strict=True) if a != b}
         check = _histograms if isinstance(noise.of.measure, Bins) else _sums
         yield from check(plan, noise, pairs)
-    yield Moved("groups moved", len(touched), plan.bounding.touched)
+    yield Move("groups moved", len(touched), plan.bounding.touched)
     units = [(left[k].units if k in left else 0, right[k].units if k in right else 0) for k in keys]
     yield from _units(plan, units)
 
 
-def _sums(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Moved]:
+def _sums(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Move]:
     steps = [abs(y - x) for a, b in pairs if a != b for x, y in zip(_cells(a), _cells(b), strict=True)]
     draft, norm, bounding = noise.of, noise.mechanism.sensitivity, plan.bounding.worth(noise.of.worth)
     if isinstance(norm, Fraction):
         raise TypeError("sums have a norm")
     total, squares = sum(steps), sum(step * step for step in steps)
-    yield Moved(f"{draft.words}: sum of moves", total, bounding.total(draft.row, draft.cells, draft.signed))
-    yield Moved(f"{draft.words}: squares of moves", squares, bounding.squares(draft.row, draft.cells, draft.signed))
+    yield Move(f"{draft.words}: sum of moves", total, bounding.total(draft.row, draft.cells, draft.signed))
+    yield Move(f"{draft.words}: squares of moves", squares, bounding.squares(draft.row, draft.cells, draft.signed))
     if noise.mechanism.gaussian:
-        yield Moved(f"{draft.words}: what was priced", squares, norm.squares(None))
+        yield Move(f"{draft.words}: what was priced", squares, norm.squares(None))
     else:
-        yield Moved(f"{draft.words}: what was priced", total, norm.total(None))
+        yield Move(f"{draft.words}: what was priced", total, norm.total(None))
     if isinstance(norm, PerCoordinate):
-        yield Moved(f"{draft.words}: one coordinate", max(steps, default=0), norm.each)
-        yield Moved(f"{draft.words}: coordinates", sum(step > 0 for step in steps), norm.count)
+        yield Move(f"{draft.words}: one coordinate", max(steps, default=0), norm.each)
+        yield Move(f"{draft.words}: coordinates", sum(step > 0 for step in steps), norm.count)
 
 
 def _cells(value: Any) -> tuple[int, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Moved]:
-    """In each group: weights by what one unit may weigh, scores by their sensitivity; twice that if one is replaced."""
+def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Move]:
+    """Yields the moves of weights and scores in each group. Replacing a unit may move them twice as far."""
     draft, times = noise.of, plan.bounding.neighbours.changes
     priced = noise.mechanism.sensitivity
     if not isinstance(draft, Choice) or not isinstance(priced, Fraction):
@@ -94,11 +94,11 @@ def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Moved]:
     bins, different = draft.grid.steps + 1, [(a, b) for a, b in pairs if a != b]
     for a, b in different:
         weights = sum(abs(a.get(bin, 0) - b.get(bin, 0)) for bin in a.keys() | b.keys())
-        yield Moved(f"{draft.words}: weights", weights, times * draft.worth * SCALE)
+        yield Move(f"{draft.words}: weights", weights, times * draft.worth * SCALE)
         first, second = (_scores(tuple(sorted(histogram.items())), bins, draft.p) for histogram in (a, b))
         farthest = int(np.abs(first - second).max())
-        yield Moved(f"{draft.words}: scores", farthest, times * priced)
-    yield Moved(f"{draft.words}: groups", len(different), noise.times)
+        yield Move(f"{draft.words}: scores", farthest, times * priced)
+    yield Move(f"{draft.words}: groups", len(different), noise.times)
 
 
 @lru_cache(maxsize=256)
@@ -106,19 +106,19 @@ def _scores(histogram: tuple[tuple[int, int], ...], bins: int, p: Fraction) -> A
     return rank_scores(dict(histogram), bins, p)
 
 
-def _units(plan: Plan, pairs: Pairs) -> Iterator[Moved]:
-    """What decides on keys: a unit is one in each of at most `keys_per_unit` groups."""
+def _units(plan: Plan, pairs: Pairs) -> Iterator[Move]:
+    """Yields the moves of the counts that decide on keys: a unit is 1 in at most `keys_per_unit` groups."""
     if plan.threshold is not None:
         steps = [abs(b - a) for a, b in pairs]
-        yield Moved("a unit counts more than once for a key", max(steps, default=0), 1)
-        yield Moved("a unit counts for too many keys", sum(steps), plan.threshold.keys_per_unit)
+        yield Move("a unit counts more than once for a key", max(steps, default=0), 1)
+        yield Move("a unit counts for too many keys", sum(steps), plan.threshold.keys_per_unit)
 
 
 # --- everything that is not a noisy number ----------------------------------------------------------------------
 
 
-def channels(before: Seen, after: Seen) -> list[str]:
-    """Everything that must be the same for both, given the same dice: all that is not a noisy number."""
+def channels(before: Observation, after: Observation) -> list[str]:
+    """Returns the names of what differs although it must not, with the same randomness: all but the noisy numbers."""
     checks = {
         "status": before.status == after.status,
         "charge": before.charge == after.charge,
@@ -140,25 +140,25 @@ def channels(before: Seen, after: Seen) -> list[str]:
 
 
 def _holes(rows: Any) -> set[Any]:
-    """How many values of each column are missing or not a number (rows may have been put into another order)."""
+    """Counts missing values and NaN in each column, because rows may come in another order."""
     columns = zip(*rows, strict=True)
     return {(place, sum(v is None or v != v for v in column)) for place, column in enumerate(columns)}
 
 
-def _unnoised(seen: Seen) -> list[dict[str, Any]]:
-    """What the ledger got, without the noisy answer."""
-    return [{name: part for name, part in body.items() if name != "payload"} for body in seen.entries]
+def _unnoised(observed: Observation) -> list[dict[str, Any]]:
+    """Returns the ledger entries without the noisy answer."""
+    return [{name: part for name, part in body.items() if name != "payload"} for body in observed.entries]
 
 
-def leaks(first: Seen, other: Seen) -> list[str]:
-    """What differs although every mechanism's output was frozen to the first run's: nothing may."""
+def leaks(first: Observation, other: Observation) -> list[str]:
+    """Returns the names of what differs with all mechanisms frozen to the first run. Nothing may."""
     checks = {
         "status": first.status == other.status,
         "plan": first.plan == other.plan,
         "charge": first.charge == other.charge,
         "ledger": first.entries == other.entries,
         "noise": first.trace.same_noise(other.trace),
-        "what is drawn": not other.trace.astray,
+        "what is drawn": not other.trace.diverged,
     }
     one, two = first.answer, other.answer
     if one is not None and two is not None:
@@ -170,5 +170,5 @@ def leaks(first: Seen, other: Seen) -> list[str]:
 
 
 def _same(one: Any, two: Any) -> bool:
-    """Equal, NaN being equal to itself and -0 not to 0."""
+    """Tells whether two values are equal; NaN equals itself and -0 does not equal 0."""
     return repr(one) == repr(two)

@@ -1,11 +1,9 @@
-"""Frozen mechanisms: they draw as always, and what they gave the first time is what everyone after them sees.
+"""Observes one question end to end: the engine's integers, the releases, how it ended, what was charged and written.
 
-With the outputs of all mechanisms frozen, whatever still differs between two neighbouring tables has gone past the noise:
-rows, order, holes, the text in the ledger. What they really drew is kept too, because noise must not look at the answer.
-The two places where a plan draws are the two of `planning.finish.Draw`; each gets a recorded stream of its own, so that one
-that draws more (a choice among scores) does not shift the dice of the next.
-
-The whole path under observation: what the engine said, what was released, how it ended, what was charged and written.
+Mechanisms can be frozen: they draw as always, but return what they returned in an earlier run. Whatever still differs between
+two neighbouring tables has then bypassed the noise: rows, order, holes, the text in the ledger. The real draws are recorded
+too, because noise must not depend on the answer. A plan draws in the two places of `planning.outputs.Draw`. Each draw gets a
+recorded stream of its own, so that one that needs more random bits (a choice among scores) does not shift the next.
 """
 
 from __future__ import annotations
@@ -34,61 +32,61 @@ from dither.query.work import Bins, Distinct, Group, Sums, Work
 
 @dataclass
 class Trace:
-    """What the mechanisms of one question did: the keys they showed, what they gave, and given minus exact."""
+    """What the mechanisms of one question did: the keys they showed, their outputs, and output minus exact."""
 
     keys: list[Any] | None = None
     outputs: list[Any] = field(default_factory=list)
-    noise: list[Any] = field(default_factory=list)  # None for choices: they have no noise that could be subtracted
-    astray: bool = False  # drew in another order or shape than the run it was to be like
+    noise: list[Any] = field(default_factory=list)  # None for choices, which have no additive noise
+    diverged: bool = False  # drew in another order or shape than the run it should repeat
 
     def same_noise(self, other: Trace) -> bool:
-        """Whether noise was the same wherever it is a number."""
+        """Tells whether the noise was the same wherever it is a number."""
         if len(self.noise) != len(other.noise):
             return False
         return all((a is None) == (b is None) and np.array_equal(a, b) for a, b in zip(self.noise, other.noise, strict=True))
 
 
 class Frozen:
-    """Draws with the dice of `key` and records it in `trace`; with `like`, passes that run's outputs on instead."""
+    """Draws from the stream of `key` and records in `trace`. With `like`, returns the outputs of that run instead."""
 
     def __init__(self, key: bytes, like: Trace | None, draw: Draw = DRAW) -> None:
         self.trace = Trace()
         self._key, self._like, self._draw = key, like, draw
 
-    def keys(self, plan: Plan, found: Mapping[tuple[Any, ...], Group]) -> list[tuple[Any, ...]]:
+    def keys(self, plan: Plan, exact: Mapping[tuple[Any, ...], Group]) -> list[tuple[Any, ...]]:
         with replay.stream(self._key + b" keys"):
-            shown = self._draw.keys(plan, found)
+            shown = self._draw.keys(plan, exact)
         self.trace.keys = shown
         return shown if self._like is None or self._like.keys is None else list(self._like.keys)
 
     def noise(self, noise: Noise, exact: Sequence[Any]) -> Any:
         place = len(self.trace.outputs)
         with replay.stream(self._key + b" noise %d" % place):
-            given = self._draw.noise(noise, exact)
-        self.trace.outputs.append(given)
-        self.trace.noise.append(None if isinstance(noise.of.measure, Bins) else _noise(given, exact))
+            output = self._draw.noise(noise, exact)
+        self.trace.outputs.append(output)
+        self.trace.noise.append(None if isinstance(noise.of.measure, Bins) else _noise(output, exact))
         if self._like is None:
-            return given
-        if place >= len(self._like.outputs) or self._like.outputs[place].shape != given.shape:
-            self.trace.astray = True
-            return given
+            return output
+        if place >= len(self._like.outputs) or self._like.outputs[place].shape != output.shape:
+            self.trace.diverged = True
+            return output
         return self._like.outputs[place].copy()
 
 
-def _noise(given: Any, exact: Sequence[Any]) -> Any:
+def _noise(output: Any, exact: Sequence[Any]) -> Any:
     cells = [value if isinstance(value, tuple) else (value,) for value in exact]
-    return given.astype(object) - np.array(cells, dtype=object).reshape(given.shape)
+    return output.astype(object) - np.array(cells, dtype=object).reshape(output.shape)
 
 
 Change = Callable[[Work], Work]
 Written = tuple[Mapping[str, Any], ...]
 KEY = b"the same dice on both sides"
-FIRST = ("opened/1", "catalog/1")  # what a ledger's first question writes before its own entries: no question is in it
-CHANCE = ("number", "previous", "nonce", "time", "token", "reserved", "reserved_hash")  # new for every entry, whatever the rows
+FIRST = ("opened/1", "catalog/1")  # what a ledger writes before the entries of its first question
+CHANCE = ("number", "previous", "nonce", "time", "token", "reserved", "reserved_hash")  # new for every entry
 
 
-class Watch:
-    """Steps that remember the engine's integers and, while a question is seen, what its mechanisms drew."""
+class Recorder:
+    """Steps that record the engine's integers and, during `recording`, what the mechanisms drew."""
 
     def __init__(self, steps: Steps = STEPS) -> None:
         self.groups: list[Group] = []
@@ -100,15 +98,15 @@ class Watch:
         self.groups = list(self._steps.run(engine, work))
         return self.groups
 
-    def keys(self, plan: Plan, found: Mapping[tuple[Any, ...], Group]) -> list[tuple[Any, ...]]:
-        return (self.frozen or self._steps.draw).keys(plan, found)
+    def keys(self, plan: Plan, exact: Mapping[tuple[Any, ...], Group]) -> list[tuple[Any, ...]]:
+        return (self.frozen or self._steps.draw).keys(plan, exact)
 
     def noise(self, noise: Noise, exact: Sequence[Any]) -> Any:
         return (self.frozen or self._steps.draw).noise(noise, exact)
 
     @contextmanager
-    def seeing(self, key: bytes, like: Trace | None) -> Iterator[Trace]:
-        """One question with recorded dice. For one thread: the auditor runs processes, never threads."""
+    def recording(self, key: bytes, like: Trace | None) -> Iterator[Trace]:
+        """Records one question with replayed randomness. For one thread: the auditor runs processes only."""
         self.groups, self.frozen = [], Frozen(key, like, self._steps.draw)
         try:
             with replay.stream(key):
@@ -118,23 +116,23 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class Watching(Steps):
-    """The steps of a curator that is watched, and who watches."""
+class RecordedSteps(Steps):
+    """The steps of an observed curator, with their recorder."""
 
-    watch: Watch = field(default_factory=Watch)
+    recorder: Recorder = field(default_factory=Recorder)
 
     @classmethod
-    def over(cls, steps: Steps) -> Watching:
-        watch = Watch(steps)
+    def over(cls, steps: Steps) -> RecordedSteps:
+        recorder = Recorder(steps)
         same = {name: getattr(steps, name) for name in ("read", "plan", "prepare", "release", "table")}
-        return cls(**same, run=watch.run, draw=Draw(watch.keys, watch.noise), watch=watch)
+        return cls(**same, run=recorder.run, draw=Draw(recorder.keys, recorder.noise), recorder=recorder)
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One question from end to end. `status` is "answered", or the refusal as it was shown.
+class Observation:
+    """One question from end to end. `status` is "answered" or the text of the refusal.
 
-    `entries` are the bodies that the ledger got, without what is new for every entry; the noisy answer is their `payload`.
+    `entries` are the bodies written to the ledger, without the fields in CHANCE; the noisy answer is their `payload`.
     """
 
     status: str
@@ -149,18 +147,18 @@ class Seen:
         return {group.key: group for group in self.groups}
 
     def only(self) -> tuple[Any, ...]:
-        """The measures of the single group."""
+        """Returns the measures of the single group."""
         (group,) = self.groups
         return group.measures
 
 
-def changed(change: Change, steps: Steps = STEPS) -> Steps:
-    """Steps that hand the engine another Work than the one that was priced, as a twin does."""
+def with_changed_work(change: Change, steps: Steps = STEPS) -> Steps:
+    """Returns steps that hand the engine another Work than the one that was priced."""
     return replace(steps, run=lambda engine, work: steps.run(engine, change(work)))
 
 
-def opened(catalog: dt.Catalog, steps: Steps = STEPS, backend: Backend | None = None) -> dt.Curator:
-    """A watched curator with a ledger of its own. `backend` opens the sources, instead of the one in the registry."""
+def open_curator(catalog: dt.Catalog, steps: Steps = STEPS, backend: Backend | None = None) -> dt.Curator:
+    """Opens an observed curator with its own ledger. `backend` opens the sources instead of the registered one."""
     sources = open_sources(catalog) if backend is None else backend.open(catalog)
     return dt.Curator(
         sources.catalog,
@@ -169,31 +167,31 @@ def opened(catalog: dt.Catalog, steps: Steps = STEPS, backend: Backend | None = 
         declared=catalog,
         files=sources.unchanged,
         closing=sources.close,
-        steps=Watching.over(steps),
+        steps=RecordedSteps.over(steps),
     )
 
 
-def watched(catalog: dt.Catalog, change: Change | None = None) -> dt.Curator:
-    """A curator whose every question can be seen. `change`: a twin's, what a careless engine makes of a Work."""
-    return opened(catalog, changed(change) if change else STEPS)
+def open_observed(catalog: dt.Catalog, change: Change | None = None) -> dt.Curator:
+    """Opens a curator whose questions can be observed. `change` plants a bug: what a careless engine makes of a Work."""
+    return open_curator(catalog, with_changed_work(change) if change else STEPS)
 
 
-def watch_of(curator: dt.Curator) -> Watch:
-    if not isinstance(curator.steps, Watching):
-        raise TypeError("this curator is not watched")
-    return curator.steps.watch
+def recorder_of(curator: dt.Curator) -> Recorder:
+    if not isinstance(curator.steps, RecordedSteps):
+        raise TypeError("this curator is not observed: open it with open_observed")
+    return curator.steps.recorder
 
 
-def see(
+def observe(
     curator: dt.Curator, question: str, epsilon: Any = 1, delta: Any = None, key: bytes = KEY, like: Trace | None = None
-) -> Seen:
-    """Asks with recorded dice: the engine's secret and all noise are the same for the same key.
+) -> Observation:
+    """Asks with replayed randomness: the engine's secret and all noise are the same for the same key.
 
-    `like`: what the mechanisms gave in an earlier run; they draw all the same, and then these outputs are passed on.
+    `like`: the trace of an earlier run. The mechanisms draw, and then the outputs of that run are passed on.
     """
-    watch, start, before = watch_of(curator), curator.ledger.head().number, curator.budget.spent
+    recorder, start, before = recorder_of(curator), curator.ledger.head().number, curator.budget.spent
     answer, status = None, "answered"
-    with watch.seeing(key, like) as trace:
+    with recorder.recording(key, like) as trace:
         try:
             answer = curator.ask(question, epsilon=epsilon, delta=delta, fresh=True)
         except dt.DitherError as error:
@@ -201,17 +199,17 @@ def see(
     spent = curator.budget.spent
     charge = Price(spent.epsilon - before.epsilon, spent.delta - before.delta)
     entries = _entries(curator, start)
-    return Seen(status, None if answer is None else answer.plan, watch.groups, answer, charge, entries, trace)
+    return Observation(status, None if answer is None else answer.plan, recorder.groups, answer, charge, entries, trace)
 
 
 def _entries(curator: dt.Curator, start: int) -> Written:
-    """The bodies that were written since."""
+    """Returns the bodies written after entry `start`."""
     bodies = [json.loads(row.body) for row in curator.ledger.store.rows(start + 1) if row.kind not in FIRST]
     return tuple({name: part for name, part in body.items() if name not in CHANCE} for body in bodies)
 
 
 def looser(rows: int = 1, groups: int = 1) -> Change:
-    """What a careless engine would do: let each unit in with more rows and more groups than were priced."""
+    """Returns a planted bug: each unit gets in with more rows and more groups than were priced."""
 
     def change(work: Work) -> Work:
         measures = tuple(
@@ -226,5 +224,5 @@ def looser(rows: int = 1, groups: int = 1) -> Change:
 
 
 def empty(measure: Sums | Distinct | Bins) -> Any:
-    """What a group without rows has."""
+    """Returns the measure of a group without rows."""
     return (0,) * len(measure.cells) if isinstance(measure, Sums) else {} if isinstance(measure, Bins) else 0

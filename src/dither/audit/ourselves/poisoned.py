@@ -1,4 +1,4 @@
-"""The survey's catalog, and tables for it in which every kind of value that has broken a system is there."""
+"""Declares the survey's catalog, and fills its tables with values that have broken systems before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DAYS = [None, datetime.date(1, 1, 1), datetime.date(9999, 12, 31)]
 
 
 def facts() -> dict[str, Facts]:
-    """What is declared about each table, its columns included."""
+    """Returns the declaration of each table, with its columns."""
     word = dt.values("north", "south", "east", "west")
     visit = {"visit_id": dt.column(), "cost": dt.between(0, 1000), "ward": dt.values("a", "b"), "day": dt.column()}
     person = {
@@ -46,13 +46,13 @@ def facts() -> dict[str, Facts]:
 
 
 def catalog(tables: Mapping[str, Any], declared: Mapping[str, Facts], delta: str = "1/2") -> dt.Catalog:
-    """Tables with what is declared about them. The budget is as good as endless."""
-    held = {name: dt.Table(tables[name], **declared[name]) for name in declared}
-    return dt.Catalog(tables=held, budget=dt.Budget(epsilon=100000, delta=delta))
+    """Returns a catalog of these tables, with a budget that never runs out."""
+    declarations = {name: dt.Table(tables[name], **declared[name]) for name in declared}
+    return dt.Catalog(tables=declarations, budget=dt.Budget(epsilon=100000, delta=delta))
 
 
 def poisoned(people: int = 60) -> dt.Catalog:
-    """A catalog of such tables."""
+    """Returns a catalog of poisoned tables."""
     pick: Pick = random.Random(7).choice
     most = 5 * people
     tables = {

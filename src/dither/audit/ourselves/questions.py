@@ -1,4 +1,4 @@
-"""Made-up questions: mostly meant well, some mutilated. Kept in parts, so that a counterexample's question can be shortened."""
+"""Generates questions: mostly sensible, some broken. They consist of parts, so that shrinking can shorten them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BROKEN = ("DISTINCT", "LIMIT 1", "OVER ()", ";", "'", "--", "(", ")", "\x00", "Ã
 
 @dataclass(frozen=True)
 class Parts:
-    """A question in parts; its text is SQL. `mutilated` stands for all of them where it is given.
+    """A question in parts; its text is SQL. `mutilated` replaces all of them if it is set.
 
     >>> str(Parts("", ("COUNT(*) AS a0",), "people", "age > 1", "", " LIMIT 3"))
     'SELECT COUNT(*) AS a0 FROM people WHERE age > 1 LIMIT 3'
@@ -64,7 +64,7 @@ class Parts:
         return f"SELECT {listed} FROM {self.source}{where}{group}{self.having}{self.tail}"
 
     def simpler(self) -> Iterator[Parts]:
-        """The same question with a part less, largest parts first."""
+        """Yields the question without one of its parts, largest parts first."""
         if self.mutilated:
             return
         if len(self.aggregates) > 1:
@@ -76,7 +76,7 @@ class Parts:
 
 
 class Maker:
-    """Draws questions from one seeded generator, so that a failure can be had again."""
+    """Generates questions from a seed, so that a failure can be repeated."""
 
     numbers: tuple[str, ...] = NUMBERS
     words: tuple[str, ...] = WORDS
@@ -85,14 +85,14 @@ class Maker:
     people: tuple[str, ...] = ("COUNT(*)", "COUNT(*)", "COUNT(DISTINCT person_id)")
 
     def __init__(self, seed: int) -> None:
-        self.dice = random.Random(seed)
+        self.rng = random.Random(seed)
 
     def pick(self, *choices: str) -> str:
-        return self.dice.choice(choices)
+        return self.rng.choice(choices)
 
     def value(self, depth: int = 2) -> str:
-        """An expression, mostly a number."""
-        kind = self.dice.random()
+        """Returns an expression, mostly a number."""
+        kind = self.rng.random()
         if depth == 0 or kind < 0.4:
             return self.pick(*self.numbers, *self.numbers, *self.words, *self.other)
         inner, other = self.value(depth - 1), self.value(depth - 1)
@@ -101,7 +101,7 @@ class Maker:
         if kind < 0.75:
             return f"{self.pick(*ONE)}({inner})"
         if kind < 0.85:
-            return f"CLAMP({inner}, {self.dice.randint(-9, 9)}, {self.dice.randint(5, 999)})"
+            return f"CLAMP({inner}, {self.rng.randint(-9, 9)}, {self.rng.randint(5, 999)})"
         if kind < 0.88:
             return self.scalar()
         if kind < 0.94:
@@ -111,7 +111,7 @@ class Maker:
         )
 
     def scalar(self) -> str:
-        """A subquery that stands for a value: of the person, of a public table, or of what it must not look at."""
+        """Returns a scalar subquery: about the person, a public table, or rows it must not read."""
         word = self.pick("COUNT", "SUM", "AVG", "MIN", "MAX", "COUNT", "MEDIAN", "BOOL_OR")
         inner = (
             self.pick("*", "v.cost", "cost", "DISTINCT ward") if word == "COUNT" else self.pick("v.cost", "cost", "v.visit_id")
@@ -125,7 +125,7 @@ class Maker:
         )
 
     def listed(self) -> str:
-        """IN and EXISTS with a subquery."""
+        """Returns IN or EXISTS with a subquery."""
         left, word = self.pick("region", "age", "ward", "p.region", "person_id", "x"), self.pick("IN", "NOT IN", "NOT IN")
         own = self.pick(OWN[0], OWN[0], *OWN)
         return self.pick(
@@ -142,7 +142,7 @@ class Maker:
         )
 
     def inside(self) -> str:
-        """IN or EXISTS as a part of another condition."""
+        """Returns IN or EXISTS as a part of another condition."""
         one = self.listed()
         return self.pick(
             f"(age > 30 OR {one})",
@@ -153,12 +153,12 @@ class Maker:
         )
 
     def related(self) -> list[str]:
-        """Conditions that look at other tables."""
+        """Returns conditions that read other tables."""
         return [
             "person_id IN (SELECT person_id FROM visits WHERE cost > 10)",
             self.listed(),
             self.inside(),
-            f"{self.scalar()} {self.pick('>', '<=', '=')} {self.dice.randint(0, 9)}",
+            f"{self.scalar()} {self.pick('>', '<=', '=')} {self.rng.randint(0, 9)}",
             "active",
         ]
 
@@ -172,12 +172,12 @@ class Maker:
             f"{self.pick(*self.words)} LIKE '{self.pick('n%', '%o_th', 'ab')}'",
             *self.related(),
         )
-        if depth and self.dice.random() < 0.3:
+        if depth and self.rng.random() < 0.3:
             return f"({plain} {self.pick('AND', 'OR')} NOT {self.condition(depth - 1)})"
         return plain
 
     def aggregate(self) -> str:
-        kind = self.dice.random()
+        kind = self.rng.random()
         if kind < 0.35:
             return self.pick(*self.people, f"COUNT(DISTINCT {self.pick(*self.words)})")
         if kind < 0.45:
@@ -188,54 +188,54 @@ class Maker:
         return self.pick(*TABLES[:4], *TABLES)
 
     def parts(self, mutilate: float = 0.35) -> Parts:
-        """A question. `mutilate`: how likely it is that some of its words are broken."""
-        if self.dice.random() < 0.15:
+        """Returns a question. `mutilate`: the probability that some of its words are broken."""
+        if self.rng.random() < 0.15:
             return self.per_person()
-        chosen = tuple(f"{self.aggregate()} AS a{place}" for place in range(self.dice.choice((1, 1, 2, 3))))
-        key = self.pick(*self.words, *self.keys, self.value(1), self.listed()) if self.dice.random() < 0.5 else ""
+        chosen = tuple(f"{self.aggregate()} AS a{place}" for place in range(self.rng.choice((1, 1, 2, 3))))
+        key = self.pick(*self.words, *self.keys, self.value(1), self.listed()) if self.rng.random() < 0.5 else ""
         source = self.source()
-        where = self.condition() if self.dice.random() < 0.5 else ""
+        where = self.condition() if self.rng.random() < 0.5 else ""
         group = self.pick("1", "k", key) if key else ""
-        having = self.pick("", "", f" HAVING a0 > {self.dice.randint(0, 9)}", "")
+        having = self.pick("", "", f" HAVING a0 > {self.rng.randint(0, 9)}", "")
         tail = self.pick("", "", " ORDER BY a0 DESC", " LIMIT 3", " ORDER BY 1 LIMIT 2")
         made = Parts(key, chosen, source, where, group, having, tail)
-        return replace(made, mutilated=self.mutilated(str(made))) if self.dice.random() < mutilate else made
+        return replace(made, mutilated=self.mutilated(str(made))) if self.rng.random() < mutilate else made
 
     def per_person(self) -> Parts:
-        """A question about people whose own visits decide."""
+        """Returns a question about people, with a condition on their visits."""
         value = f"{self.pick('SUM', 'AVG', 'MAX', 'COUNT')}({self.pick('', 'p.age + ')}{self.scalar()}) AS a0"
         chosen = self.pick("COUNT(*) AS a0", "AVG(age) AS a0", value)
-        kept = self.pick(self.listed(), self.inside(), self.inside(), f"{self.scalar()} > {self.dice.randint(0, 3)}", "TRUE")
-        return Parts("", (chosen,), "people p", kept)
+        where = self.pick(self.listed(), self.inside(), self.inside(), f"{self.scalar()} > {self.rng.randint(0, 3)}", "TRUE")
+        return Parts("", (chosen,), "people p", where)
 
     def question(self) -> str:
         return str(self.parts())
 
     def mutilated(self, text: str) -> str:
         words = text.split(" ")
-        for _ in range(self.dice.randint(1, 2)):
-            place = self.dice.randrange(len(words))
+        for _ in range(self.rng.randint(1, 2)):
+            place = self.rng.randrange(len(words))
             words[place] = self.pick("", words[place] * 2, *BROKEN)
         return " ".join(words)
 
 
 def _plain(maker: Maker, columns: tuple[str, ...]) -> str:
-    """An aggregate of a bounded column: those are mostly legal."""
+    """Returns an aggregate of a bounded column, which is mostly legal."""
     word = maker.pick("SUM", "SUM", "AVG", "AVG", "VAR_SAMP", "STDDEV", "MEDIAN", "MAX", "CLIPPED", "COUNT", "QUANTILE")
     column = maker.pick(*columns)
     return f"QUANTILE({column}, {maker.pick('0.1', '0.9')})" if word == "QUANTILE" else f"{word}({column})"
 
 
 class Survey(Maker):
-    """Questions about the survey of which more are legal."""
+    """Questions about the survey, most of them legal."""
 
     def aggregate(self) -> str:
         columns = ("income", "income", "age", "cost", "dose", "x", "CLAMP(score, 0, 9)", "income / 1000")
-        return super().aggregate() if self.dice.random() < 0.5 else _plain(self, columns)
+        return super().aggregate() if self.rng.random() < 0.5 else _plain(self, columns)
 
 
-class About(Maker):
-    """Questions about one table called t, with the columns of `tables.py`."""
+class OneTable(Maker):
+    """Questions about the table t of `catalogs.small`."""
 
     numbers = ("age", "wage", "age", "wage", "person")
     words = ("region", "town", "region")
@@ -245,7 +245,7 @@ class About(Maker):
 
     def aggregate(self) -> str:
         columns = ("wage", "wage", "age", "CLAMP(wage, 0, 9)", "wage - age", "CLAMP(wage * age, -9, 99)")
-        return super().aggregate() if self.dice.random() < 0.4 else _plain(self, columns)
+        return super().aggregate() if self.rng.random() < 0.4 else _plain(self, columns)
 
     def scalar(self) -> str:
         return self.pick("(SELECT MAX(area) FROM places)", "(SELECT COUNT(*) FROM places WHERE name = region)", "(wage - age)")
@@ -254,12 +254,12 @@ class About(Maker):
         return self.pick("region IN (SELECT name FROM places)", "town NOT IN (SELECT name FROM places)")
 
     def per_person(self) -> Parts:
-        kept = self.pick("COUNT(*) AS n", "SUM(wage) AS n", "MAX(age) AS n", "COUNT(DISTINCT town) AS n")
+        value = self.pick("COUNT(*) AS n", "SUM(wage) AS n", "MAX(age) AS n", "COUNT(DISTINCT town) AS n")
         chosen = self.pick("COUNT(*) AS a0", "AVG(CLAMP(n, 0, 9)) AS a0", "MEDIAN(CLAMP(n, 0, 9)) AS a0")
-        return Parts("", (chosen,), f"(SELECT person, {kept} FROM t GROUP BY person) s", self.pick("", "n > 1"))
+        return Parts("", (chosen,), f"(SELECT person, {value} FROM t GROUP BY person) s", self.pick("", "n > 1"))
 
     def related(self) -> list[str]:
-        compared = f"{self.scalar()} {self.pick('>', '<=', '=')} {self.dice.randint(0, 9)}"
+        compared = f"{self.scalar()} {self.pick('>', '<=', '=')} {self.rng.randint(0, 9)}"
         return [self.listed(), self.inside(), compared, "active"]
 
     def source(self) -> str:

@@ -1,17 +1,10 @@
-"""Replay of our own path over generated neighbours: how many pairs, what was found, made small.
+"""Replays dither's own path over generated neighbours, and reports how many pairs were compared and what was found.
 
     replay(pairs=2000, seed=1)      one process
     replay(pairs=100_000, seed=1, jobs=2, progress=show)
 
-A run is made of cases, each with a number of its own; seed and number give the case again. Nothing of a catalog's own
-sources is ever read: all rows are made up.
-
-Our own path under replay: generated neighbours over generated questions, through the public door and the real DuckDB.
-
-In the order data flows: worlds (catalogs and people made up, with survey, poisoned), questions, room (opened once, tables
-exchanged), watch and frozen (one question from end to end, with recorded dice and frozen mechanisms), compare (integers
-against what was priced, and everything else for equality), cases (all neighbouring pairs among a few people), shrink,
-replaying. `timing` measures what run time tells.
+A run consists of cases, each with its own number; seed and number repeat the case. All rows are generated; the sources of a
+real catalog are never read.
 """
 
 from __future__ import annotations
@@ -23,25 +16,25 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import count
+from itertools import count, islice
 from typing import Any
 
-from dither.audit.ourselves.cases import Case, Compared, Finding, compare, people, question
-from dither.audit.ourselves.catalogs import world
-from dither.audit.ourselves.harness import Room
-from dither.audit.ourselves.shrink import shrink, told
+from dither.audit.ourselves.cases import Case, Comparison, Finding, any_people, any_question, compare
+from dither.audit.ourselves.catalogs import any_setup
+from dither.audit.ourselves.harness import Harness
+from dither.audit.ourselves.shrink import show_finding, shrink
 from dither.audit.verdict import NOT_FOUND, VIOLATES, Verdict
 from dither.curator import STEPS, Steps
 
-Progress = Callable[[int, int], None]  # pairs done, pairs wanted
-EACH = 4  # questions asked in one room
-ROOMS = 4  # rooms in one task of a worker
+Progress = Callable[[int, int], None]  # pairs done, pairs to do
+EACH = 4  # questions asked in one harness
+HARNESSES = 4  # harnesses in one task of a worker
 TARGET = "dither: the path from a question to its answer"
 
 
 @dataclass
 class Tally:
-    """What a run did so far."""
+    """The result of a run so far."""
 
     pairs: int = 0
     tables: int = 0
@@ -49,35 +42,35 @@ class Tally:
     answered: int = 0
     moved: int = 0
     reached: float = 0.0
-    found: str = ""
+    counterexample: str = ""
     words: tuple[str, ...] = ()
     sides: tuple[Any, Any] | None = None
     price: tuple[Any, Any] | None = None
     case: str = ""
     share: float = 0.0
     cpu: float = 0.0
-    worlds: dict[str, int] = field(default_factory=dict)
+    by_setup: dict[str, int] = field(default_factory=dict)
 
-    def count(self, name: str, one: Compared) -> None:
+    def count(self, name: str, one: Comparison) -> None:
         self.pairs, self.tables = self.pairs + one.pairs, self.tables + one.tables
         self.questions, self.answered = self.questions + 1, self.answered + one.answered
         self.moved, self.reached = self.moved + one.moved, max(self.reached, one.reached)
-        self.worlds[name] = self.worlds.get(name, 0) + one.pairs
+        self.by_setup[name] = self.by_setup.get(name, 0) + one.pairs
 
     def join(self, other: Tally) -> None:
         for name in ("pairs", "tables", "questions", "answered", "moved", "cpu"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.reached = max(self.reached, other.reached)
-        for name, pairs in other.worlds.items():
-            self.worlds[name] = self.worlds.get(name, 0) + pairs
-        if other.found and not self.found:
-            self.found, self.words, self.sides, self.price = other.found, other.words, other.sides, other.price
-            self.case, self.share = other.case, other.share
+        for name, pairs in other.by_setup.items():
+            self.by_setup[name] = self.by_setup.get(name, 0) + pairs
+        if other.counterexample and not self.counterexample:
+            for name in ("counterexample", "words", "sides", "price", "case", "share"):
+                setattr(self, name, getattr(other, name))
 
     def note(self, case: str, finding: Finding) -> None:
         small, price = finding.case, finding.case.price
         one, two = (tuple(small.perhaps[i] for i in side) + small.always for side in finding.pair)
-        self.found, self.words, self.sides, self.price = told(finding), finding.words, (one, two), price
+        self.counterexample, self.words, self.sides, self.price = show_finding(finding), finding.words, (one, two), price
         self.case, self.share = case, finding.share
 
 
@@ -90,33 +83,33 @@ def replay(
     jobs: int = 1,
     steps: Steps = STEPS,
 ) -> Verdict:
-    """Compares so many neighbouring pairs, or as many as there is time for; the first finding ends it, made small.
+    """Compares so many neighbouring pairs, or as many as `seconds` allow. The first finding ends the run, made small.
 
-    `steps` are a twin's: the path with something wrong in it (one process only).
+    `steps` may hold a planted bug (one process only).
     """
     start = time.perf_counter()
     done = Tally()
-    runs = _here(seed, steps) if jobs == 1 else _there(seed, jobs)
+    runs = _in_process(seed, steps) if jobs == 1 else _in_workers(seed, jobs)
     for tally in runs:
         done.join(tally)
         if progress is not None:
             progress(min(done.pairs, pairs), pairs)
-        if done.found or done.pairs >= pairs or (seconds is not None and time.perf_counter() - start >= seconds):
+        if done.counterexample or done.pairs >= pairs or (seconds is not None and time.perf_counter() - start >= seconds):
             break
     runs.close()
     return _verdict(done, seed, time.perf_counter() - start)
 
 
-def run_room(seed: int, number: int, steps: Steps = STEPS) -> Tally:
-    """One room with its questions. A finding is made small here, where it was found."""
-    dice, tally, before = random.Random(f"{seed}/{number}"), Tally(), time.process_time()
-    here = world(dice)
-    always, perhaps = people(here, dice)
-    with Room(here, (*perhaps, *always), steps) as room:
+def run_harness(seed: int, number: int, steps: Steps = STEPS) -> Tally:
+    """Runs one harness with its questions, and shrinks a finding."""
+    rng, tally, before = random.Random(f"{seed}/{number}"), Tally(), time.process_time()
+    setup = any_setup(rng)
+    always, perhaps = any_people(setup, rng)
+    with Harness(setup, (*perhaps, *always), steps) as harness:
         for place in range(EACH):
-            asked, price = question(room, dice)
-            one = compare(room, Case(here, always, perhaps, asked, price), dice)
-            tally.count(here.name, one)
+            text, price = any_question(harness, rng)
+            one = compare(harness, Case(setup, always, perhaps, text, price), rng)
+            tally.count(setup.name, one)
             if one.finding is not None:
                 tally.note(f"{seed}/{number}/{place}", shrink(one.finding, seed, steps))
                 break
@@ -124,54 +117,54 @@ def run_room(seed: int, number: int, steps: Steps = STEPS) -> Tally:
     return tally
 
 
-def _here(seed: int, steps: Steps) -> Generator[Tally, None, None]:
-    yield from (run_room(seed, number, steps) for number in count())
+def _in_process(seed: int, steps: Steps) -> Generator[Tally, None, None]:
+    yield from (run_harness(seed, number, steps) for number in count())
 
 
-def _rooms(seed: int, numbers: Sequence[int]) -> Tally:
-    """What a worker does: several rooms, ending with the first finding."""
+def _run_harnesses(seed: int, numbers: Sequence[int]) -> Tally:
+    """Runs several harnesses in a worker, up to the first finding."""
     done = Tally()
     for number in numbers:
-        done.join(run_room(seed, number))
-        if done.found:
+        done.join(run_harness(seed, number))
+        if done.counterexample:
             break
     return done
 
 
-def _there(seed: int, jobs: int) -> Generator[Tally, None, None]:
-    """The same rooms in several processes. Spawned, not forked: DuckDB has threads."""
-    starts = count(0, ROOMS)
+def _in_workers(seed: int, jobs: int) -> Generator[Tally, None, None]:
+    """Runs the same harnesses in several processes. Spawned, not forked: DuckDB has threads."""
+    starts = count(0, HARNESSES)
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as workers:
-        waiting = {workers.submit(_rooms, seed, range(s, s + ROOMS)) for s, _ in zip(starts, range(2 * jobs), strict=False)}
+        waiting = {workers.submit(_run_harnesses, seed, range(start, start + HARNESSES)) for start in islice(starts, 2 * jobs)}
         try:
             while True:
                 finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 for one in finished:
                     start = next(starts)
-                    waiting.add(workers.submit(_rooms, seed, range(start, start + ROOMS)))
+                    waiting.add(workers.submit(_run_harnesses, seed, range(start, start + HARNESSES)))
                     yield one.result()
         finally:
             workers.shutdown(wait=False, cancel_futures=True)
 
 
 def _verdict(done: Tally, seed: int, seconds: float) -> Verdict:
-    """In prices: epsilon = 1 is what the question was charged, and `epsilon` the largest share of it that a pair reached."""
+    """Returns the verdict in units of the price: `epsilon` is the largest share of it that a pair reached, 1 is all."""
     evidence = {
         "pairs": done.pairs,
         "tables asked about": done.tables,
         "questions": done.questions,
         "questions answered": done.answered,
         "pairs whose integers differ": done.moved,
-        "pairs by kind of catalog": dict(done.worlds),
+        "pairs by kind of catalog": dict(done.by_setup),
         "largest move, as a share of what it was priced for": done.reached,
         "pairs per CPU second": round(done.pairs / done.cpu, 1) if done.cpu else None,
         "seed": seed,
     }
     one_price = (Fraction(1), Fraction(0))
-    if not done.found:
+    if not done.counterexample:
         return Verdict(TARGET, "replay", NOT_FOUND, one_price, done.reached, 1.0, None, "", evidence, seconds)
-    evidence |= {"case": done.case, "counterexample": done.found, "price": done.price}
+    evidence |= {"case": done.case, "counterexample": done.counterexample, "price": done.price}
     return Verdict(TARGET, "replay", VIOLATES, one_price, done.share, 1.0, done.sides, "; ".join(done.words), evidence, seconds)
 
 
-__all__ = ["replay", "run_room"]
+__all__ = ["replay", "run_harness"]

@@ -1,7 +1,7 @@
-"""A counterexample made small: fewer rows, a shorter question, NULL for what does not matter.
+"""Makes a counterexample small: fewer rows, a shorter question, NULL for values that do not matter.
 
-Greedy: something is left out when the same kind of thing is still found without it. Every row is put into or left out of the
-tables of one open room, so that a trial costs two questions; only new values need another room.
+Greedy: leaves something out if a finding of the same kind remains. Rows are exchanged in one open harness, so that a trial
+costs two questions. Only new values need another harness.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dither.audit.ourselves.cases import Case, Finding, judge
-from dither.audit.ourselves.harness import Room
+from dither.audit.ourselves.harness import Harness
 from dither.audit.ourselves.questions import Parts
 from dither.audit.ourselves.survey import Person, Row
 from dither.curator import STEPS, Steps
 
 Atom = tuple[str, Row]  # one row and its table
-PLAIN = 4  # so few rows are looked at value by value
+PLAIN = 4  # with so few rows, single values are replaced by NULL
 
 
 @dataclass(frozen=True)
 class Small:
-    """The two tables of a pair: the rows that both have, those that each has alone, and the question."""
+    """A pair of tables and the question: the rows of both, and those of each alone."""
 
     both: tuple[int, ...]
     one: tuple[int, ...]
@@ -34,17 +34,17 @@ class Small:
 Holds = Callable[[Small], bool]
 
 
-def shrink(found: Finding, seed: int = 0, steps: Steps = STEPS) -> Finding:
-    """The smallest finding that was reached; the very same if it cannot be found again on its own."""
-    atoms, small = _start(found)
-    best = found
-    with Room(found.case.world, [{name: [row]} for name, row in atoms], steps) as room:
+def shrink(finding: Finding, seed: int = 0, steps: Steps = STEPS) -> Finding:
+    """Returns the smallest finding that was reached, or the same one if it cannot be repeated."""
+    atoms, small = _start(finding)
+    best = finding
+    with Harness(finding.case.setup, [{name: [row]} for name, row in atoms], steps) as harness:
 
         def holds(trial: Small) -> bool:
             nonlocal best
-            again = _trial(room, found, atoms, trial, seed)
-            best = again or best
-            return again is not None
+            smaller = _trial(harness, finding, atoms, trial, seed)
+            best = smaller or best
+            return smaller is not None
 
         small = _fewer(small, holds)
     for place in (*small.two, *small.one) if len(small.both + small.one + small.two) <= PLAIN else ():
@@ -53,16 +53,16 @@ def shrink(found: Finding, seed: int = 0, steps: Steps = STEPS) -> Finding:
             if row[column] is None or column.endswith("_id") or column == "person":
                 continue
             plainer = [*atoms[:place], (name, {**row, column: None}), *atoms[place + 1 :]]
-            with Room(found.case.world, [{name: [row]} for name, row in plainer], steps) as room:
-                again = _trial(room, found, plainer, small, seed)
-            if again is not None:
-                atoms, best = plainer, again
+            with Harness(finding.case.setup, [{name: [row]} for name, row in plainer], steps) as harness:
+                smaller = _trial(harness, finding, plainer, small, seed)
+            if smaller is not None:
+                atoms, best = plainer, smaller
     return best
 
 
-def _start(found: Finding) -> tuple[list[Atom], Small]:
-    """All rows of the pair, one by one, and who has them."""
-    one, two = found.pair
+def _start(finding: Finding) -> tuple[list[Atom], Small]:
+    """Returns all rows of the pair, and which table has them."""
+    one, two = finding.pair
     atoms: list[Atom] = []
 
     def places(people: list[Person]) -> tuple[int, ...]:
@@ -70,26 +70,26 @@ def _start(found: Finding) -> tuple[list[Atom], Small]:
         atoms.extend((name, row) for person in people for name, rows in person.items() for row in rows)
         return tuple(range(start, len(atoms)))
 
-    people = found.case.perhaps
-    both = places([*(people[i] for i in sorted(one & two)), *found.case.always])
+    people = finding.case.perhaps
+    both = places([*(people[i] for i in sorted(one & two)), *finding.case.always])
     first, second = (places([people[i] for i in sorted(side)]) for side in (one - two, two - one))
-    return atoms, Small(both, first, second, found.case.question)
+    return atoms, Small(both, first, second, finding.case.question)
 
 
-def _trial(room: Room, found: Finding, atoms: list[Atom], small: Small, seed: int) -> Finding | None:
-    """What is found for these rows and this question, if it is something of the same kind."""
-    dice, price = random.Random(seed), found.case.price
-    room.forget()
-    room.put([*small.both, *small.one], dice, anew=True)
-    before = room.ask(str(small.question), price)
-    room.put([*small.both, *small.two], dice, anew=True)
-    after = room.ask(str(small.question), price, before.trace)
-    judged = judge(before, after, alike=not small.one and not small.two)
-    if judged is None or (judged[1] == float("inf")) != (found.share == float("inf")):
+def _trial(harness: Harness, finding: Finding, atoms: list[Atom], small: Small, seed: int) -> Finding | None:
+    """Returns the finding for these rows and this question, if it is of the same kind."""
+    rng, price = random.Random(seed), finding.case.price
+    harness.forget_plans()
+    harness.fill([*small.both, *small.one], rng, reorder=True)
+    before = harness.ask(str(small.question), price)
+    harness.fill([*small.both, *small.two], rng, reorder=True)
+    after = harness.ask(str(small.question), price, before.trace)
+    violation = judge(before, after, alike=not small.one and not small.two)
+    if violation is None or (violation[1] == float("inf")) != (finding.share == float("inf")):
         return None
     two, one, both = (_person(atoms, places) for places in (small.two, small.one, small.both))
-    case = Case(room.world, (both,), (two, one), small.question, price)
-    return Finding(case, (frozenset({1}), frozenset({0})), *judged)
+    case = Case(harness.setup, (both,), (two, one), small.question, price)
+    return Finding(case, (frozenset({1}), frozenset({0})), *violation)
 
 
 def _person(atoms: list[Atom], places: tuple[int, ...]) -> Person:
@@ -100,17 +100,17 @@ def _person(atoms: list[Atom], places: tuple[int, ...]) -> Person:
     return person
 
 
-# --- what may be left out ---------------------------------------------------------------------------------------
+# --- leaving out ---------------------------------------------------------------------------------------
 
 
 def _fewer(small: Small, holds: Holds) -> Small:
-    """Everybody else's rows at once, parts of the question, then rows, large lots first; and the question once more."""
+    """Leaves out the common rows at once, parts of the question, then rows in large lots first, then parts again."""
     if small.both and holds(replace(small, both=())):
         small = replace(small, both=())
     small = _shorter(small, holds)
-    small = replace(small, two=_kept(small.two, lambda rows: holds(replace(small, two=rows))))
-    small = replace(small, one=_kept(small.one, lambda rows: holds(replace(small, one=rows))))
-    small = replace(small, both=_kept(small.both, lambda rows: holds(replace(small, both=rows))))
+    small = replace(small, two=_needed(small.two, lambda rows: holds(replace(small, two=rows))))
+    small = replace(small, one=_needed(small.one, lambda rows: holds(replace(small, one=rows))))
+    small = replace(small, both=_needed(small.both, lambda rows: holds(replace(small, both=rows))))
     return _shorter(small, holds)
 
 
@@ -123,8 +123,8 @@ def _shorter(small: Small, holds: Holds) -> Small:
         small = better
 
 
-def _kept(rows: tuple[int, ...], holds: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
-    """The rows that are needed: lots of half, a quarter, ... down to single ones are left out where that changes nothing."""
+def _needed(rows: tuple[int, ...], holds: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
+    """Returns the rows that are needed: leaves out lots of half, a quarter, ... down to single rows."""
     lot = len(rows)
     while lot:
         place = 0
@@ -141,17 +141,20 @@ def _kept(rows: tuple[int, ...], holds: Callable[[tuple[int, ...]], bool]) -> tu
 # --- in words ---------------------------------------------------------------------------------------------------
 
 
-def told(found: Finding) -> str:
-    """A finding in words that can be checked by hand."""
-    atoms, small = _start(found)
-    lines = [f"question  {found.case.question}", f"price     epsilon = {found.case.price[0]}, delta = {found.case.price[1]}"]
+def show_finding(finding: Finding) -> str:
+    """Shows a finding so that it can be checked by hand."""
+    atoms, small = _start(finding)
+    lines = [
+        f"question  {finding.case.question}",
+        f"price     epsilon = {finding.case.price[0]}, delta = {finding.case.price[1]}",
+    ]
     for words, places in (("both      ", small.both), ("only D    ", small.one), ("only D'   ", small.two)):
         lines += _rows(words, [atoms[place] for place in places])
-    return "\n".join([*lines, *(f"found     {text}" for text in found.details or found.words)])
+    return "\n".join([*lines, *(f"found     {text}" for text in finding.details or finding.words)])
 
 
 def _rows(words: str, atoms: list[Atom]) -> Iterator[str]:
-    """One line for each row; equal ones on one line."""
+    """Yields one line for each row; equal rows share a line."""
     lines = [f"{words}{name}: {_row(row)}" for name, row in atoms]
     return (line if lines.count(line) == 1 else f"{line} ({lines.count(line)} times)" for line in dict.fromkeys(lines))
 

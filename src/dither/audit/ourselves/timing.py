@@ -1,14 +1,14 @@
-"""What run time tells: does it go with the size of the noise, or with whether one person is there?
+"""Measures what run time reveals: does it depend on the size of the noise, or on whether one person is there?
 
-Questions are asked one after the other, with fresh noise, in turn about a table with and without one person. Two figures:
-the rank correlation of the release's time with |noise|, and how often a run with the person takes longer than one without
-(1/2 is nothing; an attacker who guesses by the clock has the advantage 2 |share - 1/2|). Each has its limit: what smaller
-effects than that this many questions cannot tell from none (three standard errors). A limit is no proof that there is
-nothing below it, and this machine's other work hides as much as it adds.
+Questions are asked one after the other, with fresh noise, about a table with and without one person in turn. Two figures: the
+rank correlation of the release's time with |noise|, and how often a run with the person takes longer than one without (1/2
+means no effect; an attacker who guesses by the clock has the advantage 2 |share - 1/2|). Each figure has a limit of three
+standard errors: this many questions cannot tell smaller effects from none. A limit does not prove that there is no effect
+below it, and other work on the machine hides as much as it adds.
 
-What is expected: noise is drawn by a fixed amount of work and does not show. A person with a few rows does not show in one
-question; one with very many rows does, since a table of more rows takes longer to read. That is outside the guarantee, and
-whoever must close it answers after a fixed time.
+Expected: drawing noise is a fixed amount of work and does not show. A person with a few rows does not show in one question. A
+person with very many rows does, because a larger table takes longer to read. That is outside the guarantee; to close it,
+answer after a fixed time.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 
 import dither as dt
-from dither.audit.ourselves.catalogs import World
-from dither.audit.ourselves.harness import Room
-from dither.audit.ourselves.questions import About
+from dither.audit.ourselves.catalogs import CatalogSetup
+from dither.audit.ourselves.harness import Harness
+from dither.audit.ourselves.questions import OneTable
 from dither.audit.ourselves.survey import Person
 from dither.curator import STEPS, Steps
 from dither.engines.base import Engine
@@ -35,13 +35,13 @@ from dither.query.work import Group, Work
 
 QUESTION = "SELECT region, COUNT(*) AS n, SUM(wage) AS s FROM t GROUP BY region"
 CROWD, HEAVY = 2000, 20_000
-WARM = 5  # questions that are asked before any time is taken
+WARM = 5  # questions before the first measurement
 SURE = 3.0  # standard errors
 
 
 @dataclass(frozen=True)
-class Shown:
-    """One effect and the limit below which it cannot be told from none."""
+class Effect:
+    """One measured effect, and the limit below which it cannot be told from none."""
 
     words: str
     effect: float
@@ -54,15 +54,15 @@ class Shown:
         return abs(self.effect) > self.limit
 
     def __str__(self) -> str:
-        asked = f"{self.asks} questions of {self.median * 1e3:.1f} ms"
-        return f"  {self.words}: {self.effect:+.3f}, limit {self.limit:.3f}, {asked}: {'' if self.visible else 'not '}visible"
+        base = f"{self.asks} questions of {self.median * 1e3:.1f} ms"
+        return f"  {self.words}: {self.effect:+.3f}, limit {self.limit:.3f}, {base}: {'' if self.visible else 'not '}visible"
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What was measured; for a report, never for a test."""
+    """All measured effects; for a report, never for a test."""
 
-    effects: tuple[Shown, ...]
+    effects: tuple[Effect, ...]
     seed: int
 
     def __str__(self) -> str:
@@ -70,26 +70,26 @@ class Timing:
 
 
 def measure(asks: int = 400, seed: int = 1) -> Timing:
-    """Half of the questions with the person, half without, in an order of the dice's choice."""
-    dice = random.Random(seed)
-    crowd = {"t": [_row(person, dice) for person in range(CROWD)]}
-    one, many = {"t": [_row(CROWD, dice)]}, {"t": [_row(CROWD + 1, dice) for _ in range(HEAVY)]}
+    """Asks half of the questions with the person and half without, in random order."""
+    rng = random.Random(seed)
+    crowd = {"t": [_row(person, rng) for person in range(CROWD)]}
+    one, many = {"t": [_row(CROWD, rng)]}, {"t": [_row(CROWD + 1, rng) for _ in range(HEAVY)]}
     clock = Stopwatch()
-    with Room(_world(), [crowd, one, many], clock.steps()) as room:
-        noise = _noise(room, clock, asks, dice)
-        light = _presence(room, "one person with one row, advantage by the clock", 1, asks, dice)
-        heavy = _presence(room, f"one person with {HEAVY:,} rows, advantage by the clock", 2, asks, dice)
+    with Harness(_setup(), [crowd, one, many], clock.steps()) as harness:
+        noise = _noise(harness, clock, asks, rng)
+        light = _presence(harness, "one person with one row, advantage by the clock", 1, asks, rng)
+        heavy = _presence(harness, f"one person with {HEAVY:,} rows, advantage by the clock", 2, asks, rng)
     return Timing((noise, light, heavy), seed)
 
 
 class Stopwatch:
-    """Steps that take the time of every release, without the engine's, and the size of its noise."""
+    """Steps that record the time of every release, without the engine's, and the size of its noise."""
 
     def __init__(self) -> None:
         self.taken: list[float] = []
         self.sizes: list[float] = []
         self._groups: Sequence[Group] = ()
-        self._away = 0.0
+        self._engine_seconds = 0.0
 
     def steps(self) -> Steps:
         return replace(STEPS, run=self._run, release=self._release)
@@ -97,65 +97,65 @@ class Stopwatch:
     def _run(self, engine: Engine, work: Work) -> Sequence[Group]:
         start = time.perf_counter()
         self._groups = STEPS.run(engine, work)
-        self._away = time.perf_counter() - start
+        self._engine_seconds = time.perf_counter() - start
         return self._groups
 
     def _release(self, program: Program, run: Run, draw: Draw) -> Sequence[Noisy]:
         start = time.perf_counter()
         (noisy,) = STEPS.release(program, run, draw)
-        self.taken.append(time.perf_counter() - start - self._away)
-        found = {group.key: group for group in self._groups}
-        exact = [[found[key].measures[i] if key in found else (0,) for key in noisy.keys] for i in range(len(noisy.cells))]
-        apart = (np.abs(np.asarray(c) - np.array(e)).sum() for c, e in zip(noisy.cells, exact, strict=True))
-        self.sizes.append(float(sum(apart)))
+        self.taken.append(time.perf_counter() - start - self._engine_seconds)
+        groups = {group.key: group for group in self._groups}
+        exact = [[groups[key].measures[i] if key in groups else (0,) for key in noisy.keys] for i in range(len(noisy.cells))]
+        sizes = (np.abs(np.asarray(c) - np.array(e)).sum() for c, e in zip(noisy.cells, exact, strict=True))
+        self.sizes.append(float(sum(sizes)))
         return [noisy]
 
 
-def _noise(room: Room, clock: Stopwatch, asks: int, dice: random.Random) -> Shown:
-    """The same rows every time; the clock runs while the mechanisms release."""
-    room.put([0], dice)
+def _noise(harness: Harness, clock: Stopwatch, asks: int, rng: random.Random) -> Effect:
+    """Correlates the time of a release with the size of its noise, on the same rows every time."""
+    harness.fill([0], rng)
     for _ in range(asks + WARM):
-        room.curator.ask(QUESTION, epsilon=1, fresh=True)
+        harness.curator.ask(QUESTION, epsilon=1, fresh=True)
     taken, sizes = clock.taken[-asks:], clock.sizes[-asks:]
     effect = float(np.corrcoef(_ranks(taken), _ranks(sizes))[0, 1])
-    return Shown("time of the release and |noise|, rank correlation", effect, SURE / asks**0.5, asks, float(np.median(taken)))
+    return Effect("time of the release and |noise|, rank correlation", effect, SURE / asks**0.5, asks, float(np.median(taken)))
 
 
-def _presence(room: Room, words: str, person: int, asks: int, dice: random.Random) -> Shown:
-    """How often the longer time is the one with the person, over all couples of times (Mann and Whitney's statistic)."""
+def _presence(harness: Harness, words: str, person: int, asks: int, rng: random.Random) -> Effect:
+    """Returns how often the longer time is the one with the person, over all pairs of times (Mann–Whitney statistic)."""
     turns = [True, False] * (asks // 2)
-    dice.shuffle(turns)
+    rng.shuffle(turns)
     taken: dict[bool, list[float]] = {True: [], False: []}
     for place, there in enumerate([True, False] * WARM + turns):
-        room.put([0, person] if there else [0], dice, anew=True)
+        harness.fill([0, person] if there else [0], rng, reorder=True)
         start = time.perf_counter()
-        room.curator.ask(QUESTION, epsilon=1, fresh=True)
+        harness.curator.ask(QUESTION, epsilon=1, fresh=True)
         if place >= 2 * WARM:
             taken[there].append(time.perf_counter() - start)
     n, m = len(taken[True]), len(taken[False])
     ranks = _ranks([*taken[True], *taken[False]])
     share = (float(ranks[:n].sum()) - n * (n - 1) / 2) / (n * m)
     limit = 2 * SURE * float(np.sqrt((n + m + 1) / (12 * n * m)))
-    return Shown(words, 2 * share - 1, limit, n + m, float(np.median([*taken[True], *taken[False]])))
+    return Effect(words, 2 * share - 1, limit, n + m, float(np.median([*taken[True], *taken[False]])))
 
 
 def _ranks(values: Sequence[float]) -> Any:
-    """Places in order of size, from 0. Equal times are rare enough to be put in any order."""
+    """Returns ranks from 0. Equal times are rare, so their order does not matter."""
     return np.argsort(np.argsort(np.array(values), kind="stable"), kind="stable").astype(np.float64)
 
 
-def _row(person: int, dice: random.Random) -> dict[str, Any]:
-    return {"person": person, "wage": dice.uniform(0, 50), "region": dice.choice(["north", "south", "east"])}
+def _row(person: int, rng: random.Random) -> dict[str, Any]:
+    return {"person": person, "wage": rng.uniform(0, 50), "region": rng.choice(["north", "south", "east"])}
 
 
-def _world() -> World:
+def _setup() -> CatalogSetup:
     columns = {"wage": dt.between(0, 50), "region": dt.values("north", "south", "east")}
 
     def catalog(tables: Any) -> dt.Catalog:
         return dt.Catalog({"t": dt.Table(tables["t"], unit="person", max_rows=1, columns=columns)}, dt.Budget(10**6))
 
-    def nobody(number: int, dice: random.Random) -> Person:
-        return {"t": [_row(number, dice)]}
+    def nobody(number: int, rng: random.Random) -> Person:
+        return {"t": [_row(number, rng)]}
 
     schema = pa.schema({"person": pa.int64(), "wage": pa.float64(), "region": pa.string()})
-    return World("timing", catalog, {"t": schema}, {"t": []}, nobody, About)
+    return CatalogSetup("timing", catalog, {"t": schema}, {"t": []}, nobody, OneTable)

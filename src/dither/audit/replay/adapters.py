@@ -1,31 +1,24 @@
-"""The small adapter for any callable `f(data, noise)`: it asks `noise` for every draw.
+"""Adapters: one for each way in which code under audit draws its noise.
+
+Every adapter has `run(function, data, tape)`, which calls the function so that all its draws come from the tape.
+
+Plain         calls f(data, noise), which asks `noise` for every draw:
 
     def noisy_sum(data, noise):
         return noise.laplace(10, at=sum(min(max(x, 0), 10) for x in data))      # or: total + noise.laplace(10)
 
-In production the same function gets a `noise` of its owner's that draws real randomness.
+              In production the same function gets a `noise` that draws real randomness.
+NumpyRng      calls f(data, rng) with a stand-in for numpy.random.Generator.
+NumpyPatched  calls f(data) and replaces numpy.random's functions, default_rng and RandomState meanwhile. Code that took a
+              function or a generator out of numpy.random at import is not reached. Its draws are unseen: two runs with the
+              same tape give different outputs.
+OpenDP        releases OpenDP measurements from the tape. OpenDP draws inside its compiled library, but a measurement knows how
+              it was built, so a chain runs step by step: the transformation as it is, the Laplace, geometric or Gaussian
+              release from the tape at the exact answer, and the postprocessing as it is. Other measurements are unseen.
+Diffprivlib   releases diffprivlib mechanisms from the tape: `randomise(value)` is a release at that location. Laplace,
+              geometric and Gaussian mechanisms have a known law; truncated and folded ones add a fixed cut; the rest is unseen.
 
-Code that draws with numpy: a generator that is handed over, or numpy.random itself while the code runs.
-
-`NumpyRng` calls `f(data, rng)` with a stand-in for numpy.random.Generator. `NumpyPatched` calls `f(data)` and stands in for
-numpy.random's functions, default_rng and RandomState meanwhile. Laplace and normal draws are known by their law, uniform
-ones can be steered, all others are repeated only. Code that took a function or a generator out of numpy.random before (at
-import) is not reached: its draws are unseen, which shows as two equal runs with different outputs.
-
-OpenDP, if it is installed: its measurements release from the tape while the audited code runs.
-
-OpenDP draws inside its compiled library, where no dice can be set. A measurement knows how it was built, so a chain is run
-step by step: the transformation as it is, the Laplace, geometric or Gaussian release from the tape, and what comes after as
-it is. The exact answer at the last transformation is the location. Other measurements are noted as unseen.
-
-diffprivlib, if it is installed: its mechanisms release from the tape while the audited code runs.
-
-Each mechanism's `randomise(value)` is a release at a location. Laplace, geometric and Gaussian mechanisms are known by
-their law; truncated and folded ones are these laws and a fixed cut; the rest is noted as unseen.
-
-How foreign code takes its noise: one small adapter for each way of drawing.
-
-Every adapter has `run(function, data, tape)`: it calls the function so that all its draws come from the tape.
+With numpy, Laplace and normal draws have a known law, uniform draws can be set, and all other draws are only repeated.
 """
 
 from __future__ import annotations
@@ -42,7 +35,7 @@ from dither.audit.replay.tape import GAUSSIAN, GEOMETRIC, LAPLACE, Draw, Tape, p
 
 @dataclass(frozen=True)
 class Noise:
-    """What the audited function sees. With `at`, a call gives location + noise: a mechanism's whole release."""
+    """The noise of `Plain`. With `at`, a call returns location + noise: the whole release of a mechanism."""
 
     tape: Tape
 
@@ -62,7 +55,7 @@ class Noise:
         return self.tape.uniform(size=size)
 
     def choice(self, scores: Sequence[Any], epsilon: Any, sensitivity: Any = 1) -> int:
-        """The exponential mechanism: a candidate's place; chances proportional to exp(epsilon score / 2 sensitivity)."""
+        """Returns the place of a candidate, with probability proportional to exp(epsilon score / 2 sensitivity)."""
         return self.tape.choice([float(epsilon) * float(score) / (2 * float(sensitivity)) for score in scores])
 
 
@@ -87,7 +80,7 @@ _OLD = (*(set(_REPEATED) - {"integers", "permuted"}), "randint")
 
 
 class _Draws:
-    """The named laws, for both the new and the old way of drawing."""
+    """The laws by name, for numpy's Generator and RandomState."""
 
     tape: Tape
 
@@ -98,10 +91,10 @@ class _Draws:
         return self._additive(GAUSSIAN, loc, scale, size)
 
     def _additive(self, kind: str, loc: Any, scale: Any, size: Any) -> Any:
-        # A written 0 is how noise is asked for that is added elsewhere: it is no release to be frozen.
-        nowhere = type(loc) in (int, float) and loc == 0
-        given = self.tape.additive(kind, scale, None if nowhere else loc, size)
-        return given if np.ndim(given) else float(given)
+        # A literal 0 means noise that is added elsewhere: it is no release to be frozen.
+        unplaced = type(loc) in (int, float) and loc == 0
+        drawn = self.tape.additive(kind, scale, None if unplaced else loc, size)
+        return drawn if np.ndim(drawn) else float(drawn)
 
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         return self.tape.additive(GAUSSIAN, 1.0, None, size)
@@ -114,27 +107,27 @@ class _Draws:
 
 
 class Rng(_Draws, np.random.Generator):
-    """Passes for a numpy Generator."""
+    """A numpy Generator that draws from a tape."""
 
     def __init__(self, tape: Tape) -> None:
         super().__init__(_REAL_BITS(0))
         self.tape = tape
 
     def __new__(cls, tape: Tape) -> Rng:
-        made: Rng = _REAL.__new__(cls, _REAL_BITS(0))  # type: ignore[call-arg]  # numpy's own takes the source of bits
-        return made
+        rng: Rng = _REAL.__new__(cls, _REAL_BITS(0))  # type: ignore[call-arg]  # numpy's own takes a bit generator
+        return rng
 
 
 class OldRng(_Draws, np.random.RandomState):
-    """Passes for a numpy RandomState."""
+    """A numpy RandomState that draws from a tape."""
 
     def __init__(self, tape: Tape) -> None:
         super().__init__(0)
         self.tape = tape
 
     def __new__(cls, tape: Tape) -> OldRng:
-        made: OldRng = _REAL_OLD.__new__(cls, 0)  # type: ignore[call-arg]
-        return made
+        rng: OldRng = _REAL_OLD.__new__(cls, 0)  # type: ignore[call-arg]
+        return rng
 
     def random_sample(self, size: Any = None) -> Any:
         return self.tape.uniform(size=size)
@@ -146,7 +139,7 @@ class OldRng(_Draws, np.random.RandomState):
         return self.tape.additive(GAUSSIAN, 1.0, None, shape or None)
 
     def seed(self, *_: Any) -> None:
-        """A seed changes nothing: the tape decides."""
+        """Does nothing: the tape decides."""
 
 
 def _repeated(name: str, old: bool) -> Callable[..., Any]:
@@ -178,7 +171,7 @@ class NumpyRng:
 
 @dataclass(frozen=True)
 class NumpyPatched:
-    """Calls `f(data)`, which draws from numpy.random by itself."""
+    """Calls `f(data)`, which draws from numpy.random itself."""
 
     name: str = "numpy.random"
 
@@ -188,7 +181,7 @@ class NumpyPatched:
 
 
 def numpy_random(tape: Tape) -> Any:
-    """Inside the block numpy.random draws from the tape."""
+    """Makes numpy.random draw from the tape inside a `with` block."""
     old = OldRng(tape)
     names = {*_OLD, "laplace", "normal", "standard_normal", "random", "uniform", "random_sample", "rand", "randn", "seed"}
     changes = [(np.random, name, getattr(old, name)) for name in sorted(names) if hasattr(np.random, name)]
@@ -217,18 +210,18 @@ class OpenDP:
 
 
 def _release(this: Any, arg: Any, tape: Tape, real: Callable[[Any, Any], Any]) -> Any:
-    """The release of one measurement, taken apart as far as its history says how."""
+    """Releases one measurement, step by step as far as its history is known."""
     built = getattr(this, "__opendp_dict__", {})
-    how, parts = built.get("__function__"), built.get("__kwargs__", {})
-    if how == "make_chain_mt":
+    maker, parts = built.get("__function__"), built.get("__kwargs__", {})
+    if maker == "make_chain_mt":
         return _release(parts["measurement1"], parts["transformation0"](arg), tape, real)
-    if how == "make_chain_pm":
+    if maker == "make_chain_pm":
         return parts["postprocess1"](_release(parts["measurement0"], arg, tape, real))
-    if how in ("make_composition", "make_basic_composition"):
+    if maker in ("make_composition", "make_basic_composition"):
         return [_release(part, arg, tape, real) for part in parts["measurements"]]
-    if how in _LAWS and _is_numbers(arg):
-        return _additive(_LAWS[how], parts["scale"], arg, tape, how)
-    tape.unseen(str(how))
+    if maker in _LAWS and _is_numbers(arg):
+        return _additive(_LAWS[maker], parts["scale"], arg, tape, maker)
+    tape.unseen(str(maker))
     return real(this, arg)
 
 
@@ -241,8 +234,8 @@ def _additive(law: str, scale: float, arg: Any, tape: Tape, name: str) -> Any:
     whole = all(isinstance(value, int) for value in (arg if isinstance(arg, list) else [arg]))
     kind = GEOMETRIC if law == LAPLACE and whole else law
     if isinstance(arg, list):
-        given = [tape.additive(kind, scale, value, name=name) for value in arg]
-        return [round(value) for value in given] if whole else given
+        values = [tape.additive(kind, scale, value, name=name) for value in arg]
+        return [round(value) for value in values] if whole else values
     released = tape.additive(kind, scale, arg, name=name)
     return round(released) if whole else released
 
@@ -259,12 +252,12 @@ class Diffprivlib:
         for name in mechanisms.__all__ if hasattr(mechanisms, "__all__") else dir(mechanisms):
             owner = getattr(mechanisms, name)
             if isinstance(owner, type) and "randomise" in vars(owner):
-                changes.append((owner, "randomise", _standing_in(owner, tape)))
+                changes.append((owner, "randomise", _replacement(owner, tape)))
         with patched(changes):
             return function(data)
 
 
-def _standing_in(owner: type, tape: Tape) -> Callable[..., Any]:
+def _replacement(owner: type, tape: Tape) -> Callable[..., Any]:
     make, real = _KNOWN.get(owner.__name__), vars(owner)["randomise"]
 
     def randomise(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -314,7 +307,7 @@ _KNOWN: dict[str, Callable[..., Any]] = {
 
 
 class Adapter(Protocol):
-    """A way to hand a tape to code that knows nothing of tapes."""
+    """Hands a tape to code that knows nothing of tapes."""
 
     @property
     def name(self) -> str: ...

@@ -1,14 +1,12 @@
-"""Everything an analyst could see of one run: how it ended, what it warned of, and the output in parts.
+"""Observes one run as an analyst could, and finds what differs between D and D′ whatever the noise.
 
-Real numbers are kept apart by the path that leads to them, because noise moves them; all the rest is facts, as text: error,
-message, warnings, shape (types, lengths, keys), holes (NaN, infinite, None) and words (texts, truth values).
+Numbers are kept by the path that leads to them, because noise moves them. All the rest is facts, as text: error, message,
+warnings, shape (types, lengths, keys), holes (NaN, infinite, None) and words (texts, truth values).
 
-What no noise covers: facts and numbers that are the same whatever the noise, and differ between D and D′.
-
-Such a thing tells D from D′ with certainty, so no epsilon holds. It is looked for with ordinary noise, none, much upwards,
-much downwards, and confirmed with wild noise of up to 60 scales, each value on its own: what depends on noise at all, and
-be it with a probability that no sampling would see, gives itself away. Draws of unknown law cannot be made wild; where a run
-has such, the runs are counted and the figure is the Clopper-Pearson bound.
+A fact or number that never varies with the noise and differs between D and D′ tells them apart with certainty, so no epsilon
+holds. Four first runs look for one: ordinary noise, none, much upwards, much downwards. Runs with wild noise, up to 60 scales
+for each value on its own, confirm it: they show any dependence on noise, even one too unlikely for sampling. Draws of unknown
+law cannot be made wild. Where a run has such draws, ordinary runs are counted and epsilon is the Clopper-Pearson bound.
 """
 
 from __future__ import annotations
@@ -18,25 +16,25 @@ import numbers
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from dither.audit.blackbox.outputs import placeless
+from dither.audit.blackbox.outputs import without_addresses
 from dither.audit.replay.adapters import Adapter
 from dither.audit.replay.tape import RAW, UNSEEN, Draw, Tape, TooManyDrawsError
 
-_MOST = 400  # values of an output that are looked at one by one
+_MOST = 400  # values of an output that are read one by one
 _TEXT = 400
 NO_END = "no end"
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One run. `facts` and `numbers` are what is compared; `draws` are what the run asked for."""
+class Observation:
+    """One run: its facts, its numbers, and the draws it asked for."""
 
     facts: Mapping[str, str]
     numbers: Mapping[str, Fraction]
@@ -44,51 +42,52 @@ class Seen:
 
     @property
     def all(self) -> dict[str, str]:
-        """Facts and numbers as one mapping, for what must not depend on data."""
+        """Facts and numbers in one mapping, as text."""
         return {**self.facts, **{f"output{path}": str(float(value)) for path, value in self.numbers.items()}}
 
 
 @dataclass(frozen=True)
 class Side:
-    """A function on one dataset. The dataset is made anew for every run: the function may write into it."""
+    """A function on one dataset. Every run gets a new copy of the dataset, because the function may write into it."""
 
     function: Callable[..., Any]
     adapter: Adapter
     data: Callable[[], Any]
 
-    def run(self, tape: Tape) -> Seen:
-        with warnings.catch_warnings(record=True) as heard:
+    def run(self, tape: Tape) -> Observation:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                facts, found = read(self.adapter.run(self.function, self.data(), tape))
+                facts, values = read(self.adapter.run(self.function, self.data(), tape))
             except TooManyDrawsError as error:
-                facts, found = {"outcome": NO_END, "message": str(error)}, {}
+                facts, values = {"outcome": NO_END, "message": str(error)}, {}
             except (Exception, SystemExit) as error:
-                facts, found = {"outcome": f"raises {type(error).__name__}", "message": placeless(str(error))[:_TEXT]}, {}
-        facts["warnings"] = "; ".join(sorted({f"{one.category.__name__}: {one.message}"[:_TEXT] for one in heard}))
-        return Seen(facts, found, tuple(tape.draws))
+                message = without_addresses(str(error))[:_TEXT]
+                facts, values = {"outcome": f"raises {type(error).__name__}", "message": message}, {}
+        facts["warnings"] = "; ".join(sorted({f"{one.category.__name__}: {one.message}"[:_TEXT] for one in caught}))
+        return Observation(facts, values, tuple(tape.draws))
 
 
 def read(output: Any) -> tuple[dict[str, str], dict[str, Fraction]]:
-    """Facts and numbers of an output.
+    """Splits an output into facts and numbers.
 
     >>> read({"a": 1.5, "b": float("nan")})[0]["holes"]
     "['b'] is nan"
     """
-    found: dict[str, Fraction] = {}
+    values: dict[str, Fraction] = {}
     holes: list[str] = []
     words: list[str] = []
-    shape = _walk(output, "", found, holes, words)
+    shape = _walk(output, "", values, holes, words)
     facts = {"outcome": "an output", "message": "", "shape": shape, "holes": ", ".join(holes), "words": ", ".join(words)}
-    return facts, found
+    return facts, values
 
 
-def _walk(value: Any, path: str, found: dict[str, Fraction], holes: list[str], words: list[str]) -> str:
-    """Notes the leaves below `value` and gives its shape as text."""
+def _walk(value: Any, path: str, values: dict[str, Fraction], holes: list[str], words: list[str]) -> str:
+    """Adds the leaves below `value` to the three collections and returns its shape as text."""
     name = type(value).__name__
     parts = _parts(value)
     if parts is not None:
-        inside = [f"{key}: {_walk(part, f'{path}[{key}]', found, holes, words)}" for key, part in parts[:_MOST]]
+        inside = [f"{key}: {_walk(part, f'{path}[{key}]', values, holes, words)}" for key, part in parts[:_MOST]]
         size = f" of {len(parts)}" if len(parts) > _MOST else ""
         kind = f"{name} {value.dtype}{value.shape}" if isinstance(value, np.ndarray) else name
         return f"{kind}{size}({', '.join(inside)})"
@@ -96,13 +95,13 @@ def _walk(value: Any, path: str, found: dict[str, Fraction], holes: list[str], w
         if value is None:
             holes.append(f"{path or 'output'} is None")
         else:
-            words.append(f"{path or 'output'} = {placeless(str(value))[:_TEXT]}")
+            words.append(f"{path or 'output'} = {without_addresses(str(value))[:_TEXT]}")
         return name
-    number = _exactly(value)
+    number = _as_fraction(value)
     if number is None:
         holes.append(f"{path or 'output'} is {float(value)}")
     else:
-        found[path] = number
+        values[path] = number
     return name
 
 
@@ -121,13 +120,13 @@ def _parts(value: Any) -> list[tuple[str, Any]] | None:
 
 
 def _is_real(value: Any) -> bool:
-    if isinstance(value, np.ndarray):  # an array without dimensions
+    if isinstance(value, np.ndarray):  # without dimensions
         return bool(value.dtype.kind in "iuf")
     return isinstance(value, numbers.Real | Decimal | np.number) and not isinstance(value, complex | np.complexfloating)
 
 
-def _exactly(value: Any) -> Fraction | None:
-    """The number as it is, without rounding; None for NaN and the infinities."""
+def _as_fraction(value: Any) -> Fraction | None:
+    """Converts a number without rounding; None for NaN and the infinities."""
     if isinstance(value, int | Fraction | np.integer):
         return Fraction(int(value)) if not isinstance(value, Fraction) else value
     if isinstance(value, Decimal):
@@ -138,15 +137,15 @@ def _exactly(value: Any) -> Fraction | None:
 
 MODES = ("random", "zero", "high", "low")
 WILD = 40
-COUNTED = 300  # runs where a law is unknown; more for a larger epsilon, up to MOST_COUNTED
+COUNTED = 300  # runs if a law is unknown; more for a larger epsilon, up to MOST_COUNTED
 MOST_COUNTED = 20_000
-ALPHA = 1e-9  # error of a counted figure
+ALPHA = 1e-9  # error of an epsilon from counted runs
 _FIRST = ("outcome", "message", "shape", "holes", "words", "warnings")
 
 
 @dataclass(frozen=True)
-class Found:
-    """A difference: its kind (kept while it is made smaller), what it is, and the epsilon it shows at least."""
+class Difference:
+    """What tells D from D′: its kind, a description, and a lower bound on epsilon. Shrinking keeps the kind."""
 
     kind: str
     event: str
@@ -155,72 +154,75 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Runs:
-    """The four first runs on each side, under the same noise."""
+class FirstRuns:
+    """FirstRuns on each side under the same noise, the first with ordinary noise."""
 
-    one: tuple[Seen, ...]
-    two: tuple[Seen, ...]
+    one: tuple[Observation, ...]
+    two: tuple[Observation, ...]
 
-    def draws(self, *kinds: str) -> bool:
-        return any(draw.kind in kinds for seen in (*self.one, *self.two) for draw in seen.draws)
-
-
-def first_runs(one: Side, two: Side, seed: int) -> Runs:
-    return Runs(*(tuple(side.run(Tape(seed + place, mode)) for place, mode in enumerate(MODES)) for side in (one, two)))
+    def have(self, kind: str) -> bool:
+        return any(draw.kind == kind for run in (*self.one, *self.two) for draw in run.draws)
 
 
-def uncovered(one: Side, two: Side, runs: Runs, seed: int, claim: tuple[float, float]) -> Found | None:
-    """The first steady difference, if there is one."""
-    if runs.draws(UNSEEN) or not list(_steady(runs)):
+def first_runs(one: Side, two: Side, seed: int) -> FirstRuns:
+    return FirstRuns(*(tuple(side.run(Tape(seed + place, mode)) for place, mode in enumerate(MODES)) for side in (one, two)))
+
+
+def find_difference(one: Side, two: Side, runs: FirstRuns, seed: int, claim: tuple[float, float]) -> Difference | None:
+    """Returns the first difference that no noise covers, if there is one."""
+    if runs.have(UNSEEN) or not list(_differences(runs)):
         return None
-    unknown = runs.draws(RAW)
-    wild = [Tape(seed + len(MODES) + turn, "wild") for turn in range(WILD)]
-    # Where a law is unknown, honest runs are counted too: as many as could tell at the claimed epsilon.
-    count = counted(claim[0]) if unknown else 0
-    tapes = wild + [Tape(seed + len(MODES) + WILD + turn) for turn in range(count)]
-    again = [tuple(side.run(Tape(tape.seed, tape.mode)) for tape in tapes) for side in (one, two)]
-    runs = Runs((*runs.one, *again[0]), (*runs.two, *again[1]))
-    found = next(_steady(runs), None)
-    if found is None or runs.draws(UNSEEN) or (runs.draws(RAW) and not unknown):
+    unknown = runs.have(RAW)
+    modes = ["wild"] * WILD + ["random"] * (runs_needed(claim[0]) if unknown else 0)
+    more = [tuple(side.run(Tape(seed + len(MODES) + turn, mode)) for turn, mode in enumerate(modes)) for side in (one, two)]
+    runs = FirstRuns((*runs.one, *more[0]), (*runs.two, *more[1]))
+    difference = next(_differences(runs), None)
+    if difference is None or runs.have(UNSEEN) or (runs.have(RAW) and not unknown):
         return None
     if not unknown:
-        return found
-    least = ALPHA ** (1 / count)  # Clopper-Pearson: all of them on one side, none on the other
+        return difference
+    least = ALPHA ** (1 / (len(modes) - WILD))  # Clopper-Pearson: all of them on one side, none on the other
     if least <= claim[1]:
         return None
-    return Found(found.kind, found.event, math.log((least - claim[1]) / (1 - least)), 1 - 2 * ALPHA)
+    return replace(difference, epsilon=math.log((least - claim[1]) / (1 - least)), confidence=1 - 2 * ALPHA)
 
 
-def confirmed(one: Side, two: Side, found: Found, seed: int, epsilon: float) -> bool:
-    """Whether a difference stays in many honest runs. Noise that the adapter does not see cannot be made wild: an answer
-    that is true all but once in a thousand times looks steady in a few dozen runs, and keeps epsilon = 7.
+def is_confirmed(one: Side, two: Side, difference: Difference, seed: int, epsilon: float) -> bool:
+    """Tells whether a difference stays in many ordinary runs.
+
+    Noise that the adapter does not see cannot be made wild. An answer that is true all but once in a thousand runs looks
+    constant in a few dozen, and is private at epsilon = 7.
     """
-    if found.kind not in _FIRST and not found.kind.startswith("output"):
-        return True  # it does not rest on being steady
+    if difference.kind not in _FIRST and not difference.kind.startswith("output"):
+        return True  # it does not rest on a constant value
     first = seed + len(MODES) + WILD + MOST_COUNTED
-    tapes = range(first, first + counted(epsilon))
-    left, right = ({side.run(Tape(tape)).all.get(found.kind) for tape in tapes} for side in (one, two))
-    return left.isdisjoint(right) and 1 in (len(left), len(right))
+    seeds = range(first, first + runs_needed(epsilon))
+    left, right = ({side.run(Tape(each)).all.get(difference.kind) for each in seeds} for side in (one, two))
+    return _tells_apart(left, right)
 
 
-def counted(epsilon: float) -> int:
-    """As many runs as could tell at that epsilon."""
+def runs_needed(epsilon: float) -> int:
+    """Returns how many runs can refute that epsilon."""
     return max(COUNTED, min(MOST_COUNTED, int(25 * math.exp(min(epsilon, 9.0)))))
 
 
-def _steady(runs: Runs) -> Iterator[Found]:
-    """Items that are constant on one side and never have that value on the other."""
-    one, two = [seen.all for seen in runs.one], [seen.all for seen in runs.two]
-    names = dict.fromkeys((*_FIRST, *(name for seen in (one[0], two[0]) for name in seen)))
-    for name in names:
-        left, right = {seen.get(name) for seen in one}, {seen.get(name) for seen in two}
-        if left.isdisjoint(right) and 1 in (len(left), len(right)):
-            if None in left | right and name not in _FIRST:
-                continue  # a path that is missing: the shape or the holes tell it better
-            yield Found(name, f"{name}: {_told(left)} on D, {_told(right)} on D′, whatever the noise", math.inf)
+def _tells_apart(left: set[str | None], right: set[str | None]) -> bool:
+    """Tells whether a value is constant on one side and never occurs on the other."""
+    return left.isdisjoint(right) and 1 in (len(left), len(right))
 
 
-def _told(values: set[str | None]) -> str:
+def _differences(runs: FirstRuns) -> Iterator[Difference]:
+    """Yields the facts and numbers that tell the two sides apart in all runs."""
+    one, two = [run.all for run in runs.one], [run.all for run in runs.two]
+    for name in dict.fromkeys((*_FIRST, *one[0], *two[0])):
+        left, right = {items.get(name) for items in one}, {items.get(name) for items in two}
+        missing = None in left | right and name not in _FIRST  # shape or holes describe a missing path better
+        if _tells_apart(left, right) and not missing:
+            event = f"{name}: {_show_values(left)} on D, {_show_values(right)} on D′, whatever the noise"
+            yield Difference(name, event, math.inf)
+
+
+def _show_values(values: set[str | None]) -> str:
     if len(values) > 1:
         return "other values"
     text = str(next(iter(values)))

@@ -1,7 +1,7 @@
-"""Made-up data and its neighbours: one unit more, one less or another in its place; ordinary or poisoned; in another order.
+"""Generates data and its neighbours: one unit more, one less or replaced; ordinary or poisoned; in another order.
 
-Data is made of units, and a unit of records; what the audited code sees is built from the records of all units. So adding a
-unit, taking one away and making a pair smaller are the same few lines for lists, rows and tables.
+Data consists of units, and a unit of records. `build` makes the audited code's input from the records of all units. So adding
+a unit, removing one and making a pair smaller are the same few lines for lists, rows and tables.
 """
 
 from __future__ import annotations
@@ -21,50 +21,50 @@ from dither.errors import ArgumentError
 Record = Any
 Unit = tuple[Record, ...]
 ADD_REMOVE, REPLACE = "add-remove", "replace"
+_CALM = ("ordinary", "double", "moved")  # how the two sides of a pair differ
+_POISONED = ("ordinary", "poison", "heavy", "double", "moved", "crowd")
 
 
 @dataclass(frozen=True)
 class Column:
-    """Ordinary values and poison. `plain` are the values a shrunk example should have if it can."""
+    """How to make values: ordinary ones, poison, and `plain` ones, which shrinking prefers."""
 
     ordinary: Callable[[random.Random], Any]
     poison: tuple[Any, ...]
     plain: tuple[Any, ...]
 
 
-def _number(dice: random.Random) -> float:
-    return dice.choice(
-        (float(dice.randint(0, 10)), round(dice.uniform(-5, 15), 2), dice.uniform(0, 1), dice.uniform(-1e3, 1e3))
-    )
+def _number(rng: random.Random) -> float:
+    return rng.choice((float(rng.randint(0, 10)), round(rng.uniform(-5, 15), 2), rng.uniform(0, 1), rng.uniform(-1e3, 1e3)))
 
 
 _FLOATS = (math.nan, math.inf, -math.inf, sys.float_info.max, -sys.float_info.max, 1e9, -1e9, 2.0**53, 5e-324, -0.0)
 _INTS = (2**63 - 1, -(2**63), 2**62, 2**31 - 1, -(2**31), 10**9, -(10**9), 2**53 + 1)
 NUMBER = Column(_number, _FLOATS, (0.0, 1.0, 10.0, 100.0, 1000.0))
 NULLABLE = Column(_number, (None, *_FLOATS), (0.0, 1.0, 10.0, 100.0, 1000.0))
-INTEGER = Column(lambda dice: dice.randint(-5, 15), _INTS, (0, 1, 10, 100))
-WORD = Column(lambda dice: dice.choice("abcd"), ("zz", "", "a ", "A", None, "x" * 10_000, "\u0061\u0301"), ("a",))
+INTEGER = Column(lambda rng: rng.randint(-5, 15), _INTS, (0, 1, 10, 100))
+WORD = Column(lambda rng: rng.choice("abcd"), ("zz", "", "a ", "A", None, "x" * 10_000, "\u0061\u0301"), ("a",))
 
 
 @dataclass(frozen=True)
 class Pair:
-    """What both datasets have, what each has alone (None: nothing), where that stands, and how D′ is ordered."""
+    """Units of both datasets, the unit that each has alone (None: none), its place, and the order of D′."""
 
     both: tuple[Unit, ...]
     one: Unit | None
     two: Unit | None
     place: int = 0
-    order: int = 0  # 0: as it comes; otherwise the seed of a shuffle of D′
+    order: int = 0  # 0: unchanged; otherwise the seed of a shuffle of D′
     how: str = ""
 
 
 class Source(Protocol):
-    """Something pairs come from."""
+    """A source of neighbouring pairs."""
 
     @property
     def name(self) -> str: ...
 
-    def pair(self, dice: random.Random) -> Any: ...
+    def pair(self, rng: random.Random) -> Any: ...
 
     def built(self, pair: Any) -> tuple[Any, Any]: ...
 
@@ -73,55 +73,59 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Records:
-    """Data of independent units. `columns` with one entry named "" makes bare values instead of rows."""
+    """Data of independent units. `columns` with a single entry "" makes bare values instead of rows."""
 
     name: str
     columns: Mapping[str, Column]
     build: Callable[[list[Record]], Any]
     neighbours: str = ADD_REMOVE
-    unit: str = ""  # the column that says whose row it is; without one every row is its own unit
-    ordered: bool = False  # whether the order of the data is public, so that it must not be shuffled
+    unit: str = ""  # the column that names the owner of a row; without it every row is its own unit
+    ordered: bool = False  # the order of the data is public and must not be shuffled
     units: int = 8
     heavy: int = 40
     poisoned: bool = True
 
-    def pair(self, dice: random.Random) -> Pair:
-        size = dice.choice((0, 1, 2, 3, 5, self.units))
-        both = tuple(self._unit(dice, place, self.poisoned and dice.random() < 0.05) for place in range(size))
-        kinds = (
-            ("ordinary", "poison", "heavy", "double", "moved", "crowd") if self.poisoned else ("ordinary", "double", "moved")
-        )
-        how = dice.choice([kind for kind in kinds if kind != "heavy" or self.unit])
-        extra = both[0] if how == "double" and both and not self.unit else self._unit(dice, len(both), how == "poison")
-        if how == "crowd":  # several of one poisoned kind: sums that overflow, wrap or saturate
-            extra = self._unit(dice, len(both), True)
-            both = tuple(extra if dice.random() < 0.5 else unit for unit in both) if not self.unit else both
-        if how == "heavy":
-            extra = tuple(record for _ in range(self.heavy) for record in self._unit(dice, len(both), False))
-        other = self._unit(dice, len(both), False) if self.neighbours == REPLACE else None
-        order = dice.randint(1, 2**31) if not self.ordered and (how == "moved" or dice.random() < 0.2) else 0
-        if how == "moved" and dice.random() < 0.5:
+    def pair(self, rng: random.Random) -> Pair:
+        size = rng.choice((0, 1, 2, 3, 5, self.units))
+        both = tuple(self._unit(rng, place, self.poisoned and rng.random() < 0.05) for place in range(size))
+        how = rng.choice([kind for kind in (_POISONED if self.poisoned else _CALM) if kind != "heavy" or self.unit])
+        both, extra = self._extra(rng, both, how)
+        other = self._unit(rng, len(both), False) if self.neighbours == REPLACE else None
+        order = rng.randint(1, 2**31) if not self.ordered and (how == "moved" or rng.random() < 0.2) else 0
+        if how == "moved" and rng.random() < 0.5:
             return Pair((*both, extra), None, None, 0, order, how)
-        sides = (other, extra) if dice.random() < 0.5 else (extra, other)
-        return Pair(both, sides[0], sides[1], dice.randint(0, len(both)), order, how)
+        sides = (other, extra) if rng.random() < 0.5 else (extra, other)
+        return Pair(both, sides[0], sides[1], rng.randint(0, len(both)), order, how)
 
-    def corners(self, dice: random.Random) -> Iterator[Pair]:
-        """One ordinary unit, and beside it on one side a unit with each poison in turn."""
+    def _extra(self, rng: random.Random, both: tuple[Unit, ...], how: str) -> tuple[tuple[Unit, ...], Unit]:
+        """Returns the common units and the unit that only one side has."""
+        if how == "double" and both and not self.unit:
+            return both, both[0]
+        extra = self._unit(rng, len(both), how == "poison")
+        if how == "crowd":  # several of one poisoned kind: sums that overflow, wrap or saturate
+            extra = self._unit(rng, len(both), True)
+            both = tuple(extra if rng.random() < 0.5 else unit for unit in both) if not self.unit else both
+        if how == "heavy":
+            extra = tuple(record for _ in range(self.heavy) for record in self._unit(rng, len(both), False))
+        return both, extra
+
+    def corners(self, rng: random.Random) -> Iterator[Pair]:
+        """Yields one ordinary unit and, on one side, a unit with each poison in turn."""
         for name, column in self.columns.items() if self.poisoned else ():
             for value in column.poison:
-                record = self._record(dice, 1, False)
+                record = self._record(rng, 1, False)
                 extra = ({**record, name: value} if name else value,)
-                other = self._unit(dice, 1, False) if self.neighbours == REPLACE else None
-                yield Pair((self._unit(dice, 0, False),), extra, other, 1, 0, "poison")
+                other = self._unit(rng, 1, False) if self.neighbours == REPLACE else None
+                yield Pair((self._unit(rng, 0, False),), extra, other, 1, 0, "poison")
 
-    def _unit(self, dice: random.Random, place: int, poison: bool) -> Unit:
-        size = dice.randint(1, 3) if self.unit else 1
-        return tuple(self._record(dice, place, poison) for _ in range(size))
+    def _unit(self, rng: random.Random, place: int, poison: bool) -> Unit:
+        size = rng.randint(1, 3) if self.unit else 1
+        return tuple(self._record(rng, place, poison) for _ in range(size))
 
-    def _record(self, dice: random.Random, place: int, poison: bool) -> Record:
-        hit = dice.choice(list(self.columns)) if poison else None
+    def _record(self, rng: random.Random, place: int, poison: bool) -> Record:
+        hit = rng.choice(list(self.columns)) if poison else None
         values = {
-            name: dice.choice(column.poison) if name == hit else column.ordinary(dice) for name, column in self.columns.items()
+            name: rng.choice(column.poison) if name == hit else column.ordinary(rng) for name, column in self.columns.items()
         }
         if "" in values:
             return values[""]
@@ -137,7 +141,7 @@ class Records:
         return self.build(sides[0]), self.build(sides[1])
 
     def smaller(self, pair: Pair) -> Iterator[Pair]:
-        """Fewer units first, then fewer records of the units that differ, then plainer values."""
+        """Yields fewer units first, then fewer records of the units that differ, then plainer values."""
         both = pair.both
         if len(both) > 3:
             yield replace(pair, both=both[: len(both) // 2], place=0)
@@ -160,7 +164,7 @@ class Records:
                 old = record[name] if name else record
                 for value in column.plain:
                     if repr(value) == repr(old):
-                        break  # what comes after is less plain
+                        break  # the values after it are less plain
                     new = {**record, name: value} if name else value
                     yield (*unit[:i], new, *unit[i + 1 :])
 
@@ -182,15 +186,15 @@ def _copied(record: Record) -> Record:
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers to several questions, each of which one unit moves by at most 1: the input of noisy max and sparse vector."""
+    """Answers to several questions; one unit moves each by at most 1. The input of noisy max and sparse vector."""
 
     name: str = "answers"
     most: int = 6
 
-    def pair(self, dice: random.Random) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        one = tuple(dice.randint(0, 4) for _ in range(dice.randint(1, self.most)))
-        steps = dice.choice(((0, 1), (-1, 0), (-1, 0, 1), (-1, 1)))
-        return one, tuple(value + dice.choice(steps) for value in one)
+    def pair(self, rng: random.Random) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        one = tuple(rng.randint(0, 4) for _ in range(rng.randint(1, self.most)))
+        steps = rng.choice(((0, 1), (-1, 0), (-1, 0, 1), (-1, 1)))
+        return one, tuple(value + rng.choice(steps) for value in one)
 
     def built(self, pair: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[Any, Any]:
         return list(pair[0]), list(pair[1])
@@ -209,22 +213,22 @@ class Answers:
 
 @dataclass(frozen=True)
 class Given:
-    """Pairs that the caller makes: a list of them, or a function of a random.Random. They are not made smaller."""
+    """Pairs from the caller: a list, or a function of a random.Random. They are not made smaller."""
 
     make: Callable[[random.Random], tuple[Any, Any]] | Sequence[tuple[Any, Any]]
     name: str = "given"
     turn: list[int] = field(default_factory=lambda: [0])
 
-    def pair(self, dice: random.Random) -> tuple[Any, Any]:
+    def pair(self, rng: random.Random) -> tuple[Any, Any]:
         if callable(self.make):
-            one, two = self.make(dice)
+            one, two = self.make(rng)
             return one, two
         self.turn[0] += 1
         one, two = self.make[(self.turn[0] - 1) % len(self.make)]
         return one, two
 
     def built(self, pair: tuple[Any, Any]) -> tuple[Any, Any]:
-        return copy.deepcopy(pair)  # code may change what it is given, and the next run must not see it
+        return copy.deepcopy(pair)  # the function may change its input, and the next run must not see that
 
     def smaller(self, pair: tuple[Any, Any]) -> Iterator[Any]:
         return iter(())
@@ -239,26 +243,27 @@ def _table(columns: Sequence[str]) -> Callable[[list[Record]], dict[str, list[An
 
 
 def source(name: str, neighbours: str = ADD_REMOVE, ordered: bool = False, unit: str = "unit") -> Source:
-    """Data by its name.
+    """Returns the source of data with that name.
 
     >>> source("numbers").name
     'numbers'
     """
     rows = {"key": WORD, "value": NULLABLE}
-    whose = [unit] if unit else []
-    bins = Column(lambda dice: dice.choice("abcd"), ("a",), ("a",))
-    made: dict[str, Callable[[], Source]] = {
+    bins = Column(lambda rng: rng.choice("abcd"), ("a",), ("a",))
+    sources: dict[str, Callable[[], Source]] = {
         "numbers": lambda: Records(name, {"": NUMBER}, list, neighbours, "", ordered),
         "array": lambda: Records(name, {"": NUMBER}, lambda r: np.array(r, dtype=np.float64), neighbours, "", ordered),
         "integers": lambda: Records(name, {"": INTEGER}, list, neighbours, "", ordered),
         "words": lambda: Records(name, {"": WORD}, list, neighbours, "", ordered),
         "counts": lambda: Records(name, {"": bins}, _histogram("abcd"), neighbours, "", True, poisoned=False),
         "rows": lambda: Records(name, rows, list, neighbours, unit, ordered),
-        "table": lambda: Records(name, rows, _table([*whose, *rows]), neighbours, unit, ordered),
+        "table": lambda: Records(name, rows, _table([*([unit] if unit else []), *rows]), neighbours, unit, ordered),
         "answers": Answers,
     }
     if neighbours not in (ADD_REMOVE, REPLACE):
         raise ArgumentError(f"neighbours cannot be {neighbours!r}.", fix=f"write {ADD_REMOVE!r} or {REPLACE!r}.")
-    if name not in made:
-        raise ArgumentError(f"no data is called {name!r}.", fix=f"write one of {', '.join(made)}, or pass a source of pairs.")
-    return made[name]()
+    if name not in sources:
+        raise ArgumentError(
+            f"no data is called {name!r}.", fix=f"write one of {', '.join(sources)}, or pass a source of pairs."
+        )
+    return sources[name]()

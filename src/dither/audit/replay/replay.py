@@ -1,11 +1,11 @@
-"""Replay: a whole pipeline on D and on D′ with the same recorded randomness, compared in everything that can be seen.
+"""Replays a whole pipeline on D and on D′ with the same recorded randomness, and compares everything that can be seen.
 
     from dither.audit.replay import replay
     print(replay(my_mean, epsilon=1, data="numbers", noise="rng"))
 
-Found with certainty: what differs whatever the noise (error, message, warning, type, shape, keys, holes, exact numbers), and
-losses that follow from the draws' laws: sensitivity, scales that depend on data, noise used twice. Datasets are made up,
-never read. A violation is made smaller before it is told.
+Finds with certainty what differs whatever the noise (error, message, warning, type, shape, keys, holes, exact numbers), and
+losses that follow from the laws of the draws: sensitivity, scales that depend on data, noise used twice. Datasets are
+generated, never read. A violation is made smaller before it is reported.
 """
 
 from __future__ import annotations
@@ -18,32 +18,33 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from dither.audit.replay.adapters import NAMED, Adapter
 from dither.audit.replay.judge import HIDDEN, Judgement, judge
-from dither.audit.replay.observe import Found, Side, confirmed
+from dither.audit.replay.observe import Difference, Side, is_confirmed
 from dither.audit.replay.pairs import ADD_REMOVE, Given, Records, Source, source
 from dither.audit.verdict import NOT_FOUND, VIOLATES, Verdict
 from dither.errors import ArgumentError, Fix
 from dither.exact.numbers import rational
 
-OVER = "the time was over before the pair had been compared"
+OVER = "the time was up before the pair was compared"
 PATIENCE = 400  # trials to make a counterexample smaller
 BLIND = (
-    "Replay sees only the datasets it tried, and of the noise only what the adapter records. It takes draws for exact real or "
-    "whole numbers: the low bits of floating-point noise, bad generators and run time are not seen. Outputs that hide their "
-    "draws, or decisions in which noise takes part, are the black box's business."
+    "Replay sees only the datasets it tried, and only the noise that the adapter records. It treats draws as exact real or "
+    "whole numbers, so it does not see the low bits of floating-point noise, bad generators or run time. For outputs that hide "
+    "their draws, and for decisions that depend on noise, use the black box."
 )
 
 
 class _LateError(BaseException):
-    """Time is over. Not an Exception, because those of the audited code are outputs."""
+    """The time is up. Not an Exception, because those of the audited code are outputs."""
 
 
 @dataclass
 class _Session:
-    """One audit under way: the claim, the clock and what has been learnt."""
+    """One running audit: the claim, the clock and the results so far."""
 
     function: Callable[..., Any]
     adapter: Adapter
@@ -52,13 +53,13 @@ class _Session:
     until: float
     seconds: float = 0.0
     tried: int = 0
-    clear: int = 0  # pairs about which everything could be said
+    complete: int = 0  # pairs that were compared without notes
     largest: float = 0.0
     moved: float = 0.0
     at: tuple[Any, Any] | None = None
     notes: Counter[str] = field(default_factory=Counter)
 
-    def late(self) -> bool:
+    def is_late(self) -> bool:
         return time.monotonic() > self.until
 
     def judge(self, make: Callable[[], tuple[Any, Any]], beyond: float = 0.0) -> Judgement:
@@ -68,25 +69,25 @@ class _Session:
         except _LateError:
             return Judgement(notes=[OVER])
 
-    def sure(self, make: Callable[[], tuple[Any, Any]], found: Found) -> bool:
-        """In time of its own: a find that is dropped because the clock ran out would be a miss."""
+    def confirms(self, make: Callable[[], tuple[Any, Any]], difference: Difference) -> bool:
+        """Confirms a difference without a time limit, so that the clock never drops a violation."""
         sides = [replace(side, function=self.function) for side in self._sides(make)]
-        return confirmed(sides[0], sides[1], found, self.seed, float(self.claim[0]))
+        return is_confirmed(sides[0], sides[1], difference, self.seed, float(self.claim[0]))
 
     def _sides(self, make: Callable[[], tuple[Any, Any]]) -> tuple[Side, Side]:
         return Side(self._in_time, self.adapter, lambda: make()[0]), Side(self._in_time, self.adapter, lambda: make()[1])
 
     def _in_time(self, *args: Any, **kwargs: Any) -> Any:
-        """A pair takes a hundred runs or more, and slow code must not take all of them. The first pair has as long again."""
+        """Calls the function, and stops a slow pair when the time is up. The first pair has twice the time."""
         if time.monotonic() > self.until + (0 if self.tried else self.seconds):
             raise _LateError
         return self.function(*args, **kwargs)
 
-    def learn(self, result: Judgement, make: Callable[[], tuple[Any, Any]]) -> None:
+    def record(self, result: Judgement, make: Callable[[], tuple[Any, Any]]) -> None:
         if OVER in result.notes:
             return
         self.tried += 1
-        self.clear += not result.notes
+        self.complete += not result.notes
         self.moved = max(self.moved, result.moved)
         self.notes.update(set(result.notes))
         if self.at is None or result.epsilon > self.largest:
@@ -108,11 +109,11 @@ def replay(
     seconds: float = 30.0,
     name: str = "",
 ) -> Verdict:
-    """Audits a callable against (epsilon, delta) on made-up neighbours.
+    """Audits a callable against (epsilon, delta) on generated neighbours.
 
     `data`: a name ("numbers", "array", "integers", "words", "counts", "rows", "table", "answers"), a source of pairs, a list of
-    pairs (D, D′), a function of a random.Random that makes one, or a hypothesis strategy of pairs. `neighbours` is
-    "add-remove" or "replace", `ordered` says that order is public, `unit` names the column of rows that says whose they are.
+    pairs (D, D′), a function from a random.Random to a pair, or a hypothesis strategy of pairs. `neighbours`: "add-remove" or
+    "replace". `ordered`: the order of records is public. `unit`: the column that names the owner of a row.
 
     >>> def noisy_count(data, noise):
     ...     return noise.geometric(1, at=len(data))
@@ -129,8 +130,8 @@ def replay(
     if _is_strategy(data):
         result = _by_hypothesis(session, data, examples)
     else:
-        made = source(data, neighbours, ordered, unit) if isinstance(data, str) else _source(data)
-        result = _by_search(session, made, examples)
+        pairs = source(data, neighbours, ordered, unit) if isinstance(data, str) else _source(data)
+        result = _by_search(session, pairs, examples)
     return _verdict(session, name or getattr(function, "__name__", "function"), result, time.monotonic() - started, data)
 
 
@@ -150,8 +151,8 @@ def _check(function: Any, noise: Any, claim: tuple[Fraction, Fraction], examples
 
 def _source(data: Any) -> Source:
     if hasattr(data, "pair") and hasattr(data, "built") and hasattr(data, "smaller"):
-        found: Source = data
-        return found
+        pairs: Source = data
+        return pairs
     if callable(data) or (isinstance(data, Sequence) and data and all(len(pair) == 2 for pair in data)):
         return Given(data)
     what = f"data must be a name, a source of pairs, pairs or a strategy, and it is a {type(data).__name__}."
@@ -160,83 +161,88 @@ def _source(data: Any) -> Source:
 
 # --- searching -----------------------------------------------------------------------------------------------
 
-Result = tuple[Found, tuple[Any, Any]] | None
+Result = tuple[Difference, tuple[Any, Any]] | None
 
 
-def _by_search(session: _Session, made: Source, examples: int) -> Result:
-    dice = random.Random(session.seed)
-    corners = made.corners(dice) if isinstance(made, Records) else iter(())  # every poison once, soon
+def _by_search(session: _Session, source: Source, examples: int) -> Result:
+    """Tries generated pairs until one violates the claim, and returns the violation on a smaller pair."""
+    rng = random.Random(session.seed)
+    corners = source.corners(rng) if isinstance(source, Records) else iter(())  # every poison once, soon
     for turn in range(examples):
-        if (session.tried or turn) and session.late():
+        if (session.tried or turn) and session.is_late():
             return None
-        pair = next(corners, None) if turn % 2 else None
-        pair = made.pair(dice) if pair is None else pair
-        result = session.judge(lambda pair=pair: made.built(pair), session.largest)  # type: ignore[misc]
-        session.learn(result, lambda pair=pair: made.built(pair))  # type: ignore[misc]
-        if result.found is not None and session.sure(lambda pair=pair: made.built(pair), result.found):  # type: ignore[misc]
-            found, small = _smaller(session, made, pair, result.found)
-            if small is pair or session.sure(lambda: made.built(small), found):  # noqa: B023  # called at once
-                return found, made.built(small)
-            return result.found, made.built(pair)
-        if result.found is not None:
-            session.notes[f"{result.found.event}; but not in every one of many runs"] += 1
-            session.largest, session.clear = 0.0, 0
+        corner = next(corners, None) if turn % 2 else None
+        pair = source.pair(rng) if corner is None else corner
+        build = partial(source.built, pair)
+        judgement = session.judge(build, session.largest)
+        session.record(judgement, build)
+        difference = judgement.difference
+        if difference is not None and session.confirms(build, difference):
+            smaller, small = _shrink(session, source, pair, difference)
+            if small is pair or session.confirms(partial(source.built, small), smaller):
+                return smaller, source.built(small)
+            return difference, build()
+        if difference is not None:
+            session.notes[f"{difference.event}; but not in all of many runs"] += 1
+            session.largest, session.complete = 0.0, 0
     return None
 
 
-def _smaller(session: _Session, made: Source, pair: Any, found: Found) -> tuple[Found, Any]:
-    """Greedy: the first smaller pair on which the same kind of thing is found, until none is or patience ends."""
-    trials, again = 0, True
-    while again and trials < PATIENCE and not session.late():
-        again = False
-        for smaller in made.smaller(pair):
+def _shrink(session: _Session, source: Source, pair: Any, difference: Difference) -> tuple[Difference, Any]:
+    """Takes the first smaller pair with the same kind of difference, until there is none or PATIENCE ends."""
+    trials, shrunk = 0, True
+    while shrunk and trials < PATIENCE and not session.is_late():
+        shrunk = False
+        for smaller in source.smaller(pair):
             trials += 1
-            other = session.judge(lambda smaller=smaller: made.built(smaller)).found  # type: ignore[misc]
-            if other is not None and other.kind == found.kind:
-                pair, found, again = smaller, other, True
+            other = session.judge(partial(source.built, smaller)).difference
+            if other is not None and other.kind == difference.kind:
+                pair, difference, shrunk = smaller, other, True
                 break
-            if trials >= PATIENCE or session.late():
+            if trials >= PATIENCE or session.is_late():
                 break
-    return found, pair
+    return difference, pair
 
 
 def _is_strategy(data: Any) -> bool:
-    """Whoever passes a strategy has loaded hypothesis; the package itself does without."""
+    """Looks for hypothesis among the loaded modules only; dither does not depend on it."""
     module = sys.modules.get("hypothesis.strategies")
     return module is not None and isinstance(data, module.SearchStrategy)
 
 
 def _by_hypothesis(session: _Session, strategy: Any, examples: int) -> Result:
+    """Lets hypothesis search and shrink."""
     hypothesis = sys.modules["hypothesis"]
-    errors = hypothesis.errors.NoSuchExample
-
-    known: set[str] = set()
+    known: set[str] = set()  # violating pairs: hypothesis tries its best one once more at the end
     ends: list[int] = []
 
-    def broken(pair: tuple[Any, Any]) -> bool:
+    def violates(pair: tuple[Any, Any]) -> bool:
         if repr(pair) in known:
-            return True  # said once, said always: hypothesis asks again at the end
-        if session.tried and (session.late() or (ends and session.tried > ends[0])):
+            return True
+        if session.tried and (session.is_late() or (ends and session.tried > ends[0])):
             return False
-        result = session.judge(lambda: copy.deepcopy(pair), session.largest if session.largest < session.claim[0] else 0.0)
-        session.learn(result, lambda: pair)
-        if result.found is not None:
+        beyond = session.largest if session.largest < session.claim[0] else 0.0
+        judgement = session.judge(lambda: copy.deepcopy(pair), beyond)
+        session.record(judgement, lambda: pair)
+        if judgement.difference is not None:
             known.add(repr(pair))
             ends.append(session.tried + PATIENCE // 4)
-        return result.found is not None
+        return judgement.difference is not None
 
     settings = hypothesis.settings(
         max_examples=examples, database=None, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
     )
     try:
-        pair = hypothesis.find(strategy, broken, settings=settings, random=random.Random(session.seed))
-    except errors:
+        pair = hypothesis.find(strategy, violates, settings=settings, random=random.Random(session.seed))
+    except hypothesis.errors.NoSuchExample:
         return None
-    found = session.judge(lambda: copy.deepcopy(pair)).found
-    return None if found is None or not session.sure(lambda: copy.deepcopy(pair), found) else (found, pair)
+    difference = session.judge(lambda: copy.deepcopy(pair)).difference
+    confirmed = difference is not None and session.confirms(lambda: copy.deepcopy(pair), difference)
+    return (difference, pair) if difference is not None and confirmed else None
 
 
 def _why(session: _Session) -> str:
+    """Returns why nothing could be concluded."""
     if not session.tried:
         return OVER
     if session.notes[HIDDEN]:
@@ -247,7 +253,7 @@ def _why(session: _Session) -> str:
 def _verdict(session: _Session, name: str, result: Result, seconds: float, data: Any) -> Verdict:
     evidence: dict[str, Any] = {
         "pairs tried": session.tried,
-        "pairs about which everything could be said": session.clear,
+        "pairs about which everything could be said": session.complete,
         "data": data if isinstance(data, str) else getattr(data, "name", type(data).__name__),
         "noise": session.adapter.name,
         "seed": session.seed,
@@ -257,13 +263,22 @@ def _verdict(session: _Session, name: str, result: Result, seconds: float, data:
         "cannot see": BLIND,
     }
     if result is None:
-        seen = session.clear and not session.notes[HIDDEN]  # noise that is not seen may agree in two runs by chance
-        why = "" if seen or session.largest else _why(session)
+        visible = session.complete and not session.notes[HIDDEN]  # hidden noise may agree in two runs by chance
+        why = "" if visible or session.largest else _why(session)
         return Verdict(
             name, "replay", NOT_FOUND, session.claim, session.largest, 1.0, session.at, "", evidence, seconds, open=why
         )
-    found, pair = result
-    evidence["kind"] = found.kind
+    difference, pair = result
+    evidence["kind"] = difference.kind
     return Verdict(
-        name, "replay", VIOLATES, session.claim, found.epsilon, found.confidence, pair, found.event, evidence, seconds
+        name,
+        "replay",
+        VIOLATES,
+        session.claim,
+        difference.epsilon,
+        difference.confidence,
+        pair,
+        difference.event,
+        evidence,
+        seconds,
     )

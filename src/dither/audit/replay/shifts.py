@@ -1,39 +1,38 @@
-"""What a draw's law says about two runs that gave the same output: log densities, and lower bounds on delta.
-
-For pure claims the log ratio of the two densities at one output is a lower bound on the true epsilon. With delta > 0 one
-output proves nothing, so the probability of many is counted: of Laplace draws the far half of each (probability 1/2, loss
-|shift| / scale), of Gaussian ones all, by the analytic formula (Balle and Wang, ICML 2018), and of a single draw whose scale
-depends on data the tails.
-
-How the noise of a run must move so that D′ gives the output that D gave, and what that move costs.
+"""Computes how far the noise must move so that D′ gives the output of D, and what that move costs.
 
     output = g(D, n),  output = g(D′, n′)      loss = ln p(n) - ln p′(n′) + ln |det dg′/dn′| - ln |det dg/dn|
 
-This is the log ratio of the two densities at that output: a lower bound on epsilon, with no sampling. It needs every draw to
-be visible: as many independent outputs as draws in a group of outputs that share draws. A group that hides draws (the place
-of a noisy maximum, a noisy sum over a noisy count) is left out, which keeps the bound true, and it is said. Slopes are
-measured by running, at the output itself and on both sides.
+The loss is the log ratio of the two densities at one output. For a pure claim it is a lower bound on epsilon, without any
+sampling. It needs every draw to be visible: as many independent outputs as draws in each group of outputs that share draws. A
+group that hides draws (the place of a noisy maximum, a noisy sum over a noisy count) is left out with a note; the bound stays
+true. Slopes are measured by running, at the output itself and on both sides.
+
+With delta > 0 one output proves nothing, so the probability of many outputs is counted: the far half of each Laplace draw
+(probability 1/2, loss |shift| / scale), all outputs of Gaussian draws by the analytic formula (Balle and Wang, ICML 2018), and
+the tails of a single draw whose scale depends on data.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.audit.replay.observe import Seen, Side
+from dither.audit.replay.observe import Observation, Side
 from dither.audit.replay.tape import ADDITIVE, CHOICE, GAUSSIAN, GEOMETRIC, RAW, UNIFORM, Tape
 
 _STEPS = (0.0, 0.5, *(float(k) for k in range(1, 11)), 14.0, 20.0, 30.0, 45.0, 60.0)
+_SAME = 1e-9  # relative: scales and shifts that differ by less are equal
 
 
 def log_density(kind: str, noise: float, scale: float) -> float:
-    """Natural logarithm; of the probability for whole-number noise."""
+    """Returns the log density of a draw, or the log probability of whole-number noise."""
     if kind == GAUSSIAN:
         return -0.5 * (noise / scale) ** 2 - math.log(scale) - 0.5 * math.log(2 * math.pi)
     if kind == GEOMETRIC:
@@ -41,12 +40,12 @@ def log_density(kind: str, noise: float, scale: float) -> float:
     return -abs(noise) / scale - math.log(2 * scale)
 
 
-def above(kind: str, noise: float, scale: float) -> float:
-    """Pr[draw >= noise]."""
+def tail_probability(kind: str, noise: float, scale: float) -> float:
+    """Returns Pr[draw >= noise]."""
     if kind == GAUSSIAN:
         return 0.5 * math.erfc(noise / scale / math.sqrt(2))
     if kind == GEOMETRIC:
-        # math.ceil would turn 2.9999999999 into 3 and 3.0000000001 into 4: whole numbers are meant.
+        # Not math.ceil: 3.0000000001 means 3.
         whole, ratio = round(noise), math.exp(-1 / scale)
         tail = ratio ** abs(whole if whole > 0 else 1 - whole) / (1 + ratio)
         return tail if whole > 0 else 1 - tail
@@ -56,7 +55,7 @@ def above(kind: str, noise: float, scale: float) -> float:
 
 @dataclass(frozen=True)
 class Move:
-    """How far one draw's noise must move to give the same output on D′; `stretch` is the scale's ratio, 1 if it stays."""
+    """How far one draw must move to give the same output on D′. `stretch` is the ratio of the scales on D′ and D."""
 
     kind: str
     scale: float
@@ -67,9 +66,13 @@ class Move:
     def size(self) -> float:
         return abs(self.shift) / self.scale
 
+    @property
+    def stretches(self) -> bool:
+        return abs(self.stretch - 1) >= _SAME
+
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
-    """Of two normal laws mu standard deviations apart.
+    """Returns the delta of two normal laws that are mu standard deviations apart.
 
     >>> round(gaussian_delta(4.3771780957, 1.0), 8)
     1e-05
@@ -82,8 +85,8 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 
 def delta_at(moves: Sequence[Move], epsilon: float) -> float:
-    """A lower bound on the true delta at that epsilon, given all outputs are seen."""
-    same = [move for move in moves if abs(move.stretch - 1) < 1e-9]
+    """Returns a lower bound on the true delta at that epsilon, if all outputs are visible."""
+    same = [move for move in moves if not move.stretches]
     mu = math.sqrt(math.fsum(move.size**2 for move in same if move.kind == GAUSSIAN))
     sizes = sorted((move.size for move in same if move.kind != GAUSSIAN), reverse=True)
     best, loss = gaussian_delta(epsilon, mu), 0.0
@@ -91,12 +94,12 @@ def delta_at(moves: Sequence[Move], epsilon: float) -> float:
         loss += size
         best = max(best, 0.5**count * gaussian_delta(epsilon - loss, mu))
     real = max((move.size for move in same if move.kind not in (GAUSSIAN, GEOMETRIC)), default=0.0)
-    best = max(best, -math.expm1((epsilon - real) / 2))  # a single Laplace draw, exactly
+    best = max(best, -math.expm1((epsilon - real) / 2))  # exact for a single Laplace draw
     return max([best, *(_tails(move, epsilon) for move in moves if abs(move.stretch - 1) >= 1e-9)])
 
 
 def _tails(move: Move, epsilon: float) -> float:
-    """The best tail for one draw: beyond t scales, on either side, for either dataset."""
+    """Returns the best delta of one draw over tails beyond t scales, on either side, for either dataset."""
     if move.kind == GEOMETRIC:
         return 0.0  # its tails lie on a grid that a stretched law does not share
     best = 0.0
@@ -104,16 +107,16 @@ def _tails(move: Move, epsilon: float) -> float:
         for step in (*_STEPS, *(-step for step in _STEPS)):
             here = step * move.scale
             there = here / move.stretch + sign * move.shift
-            first, other = above(move.kind, here, move.scale), above(move.kind, there, move.scale)
-            grown = math.exp(min(epsilon, 700.0))
-            best = max(best, first - grown * other, other - grown * first)
+            first, other = (tail_probability(move.kind, at, move.scale) for at in (here, there))
+            factor = math.exp(min(epsilon, 700.0))
+            best = max(best, first - factor * other, other - factor * first)
     return best
 
 
-def largest(holds: Callable[[float], bool], top: float = 60.0) -> float:
-    """The largest epsilon up to `top` for which `holds`, given that it stops holding once and for all; 0 if none.
+def largest_epsilon(holds: Callable[[float], bool], top: float = 60.0) -> float:
+    """Returns the largest epsilon up to `top` for which `holds`, by bisection; 0 if there is none.
 
-    >>> round(largest(lambda x: x < 1.25), 6)
+    >>> round(largest_epsilon(lambda x: x < 1.25), 6)
     1.25
     """
     if not holds(0.0):
@@ -125,25 +128,49 @@ def largest(holds: Callable[[float], bool], top: float = 60.0) -> float:
     return low
 
 
-Cell = tuple[int, int]  # a value of a draw: the draw's place in the run, and the place in the draw
+Cell = tuple[int, int]  # one value of a draw: the draw's place in the run, and the value's place in the draw
 MOST_CELLS = 40
-_TIGHT = 1e-6
+_TIGHT = 1e-6  # relative: slopes on both sides of an output that differ by less are one slope
+_MISSED = 1e-3  # in scales: an output of D′ that stays farther away than this was not reached
+
+
+class Known(NamedTuple):
+    """One value of a draw whose law is known."""
+
+    kind: str
+    scale: float
+    noise: float
+
+    @property
+    def log_density(self) -> float:
+        return log_density(self.kind, self.noise, self.scale)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Outputs that share draws. `slopes[path][cell]` is how the output moves with the noise."""
+    """Outputs that share draws. `slopes[path][cell]` is the change of the output per unit of noise."""
 
     paths: tuple[str, ...]
     cells: tuple[Cell, ...]
     slopes: NDArray[np.float64]  # a row for each path, a column for each cell
 
+    @cached_property
+    def pivots(self) -> list[int]:
+        """As many rows of the slopes as there are cells, each independent of those before it."""
+        if len(self.cells) == 1:
+            return [int(abs(self.slopes[:, 0]).argmax())]
+        chosen: list[int] = []
+        for place in range(len(self.slopes)):
+            if np.linalg.matrix_rank(self.slopes[[*chosen, place]]) > len(chosen):
+                chosen.append(place)
+        return chosen[: len(self.cells)]
+
 
 @dataclass(frozen=True)
-class Reach:
-    """A run with all its noise known, and which output moves with which draw."""
+class Response:
+    """One run, its noise, and how each output responds to each draw."""
 
-    seen: Seen
+    observed: Observation
     noise: Mapping[Cell, float]
     groups: tuple[Group, ...]
     hidden: tuple[str, ...]  # why outputs were left out
@@ -151,97 +178,109 @@ class Reach:
 
 @dataclass(frozen=True)
 class Point:
-    """Where to look: a seed, noise that is set, and choices that are set."""
+    """The noise to run with: a seed, and the values and choices that are set."""
 
     seed: int
     noise: Mapping[Cell, float] = field(default_factory=dict)
     chosen: Mapping[int, int] = field(default_factory=dict)
 
-    def tape(self, moved: Mapping[Cell, float] | None = None, again: frozenset[int] = frozenset()) -> Tape:
-        return Tape(self.seed, moved={**self.noise, **(moved or {})}, chosen=self.chosen, again=again)
+    def tape(self, moved: Mapping[Cell, float] | None = None, redraw: frozenset[int] = frozenset()) -> Tape:
+        return Tape(self.seed, moved={**self.noise, **(moved or {})}, chosen=self.chosen, redraw=redraw)
 
 
-def cells_of(seen: Seen) -> dict[Cell, tuple[str, float, float]]:
-    """Kind, scale and noise of every value of known law that has noise at all."""
+def known_draws(observed: Observation) -> dict[Cell, Known]:
+    """Returns every value with noise of a known law."""
     return {
-        (place, index): (draw.kind, scale, draw.noise[index])
-        for place, draw in enumerate(seen.draws)
+        (place, index): Known(draw.kind, scale, draw.noise[index])
+        for place, draw in enumerate(observed.draws)
         if draw.kind in ADDITIVE
         for index, scale in enumerate(draw.scales)
         if 0 < scale < math.inf
     }
 
 
-def reach(side: Side, point: Point) -> Reach:
-    """Runs the side at that point and once up and once down for each draw."""
-    seen = side.run(point.tape())
-    cells = cells_of(seen)
-    noise = {cell: value for cell, (_, _, value) in cells.items()}
-    if len(cells) > MOST_CELLS:
-        return Reach(seen, noise, (), (f"{len(cells)} draws are more than are tried one by one",))
+# --- how outputs respond to noise ------------------------------------------------------------------------------
+
+
+def measure_response(side: Side, point: Point) -> Response:
+    """Runs the side at that point, then with each draw moved once up and once down."""
+    observed = side.run(point.tape())
+    known = known_draws(observed)
+    noise = {cell: draw.noise for cell, draw in known.items()}
+    if len(known) > MOST_CELLS:
+        return Response(observed, noise, (), (f"{len(known)} draws are too many to try one by one",))
     fixed = Point(point.seed, noise, point.chosen)
-    slopes: dict[str, dict[Cell, float]] = {path: {} for path in seen.numbers}
-    blurred: dict[str, str] = {}
-    for cell, (_, scale, value) in cells.items():
-        step = max(1.0, float(round(scale))) if _whole(seen) else scale
-        up, down = (side.run(fixed.tape({cell: value + sign * step})) for sign in (1, -1))
-        _note(seen, up, down, cell, step, slopes, blurred)
-    for place, draw in enumerate(seen.draws):
+    slopes: dict[str, dict[Cell, float]] = {path: {} for path in observed.numbers}
+    unclear: dict[str, str] = {}  # outputs whose slope is not known, and why
+    for cell, draw in known.items():
+        step = max(1.0, float(round(draw.scale))) if _is_whole(observed) else draw.scale
+        up, down = (side.run(fixed.tape({cell: draw.noise + sign * step})) for sign in (1, -1))
+        for path in observed.numbers:
+            slope, why = _slope(path, observed, up, down, step)
+            slopes[path] |= {cell: slope} if slope or why else {}
+            unclear |= {path: why} if why else {}
+    unclear |= _unknown_laws(side, fixed, observed)
+    return Response(observed, noise, *_groups(slopes, unclear))
+
+
+def _is_whole(observed: Observation) -> bool:
+    return bool(observed.numbers) and all(value.denominator == 1 for value in observed.numbers.values())
+
+
+def _slope(path: str, observed: Observation, up: Observation, down: Observation, step: float) -> tuple[float, str]:
+    """Returns the slope of one output, and why it is not known if so."""
+    if path not in up.numbers or path not in down.numbers:
+        return 1.0, "noise decides whether it is present"
+    low, value, high = down.numbers[path], observed.numbers[path], up.numbers[path]
+    over, under = float(high - value) / step, float(value - low) / step
+    if not over and not under:
+        return 0.0, ""
+    rounding = 8 * _ulp(value, high, low) / step
+    straight = abs(over - under) <= _TIGHT * abs(over) + rounding and over
+    return over, "" if straight else "it is not linear in the noise"
+
+
+def _unknown_laws(side: Side, fixed: Point, observed: Observation) -> dict[str, str]:
+    """Returns the outputs that depend on a draw of unknown law: those that change when it is drawn anew."""
+    unclear: dict[str, str] = {}
+    for place, draw in enumerate(observed.draws):
         if draw.kind in (RAW, UNIFORM):
-            other = side.run(fixed.tape(again=frozenset({place})))
-            changed = [path for path, value in seen.numbers.items() if other.numbers.get(path) != value]
-            blurred.update(dict.fromkeys(changed, f"it depends on a draw of unknown law ({draw.name})"))
-    groups, hidden = _groups(slopes, blurred)
-    return Reach(seen, noise, groups, hidden)
-
-
-def _whole(seen: Seen) -> bool:
-    return bool(seen.numbers) and all(value.denominator == 1 for value in seen.numbers.values())
-
-
-def _note(
-    seen: Seen, up: Seen, down: Seen, cell: Cell, step: float, slopes: dict[str, dict[Cell, float]], blurred: dict[str, str]
-) -> None:
-    for path, value in seen.numbers.items():
-        if path not in up.numbers or path not in down.numbers:
-            blurred[path] = "noise decides whether it is there"
-            slopes[path][cell] = 1.0
-            continue
-        over, under = float(up.numbers[path] - value) / step, float(value - down.numbers[path]) / step
-        if over or under:
-            slopes[path][cell] = over
-            rounding = 8 * _ulp(value, up.numbers[path], down.numbers[path]) / step
-            if abs(over - under) > _TIGHT * abs(over) + rounding or not over:
-                blurred[path] = "it is not a straight function of the noise there"
+            other = side.run(fixed.tape(redraw=frozenset({place})))
+            changed = [path for path, value in observed.numbers.items() if other.numbers.get(path) != value]
+            unclear.update(dict.fromkeys(changed, f"it depends on a draw of unknown law ({draw.name})"))
+    return unclear
 
 
 def _ulp(*values: Fraction) -> float:
     return max(math.ulp(float(value)) for value in values)
 
 
-def _groups(slopes: dict[str, dict[Cell, float]], blurred: dict[str, str]) -> tuple[tuple[Group, ...], tuple[str, ...]]:
-    """Outputs that share draws, directly or through others; those whose draws are all visible."""
-    left = {path: set(cells) for path, cells in slopes.items() if cells}
-    groups, hidden = [], [f"output{path}: {why}" for path, why in blurred.items() if not slopes[path]]
-    while left:
-        path, cells = left.popitem()
-        paths, grown = [path], True
-        while grown:
-            joined = [other for other, more in left.items() if more & cells]
-            grown = bool(joined)
-            for other in joined:
-                cells |= left.pop(other)
-                paths.append(other)
-        order = tuple(sorted(cells))
-        matrix = np.array([[slopes[path].get(cell, 0.0) for cell in order] for path in sorted(paths)])
-        why = next((f"output{path}: {blurred[path]}" for path in sorted(paths) if path in blurred), "")
-        if not why and len(_pivots(matrix)) < len(order):
-            why = f"output{sorted(paths)[0]}: {len(order)} draws behind {len(paths)} numbers"
+def _groups(slopes: dict[str, dict[Cell, float]], unclear: dict[str, str]) -> tuple[tuple[Group, ...], tuple[str, ...]]:
+    """Returns the groups whose draws are all visible, and why the other outputs are left out."""
+    groups, hidden = [], [f"output{path}: {why}" for path, why in unclear.items() if not slopes[path]]
+    for paths, cells in _connected(slopes):
+        group = Group(paths, cells, np.array([[slopes[path].get(cell, 0.0) for cell in cells] for path in paths]))
+        why = next((f"output{path}: {unclear[path]}" for path in paths if path in unclear), "")
+        if not why and len(group.pivots) < len(cells):
+            why = f"output{paths[0]}: {len(cells)} draws behind {len(paths)} numbers"
         if why:
             hidden.append(why)
         else:
-            groups.append(Group(tuple(sorted(paths)), order, matrix))
+            groups.append(group)
     return tuple(groups), tuple(hidden)
+
+
+def _connected(slopes: dict[str, dict[Cell, float]]) -> Iterator[tuple[tuple[str, ...], tuple[Cell, ...]]]:
+    """Yields outputs that share draws, directly or through other outputs, with these draws."""
+    left = {path: set(cells) for path, cells in slopes.items() if cells}
+    while left:
+        path, cells = left.popitem()
+        paths = [path]
+        while joined := [other for other, more in left.items() if more & cells]:
+            for other in joined:
+                cells |= left.pop(other)
+                paths.append(other)
+        yield tuple(sorted(paths)), tuple(sorted(cells))
 
 
 # --- from D to D′ ----------------------------------------------------------------------------------------------
@@ -249,116 +288,149 @@ def _groups(slopes: dict[str, dict[Cell, float]], blurred: dict[str, str]) -> tu
 
 @dataclass(frozen=True)
 class Match:
-    """D′ gave the same output: at what loss, how exactly that is known, and how the noise moved.
+    """The same outputs on D and on D′: the loss, the rounding error of the loss, and how the noise moved.
 
-    `shared` says why no noise at all does it, which is an infinite loss.
+    `impossible` says why no noise on D′ gives the outputs of D; the loss is then infinite.
     """
 
     group: Group
     loss: float
     slack: float
     moves: tuple[Move, ...]
-    shared: str = ""
+    impossible: str = ""
 
 
-def match(one: Reach, two: Side, point: Point) -> tuple[list[Match], list[str]]:
-    """The same output on D′ for all groups at once, and why there is none to be had of some.
+@dataclass(frozen=True)
+class _Aligned:
+    """One group of outputs on both sides, after the noise on D′ was moved to `noise`."""
 
-    At once, because what one release shows may decide the scale of the next: scales are compared at equal releases.
+    one: Group
+    two: Group
+    observed: tuple[Observation, Observation]
+    noise: Mapping[Cell, float]
+
+    @cached_property
+    def draws(self) -> list[Known]:
+        known = known_draws(self.observed[0])
+        return [known[cell] for cell in self.one.cells]
+
+    @cached_property
+    def other_draws(self) -> list[Known]:
+        """Draws on D′ with the noise that was set; empty if one of them is missing."""
+        known = known_draws(self.observed[1])
+        present = all(cell in known for cell in self.two.cells)
+        return [known[cell]._replace(noise=self.noise[cell]) for cell in self.two.cells] if present else []
+
+    @cached_property
+    def gaps(self) -> NDArray[np.float64]:
+        return np.abs(_gaps(*self.observed, self.one))
+
+
+def match(one: Response, two: Side, point: Point) -> tuple[list[Match], list[str]]:
+    """Moves the noise on D′ until it gives the outputs of D. Returns the matches, and why other groups have none.
+
+    All groups move together, because one release may decide the scale of the next: scales are compared at equal releases.
     """
-    there = reach(two, point)
-    known = {group.paths: group for group in there.groups}
-    pairs = [(group, known[group.paths]) for group in one.groups if group.paths in known]
-    why = next(iter(there.hidden), "the outputs hang together in another way on D′")
-    notes = [f"output{group.paths[0]}: {why}" for group in one.groups if group.paths not in known]
-    noise, seen = dict(there.noise), there.seen
+    other = measure_response(two, point)
+    by_paths = {group.paths: group for group in other.groups}
+    pairs = [(group, by_paths[group.paths]) for group in one.groups if group.paths in by_paths]
+    why = next(iter(other.hidden), "the outputs share draws in another way on D′")
+    notes = [f"output{group.paths[0]}: {why}" for group in one.groups if group.paths not in by_paths]
+    aligned = _align(one, other, pairs, two, point)
+    if aligned is None:
+        return [], [*notes, "moving the noise on D′ made an output disappear"]
+    results = [_compare(group) for group in aligned]
+    return [each for each in results if isinstance(each, Match)], notes + [each for each in results if isinstance(each, str)]
+
+
+def _align(one: Response, other: Response, pairs: list[tuple[Group, Group]], two: Side, point: Point) -> list[_Aligned] | None:
+    """Solves for the noise on D′, by three Newton steps at most; None if an output vanishes on the way."""
+    noise, observed = dict(other.noise), other.observed
     for _ in range(3):
         moved = False
-        for group, other in pairs:
-            rows = _pivots(other.slopes)
-            step = np.linalg.solve(other.slopes[rows], _gaps(one.seen, seen, group)[rows])
+        for group, twin in pairs:
+            rows = twin.pivots
+            step = np.linalg.solve(twin.slopes[rows], _gaps(one.observed, observed, group)[rows])
             moved = moved or bool(step.any())
-            noise.update({cell: noise[cell] + float(move) for cell, move in zip(other.cells, step, strict=True)})
+            noise.update({cell: noise[cell] + float(move) for cell, move in zip(twin.cells, step, strict=True)})
         if not moved:
             break
-        seen = two.run(Point(point.seed, noise, point.chosen).tape())
-        if any(path not in seen.numbers for group, _ in pairs for path in group.paths):
-            return [], [*notes, "moving the noise on D′ made an output vanish"]
-    judged = [_judged(one, group, other, _pivots(other.slopes), noise, seen) for group, other in pairs]
-    return [each for each in judged if isinstance(each, Match)], notes + [each for each in judged if isinstance(each, str)]
+        observed = two.run(Point(point.seed, noise, point.chosen).tape())
+        if any(path not in observed.numbers for group, _ in pairs for path in group.paths):
+            return None
+    return [_Aligned(group, twin, (one.observed, observed), noise) for group, twin in pairs]
 
 
-def _gaps(one: Seen, two: Seen, group: Group) -> NDArray[np.float64]:
+def _gaps(one: Observation, two: Observation, group: Group) -> NDArray[np.float64]:
     return np.array([float(one.numbers[path] - two.numbers[path]) for path in group.paths])
 
 
-def _judged(one: Reach, group: Group, other: Group, rows: list[int], noise: dict[Cell, float], seen: Seen) -> Match | str:
-    here, there = cells_of(one.seen), cells_of(seen)
-    if any(cell not in there for cell in other.cells) or len(group.cells) != len(other.cells):
+def _compare(pair: _Aligned) -> Match | str:
+    """Returns the loss of one group, or why it cannot be stated."""
+    if not pair.other_draws or len(pair.draws) != len(pair.other_draws):
         return "D and D′ draw a different number of times for one output"
-    reachable = np.abs(other.slopes) @ np.array([there[cell][1] for cell in other.cells])
-    gaps = np.abs(_gaps(one.seen, seen, group))
-    whole = {there[cell][0] == GEOMETRIC for cell in other.cells} | {here[cell][0] == GEOMETRIC for cell in group.cells}
-    apart = [place for place in range(len(gaps)) if gaps[place] > 1e-3 * reachable[place]]
-    if apart:
-        return _no_noise(group, rows, apart, noise, there, other, whole)
-    if len(whole) > 1:
+    reachable = np.abs(pair.two.slopes) @ np.array([draw.scale for draw in pair.other_draws])
+    missed = [place for place, gap in enumerate(pair.gaps) if gap > _MISSED * reachable[place]]
+    discrete = {draw.kind == GEOMETRIC for draw in (*pair.other_draws, *pair.draws)}
+    if missed:
+        return _unreached(pair, missed, discrete == {True})
+    if len(discrete) > 1:
         return "whole-number and real noise in one output"
-    ulps = max(_ulp(one.seen.numbers[path], seen.numbers[path]) for path in group.paths)
-    least = min(abs(other.slopes[other.slopes != 0]).min(), abs(group.slopes[group.slopes != 0]).min())
-    narrow = min(value[1] for value in (*(there[cell] for cell in other.cells), *(here[cell] for cell in group.cells)))
-    grain = 1.0 if whole == {False} and _whole(one.seen) else 0.0
-    slack = len(group.cells) * (float(gaps.max()) + 8 * ulps + grain) / (least * narrow)
-    loss = math.fsum(log_density(kind, value, scale) for kind, scale, value in (here[cell] for cell in group.cells))
-    loss -= math.fsum(log_density(there[cell][0], noise[cell], there[cell][1]) for cell in other.cells)
-    if whole == {False}:
-        loss += _log_det(other.slopes[rows]) - _log_det(group.slopes[rows])
-    return Match(group, loss, slack, _moves(group, other, here, there, noise))
+    real = discrete == {False}
+    return Match(pair.one, _loss(pair, real), _slack(pair, real), _moves(pair))
 
 
-def _no_noise(
-    group: Group, rows: list[int], apart: list[int], noise: Any, there: Any, other: Group, whole: set[bool]
-) -> Match | str:
+def _loss(pair: _Aligned, real: bool) -> float:
+    """The formula in the header. Whole-number noise has probabilities and no determinant."""
+    loss = math.fsum(draw.log_density for draw in pair.draws) - math.fsum(draw.log_density for draw in pair.other_draws)
+    if real:
+        after, before = (float(np.linalg.slogdet(group.slopes[pair.two.pivots])[1]) for group in (pair.two, pair.one))
+        loss += after - before
+    return loss
+
+
+def _slack(pair: _Aligned, real: bool) -> float:
+    """Bounds the error of the loss: what rounding moves the noise, in scales of the narrowest draw."""
+    one, two = pair.observed
+    ulps = max(_ulp(one.numbers[path], two.numbers[path]) for path in pair.one.paths)
+    least = min(abs(group.slopes[group.slopes != 0]).min() for group in (pair.two, pair.one))
+    narrow = min(draw.scale for draw in (*pair.other_draws, *pair.draws))
+    grain = 1.0 if real and _is_whole(one) else 0.0
+    return float(len(pair.one.cells) * (float(pair.gaps.max()) + 8 * ulps + grain) / (least * narrow))
+
+
+def _unreached(pair: _Aligned, missed: list[int], discrete: bool) -> Match | str:
     """Outputs that no noise on D′ can give: noise used twice, or whole-number noise on another grid."""
-    odd = [group.paths[place] for place in apart]
-    if all(place not in rows for place in apart):
-        words = f"output{odd[0]} shares its noise with other outputs, and differs when they agree"
-        return Match(group, math.inf, 0.0, (), words)
-    if whole == {True} and all(there[cell][2] == round(noise[cell]) for cell in other.cells):
-        return Match(group, math.inf, 0.0, (), f"output{odd[0]} lies on another grid of whole-number noise")
+    first = pair.one.paths[missed[0]]
+    if not set(missed) & set(pair.two.pivots):
+        why = f"output{first} shares its noise with other outputs, and differs when they agree"
+        return Match(pair.one, math.inf, 0.0, (), why)
+    drawn = known_draws(pair.observed[1])
+    if discrete and all(drawn[cell].noise == round(pair.noise[cell]) for cell in pair.two.cells):
+        return Match(pair.one, math.inf, 0.0, (), f"output{first} lies on another grid of whole-number noise")
     return "no noise was found that gives the same output on D′"
 
 
-def _moves(group: Group, other: Group, here: Any, there: Any, noise: Mapping[Cell, float]) -> tuple[Move, ...]:
-    """How each draw moved; nothing where several draws change their scales together."""
-    alone = len(group.cells) == 1
-    steady = all(abs(there[cell][1] / here[cell][1] - 1) < 1e-9 for cell in group.cells if cell in there)
-    if group.cells != other.cells or not (alone or (steady and np.allclose(group.slopes, other.slopes, rtol=1e-9))):
+def _moves(pair: _Aligned) -> tuple[Move, ...]:
+    """How each draw moved; empty if several draws change their scales together."""
+    single = len(pair.draws) == 1
+    if pair.one.cells != pair.two.cells or not (single or _same_scales(pair)):
         return ()
-    found = []
-    for cell in group.cells:
-        kind, scale, value = here[cell]
-        # Seen in units of D's noise: an output that moves less for the same noise has less noise.
-        stretch = there[cell][1] / scale * (abs(other.slopes[0, 0] / group.slopes[0, 0]) if alone else 1.0)
-        at_zero = noise[cell] - value / stretch * (there[cell][1] / scale) if alone else noise[cell] - value
-        found.append(Move(kind, scale, at_zero * scale / there[cell][1], stretch))
-    return tuple(found)
+    moves = []
+    for draw, other in zip(pair.draws, pair.other_draws, strict=True):
+        # In units of D's noise: an output that moves less for the same noise has less noise.
+        stretch = other.scale / draw.scale * (abs(pair.two.slopes[0, 0] / pair.one.slopes[0, 0]) if single else 1.0)
+        at_zero = other.noise - (draw.noise / stretch * (other.scale / draw.scale) if single else draw.noise)
+        moves.append(Move(draw.kind, draw.scale, at_zero * draw.scale / other.scale, stretch))
+    return tuple(moves)
 
 
-def _pivots(matrix: NDArray[np.float64]) -> list[int]:
-    """As many rows as there are columns, each independent of those before it."""
-    if matrix.shape[1] == 1:
-        return [int(abs(matrix[:, 0]).argmax())]
-    chosen: list[int] = []
-    for place in range(len(matrix)):
-        if np.linalg.matrix_rank(matrix[[*chosen, place]]) > len(chosen):
-            chosen.append(place)
-    return chosen[: matrix.shape[1]]
+def _same_scales(pair: _Aligned) -> bool:
+    draws = zip(pair.draws, pair.other_draws, strict=True)
+    same = all(abs(other.scale / draw.scale - 1) < _SAME for draw, other in draws)
+    return same and np.allclose(pair.one.slopes, pair.two.slopes, rtol=_SAME)
 
 
-def _log_det(matrix: NDArray[np.float64]) -> float:
-    return float(np.linalg.slogdet(matrix)[1])
-
-
-def choices(seen: Seen) -> dict[int, tuple[float, ...]]:
-    return {place: draw.chances for place, draw in enumerate(seen.draws) if draw.kind == CHOICE}
+def choices(observed: Observation) -> dict[int, tuple[float, ...]]:
+    """Returns the log probabilities of the candidates of each choice, by the choice's place in the run."""
+    return {place: draw.chances for place, draw in enumerate(observed.draws) if draw.kind == CHOICE}

@@ -1,1 +1,1 @@
-"""Writes the report of an audit: one page with drawings, and the same as JSON."""
+"""Writes the report of an audit: `report` as JSON, `page` as one HTML page, `svg` its drawings."""

@@ -1,8 +1,6 @@
-"""How the report's page looks: dark on white, readable on paper.
+"""Renders the report as one self-contained page: what was claimed, what was found, how, and how to repeat it.
 
-The report as one self-contained page: what was claimed, what was found, how, and how to do it again.
-
-No script, no font and no picture comes from elsewhere; every text that is not ours is escaped.
+Dark on white, readable on paper. No script, font or picture comes from elsewhere. Every foreign text is escaped.
 """
 
 from __future__ import annotations
@@ -71,16 +69,16 @@ _METHODS = {
 
 
 def save(report: Report, page: Path, write: Callable[[Path, bytes], object] = Path.write_bytes) -> Path:
-    """Write the page, and the JSON beside it under the same name; the JSON's path."""
+    """Writes the page, and the JSON beside it under the same name. Returns the path of the JSON."""
     beside = page.with_suffix(".json")
-    write(page, rendered(report).encode("utf-8"))
+    write(page, render(report).encode("utf-8"))
     write(beside, (report.to_json() + "\n").encode("utf-8"))
     return beside
 
 
-def rendered(report: Report) -> str:
-    """The whole page."""
-    body = "".join([_top(report), _claims(report), _method(report), _evidence(report), _open_ends(report), _again(report)])
+def render(report: Report) -> str:
+    """Returns the whole page."""
+    body = "".join([_top(report), _claims(report), _method(report), _evidence(report), _open_ends(report), _reproduce(report)])
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -99,7 +97,7 @@ def _top(report: Report) -> str:
 
 
 def _claims(report: Report) -> str:
-    """One line a verdict for a few; a line for each method and outcome for many."""
+    """Returns a table with a row per verdict, or per method and outcome if there are many."""
     if len(report.verdicts) <= 12:
         rows = [_row(verdict) for verdict in report.verdicts]
         return _section("What was claimed, and what was found", _table(("of", "claim", "found", "by", "verdict"), rows))
@@ -107,8 +105,8 @@ def _claims(report: Report) -> str:
     for verdict in report.verdicts:
         groups.setdefault((_group(verdict), verdict.method, _outcome(verdict)), []).append(verdict)
     rows = []
-    for (group, method, outcome), found in groups.items():
-        rows.append((escape(group), str(len(found)), escape(method), _badge(outcome)))
+    for (group, method, outcome), verdicts in groups.items():
+        rows.append((escape(group), str(len(verdicts)), escape(method), _badge(outcome)))
     return _section("What was claimed, and what was found", _table(("claims about", "checks", "by", "verdict"), rows))
 
 
@@ -126,7 +124,7 @@ def _is_walk(verdict: Verdict) -> bool:
 
 
 def _row(verdict: Verdict) -> tuple[str, ...]:
-    return (escape(verdict.target), _claim(verdict), _found(verdict), escape(verdict.method), _badge(_outcome(verdict)))
+    return (escape(verdict.target), _claim(verdict), _result(verdict), escape(verdict.method), _badge(_outcome(verdict)))
 
 
 def _claim(verdict: Verdict) -> str:
@@ -136,7 +134,7 @@ def _claim(verdict: Verdict) -> str:
     return f"ε = {_number(epsilon)}" + (f", δ = {_number(delta)}" if delta else "")
 
 
-def _found(verdict: Verdict) -> str:
+def _result(verdict: Verdict) -> str:
     if _is_walk(verdict) and verdict.outcome != VIOLATES:
         return f"within {_number(float(verdict.claimed[1]))} of it"
     if verdict.open:
@@ -168,7 +166,7 @@ def _method(report: Report) -> str:
 
 
 def _evidence(report: Report) -> str:
-    """Violations first and in full; then what was attacked or replayed; then proofs, in tables with one drawing a kind."""
+    """Returns violations first and in full, then attacks and replays, then proofs in tables with one drawing per kind."""
     cards = [_card(verdict) for verdict in report.violations]
     rest = [verdict for verdict in report.verdicts if verdict.outcome != VIOLATES]
     cards += [_card(verdict) for verdict in rest if verdict.method != "exact"]
@@ -179,20 +177,20 @@ def _evidence(report: Report) -> str:
         _walks([one for one in exact if _is_walk(one)]),
     ]
     if report.extra:
-        parts.append("<h3>Measured</h3>" + _listed(report.extra))
+        parts.append("<h3>Measured</h3>" + _definitions(report.extra))
     return _section("Evidence", "".join(parts))
 
 
 def _card(verdict: Verdict) -> str:
     kind = {VIOLATES: "bad", PROVED: "good"}.get(verdict.outcome, "plain")
-    facts: list[tuple[str, str]] = [("claim", _claim(verdict)), ("found", _found(verdict))]
+    facts: list[tuple[str, str]] = [("claim", _claim(verdict)), ("found", _result(verdict))]
     if verdict.event:
         facts.append(("event", escape(_cut(verdict.event))))
     if verdict.pair is not None:
         facts += [("D", _code(repr(verdict.pair[0]))), ("D′", _code(repr(verdict.pair[1])))]
     if verdict.advantage is not None:
         facts.append(("membership-inference advantage", f"at least {verdict.advantage:.4f}"))
-    facts += [(escape(str(name)), _value(value)) for name, value in verdict.evidence.items() if _telling(name, value)]
+    facts += [(escape(str(name)), _value(value)) for name, value in verdict.evidence.items() if _is_shown(name, value)]
     facts.append(("time", f"{verdict.seconds:.2g} s"))
     words = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts)
     example = verdict.evidence.get("counterexample")
@@ -201,12 +199,12 @@ def _card(verdict: Verdict) -> str:
     return f'<article class="{kind}">{head}<dl>{words}</dl>{shown}{_picture(verdict)}</article>'
 
 
-def _telling(name: str, value: Any) -> bool:
+def _is_shown(name: str, value: Any) -> bool:
     return name not in _HIDDEN and (value or isinstance(value, (int, float)))
 
 
 def _picture(verdict: Verdict) -> str:
-    """Both distributions and the band, if the evidence has them."""
+    """Draws both distributions and the band, if the evidence has them."""
     epsilon, delta = (float(part) for part in verdict.claimed)
     samples, law = verdict.evidence.get("samples"), verdict.evidence.get("law")
     shape: Shape | None = None
@@ -217,16 +215,16 @@ def _picture(verdict: Verdict) -> str:
     if shape is None:
         return ""
     axis = str(verdict.evidence.get("column") or "output")
-    told = f"{shape.sampled:,} outputs of each; pale: what chance may add" if shape.sampled else "exact"
+    basis = f"{shape.sampled:,} outputs of each; pale: what chance may add" if shape.sampled else "exact"
     title = _cut(verdict.target, 70)
     picture = drawing(shape, epsilon, delta, title=title, axis=axis)
-    return f"<figure>{picture}<figcaption>How likely each output is on D and on D′ ({told}).</figcaption></figure>"
+    return f"<figure>{picture}<figcaption>How likely each output is on D and on D′ ({basis}).</figcaption></figure>"
 
 
 def _proofs(verdicts: list[Verdict]) -> str:
     if not verdicts:
         return ""
-    rows = [(_code(one.target), _claim(one), _found(one), _pair(one), _reached(one)) for one in verdicts]
+    rows = [(_code(one.target), _claim(one), _result(one), _pair(one), _reached(one)) for one in verdicts]
     firsts: dict[str, Verdict] = {}
     for one in verdicts:
         if one.evidence.get("law"):
@@ -237,7 +235,7 @@ def _proofs(verdicts: list[Verdict]) -> str:
 
 
 def _reached(verdict: Verdict) -> str:
-    """The output with the worst ratio; with a delta, how much of it is used."""
+    """Returns the output with the worst ratio, or the delta that is reached."""
     delta = verdict.evidence.get("delta is at most")
     return escape(str(verdict.evidence.get("reached at", ""))) if delta is None else f"δ = {_number(delta)}"
 
@@ -275,7 +273,7 @@ def _open_ends(report: Report) -> str:
     return _section("What was not checked", f"<ul>{items}</ul>") if items else ""
 
 
-def _again(report: Report) -> str:
+def _reproduce(report: Report) -> str:
     rows = [(escape(name), escape(value)) for name, value in versions().items()]
     how = f"<pre>{escape(report.command)}</pre><p>Seed {report.seed}. Generated data and replays repeat exactly with it; "
     how += "samples of code that draws its own randomness differ within the stated error.</p>"
@@ -287,13 +285,13 @@ def _section(title: str, body: str) -> str:
 
 
 def _table(heads: Iterable[str], rows: Iterable[tuple[str, ...]]) -> str:
-    """Cells are HTML already."""
+    """Returns a table. Cells are HTML, headings are text."""
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-def _listed(values: Mapping[str, Any]) -> str:
+def _definitions(values: Mapping[str, Any]) -> str:
     return "<dl>" + "".join(f"<dt>{escape(str(name))}</dt><dd>{_value(value)}</dd>" for name, value in values.items()) + "</dl>"
 
 

@@ -1,7 +1,7 @@
-"""What an audit leaves behind: one page to read, and the same as JSON beside it.
+"""The report of an audit, and its JSON.
 
-A report holds everything that is needed to check it: the command and the seed to run it again, the versions it ran with, each
-verdict with its evidence, and what was not checked.
+It holds everything needed to check it: the command and the seed to repeat it, the versions it ran with, each verdict with its
+evidence, and what was not checked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OPTIONAL = ("opendp", "diffprivlib")
 
 @dataclass(frozen=True)
 class Report:
-    """`extra` holds measurements that are no verdicts, such as what run times tell."""
+    """All verdicts of one audit. `extra` holds measurements that are not verdicts, such as run times."""
 
     target: str
     verdicts: tuple[Verdict, ...]
@@ -40,7 +40,7 @@ class Report:
         return tuple(verdict for verdict in self.verdicts if verdict.outcome == VIOLATES)
 
     def summary(self) -> str:
-        """One honest sentence.
+        """Returns the result in one sentence.
 
         >>> Report("counts", (), "", 1, "", 0.0).summary()
         'Nothing was checked.'
@@ -66,7 +66,7 @@ class Report:
         }
 
     def to_json(self) -> str:
-        found = {
+        fields = {
             "dither audit": self.target,
             "summary": self.summary(),
             "violated": bool(self.violations),
@@ -79,19 +79,19 @@ class Report:
             "measured": self.extra,
             "not checked": self.not_checked,
         }
-        return json.dumps(plain(found), indent=2, ensure_ascii=False, allow_nan=False)
+        return json.dumps(plain(fields), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def versions() -> dict[str, str]:
-    """What ran: the versions that a figure may depend on."""
-    found = {"dither": dither.__version__, "Python": platform.python_version(), "machine": platform.platform(terse=True)}
+    """Returns the versions that a result may depend on."""
+    result = {"dither": dither.__version__, "Python": platform.python_version(), "machine": platform.platform(terse=True)}
     for name in (*_PACKAGES, *_OPTIONAL):
         try:
-            found[name] = metadata.version(name)
+            result[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             if name in _PACKAGES:
-                found[name] = "not installed"
-    return found
+                result[name] = "not installed"
+    return result
 
 
 def _verdict(verdict: Verdict) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Only what JSON knows: fractions in full, numbers that are none as text, anything else as Python shows it.
+    """Converts a value to JSON types: fractions in full, NaN and infinities as text, other objects by their repr.
 
     >>> plain({"a": (Fraction(1, 3), math.inf, {1})})
     {'a': ['1/3', 'inf', '{1}']}

@@ -1,4 +1,4 @@
-"""Drawings for the report, as SVG text: how likely each output is on D and on D', and the band that the claim allows.
+"""Draws, as SVG text, how likely each output is on D and on D', and the band that the claim allows.
 
     band at an output   from e^-epsilon Pr[output | D'] to e^epsilon Pr[output | D'] (+ delta)
 
@@ -36,7 +36,7 @@ class Shape:
 
 
 def histogram(one: Sequence[float], two: Sequence[float]) -> Shape | None:
-    """Shares of sampled outputs: by value where there are few values, else in bins; what is no number is left out.
+    """Returns the shares of sampled outputs, by value if there are few values, else in bins. Leaves out NaN and infinities.
 
     >>> histogram([1, 1, 2], [2, 2, 2]).one
     (0.6666666666666666, 0.3333333333333333)
@@ -61,7 +61,7 @@ def histogram(one: Sequence[float], two: Sequence[float]) -> Shape | None:
 
 
 def _filled(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """With the values that nobody drew between those of a grid, so that they are seen to be missing."""
+    """Adds the missing values of a grid, so that the drawing shows them as missing."""
     if not 2 <= len(values) <= _FEW:
         return values
     gap = float(np.diff(values).min())
@@ -74,7 +74,7 @@ def _filled(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def drawing(shape: Shape, epsilon: float, delta: float = 0.0, *, title: str, axis: str = "output") -> str:
-    """One picture. Outputs of no probability stand on the bottom line."""
+    """Returns one drawing. Outputs with probability zero lie on the bottom line."""
     x, y, floor, ceiling = _axes(shape, epsilon, delta)
     parts = [_frame(title, axis), _band(shape, epsilon, delta, x, y), _scale(floor, ceiling, y), _ticks(shape, x)]
     parts += [
@@ -114,16 +114,16 @@ def _gap(at: Sequence[float]) -> float:
 
 
 def _steps(shape: Shape, values: Sequence[float], x: Place, y: Place) -> list[str]:
-    """Flat over each bin, or over each value's share of the axis."""
+    """Returns the points of a step line: flat over each bin, or around each value."""
     half = shape.width / 2 or _gap(shape.at) / 2
-    found = []
+    points = []
     for at, value in zip(shape.at, values, strict=True):
-        found += [f"{x(at - half):.1f},{y(value):.1f}", f"{x(at + half):.1f},{y(value):.1f}"]
-    return found
+        points += [f"{x(at - half):.1f},{y(value):.1f}", f"{x(at + half):.1f},{y(value):.1f}"]
+    return points
 
 
 def _band(shape: Shape, epsilon: float, delta: float, x: Place, y: Place) -> str:
-    """What is allowed around D', and around that, pale, what chance may add to samples."""
+    """Draws the band that the claim allows around D', and a pale band for sampling error."""
     factor = math.exp(min(epsilon, 700))
     high = [min(1.0, value * factor + delta) for value in shape.two]
     low = [max(0.0, value - delta) / factor for value in shape.two]
@@ -135,7 +135,7 @@ def _band(shape: Shape, epsilon: float, delta: float, x: Place, y: Place) -> str
 
 
 def _chance(share: float, edge: float, factor: float, size: int) -> float:
-    """How far a share on D may lie beyond the edge because both were counted in samples."""
+    """Returns how far sampling error may put a share on D beyond the edge."""
     return _SURE * math.sqrt((factor * factor * share + max(edge, 0.0)) / size + (max(factor, 1.0) / size) ** 2)
 
 
