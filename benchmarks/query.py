@@ -29,7 +29,7 @@ import duckdb
 
 from dither.curator import STEPS, Steps
 from dither.engines.base import Engine
-from dither.engines.duckdb.engine import DuckDB, spread
+from dither.engines.duckdb.engine import DuckDB, use_many_parts
 from dither.engines.duckdb.sources import configure
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import UNIT, Cell, Group, Quantised, Sums, Work
@@ -70,7 +70,7 @@ def opened(path: Path) -> DuckDB:
     connection = duckdb.connect()
     configure(connection)
     connection.read_parquet(str(path)).create_view("people")
-    spread(connection)
+    use_many_parts(connection)
     return DuckDB(connection)
 
 

@@ -15,9 +15,21 @@ from os import PathLike
 from typing import Any
 
 from dither.errors import DitherError, extra
-from dither.exact.numbers import Number, between, flag, percent
+from dither.exact.numbers import Number, between, flag, show_percent
 from dither.ledger.receipts import Receipt
-from dither.planning.outputs import Noisy, Table, Value, explain, least, margins, outputs, pair, plan_price, predicted, ranks
+from dither.planning.outputs import (
+    Noisy,
+    Table,
+    Value,
+    epsilon_delta,
+    explain,
+    least,
+    margins,
+    outputs,
+    predicted_margins,
+    ranks,
+    show_price,
+)
 from dither.planning.plan import Field, Plan
 from dither.query.functions.base import double
 from dither.text import did_you_mean
@@ -37,16 +49,16 @@ class Quote:
     @property
     def price(self) -> str:
         """The price, as text."""
-        return plan_price(self.plan)
+        return show_price(self.plan)
 
     @property
     def epsilon(self) -> Fraction:
         """The epsilon that would be charged."""
-        return pair(self.plan)[0]
+        return epsilon_delta(self.plan)[0]
 
     @property
     def delta(self) -> Fraction:
-        return pair(self.plan)[1]
+        return epsilon_delta(self.plan)[1]
 
     @property
     def schema(self) -> tuple[Field, ...]:
@@ -58,7 +70,7 @@ class Quote:
 
         For a variance or a standard deviation it is a typical margin: the real one depends on the values.
         """
-        return predicted(self.plan, self.assumed_rows, self.confidence)
+        return predicted_margins(self.plan, self.assumed_rows, self.confidence)
 
     def as_data(self) -> dict[str, Any]:
         """Returns the fields that `to_json` writes."""
@@ -155,7 +167,7 @@ class Answer:
     @property
     def price(self) -> str:
         """The price of the release, as text."""
-        return plan_price(self.plan)
+        return show_price(self.plan)
 
     def explain(self) -> str:
         """Shows the plan behind the answer."""
@@ -179,7 +191,7 @@ class Answer:
     def footer(self) -> str:
         """Shows in one line the price, what is left, and what the margins do not include."""
         left = self.left()
-        notes = [self._charged(), *([left] if left else []), f"± at {percent(self.confidence)} confidence"]
+        notes = [self._charged(), *([left] if left else []), f"± at {show_percent(self.confidence)} confidence"]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
         if any("± ?" in text for row in self.cells() for text in row):
             notes.append("± ?: no margin can be stated (the group may be empty)")
@@ -244,7 +256,7 @@ class Answer:
 
     def as_data(self) -> dict[str, Any]:
         """Returns the fields that `to_json` writes."""
-        epsilon, delta = (str(part) for part in pair(self.plan))
+        epsilon, delta = (str(part) for part in epsilon_delta(self.plan))
         columns = [[_json(value) for value in values] for _, values in self._typed(False)]
         return {
             "columns": list(self.columns),

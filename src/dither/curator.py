@@ -34,13 +34,13 @@ from dither.planning.suggest import Proposal
 from dither.planning.terms import Terms, plan_answer
 from dither.privacy.filters import Caps
 from dither.query import fluent
-from dither.query.fluent import Asking
+from dither.query.fluent import FluentQuestion
 from dither.query.read import Question, read, show_question, text_of
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Group, Work
 from dither.session import ANYONE, Paid, Session
 from dither.standing import Standing, quota
-from dither.workspace import acceptable, declaration, diagnosis_of, ledger_for, read_declared
+from dither.workspace import catalog_in_force, declaration, diagnosis_of, ledger_for, read_declared
 
 
 def run(engine: Engine, work: Work) -> Sequence[Group]:
@@ -135,7 +135,7 @@ class Curator:
         self.engine = engine
         self.steps = steps
         self.session = Session(
-            ledger, record, acceptable(ledger, record), files=files, current=current, analyst=analyst, diagnosis=diagnosis
+            ledger, record, catalog_in_force(ledger, record), files=files, current=current, analyst=analyst, diagnosis=diagnosis
         )
         self._closing = closing
         self._remembered = lru_cache(maxsize=_REMEMBERED)(self._plan)
@@ -220,7 +220,7 @@ class Curator:
         compute = partial(steps.release, program, partial(steps.run, self.engine), steps.draw)  # exact integers; noise, once
         return self.session.charged(program, request, compute, show)  # ledger: paid before `compute`, stored before `show`
 
-    def table(self, name: str, alias: str | None = None) -> Asking:
+    def table(self, name: str, alias: str | None = None) -> FluentQuestion:
         """Starts a question in Python: table("people").where("age >= 18").agg(n=dt.count())."""
         return fluent.table(self.catalog, name, alias)
 
@@ -251,8 +251,8 @@ class Curator:
 
     def close(self) -> None:
         """Closes the data and the ledger. `with dt.open(…) as survey:` does it at the end."""
-        with self.session.busy.closing:
-            self.session.busy.check()
+        with self.session.close_guard.closing:
+            self.session.close_guard.check()
             self.ledger.close()
             self._closing()
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dither.errors import ArgumentError, DitherError, Fix, Shell, extra
 from dither.exact import balls
-from dither.exact.numbers import Number, about, positive, show
+from dither.exact.numbers import Number, positive, show, show_about
 from dither.mechanisms.geometric import Geometric
 from dither.mechanisms.laplace import Laplace
 
@@ -97,7 +97,7 @@ def factor_words(eps: float) -> str:
     >>> factor_words(1.0), factor_words(0.5), factor_words(20.0)
     ('2.719', '1.649', '4.852e8')
     """
-    return about(Fraction(float(np.exp(eps))), up=True, digits=4)
+    return show_about(Fraction(float(np.exp(eps))), up=True, digits=4)
 
 
 def _reach(eps: float) -> Line:

@@ -22,7 +22,7 @@ from dither.ledger.ledger import Ending, Ledger
 from dither.ledger.receipts import Receipt
 from dither.ledger.records import ENGINE, INTERRUPT, LEDGER, Declaration, Request, analyst_name
 from dither.ledger.reservations import Reservation
-from dither.ledger.rules import Kept, Preview
+from dither.ledger.rules import Preview, StoredAnswer
 from dither.planning.outputs import Noisy
 from dither.planning.price import Price
 from dither.planning.program import Program
@@ -42,7 +42,7 @@ class Paid:
 
     noisy: Sequence[Noisy]
     receipt: Receipt
-    stored: Kept | None
+    stored: StoredAnswer | None
     request: Request
     standing: tuple[Caps, Sums] | None  # the budget after the transaction that charged for it
     counted: bool = False  # a stored answer that counts in a quota
@@ -62,13 +62,13 @@ class Paid:
         return Standing(*self.standing).remaining + counts
 
 
-class Busy:
+class CloseGuard:
     """Refuses to close a session while a question is running, in any thread.
 
-    with busy.working():         one question
-        busy.wait_for_closing()
-    with busy.closing:           closing the session
-        busy.check()
+    with guard.question_lock():    one question
+        guard.wait_for_closing()
+    with guard.closing:            closing the session
+        guard.check()
 
     A Ctrl-C can come between any two steps of a context manager written in Python, and then its exit never runs. The
     interpreter takes and releases a lock in one step. So a running question is a held lock, not a counter.
@@ -78,7 +78,7 @@ class Busy:
         self.closing = threading.Lock()
         self._questions: list[weakref.ref[threading.Lock]] = []  # no callbacks: a Ctrl-C in one would be lost
 
-    def working(self) -> threading.Lock:
+    def question_lock(self) -> threading.Lock:
         """Returns a lock to hold while a question runs."""
         question = threading.Lock()
         with self.closing:
@@ -114,14 +114,14 @@ class Session:
         current: Callable[[], bool] | None = None,
         analyst: str | None = None,
         diagnosis: Diagnosis | None = None,
-        busy: Busy | None = None,
+        close_guard: CloseGuard | None = None,
     ) -> None:
         self.ledger = ledger
         self.declaration = declaration
         self.caps = declaration.caps
         self.analyst = None if analyst is None else analyst_name(analyst)
         self.diagnosis = diagnosis or Diagnosis()
-        self.busy = busy or Busy()
+        self.close_guard = close_guard or CloseGuard()
         self._before = before
         self.files = files
         self.current = current
@@ -141,7 +141,7 @@ class Session:
             tables=program.tables,
             unit=program.unit,
             mechanisms=program.mechanisms,
-            charge=program.charge.rounded_up(self.caps.least_rho),
+            charge=program.charge.with_least_rho(self.caps.least_rho),
             catalog_hash=declared.catalog_hash,
             snapshot=declared.snapshot,
             neighbours=declared.neighbours,
@@ -160,7 +160,7 @@ class Session:
 
         `show` makes the result. It is called in here, so that an interrupt during it can say that the answer is stored.
         """
-        with self.busy.working():
+        with self.close_guard.question_lock():
             attempt = self.ledger.attempt(request)
             paid: Paid | None = None
             try:
@@ -179,13 +179,13 @@ class Session:
     # --- the path -----------------------------------------------------------------------------------------------
 
     def _paid(self, program: Program, attempt: Reservation, compute: Callable[[], Sequence[Noisy]]) -> Paid:
-        self.busy.wait_for_closing()
+        self.close_guard.wait_for_closing()
         self._check_unchanged()
         self._declare()
         if self._unsettled:
             self._settle_rest()
         stored = self.ledger.reserve(attempt)
-        if isinstance(stored, Kept):
+        if isinstance(stored, StoredAnswer):
             counted = self.declaration.per_analyst is not None and stored.charged
             standing = (stored.caps, stored.total)
             return Paid(program.read(stored.payload), stored.receipt, stored, attempt.request, standing, counted)

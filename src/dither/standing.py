@@ -13,7 +13,7 @@ from typing import Any
 
 from dither.catalog.values import Budget
 from dither.errors import ArgumentError
-from dither.exact.numbers import about, show
+from dither.exact.numbers import show, show_about
 from dither.ledger import state
 from dither.ledger.ledger import Ledger
 from dither.ledger.records import analyst_name
@@ -41,10 +41,10 @@ class Part:
         return self.spent / self.total if self.total else Fraction(bool(self.spent))
 
     def words(self) -> str:
-        spent, total = about(self.spent, up=True), about(self.total, up=False)
+        spent, total = show_about(self.spent, up=True), show_about(self.total, up=False)
         if self.spent > self.total:  # not overdrawn: a question needs only one of the rules
             return f"{self.sign} = {spent}, above {total}: this sum admits no more, the other one may"
-        return f"{self.sign} = {spent} of {total} spent, {about(self.left, up=False)} left"
+        return f"{self.sign} = {spent} of {total} spent, {show_about(self.left, up=False)} left"
 
     def as_data(self) -> dict[str, str]:
         """Returns exact numbers as text."""
@@ -75,7 +75,7 @@ class Standing:
     def of(cls, ledger: Ledger, caps: Caps) -> Standing:
         """Reads the budget from the ledger; before the first question the caps are the catalog's."""
         values = ledger.store.several("caps", "total")
-        return cls(state.caps(values["caps"]) if "caps" in values else caps, state.sums(values.get("total")))
+        return cls(state.decode_caps(values["caps"]) if "caps" in values else caps, state.decode_sums(values.get("total")))
 
     @property
     def rule(self) -> str | None:
@@ -126,7 +126,7 @@ class Standing:
         if self.rule != "zcdp":
             return f"left {_few(self.left)}"
         used, most = self.rho
-        return f"left ρ = {about(most - used, up=False)} of {about(most, up=False)}"
+        return f"left ρ = {show_about(most - used, up=False)} of {show_about(most, up=False)}"
 
     def as_data(self) -> dict[str, Any]:
         """Returns the fields that `to_json` writes."""
@@ -169,8 +169,8 @@ def _part(sum_: int) -> Fraction:
 
 def _few(left: Price) -> str:
     """Shows what is left, rounded down so that it does not promise too much."""
-    epsilon = f"ε = {about(left.epsilon, up=False)}"
-    return epsilon + (f", δ = {about(left.delta, up=False)}" if left.delta else "")
+    epsilon = f"ε = {show_about(left.epsilon, up=False)}"
+    return epsilon + (f", δ = {show_about(left.delta, up=False)}" if left.delta else "")
 
 
 def _rounded(value: Fraction) -> str:

@@ -35,7 +35,7 @@ def beside(catalog: Where) -> Path:
     return Path(catalog).with_suffix(".ledger")
 
 
-def named(where: Where) -> str:
+def ledger_name(where: Where) -> str:
     """Returns a ledger's name for messages, without a password.
 
     >>> named("postgresql://ada:secret@host/db?password=secret#survey")
@@ -58,7 +58,7 @@ def make_ledger(where: Where, key: Where | None = None) -> bool:
     """
     if _is_there(where):
         return False
-    if lost := opening.lost(where, key):
+    if lost := opening.why_no_new_ledger(where, key):
         if _is_there(where):  # another process has just made it
             return False
         raise lost
@@ -136,19 +136,19 @@ def declaration(catalog: Catalog) -> Declaration:
     )
 
 
-def acceptable(ledger: Ledger, declared: Declaration) -> str | None:
+def catalog_in_force(ledger: Ledger, declared: Declaration) -> str | None:
     """Returns the catalog in force. Refuses a declaration that cannot follow it. Writes nothing, so a draft may be quoted."""
     values = ledger.store.several("caps", "history", "catalog")
     if "caps" in values:
-        rules.unchanged(state.caps(values["caps"]), state.History.parse(values.get("history")), declared)
+        rules.check_unchanged(state.decode_caps(values["caps"]), state.History.parse(values.get("history")), declared)
     return values.get("catalog")
 
 
-def held_to(catalog: Where, where: Where) -> str:
+def ledger_refusal(catalog: Where, where: Where) -> str:
     """Returns why the ledger would refuse a catalog file; "" if it would not, or if there is no ledger."""
     try:
         with closing(opening.view(where)) as ledger:
-            acceptable(ledger, declaration(read_declared(catalog)[0]))
+            catalog_in_force(ledger, declaration(read_declared(catalog)[0]))
     except NoLedgerError:
         return ""
     except LedgerError as error:
@@ -172,7 +172,7 @@ def _unit(catalog: Catalog, table: Table) -> str:
 def read_declared(catalog: Catalog | Where) -> tuple[Catalog, Callable[[], bool] | None]:
     """Returns the catalog, and a function that tells whether its file still declares the same (None without a file)."""
     if isinstance(catalog, Catalog) or not isinstance(catalog, (str, PathLike)):
-        return file.declared(catalog), None
+        return file.to_catalog(catalog), None
     path = Path(catalog).absolute()
     text = file.file_text(Path(catalog))
     read = file.parse(text, base=Path(catalog).parent, name=path.name)
@@ -196,7 +196,7 @@ def draft(data: Sequence[str], unit: str) -> str:
 def check(catalog: Where) -> str:
     """Returns every problem of a catalog file, with its line; "" if there is none. Reads schemas, never rows."""
     problems = checking.check(Path(catalog), read_schema)
-    return checking.report(problems, str(catalog)) if problems else ""
+    return checking.show_problems(problems, str(catalog)) if problems else ""
 
 
 def check_data(catalog: Where) -> str:

@@ -207,7 +207,7 @@ def drawn(plan: Any, groups: list[Group], key: bytes) -> tuple[int, Any]:
     source = Counted(key)
     with replay.source(source):
         noisy = release(plan, groups)
-        left = sum(8 for _ in entropy.here().waiting)
+        left = sum(8 for _ in entropy.thread_state().waiting)
     return source.taken - left, noisy.cells[0]
 
 

@@ -156,7 +156,7 @@ def test_sums_made_again_by_the_checkers_own_code_are_found(folder: Path) -> Non
         assert verify(survey.ledger.store).ok
     identity = {name: value for name, value in _loaded(state["ledger"]).items() if name != "format"}
     for length in range(2, len(rows), 2):
-        store = opening.readable(folder / "survey.ledger")
+        store = opening.open_readonly(folder / "survey.ledger")
         walk = Walk(store, identity)
         for row in rows[:length]:
             assert list(walk.step(row, entry(row))) == []

@@ -206,7 +206,7 @@ def test_our_own_system_passes_every_method(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(command, "STRICT", 1e-9)  # a tight mechanism, attacked in every run of the tests
     monkeypatch.setattr(command, "timing", lambda seconds, seed: {"clock": "not measured"})
     steps: list[float] = []
-    found = command.audit(command.Asked("dither", time_limit=0.5), lambda words, share: steps.append(share))
+    found = command.audit(command.AuditRequest("dither", time_limit=0.5), lambda words, share: steps.append(share))
     assert not found.violations
     assert {(one.method, one.outcome) for one in found.verdicts} == {
         ("exact", PROVED),

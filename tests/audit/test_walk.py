@@ -122,7 +122,7 @@ def test_what_is_left_open_is_stated() -> None:
 
 
 def test_the_entropy_door_is_back_in_its_place_afterwards() -> None:
-    before = entropy.here().source
+    before = entropy.thread_state().source
     walk("a coin", Coin(Fraction(1, 3)).draw, Coin(Fraction(1, 3)))
-    assert entropy.here().source is before
+    assert entropy.thread_state().source is before
     assert len({entropy.word() for _ in range(5)}) == 5

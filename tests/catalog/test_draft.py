@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dither.catalog import declare as dt
-from dither.catalog.check import check, report
+from dither.catalog.check import check, show_problems
 from dither.catalog.draft import draft
 from dither.catalog.file import parse, read
 from dither.catalog.values import Budget, Catalog, Table
@@ -174,7 +174,7 @@ def test_what_does_not_fit_is_told_with_its_line(old: str, new: str, line: int |
 def test_problems_of_the_file_and_of_the_sources_come_together(tmp_path: Path) -> None:
     text = SURVEY.replace("epsilon = 1", "epsilon = 0").replace("agee", "x").replace("cost", "price")
     assert [line for line, _ in survey(tmp_path, text)] == [2, 16]
-    shown = report(check(tmp_path / "survey.toml", schema), "survey.toml")
+    shown = show_problems(check(tmp_path / "survey.toml", schema), "survey.toml")
     assert shown.startswith("survey.toml has 2 problems.\n    line 2: epsilon must be above 0")
 
 

@@ -96,13 +96,13 @@ def test_a_folder_is_no_catalog(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [None, 3, [], {}, dt.Table({"a": [1]}, unit="row"), dt.Budget(1), object(), b"c.toml"])
 def test_what_is_no_catalog_is_refused_with_what_to_write(wrong: object) -> None:
     with pytest.raises(CatalogError, match=f"this is a {type(wrong).__name__}") as caught:
-        catalog_file.declared(wrong)
+        catalog_file.to_catalog(wrong)
     assert "dt.Catalog(tables=" in caught.value.fix
 
 
 def test_a_catalog_is_taken_as_it_is(tmp_path: Path) -> None:
     known = dt.Catalog({"t": dt.Table({"a": [1]}, unit="row")}, dt.Budget(1))
-    assert catalog_file.declared(known) is known
+    assert catalog_file.to_catalog(known) is known
     file = tmp_path / "c.toml"
     file.write_text('[budget]\nepsilon = 1\n[tables.t]\nsource = "t.csv"\nunit = "row"\n', encoding="utf-8")
-    assert catalog_file.declared(str(file)) == catalog_file.declared(file)
+    assert catalog_file.to_catalog(str(file)) == catalog_file.to_catalog(file)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from dither.engines.duckdb.dialect import DIALECT, DuckDBDialect
-from dither.engines.duckdb.engine import DuckDB, spread
+from dither.engines.duckdb.engine import DuckDB, use_many_parts
 from dither.engines.duckdb.sources import configure
 from dither.engines.reference import Reference
 from dither.query.work import Group, Work
@@ -87,7 +87,7 @@ def _connection(threads: int, arrow: bool) -> duckdb.DuckDBPyConnection:
     """One for all examples: opening takes longer than most of them."""
     connection = duckdb.connect()
     configure(connection, threads)
-    spread(connection)
+    use_many_parts(connection)
     return connection
 
 

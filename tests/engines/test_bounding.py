@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dither.engines.duckdb.dialect import DIALECT
-from dither.engines.sql.work import reach
+from dither.engines.sql.work import most_per_row
 from dither.query.nodes import Column, Compute, Named, Scan
 from dither.query.work import SCALE, UNIT, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 from engines.tables import KINDS, SECRET, arrow, by_key, in_duckdb, in_python, rows
@@ -156,7 +156,7 @@ def _distance(measure: Any, one: Any, two: Any) -> int:
 
 def _claim(measure: Any) -> int:
     if isinstance(measure, Sums):
-        return measure.max_rows * max(reach(cell) for cell in measure.cells)
+        return measure.max_rows * max(most_per_row(cell) for cell in measure.cells)
     return measure.max_rows * SCALE if isinstance(measure, Bins) else int(measure.max_values)
 
 

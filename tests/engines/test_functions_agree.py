@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dither.engines.duckdb.dialect import DIALECT
-from dither.engines.sql.dialect import settled
+from dither.engines.sql.dialect import nan_to_null
 from dither.engines.sql.functions import PRINTERS
 from dither.engines.sql.relations import Frame, relation
 from dither.query.functions.base import Facts
@@ -82,7 +82,7 @@ def in_sql(expression: Expression, table: list[dict[str, Any]]) -> list[Any]:
     printed = relation(Scan("t", "t"), lambda name: list(engine.schema(name).items()), DIALECT)
     frame = Frame(printed, DIALECT)
     renamed = _prefixed(expression)
-    value, number = settled(frame, frame.print(renamed)), frame.print(Column("t.n"))
+    value, number = nan_to_null(frame, frame.print(renamed)), frame.print(Column("t.n"))
     found = engine._connection.execute(f"SELECT {value.text} FROM {frame.source()} ORDER BY {number.text}").fetchall()
     return [row[0] for row in found]
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dither.engines.duckdb import engine as engine_file
-from dither.engines.duckdb.engine import PARTS, DuckDB, gathered, is_spread, spread
+from dither.engines.duckdb.engine import PARTS, DuckDB, few_parts, use_many_parts, uses_many_parts
 from dither.engines.duckdb.sources import configure
 from dither.errors import EngineError
 from dither.query.nodes import Column, Compute, Named, Scan
@@ -38,7 +38,7 @@ def _engine(file: Path, memory_limit: str | None = None) -> DuckDB:
     connection = duckdb.connect()
     configure(connection, 2, memory_limit)
     connection.read_parquet(str(file)).create_view("t")
-    spread(connection)
+    use_many_parts(connection)
     return DuckDB(connection)
 
 
@@ -58,31 +58,31 @@ def test_as_many_threads_work_as_were_asked_for(threads: int) -> None:
         ).fetchall()
         return known, external
 
-    spread(connection)
+    use_many_parts(connection)
     known, external = stated()
     assert known >= PARTS
     assert known - external + 1 == threads
-    assert is_spread(connection)
-    with gathered(connection):
+    assert uses_many_parts(connection)
+    with few_parts(connection):
         assert stated() == (threads, 1)
-        assert not is_spread(connection)
+        assert not uses_many_parts(connection)
     assert stated() == (known, external)
 
 
 def test_what_does_not_fit_is_asked_again_in_few_parts(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again: list[object] = []
-    monkeypatch.setattr(engine_file, "gathered", lambda connection: again.append(connection) or gathered(connection))
+    monkeypatch.setattr(engine_file, "gathered", lambda connection: again.append(connection) or few_parts(connection))
     ample, scarce = _engine(file), _engine(file, "60MB")
     expected = _answer(ample)
     assert not again
     for _ in range(2):
         assert _answer(scarce) == expected
     assert len(again) == 2
-    assert is_spread(scarce._connection)
+    assert uses_many_parts(scarce._connection)
 
 
 def test_that_it_would_fail_otherwise(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: nobody asks again."""
-    monkeypatch.setattr(engine_file, "is_spread", lambda connection: False)
+    monkeypatch.setattr(engine_file, "uses_many_parts", lambda connection: False)
     with pytest.raises(EngineError):
         _answer(_engine(file, "60MB"))

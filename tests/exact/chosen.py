@@ -35,4 +35,4 @@ def with_bits(first: bytes, action: Callable[[], T], then: bytes = b"then") -> T
 def specified(law: Law, u: int, then: bytes = b"then") -> int:
     """Returns the specification's value at the real that starts with the 64 bits u and continues with the recorded stream."""
     with replay.stream(then):
-        return law.specified(Uniform(u, 64))
+        return law.value_at(Uniform(u, 64))

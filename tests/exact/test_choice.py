@@ -56,8 +56,8 @@ def test_words_at_an_edge_are_decided_by_balls(offset: int) -> None:
     law = classes([Fraction(0), Fraction(1, 3), Fraction(7)], [1, 2, 5])
     edge = balls.floor_near(lambda: law.at_most(0), 64)
     asked: list[int] = []
-    original = law.specified
-    law.specified = lambda u: asked.append(u.prefix) or original(u)  # type: ignore[method-assign]
+    original = law.value_at
+    law.value_at = lambda u: asked.append(u.prefix) or original(u)  # type: ignore[method-assign]
     found = with_bits((edge + offset).to_bytes(8, "little"), lambda: law.draw(1))
     assert asked == [edge + offset]
     assert int(found[0]) == (
@@ -80,7 +80,7 @@ def test_a_remote_candidate_has_its_exact_probability_not_zero() -> None:
         assert law.pmf(1).log() < -(10**9) + 1
     classes_law = classes([Fraction(0), Fraction(10**9)], [1, 1])
     with replay.stream(b"remote"):
-        assert classes_law.specified(type("Last", (), {"below": lambda self, real: False})()) == 1
+        assert classes_law.value_at(type("Last", (), {"below": lambda self, real: False})()) == 1
 
 
 def test_equal_candidates_are_chosen_alike() -> None:

@@ -58,11 +58,11 @@ def test_a_child_whose_process_number_is_reused_is_still_fresh(monkeypatch: pyte
 
 def test_a_fork_made_outside_python_is_noticed_by_the_process_number() -> None:
     entropy.bits(64)
-    before = entropy.here().source
-    entropy.here().process = -1  # what a child sees whose handler did not run
+    before = entropy.thread_state().source
+    entropy.thread_state().process = -1  # what a child sees whose handler did not run
     entropy.bits(64)
-    assert entropy.here().source is not before
-    assert entropy.here().process == os.getpid()
+    assert entropy.thread_state().source is not before
+    assert entropy.thread_state().process == os.getpid()
 
 
 def test_two_holders_of_one_stream_would_draw_the_same() -> None:

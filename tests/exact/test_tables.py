@@ -68,7 +68,7 @@ def same(k: int) -> int:
 
 def gaussian_case(v: Fraction) -> tuple[Table, Law, int, Cell]:
     law = Gaussian(v)
-    table = whole(law.variance, law.specified)
+    table = whole(law.variance, law.value_at)
     return table, law, table.values[0], same
 
 

@@ -66,7 +66,7 @@ def examined(where: str, key: str, journal: Journal, before: str | None) -> tupl
     try:
         report = verify(ledger.store, head=before)
         entries = list(ledger.history())
-        standing = ledger.standing().sums.epsilon
+        standing = ledger.balance().sums.epsilon
     finally:
         ledger.close()
     problems = [f"verify: {problem}" for problem in report.problems]

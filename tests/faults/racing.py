@@ -36,8 +36,8 @@ def asks(survey: Curator, process: int, thread: int, done: Any) -> None:
 
 def unchecked(books: Any, request: Request) -> Admitted:
     """Charges without checking what is left."""
-    terms, caps = rules.declared(books, request, request.charge)
-    total, used = state.sums(books.get("total")), books.used(request.analyst)
+    terms, caps = rules.allowed_terms(books, request, request.charge)
+    total, used = state.decode_sums(books.get("total")), books.used(request.analyst)
     return Admitted(terms, caps, total.plus(request.charge), "sum", used.plus(request.charge))
 
 

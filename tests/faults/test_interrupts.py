@@ -16,7 +16,7 @@ import dither as dt
 from dither.curator import Curator
 from dither.errors import DitherError
 from dither.ledger.verify.report import verify
-from dither.session import Busy
+from dither.session import CloseGuard
 from faults.interrupting import PRICE, Points, broken_laws
 
 PAYING = ("/ledger/", "/curator.py", "/session.py", "/engines/duckdb/engine.py")
@@ -100,10 +100,10 @@ class Counter:
             raise DitherError("A question is still being answered.")
 
 
-def stuck(counts: type[Busy | Counter]) -> list[str]:
+def stuck(counts: type[CloseGuard | Counter]) -> list[str]:
     """Returns the points at which an interrupt would leave a question running."""
 
-    def work(busy: Busy | Counter) -> None:
+    def work(busy: CloseGuard | Counter) -> None:
         with busy.working():
             busy.wait_for_closing()
 
@@ -128,7 +128,7 @@ def stuck(counts: type[Busy | Counter]) -> list[str]:
 
 
 def test_counting_questions_bears_an_interrupt_at_every_point() -> None:
-    assert stuck(Busy) == []
+    assert stuck(CloseGuard) == []
 
 
 def test_that_a_plain_count_does_not() -> None:

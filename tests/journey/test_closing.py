@@ -11,7 +11,7 @@ from dither.answer import Answer
 from dither.curator import Curator
 from dither.errors import DitherError
 from dither.query.work import Group, Work
-from dither.session import Busy
+from dither.session import CloseGuard
 
 QUESTION = "SELECT COUNT(*) AS n FROM people"
 
@@ -39,7 +39,7 @@ class _Held:
         return self._inner.run(work, secret)
 
 
-class Blind(Busy):
+class Blind(CloseGuard):
     """Never refuses to close."""
 
     def check(self) -> None:
@@ -85,6 +85,6 @@ def test_that_the_answer_would_be_lost_otherwise() -> None:
     survey = _survey()
     held = _Held(survey)
     survey.engine = held
-    survey.session.busy = Blind()
+    survey.session.close_guard = Blind()
     (lost,) = _asked_while_closing(survey, held)
     assert isinstance(lost, DitherError)

@@ -14,7 +14,7 @@ from dither.curator import Curator
 from dither.ledger.opening import memory
 from dither.ledger.reservations import Reservation
 from dither.ledger.verify.report import verify
-from dither.workspace import held_to
+from dither.workspace import ledger_refusal
 from journey.paid import COUNT, Broken, kinds, opened, people, second_time, write
 
 # --- the catalog and the data change -----------------------------------------------------------------------------------
@@ -164,11 +164,11 @@ def test_an_answer_that_cannot_be_kept_is_not_given(folder: Path, monkeypatch: p
 
 def test_check_tells_what_the_ledger_would_refuse(folder: Path) -> None:
     catalog, where = folder / "survey.toml", folder / "survey.ledger"
-    assert held_to(catalog, where) == ""  # there is none yet
+    assert ledger_refusal(catalog, where) == ""  # there is none yet
     with opened(folder) as survey:
         survey.ask(COUNT, epsilon="0.1")
-    assert held_to(catalog, where) == ""
+    assert ledger_refusal(catalog, where) == ""
     write(folder, unit="household")
-    assert "unit of people was" in held_to(catalog, where)
+    assert "unit of people was" in ledger_refusal(catalog, where)
     write(folder, epsilon=2)
-    assert "not the one this ledger was opened with" in held_to(catalog, where)
+    assert "not the one this ledger was opened with" in ledger_refusal(catalog, where)

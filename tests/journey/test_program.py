@@ -19,7 +19,7 @@ from dither.planning import program as charges
 from dither.planning.outputs import Draw, Noisy
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Run
-from dither.planning.records import from_text, to_text
+from dither.planning.records import decode_noisy, encode_noisy
 from dither.privacy.filters import Charge
 from dither.query.work import Group, Work
 from dither.session import Paid
@@ -69,10 +69,10 @@ class Zoom:
         return [first, outputs.release(chosen, run(chosen.work), draw)]
 
     def write(self, released: Sequence[Noisy]) -> str:
-        return to_text(released)
+        return encode_noisy(released)
 
     def read(self, stored: str) -> Sequence[Noisy]:
-        return from_text(stored)
+        return decode_noisy(stored)
 
     def chosen(self, first: Noisy) -> Plan:
         """What follows, from noisy numbers alone: whoever is given the answer again finds the same."""

@@ -12,7 +12,7 @@ from laws.odd_calls import CATALOG, Right
 
 def questions() -> Iterator[Right]:
     survey = dt.open(CATALOG, ledger=":memory:")
-    yield Right("open", file.declared, {"catalog": CATALOG})
+    yield Right("open", file.to_catalog, {"catalog": CATALOG})
     yield from _aggregates()
     yield from _steps(survey)
     price = {"epsilon": 1, "delta": 0}

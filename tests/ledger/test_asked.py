@@ -30,7 +30,7 @@ def test_only_what_needs_no_noise_is_free() -> None:
     ledger = opening.memory()
     ledger.register(declaration())
     assert isinstance(ledger.reserve(request(1, free, mechanisms=())), Reservation)
-    assert ledger.standing().sums == Sums()
+    assert ledger.balance().sums == Sums()
     assert verify(ledger.store).ok
     ledger.close()
     for parts in ((0, Fraction(1, 10)), (0, 0, 1), (0, 0), (0, Fraction(1, 10), 0), (0, 0, 0, Fraction(1, 10))):
@@ -108,7 +108,7 @@ def test_nothing_wrong_ever_reaches_the_entries() -> None:
     for epsilon in ("1e400", "0", "-1", "nan"):
         with pytest.raises(DitherError):
             ledger.reserve(request(1, Charge(epsilon, Fraction(0))))  # type: ignore[arg-type]
-    assert ledger.standing().entries == 2
+    assert ledger.balance().entries == 2
     ledger.close()
 
 

@@ -66,7 +66,7 @@ def made(where: str | Path, key: Path) -> Ledger:
 
 
 def problems(where: str | Path, **evidence: Receipt | str) -> tuple[str, ...]:
-    with closing(opening.readable(str(where))) as store:
+    with closing(opening.open_readonly(str(where))) as store:
         return verify(store, **evidence).problems  # type: ignore[arg-type]
 
 
@@ -88,7 +88,7 @@ def test_a_backup_is_the_ledger_of_one_moment(where: str, key: Path, tmp_path: P
         assert head == ledger.head()
         rows, texts = list(ledger.store.rows()), ledger.store.state()
         asked(ledger, 9, "0.01", catalog_hash="c2")
-    with closing(opening.readable(tmp_path / "backup")) as store:
+    with closing(opening.open_readonly(tmp_path / "backup")) as store:
         assert (list(store.rows()), store.state()) == (rows, texts)
         assert verify(store, receipt=receipt).ok
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
@@ -120,7 +120,7 @@ def test_nobody_can_spend_from_a_backup(where: str, key: Path, tmp_path: Path) -
     with closing(made(where, key)) as ledger:
         asked(ledger)
         back_up(where, tmp_path / "backup")
-        store, signing = opening.readable(tmp_path / "backup"), Key.read(key)
+        store, signing = opening.open_readonly(tmp_path / "backup"), Key.read(key)
     with pytest.raises(LedgerError, match="is a backup, and a backup cannot be spent from"):
         opening.open(tmp_path / "backup", key)
     before = (tmp_path / "backup").read_bytes()
@@ -246,7 +246,7 @@ def test_a_living_ledger_is_not_doubled(where: str, key: Path, tmp_path: Path) -
         asked(ledger)
         back_up(where, tmp_path / "backup")
     refuses("There is a ledger in that place already", tmp_path / "backup", where, key, unchecked=True)
-    with closing(opening.readable(where)) as store:
+    with closing(opening.open_readonly(where)) as store:
         assert verify(store).restored == 0
 
 
@@ -447,7 +447,7 @@ def test_without_one_a_ledger_that_goes_beyond_it_lacks_a_receipt(
         assert len(has) <= 2
         if len(curator.answers) > 2:
             assert len(has) < len(curator.answers)
-        with closing(opening.readable(place)) as store:
+        with closing(opening.open_readonly(place)) as store:
             assert verify(store).ok
 
 
@@ -477,7 +477,7 @@ def test_a_second_name_is_no_second_budget(tmp_path: Path, key: Path) -> None:
         with pytest.raises(LedgerError, match="second name"):
             asked(ledger, 2, "0.9")
         with pytest.raises(LedgerError, match="second name"):
-            opening.readable(place)
+            opening.open_readonly(place)
         twin.unlink()
         asked(ledger, 2, "0.9")
     assert problems(place) == ()
@@ -499,7 +499,7 @@ def test_reading_changes_nothing(tmp_path: Path, key: Path) -> None:
         asked(ledger)
     before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in tmp_path.iterdir()}
     with closing(opening.view(place)) as ledger:
-        assert (len(list(ledger.history())), ledger.standing().entries) == (4, 4)
+        assert (len(list(ledger.history())), ledger.balance().entries) == (4, 4)
     assert problems(place) == ()
     assert {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in tmp_path.iterdir()} == before
 

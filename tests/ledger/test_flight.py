@@ -21,8 +21,8 @@ from dither.errors import BudgetError, ClosedError, DitherError, LedgerError
 from dither.ledger import opening, reservations
 from dither.ledger.ledger import Ledger
 from dither.ledger.records import ENGINE, INTERRUPT
-from dither.ledger.reservations import Reservation, held_here
-from dither.ledger.rules import Kept
+from dither.ledger.reservations import Reservation, find_reservation
+from dither.ledger.rules import StoredAnswer
 from dither.ledger.stores.base import Store
 from dither.ledger.stores.postgres import Postgres
 from dither.ledger.stores.sqlite import SQLite
@@ -34,7 +34,7 @@ EIGHT = 8
 
 
 def spent(ledger: Ledger) -> Fraction:
-    return Fraction(ledger.standing().sums.epsilon, GRID)
+    return Fraction(ledger.balance().sums.epsilon, GRID)
 
 
 def again(store: Store) -> Store:
@@ -62,7 +62,7 @@ def sessions(store: Store) -> Iterator[Callable[..., Ledger]]:
 def answered(ledger: Ledger, pause: float = 0.1, question: int = 1, **changes: object) -> tuple[bool, str]:
     """Whether the answer was given again, and the answer, which is another one each time it is computed."""
     found = ledger.reserve(request(question, **changes))
-    if isinstance(found, Kept):
+    if isinstance(found, StoredAnswer):
         return True, found.payload
     found.touch()
     time.sleep(pause)
@@ -211,10 +211,10 @@ def test_a_reservation_that_was_let_go_is_not_waited_for(ledger: Ledger) -> None
     """A reservation of this process whose object is gone is dead, long before its lease ends."""
     held = ledger.reserve(request(1))
     token = held.record.token[: reservations.MARK] if isinstance(held, Reservation) else ""
-    found = [held_here(token) is held]
+    found = [find_reservation(token) is held]
     del held
     assert found == [True]
-    assert held_here(token) is None
+    assert find_reservation(token) is None
     begin = time.monotonic()
     again = ledger.reserve(request(1))
     assert isinstance(again, Reservation)
@@ -249,7 +249,7 @@ def test_a_lease_that_runs_out_is_taken_over_and_the_old_holder_cannot_commit(st
         ledger.commit(held, "too late")
     assert spent(ledger) == Fraction(2, 10)
     kept = ledger.reserve(request(1))
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, StoredAnswer)
     assert kept.payload == results[0][1]
     assert verify(ledger.store).ok
     assert ledger.fuse().dead == 1
@@ -363,10 +363,10 @@ def test_many_leases_lapse_together(store: Store) -> None:
         abandoned(ledger, number)
     held = [reserved(ledger, f"alive {number}", "0.01") for number in range(5)]
     asked(ledger, "more", "0.01")
-    assert set(reservations.from_text(ledger.store.get("leases"))) == {each.number for each in held}
+    assert set(reservations.decode_leases(ledger.store.get("leases"))) == {each.number for each in held}
     for each in held:
         ledger.commit(each, "42")
-    assert reservations.from_text(ledger.store.get("leases")) == {}
+    assert reservations.decode_leases(ledger.store.get("leases")) == {}
     assert verify(ledger.store).ok
 
 

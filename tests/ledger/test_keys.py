@@ -11,7 +11,7 @@ import pytest
 
 from dither.errors import LedgerError
 from dither.ledger import opening
-from dither.ledger.receipts import Key, Receipt, signed
+from dither.ledger.receipts import Key, Receipt, is_signed
 from ledger.asking import asked, declaration
 
 
@@ -77,11 +77,11 @@ def test_the_text_of_a_key_does_not_show_it() -> None:
 def test_a_signature_has_one_spelling() -> None:
     key = Key.new()
     signature = key.sign("a")
-    assert signed(key.public, "a", signature)
+    assert is_signed(key.public, "a", signature)
     wrong = [("b", signature), ("a", signature.upper()), ("a", signature + " "), ("a", ""), ("a", "zz"), ("a", signature[:-2])]
     for message, text in wrong:
-        assert not signed(key.public, message, text)
-    assert not signed("zz", "a", signature)
+        assert not is_signed(key.public, message, text)
+    assert not is_signed("zz", "a", signature)
 
 
 def test_a_receipt_reads_back() -> None:

@@ -27,7 +27,7 @@ from dither.ledger.records import (
     hash_of,
     parse,
     question_digest,
-    shown_to,
+    replay_key,
     token_of,
 )
 from dither.ledger.stores.base import Row
@@ -131,7 +131,7 @@ def test_no_other_text_is_read(reader, body: str) -> None:
 
 def test_digests_are_for_ever() -> None:
     assert question_digest("plan", "c1", "2026-11") == "f395ee01a8333b8125dd841108eafa89cbf33fd3384a7b8bb8508b4bd85c05b9"
-    assert shown_to(4, "bob") == "11a3f9fc1b3a707061554dd48ef64a69ee790c468836ef1b807f75c18a97d868"
+    assert replay_key(4, "bob") == "11a3f9fc1b3a707061554dd48ef64a69ee790c468836ef1b807f75c18a97d868"
     assert token_of("ab") == "ca77845dfb80866907e23248ac9d3ebcce50c9de8c6ac09e57a89b93a9133eb5"
     assert hash_of("{}") == "a920fec92b2f96c0ac0ac71ee9e982f1037d32a64bc18a22d50e33d4f83f78eb"
     assert len({token_of("{}"), hash_of("{}")}) == 2  # one purpose, one hash

@@ -10,14 +10,14 @@ import pytest
 from dither.errors import ArgumentError, BudgetError, LedgerError
 from dither.ledger.ledger import Ledger
 from dither.ledger.reservations import Reservation
-from dither.ledger.rules import Kept
+from dither.ledger.rules import StoredAnswer
 from dither.ledger.verify.report import verify
 from dither.privacy.filters import GRID, Caps, Charge, Sums
 from ledger.asking import RHO_MAX, SMALLEST, asked, declaration, gaussian, pure, request, reserved
 
 
 def spent(ledger: Ledger) -> Fraction:
-    return Fraction(ledger.standing().sums.epsilon, GRID)
+    return Fraction(ledger.balance().sums.epsilon, GRID)
 
 
 def kinds(ledger: Ledger) -> list[str]:
@@ -41,7 +41,7 @@ def test_ten_tenths_are_one_and_the_smallest_more_is_refused(ledger: Ledger) -> 
 def test_ten_tenths_fit_into_a_budget_with_delta(mixed: Ledger) -> None:
     assert {reserved(mixed, number).rule for number in range(10)} == {"sum"}
     assert spent(mixed) == 1
-    assert mixed.standing().rule == "sum"
+    assert mixed.balance().rule == "sum"
 
 
 @pytest.mark.slow
@@ -51,7 +51,7 @@ def test_four_hundred_gaussian_questions_fit_into_a_budget_with_delta(mixed: Led
         assert reserved(mixed, number, share).rule == "zcdp"
     with pytest.raises(BudgetError):
         mixed.reserve(request("more", gaussian(RHO_MAX / 10_000)))
-    assert mixed.standing().rule == "zcdp"
+    assert mixed.balance().rule == "zcdp"
     assert verify(mixed.store).ok
 
 
@@ -68,10 +68,10 @@ def test_keys_are_paid_from_their_own_share(mixed: Ledger) -> None:
 
 
 def test_a_refusal_leaves_no_trace(ledger: Ledger) -> None:
-    before = ledger.standing()
+    before = ledger.balance()
     with pytest.raises(BudgetError, match=r"it costs ε = 1\.1.*left ε = 1\b"):
         ledger.reserve(request(1, "1.1"))
-    assert ledger.standing() == before
+    assert ledger.balance() == before
     assert ledger.quota("ada") == Sums()
 
 
@@ -83,7 +83,7 @@ def test_what_was_reserved_counts_before_it_is_answered(ledger: Ledger) -> None:
 
 def test_threads_race_for_the_last_tenth(ledger: Ledger) -> None:
     reserved(ledger, "rest", "0.7")
-    won: list[Reservation | Kept] = []
+    won: list[Reservation | StoredAnswer] = []
 
     def work(number: int) -> None:
         try:
@@ -228,6 +228,6 @@ def test_a_ledger_without_a_catalog_answers_nothing(empty: Ledger) -> None:
     with pytest.raises(LedgerError, match="no catalog yet"):
         empty.reserve(request(1))
     with pytest.raises(LedgerError, match="no catalog yet"):
-        empty.standing()
+        empty.balance()
     assert str(empty.head()) == f"0:{'0' * 64}"
     assert verify(empty.store).ok

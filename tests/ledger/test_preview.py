@@ -11,7 +11,7 @@ from dither.errors import ArgumentError, BudgetError, LedgerError
 from dither.ledger.ledger import Ledger
 from dither.ledger.opening import memory
 from dither.ledger.records import ENGINE, Declaration, Request
-from dither.ledger.rules import Kept
+from dither.ledger.rules import StoredAnswer
 from ledger.asking import asked, declaration, request, reserved
 
 DECLARED = declaration(per_analyst=Fraction(1, 4), per_query=Fraction(1, 2), analysts=("ada", "bob"))
@@ -74,7 +74,7 @@ def test_a_preview_is_what_reserving_does(name: str) -> None:
 def _reserved(ledger: Ledger, wanted: Request) -> tuple[str, bool]:
     """Why reserving was refused, and whether an answer was shown again."""
     try:
-        return "", isinstance(ledger.reserve(wanted), Kept)
+        return "", isinstance(ledger.reserve(wanted), StoredAnswer)
     except (BudgetError, LedgerError) as refused:
         return refused.what, False
 

@@ -15,7 +15,7 @@ from dither.ledger.ledger import Ledger
 from dither.ledger.opening import memory
 from dither.ledger.records import ENGINE, INTERRUPT
 from dither.ledger.reservations import Reservation
-from dither.ledger.rules import Kept
+from dither.ledger.rules import StoredAnswer
 from dither.ledger.state import MOST_DEAD
 from dither.ledger.verify.report import verify
 from dither.privacy.filters import GRID, Caps, Charge, Sums
@@ -121,7 +121,7 @@ def follow(ledger: Ledger, model: Model, step: tuple[str, str, int, bool]) -> No
     except LedgerError:
         assert expected == "busy"
         return
-    if isinstance(found, Kept):
+    if isinstance(found, StoredAnswer):
         assert expected == "kept"
         assert found.charged == (analyst not in model.answers[question])
         if found.charged:
@@ -154,7 +154,7 @@ def run(ledger: Ledger, delta: str, quota: Fraction | None, least: Fraction, ste
     model = Model(Caps.of(1, delta), quota, least)
     for step in steps:
         follow(ledger, model, step)
-        standing = ledger.standing()
+        standing = ledger.balance()
         assert parts(standing.sums) == readded(model.charges)
         assert standing.rule is not None
         assert model.fits(model.charges)
@@ -199,5 +199,5 @@ def test_that_check_can_fail() -> None:
     model = Model(Caps.of(1, "0"), None)
     follow(ledger, model, ("hang", "ada", 0, False))
     model.charges.append(PRICES[0])
-    assert parts(ledger.standing().sums) != readded(model.charges)
+    assert parts(ledger.balance().sums) != readded(model.charges)
     ledger.close()

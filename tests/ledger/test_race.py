@@ -33,7 +33,7 @@ def test_exactly_as_many_are_answered_as_the_budget_allows(
     done = subprocess.run([*command, str(processes), str(threads)], capture_output=True, text=True, check=False, env=paths)
     assert (done.returncode, done.stderr) == (0, "")
     assert Counter(json.loads(done.stdout)) == {"answered": 3, "refused": processes * threads - 3}
-    assert ledger.standing().sums.epsilon == GRID
-    assert ledger.standing().entries == 2 + 2 * 10  # opened, declared; reserved and committed for each answer
+    assert ledger.balance().sums.epsilon == GRID
+    assert ledger.balance().entries == 2 + 2 * 10  # opened, declared; reserved and committed for each answer
     assert not verify(ledger.store).problems
     ledger.close()

@@ -58,7 +58,7 @@ def test_reading_changes_nothing_beside_an_open_session(folder: Path) -> None:
     with opened(folder) as survey:
         survey.ask(COUNT, epsilon="0.3")
         before = {each.name: (each.read_bytes(), each.stat().st_mtime_ns) for each in folder.iterdir()}
-        with closing(opening.readable(folder / "survey.ledger")) as store:
+        with closing(opening.open_readonly(folder / "survey.ledger")) as store:
             found = verify(store)
             assert list(found.problems) == []
             assert found.entries == survey.ledger.head().number

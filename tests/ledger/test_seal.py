@@ -13,8 +13,8 @@ from dither.errors import DitherError, LedgerError
 from dither.ledger import state
 from dither.ledger.ledger import Ledger
 from dither.ledger.opening import memory
-from dither.ledger.records import ENGINE, shown_to
-from dither.ledger.rules import Kept
+from dither.ledger.records import ENGINE, replay_key
+from dither.ledger.rules import StoredAnswer
 from dither.ledger.stores.base import Store
 from dither.ledger.stores.postgres import Postgres
 from dither.ledger.stores.sqlite import SQLite
@@ -68,7 +68,7 @@ def broken(ledger: Ledger) -> None:
     ledger.give_up(held, ENGINE)
 
 
-@pytest.mark.parametrize("key", [*state.BOOKS])
+@pytest.mark.parametrize("key", [*state.STATE_KEYS])
 def test_what_is_taken_away_stops_the_ledger(ledger: Ledger, clock: Clock, key: str) -> None:
     asked(ledger, 1, "0.9")
     broken(ledger)
@@ -77,7 +77,7 @@ def test_what_is_taken_away_stops_the_ledger(ledger: Ledger, clock: Clock, key: 
     assert not verify(ledger.store).ok
 
 
-@pytest.mark.parametrize("key", [*state.BOOKS])
+@pytest.mark.parametrize("key", [*state.STATE_KEYS])
 def test_what_is_put_back_alone_stops_the_ledger(ledger: Ledger, clock: Clock, key: str) -> None:
     asked(ledger, 1, "0.1")
     old = texts(ledger)
@@ -206,7 +206,7 @@ GARBAGE = ["", "{", "[]", "null", "1", '{"number":1}', '{"a":1,"a":1}', "[" * 10
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", [*state.BOOKS, "analyst:ada", "ledger"])
+@pytest.mark.parametrize("key", [*state.STATE_KEYS, "analyst:ada", "ledger"])
 def test_garbage_is_told_as_what_it_is(ledger: Ledger, clock: Clock, key: str) -> None:
     """Reading a damaged ledger raises LedgerError, never another exception."""
     asked(ledger, 1)
@@ -220,7 +220,7 @@ def test_garbage_is_told_as_what_it_is(ledger: Ledger, clock: Clock, key: str) -
         for attempt in attempts:
             with pytest.raises(LedgerError):
                 attempt()
-        for look in (ledger.standing, ledger.head, lambda: ledger.quota("ada")):
+        for look in (ledger.balance, ledger.head, lambda: ledger.quota("ada")):
             try:
                 look()
             except DitherError:
@@ -241,8 +241,8 @@ def test_the_answer_to_another_question_is_not_shown(ledger: Ledger) -> None:
 def test_another_analysts_payment_is_not_taken_for_ones_own(ledger: Ledger) -> None:
     asked(ledger, 1)
     kept = ledger.reserve(request(1, analyst="bob"))
-    assert isinstance(kept, Kept)
-    execute(ledger.store, f"UPDATE entries SET question = '{shown_to(4, 'eve')}' WHERE number = 5")
+    assert isinstance(kept, StoredAnswer)
+    execute(ledger.store, f"UPDATE entries SET question = '{replay_key(4, 'eve')}' WHERE number = 5")
     with pytest.raises(LedgerError, match="Entry 5 of the ledger was changed"):
         ledger.reserve(request(1, analyst="eve"))
 

@@ -13,7 +13,7 @@ from dither.errors import ArgumentError, BudgetError, DitherWarning, LedgerError
 from dither.ledger.ledger import Ledger
 from dither.ledger.receipts import Key
 from dither.ledger.reservations import Reservation
-from dither.ledger.rules import Kept
+from dither.ledger.rules import StoredAnswer
 from dither.ledger.stores.base import Store
 from dither.ledger.verify.report import verify
 from dither.privacy.filters import GRID, Sums
@@ -23,7 +23,7 @@ IDENTITY_OF = json.loads(IDENTITY["ledger"])["ledger"]
 
 
 def spent(ledger: Ledger) -> Fraction:
-    return Fraction(ledger.standing().sums.epsilon, GRID)
+    return Fraction(ledger.balance().sums.epsilon, GRID)
 
 
 def kinds(ledger: Ledger) -> list[str]:
@@ -60,7 +60,7 @@ def test_an_answer_is_a_text(ledger: Ledger) -> None:
         ledger.commit(held, b"42")  # type: ignore[arg-type]
     ledger.commit(held, "\ud800\0ε")
     kept = ledger.reserve(request(1))
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, StoredAnswer)
     assert kept.payload == "\ud800\0ε"
 
 
@@ -124,7 +124,7 @@ def test_a_reserved_question_is_not_run_under_its_old_charge(ledger: Ledger) -> 
 def test_the_same_question_is_answered_from_the_ledger(ledger: Ledger) -> None:
     receipt = asked(ledger, 1, payload="[41]")
     kept = ledger.reserve(request(1))
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, StoredAnswer)
     assert (kept.payload, kept.receipt, kept.analyst, kept.charged) == ("[41]", receipt, "ada", False)
     assert spent(ledger) == Fraction(1, 10)
     assert verify(ledger.store).ok
@@ -144,7 +144,7 @@ def test_a_fresh_answer_is_paid_for(ledger: Ledger) -> None:
     asked(ledger, 1, payload="second", fresh=True)
     assert spent(ledger) == Fraction(2, 10)
     kept = ledger.reserve(request(1))
-    assert isinstance(kept, Kept)
+    assert isinstance(kept, StoredAnswer)
     assert kept.payload == "second"
 
 
@@ -152,7 +152,7 @@ def test_a_replay_counts_once_for_each_new_analyst(empty: Ledger) -> None:
     empty.register(declaration(per_analyst=Fraction(1, 4)))
     asked(empty, 1, "0.2")
     shown = [empty.reserve(request(1, "0.2", analyst=name)) for name in ("bob", "bob", "ada", "bob")]
-    assert [kept.charged for kept in shown if isinstance(kept, Kept)] == [True, False, False, False]
+    assert [kept.charged for kept in shown if isinstance(kept, StoredAnswer)] == [True, False, False, False]
     assert empty.quota("bob") == empty.quota("ada") == Sums().plus(pure("0.2"))
     assert spent(empty) == Fraction(2, 10)
     with pytest.raises(BudgetError, match="quota of bob"):
@@ -166,7 +166,7 @@ def test_a_replay_counts_once_for_each_new_analyst(empty: Ledger) -> None:
 
 def test_an_exhausted_budget_still_replays(ledger: Ledger) -> None:
     asked(ledger, 1, "1")
-    assert isinstance(ledger.reserve(request(1, "1")), Kept)
+    assert isinstance(ledger.reserve(request(1, "1")), StoredAnswer)
 
 
 # --- keys, clocks, copies -----------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_without_a_key_it_can_be_read(ledger: Ledger, clock: Clock) -> None:
     assert spent(reader) == Fraction(1, 10)
     with pytest.raises(LedgerError, match="opened to be read only"):
         reader.reserve(request(2))
-    assert reader.standing() == ledger.standing()
+    assert reader.balance() == ledger.balance()
 
 
 def test_a_clock_that_goes_back_a_little_stands_still(ledger: Ledger, clock: Clock) -> None:

@@ -19,7 +19,7 @@ from dither.ledger import opening
 from dither.ledger.ledger import Ledger
 from dither.ledger.records import hash_of
 from dither.ledger.reservations import Reservation
-from dither.ledger.rules import Kept
+from dither.ledger.rules import StoredAnswer
 from dither.ledger.stores import sqlite
 from dither.ledger.stores.sqlite import SQLite
 from dither.ledger.verify.report import verify
@@ -120,7 +120,7 @@ def test_what_was_spent_is_there_after_reopening(path: Path, ledger: Ledger) -> 
     asked(ledger, 1, "0.4")
     ledger.close()
     again = opening.open(path)
-    assert again.standing().sums.epsilon == GRID * 2 // 5
+    assert again.balance().sums.epsilon == GRID * 2 // 5
     assert verify(again.store).ok
     again.close()
 
@@ -149,7 +149,7 @@ def test_a_read_does_not_wait_for_a_writer(path: Path, ledger: Ledger) -> None:
     other = opening.view(path)
     with ledger.store.transaction() as inside:
         inside.put("total", "{}")
-        assert other.standing().entries == 2
+        assert other.balance().entries == 2
     other.close()
 
 
@@ -171,7 +171,7 @@ def test_a_full_disk_gives_no_answer_and_keeps_the_price(ledger: Ledger) -> None
     with pytest.raises(LedgerError, match="disk is full") as caught:
         ledger.commit(held, "x" * 100_000)
     assert caught.value.charged == "the price of the question"
-    assert Fraction(ledger.standing().sums.epsilon, GRID) == Fraction(1, 10)
+    assert Fraction(ledger.balance().sums.epsilon, GRID) == Fraction(1, 10)
     store._connected().execute("PRAGMA max_page_count = 100000").fetchone()
     asked(ledger, 2)
     assert verify(store).ok
@@ -208,7 +208,7 @@ def test_a_file_that_may_not_be_written_is_told(path: Path, ledger: Ledger) -> N
     store._connected().execute("PRAGMA query_only = ON")
     with pytest.raises(LedgerError, match="cannot be written"):
         ledger.reserve(request(1))
-    assert ledger.standing().entries == 2
+    assert ledger.balance().entries == 2
 
 
 def test_an_edited_answer_is_never_shown(path: Path, ledger: Ledger) -> None:
@@ -224,7 +224,7 @@ def test_an_edited_answer_is_never_shown(path: Path, ledger: Ledger) -> None:
             ledger.reserve(request(1))
     raw.execute("UPDATE entries SET body = ?, hash = ? WHERE number = 4", (row.body, row.hash))
     raw.close()
-    assert isinstance(ledger.reserve(request(1)), Kept)  # the twin: as it was, it is
+    assert isinstance(ledger.reserve(request(1)), StoredAnswer)  # the twin: as it was, it is
 
 
 # --- processes and threads ----------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_a_child_writes_to_the_same_file(ledger: Ledger) -> None:
     asked(ledger, 0)
     assert in_child(lambda: [asked(ledger, number) for number in (1, 2, 3)] and None) == 0
     asked(ledger, 4)
-    assert Fraction(ledger.standing().sums.epsilon, GRID) == Fraction(1, 2)
+    assert Fraction(ledger.balance().sums.epsilon, GRID) == Fraction(1, 2)
     assert verify(ledger.store).ok
 
 
@@ -249,7 +249,7 @@ def test_a_child_that_is_forked_while_a_thread_writes_is_not_stuck(ledger: Ledge
     thread = threading.Thread(target=hold)
     thread.start()
     inside.wait(60)
-    code = in_child(lambda: ledger.standing() and None)
+    code = in_child(lambda: ledger.balance() and None)
     go_on.set()
     thread.join()
     assert code == 0
@@ -276,5 +276,5 @@ def test_an_ended_process_leaves_its_charge(path: Path, ledger: Ledger) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     assert in_child(work) == -signal.SIGKILL
-    assert Fraction(ledger.standing().sums.epsilon, GRID) == Fraction(1, 10)
+    assert Fraction(ledger.balance().sums.epsilon, GRID) == Fraction(1, 10)
     assert verify(ledger.store).open == 1

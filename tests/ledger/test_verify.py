@@ -29,7 +29,7 @@ def test_an_untouched_ledger_has_no_problems(empty: Ledger) -> None:
     report = verify(empty.store, head=str(empty.head()), receipt=receipt, public_key=KEY.public)
     assert report.problems == ()
     assert report.ok
-    assert report.entries == empty.standing().entries == 18
+    assert report.entries == empty.balance().entries == 18
     assert report.head == str(empty.head())
     assert report.open == 1
     assert report.kinds == {

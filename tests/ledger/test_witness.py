@@ -137,7 +137,7 @@ def test_a_charge_that_cannot_be_witnessed_is_given_back(tmp_path: Path) -> None
     full = Ledger(ledger.store, KEY, witness=Witness(Path("/dev/full")))
     with pytest.raises(LedgerError, match="full is no witness"):
         full.reserve(request())
-    assert ledger.standing().sums.epsilon == 0
+    assert ledger.balance().sums.epsilon == 0
     assert verify(ledger.store).ok
     ledger.close()
 

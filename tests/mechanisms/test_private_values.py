@@ -142,7 +142,7 @@ def test_score_gaps_of_a_thousand_digits_never_raise() -> None:
 def test_a_coin_with_a_huge_exponent_is_decided_by_balls_as_well() -> None:
     for x in (Fraction(10) ** 500, Fraction(10) ** 200_000):
         coin = ExpCoin(x)
-        assert coin.specified(Uniform(2**64 - 1, 64)) == 0
+        assert coin.value_at(Uniform(2**64 - 1, 64)) == 0
         assert coin.draw(1000).tolist() == [0] * 1000
 
 

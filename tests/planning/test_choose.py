@@ -21,7 +21,7 @@ from dither.planning.releases.sums import Ratio, Total
 from dither.planning.sensitivity import Bounding
 from dither.privacy import sensitivity
 from dither.privacy.losses import Approx
-from dither.privacy.neighbours import AddRemove, Replace, named
+from dither.privacy.neighbours import AddRemove, Replace, relation_named
 from dither.query.functions.base import Facts
 from dither.query.nodes import Column, Named
 from dither.query.work import Group, Quantised
@@ -112,20 +112,20 @@ def test_a_sum_alone_is_not_charged_for_its_offset() -> None:
 def test_grids_are_public_and_fit() -> None:
     x = Column("x")
     asked = ask("s", "sum", "x")
-    wage = grids.summed(x, WAGE, asked)
+    wage = grids.sum_grid(x, WAGE, asked)
     assert 2**20 <= wage.steps <= 2**22
     assert wage.low <= -10
     assert wage.low + wage.step * wage.steps >= 50
-    assert grids.summed(x, AGE, asked) == Quantised(x, Fraction(0), Fraction(1), 120)
-    assert grids.summed(x, Facts("int", Fraction(0), Fraction(2**62), whole=True, step=Fraction(1)), asked).steps <= 2**22
+    assert grids.sum_grid(x, AGE, asked) == Quantised(x, Fraction(0), Fraction(1), 120)
+    assert grids.sum_grid(x, Facts("int", Fraction(0), Fraction(2**62), whole=True, step=Fraction(1)), asked).steps <= 2**22
     cents = Facts("real", Fraction(0), Fraction(250000), step=Fraction(1, 100))
-    assert grids.summed(x, cents, asked).steps == 25_000_000
+    assert grids.sum_grid(x, cents, asked).steps == 25_000_000
     with pytest.raises(QueryError, match="2\\^40"):
-        grids.summed(x, Facts("real", Fraction(0), Fraction(10**9), step=Fraction(1, 10**9)), asked)
-    point = grids.summed(x, Facts("real", Fraction(3), Fraction(3)), asked)
+        grids.sum_grid(x, Facts("real", Fraction(0), Fraction(10**9), step=Fraction(1, 10**9)), asked)
+    point = grids.sum_grid(x, Facts("real", Fraction(3), Fraction(3)), asked)
     assert point.steps >= 1
     with pytest.raises(QueryError, match="no bounds"):
-        grids.summed(x, Facts("real"), asked)
+        grids.sum_grid(x, Facts("real"), asked)
 
 
 def test_wide_grids_get_their_noise_number_by_number() -> None:
@@ -221,11 +221,13 @@ def test_the_planner_and_the_library_agree_on_one_row_each(relation: AddRemove |
 @pytest.mark.parametrize("relation", [AddRemove(), Replace()])
 def test_a_plan_holds_the_relation_that_its_catalog_names(relation: AddRemove | Replace) -> None:
     assert (
-        planned(query(ask("s", "sum", "age")), neighbours=relation.name).bounding.neighbours == named(relation.name) == relation
+        planned(query(ask("s", "sum", "age")), neighbours=relation.name).bounding.neighbours
+        == relation_named(relation.name)
+        == relation
     )
 
 
 def test_a_catalog_knows_the_names_of_the_relations() -> None:
-    assert [named(name).name for name in NEIGHBOURS] == list(NEIGHBOURS)
+    assert [relation_named(name).name for name in NEIGHBOURS] == list(NEIGHBOURS)
     with pytest.raises(ArgumentError, match="neighbours cannot be"):
-        named("swap")
+        relation_named("swap")

@@ -23,7 +23,7 @@ from dither.catalog.values import Catalog
 from dither.planning.outputs import Noisy
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price
-from dither.planning.records import CONSTANTS, NODES, Identity, Order, identity, written
+from dither.planning.records import CONSTANTS, NODES, Identity, Order, encode, identity
 from dither.query import fluent as dt
 from dither.query import show
 from dither.query.nodes import Literal
@@ -260,25 +260,25 @@ def with_column(table: Any, name: str, facts: Any) -> Any:
 
 def test_true_is_not_one_and_text_is_no_number() -> None:
     kinds = [True, 1, "1", None, Fraction(1, 2), "1/2"]
-    found = [json.dumps(written((value,))) for value in kinds]
+    found = [json.dumps(encode((value,))) for value in kinds]
     assert len(set(found)) == len(kinds)
-    assert written(Literal(True)) != written(Literal(1))
+    assert encode(Literal(True)) != encode(Literal(1))
 
 
 @given(st.integers() | st.fractions(), st.integers() | st.fractions())
 def test_numbers_are_told_apart_by_value_alone(one: Any, other: Any) -> None:
-    assert (written(one) == written(other)) == (one == other)
+    assert (encode(one) == encode(other)) == (one == other)
 
 
 def test_huge_numbers_have_a_spelling() -> None:
-    assert written(10**9999) != written(10**9999 + 1)
-    assert written(Fraction(1, 10**9999)) != written(Fraction(1, 10**9999 + 1))
+    assert encode(10**9999) != encode(10**9999 + 1)
+    assert encode(Fraction(1, 10**9999)) != encode(Fraction(1, 10**9999 + 1))
 
 
 @pytest.mark.parametrize("odd", [0.5, float("nan"), {"a": 1}, [1], {1}, b"x", object()])
 def test_what_has_no_spelling_is_refused(odd: Any) -> None:
     with pytest.raises(TypeError):
-        written(odd)
+        encode(odd)
 
 
 def test_a_purpose_is_part_of_the_text() -> None:
@@ -291,8 +291,8 @@ class Wing(enum.IntEnum):
 
 
 def test_constants_of_questions_in_python_have_a_spelling() -> None:
-    assert written(Literal(0.5)) == written(Literal(Fraction(1, 2)))
-    assert written(Literal(0.1)) != written(Literal(Fraction(1, 10)))
-    assert written(Literal(Wing.EAST)) == written(Literal(1))
+    assert encode(Literal(0.5)) == encode(Literal(Fraction(1, 2)))
+    assert encode(Literal(0.1)) != encode(Literal(Fraction(1, 10)))
+    assert encode(Literal(Wing.EAST)) == encode(Literal(1))
     with pytest.raises(TypeError):
-        written(Literal(float("inf")))
+        encode(Literal(float("inf")))

@@ -14,13 +14,13 @@ from scipy.stats import binom
 from distribution.allowance import share
 from dither.catalog.values import Rows
 from dither.errors import QueryError
-from dither.exact.numbers import percent
+from dither.exact.numbers import show_percent
 from dither.planning import margins
 from dither.planning.outputs import Noisy, explain, release, table
 from dither.planning.outputs import margins as cell_margins
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Linear
-from dither.planning.releases.quantile import held
+from dither.planning.releases.quantile import usable_share
 from dither.query.nodes import Call, Column, Literal, Named
 from planning.hand import ask, planned, query, run
 
@@ -262,5 +262,5 @@ def test_a_share_of_many_digits_is_rounded_and_not_drowned(p: Fraction) -> None:
     groups = run(plan, rows)
     chosen = [float(str(table(plan, release(plan, groups)).rows[0][0])) for _ in range(20)]
     assert all(abs(value - 100 * float(p)) <= 5 for value in chosen)
-    assert f"as the {percent(p.limit_denominator(1000))} quantile," in explain(plan, SURE)
-    assert plan.readings[0].notes[0] == f"the {percent(held(p))} quantile"
+    assert f"as the {show_percent(p.limit_denominator(1000))} quantile," in explain(plan, SURE)
+    assert plan.readings[0].notes[0] == f"the {show_percent(usable_share(p))} quantile"

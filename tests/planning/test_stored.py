@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 
 from dither.errors import DitherError
 from dither.planning.outputs import Noisy, release, table
-from dither.planning.records import from_text, to_text
+from dither.planning.records import decode_noisy, encode_noisy
 from dither.query.work import Group
 from planning.hand import ask, planned, query
 
@@ -55,22 +55,22 @@ def exactly(noisy: Noisy) -> Any:
 
 @given(st.lists(released(), max_size=3))
 def test_what_was_released_comes_back(noisy: list[Noisy]) -> None:
-    text = to_text(noisy)
-    assert [exactly(each) for each in from_text(text)] == [exactly(each) for each in noisy]
+    text = encode_noisy(noisy)
+    assert [exactly(each) for each in decode_noisy(text)] == [exactly(each) for each in noisy]
     assert text.isascii()
-    assert to_text(from_text(text)) == text
+    assert encode_noisy(decode_noisy(text)) == text
 
 
 def test_numbers_of_any_size_come_back() -> None:
     wide = np.empty((1, 2), dtype=object)
     wide[0] = [10**9999, -(2**64)]
-    (again,) = from_text(to_text([Noisy(((),), (wide,))]))
+    (again,) = decode_noisy(encode_noisy([Noisy(((),), (wide,))]))
     assert again.cells[0].tolist() == wide.tolist()
 
 
 def test_one_true_and_a_text_stay_three_keys() -> None:
     keys = ((1,), (True,), ("1",), (None,), (datetime.date(2026, 11, 1),), ("2026-11-01",))
-    (again,) = from_text(to_text([Noisy(keys, ())]))
+    (again,) = decode_noisy(encode_noisy([Noisy(keys, ())]))
     assert [type(key[0]) for key in again.keys] == [type(key[0]) for key in keys]
     assert again.keys == keys
 
@@ -78,7 +78,7 @@ def test_one_true_and_a_text_stay_three_keys() -> None:
 def test_a_kept_answer_is_read_like_the_first() -> None:
     plan = planned(query(ask("n", "count"), ask("a", "avg", "wage"), keys=("region",)))
     noisy = release(plan, [Group(("east",), None, ((5, 4, 1), (5,)))] if len(plan.noises) == 2 else [])
-    (again,) = from_text(to_text([noisy]))
+    (again,) = decode_noisy(encode_noisy([noisy]))
     assert table(plan, again) == table(plan, noisy)
 
 
@@ -96,12 +96,12 @@ def test_a_kept_answer_is_read_like_the_first() -> None:
 )
 def test_what_cannot_be_read_is_not_guessed_at(text: str) -> None:
     with pytest.raises(DitherError, match="fresh=True"):
-        from_text(text)
+        decode_noisy(text)
 
 
 def test_what_is_no_release_is_not_stored() -> None:
     with pytest.raises(TypeError):
-        to_text([Noisy((), (np.zeros((1, 1), dtype=np.float64),))])
+        encode_noisy([Noisy((), (np.zeros((1, 1), dtype=np.float64),))])
     with pytest.raises(TypeError):
-        to_text([Noisy(((b"x",),), ())])  # type: ignore[arg-type]
-    assert json.loads(to_text([]))["released"] == []
+        encode_noisy([Noisy(((b"x",),), ())])  # type: ignore[arg-type]
+    assert json.loads(encode_noisy([]))["released"] == []

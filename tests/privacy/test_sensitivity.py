@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dither.errors import ArgumentError
 from dither.mechanisms.geometric import Geometric
 from dither.privacy import sensitivity as s
-from dither.privacy.neighbours import AddRemove, Group, Neighbours, Replace, single
+from dither.privacy.neighbours import AddRemove, Group, Neighbours, Replace, one_step
 
 LOW, HIGH, MIDDLE = Fraction(-1), Fraction(2), Fraction(1, 2)
 VALUES = (LOW, Fraction(0), MIDDLE, HIGH)
@@ -35,7 +35,7 @@ def neighbouring(sizes: range, values: tuple[Fraction, ...], relation: Neighbour
     for (left, a), (right, b) in itertools.combinations(counted, 2):
         moves = [x - y for x, y in zip(a, b, strict=True)]
         out, into = sum(m for m in moves if m > 0), -sum(m for m in moves if m < 0)
-        replacing = isinstance(single(relation), Replace)
+        replacing = isinstance(one_step(relation), Replace)
         if out == into <= relation.steps if replacing else out + into <= relation.steps:
             found.append((left, right))
     return found
@@ -97,7 +97,7 @@ SIZED = [
 
 
 def sizes(relation: Neighbours, at_least: int = 0, most: int = 5) -> range:
-    inner = single(relation)
+    inner = one_step(relation)
     if isinstance(inner, Replace):
         return range(inner.n, inner.n + 1) if inner.n else range(max(at_least, 1), most + 1)
     return range(at_least, most + 1)

@@ -24,7 +24,7 @@ CONDITIONS = [
 ]
 KEYS = ["region", "active", "city", "people.region"]
 NAMED_KEYS = ["BUCKET(age, 10)", "YEAR(born)", "CASE WHEN age > 17 THEN 'adult' ELSE 'child' END"]
-AGGREGATES: list[tuple[dt.Asked | str, str]] = [
+AGGREGATES: list[tuple[dt.FluentAggregate | str, str]] = [
     (dt.count(), "COUNT(*)"),
     (dt.count("income"), "COUNT(income)"),
     (dt.count(where="active"), "COUNT(*) FILTER (WHERE active)"),
@@ -59,7 +59,7 @@ def test_both_readers_give_one_query(
     where: list[str],
     keys: list[str],
     named: list[str],
-    aggregates: list[tuple[dt.Asked | str, str]],
+    aggregates: list[tuple[dt.FluentAggregate | str, str]],
     having: str | None,
     descending: bool | None,
     limit: int | None,

@@ -66,7 +66,7 @@ def test_every_step_of_the_fluent_form_is_listed() -> None:
         for span in spans(section(PAGE, "Write questions in Python"))
         for word in re.findall(r"(?:^|survey)\.(\w+)\(", span)
     }
-    steps = {name for name, value in vars(fluent.Asking).items() if callable(value) and not name.startswith("_")}
+    steps = {name for name, value in vars(fluent.FluentQuestion).items() if callable(value) and not name.startswith("_")}
     assert told == steps | {"table"}
 
 
@@ -78,7 +78,7 @@ def test_every_aggregate_of_the_fluent_form_means_the_sql_beside_it() -> None:
             asked, sql = spans(cells[0]), spans(cells[1])
             assert [repr(eval(one, {"dt": dt})) for one in asked] == sql[: len(asked)]
             told |= {one.split("(")[0].removeprefix("dt.") for one in asked}
-    assert told == set(fluent.__all__) - {"Asked", "Asking", "table"}
+    assert told == set(fluent.__all__) - {"FluentAggregate", "FluentQuestion", "table"}
 
 
 def survey(page: str) -> dt.Curator:

@@ -103,7 +103,7 @@ SECONDS = {True: 120.0, False: 30.0}  # for dither, and for other code
 
 
 @dataclass(frozen=True)
-class Asked:
+class AuditRequest:
     """The arguments of the command line."""
 
     target: str
@@ -135,7 +135,7 @@ class Asked:
 
 
 def audit(
-    request: Asked, progress: Progress = lambda words, share: None, on_verdict: Callable[[Verdict], None] | None = None
+    request: AuditRequest, progress: Progress = lambda words, share: None, on_verdict: Callable[[Verdict], None] | None = None
 ) -> Report:
     """Runs the audit, and calls `on_verdict` with each verdict as it comes."""
     start, started = time.monotonic(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -152,7 +152,7 @@ def audit(
     return Report(request.target, tuple(done), request.command(), request.seed, started, seconds, open_ends, extra)
 
 
-def _verdicts_of(request: Asked, limit: float, progress: Progress) -> tuple[Iterator[Verdict], tuple[str, ...]]:
+def _verdicts_of(request: AuditRequest, limit: float, progress: Progress) -> tuple[Iterator[Verdict], tuple[str, ...]]:
     if request.target == OURS:
         if request.epsilon is not None or request.pairs is not None:
             raise ArgumentError(
@@ -164,7 +164,7 @@ def _verdicts_of(request: Asked, limit: float, progress: Progress) -> tuple[Iter
     return foreign.verdicts(target, limit, progress), foreign.not_checked(target)
 
 
-def _measurements(request: Asked, limit: float, progress: Progress) -> Mapping[str, Any]:
+def _measurements(request: AuditRequest, limit: float, progress: Progress) -> Mapping[str, Any]:
     if request.target != OURS:
         return {}
     progress("what run times tell", 0.95)

@@ -49,7 +49,7 @@ def check(catalog: str | FilePath | Catalog, read_schema: ReadSchema) -> list[Pr
     return sorted(unique, key=lambda problem: problem[0] or 0)
 
 
-def report(problems: list[Problem], name: str = "The catalog") -> str:
+def show_problems(problems: list[Problem], name: str = "The catalog") -> str:
     """Shows the problems, or that there are none.
 
     >>> report([])

@@ -17,7 +17,7 @@ from typing import Any
 from dither.catalog.rules import LONGEST, Fault, Path, column_faults, kind_of, listed
 from dither.catalog.values import ColumnFacts, Key
 from dither.errors import CatalogError
-from dither.exact.numbers import Number, number
+from dither.exact.numbers import Number, parse_number
 from dither.text import did_you_mean
 
 _EPOCH = datetime.date(1970, 1, 1)
@@ -123,7 +123,7 @@ def _read_between(written: Mapping[str, Any], report: Any) -> tuple[Fraction | N
         return None, None, None
     if all(kind_of(end) == "date" for end in pair):
         return days(pair[0]), days(pair[1]), "date"
-    low, high = number(pair[0]), number(pair[1])
+    low, high = parse_number(pair[0]), parse_number(pair[1])
     if low is None or high is None:
         quoted = any(isinstance(end, str) and _DATE.fullmatch(end) for end in pair)
         dates = "write dates without quotes: between = [1900-01-01, 2030-12-31]; in Python, datetime.date(1900, 1, 1)."
@@ -134,7 +134,7 @@ def _read_between(written: Mapping[str, Any], report: Any) -> tuple[Fraction | N
 
 def _read_step(written: Mapping[str, Any], report: Any) -> Fraction | None:
     given = written.get("step")
-    step = number(given)
+    step = parse_number(given)
     if given is not None and step is None:
         report("step", "the step must be a finite number.", "write step = 1 or step = 0.01.")
     return step

@@ -145,7 +145,7 @@ _DATA = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".duckdb", ".d
 _TABLE = ("source", "unit", "max_rows", "max_groups", "public", "rows", "key", "columns")
 
 
-def declared(catalog: object) -> Catalog:
+def to_catalog(catalog: object) -> Catalog:
     """Returns a Catalog as it is, or reads it from a path; refuses anything else."""
     if isinstance(catalog, Catalog):
         return catalog

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dither.exact.numbers import spell
+from dither.exact.numbers import encode_toml
 from dither.text import did_you_mean, folded
 
 if TYPE_CHECKING:
@@ -95,8 +95,12 @@ def _bounds(column: ColumnFacts) -> Iterator[tuple[str, str, str]]:
         yield "between", f"bounds make no sense for {column.kind}.", f"{fix}."
         return
     if low >= high:
-        turned = f"[{spell(high)}, {spell(low)}]" if low > high else "a range with more than one number"
-        yield "between", f"the lower bound {spell(low)} is not below the upper bound {spell(high)}.", f"write {turned}."
+        turned = f"[{encode_toml(high)}, {encode_toml(low)}]" if low > high else "a range with more than one number"
+        yield (
+            "between",
+            f"the lower bound {encode_toml(low)} is not below the upper bound {encode_toml(high)}.",
+            f"write {turned}.",
+        )
         return
     if max(abs(low), abs(high)) > LARGEST_BOUND or high - low < 1 / LARGEST_BOUND:
         what = "the bounds are beyond 2^500, or less than 2^-500 apart: no sum or mean could be taken over them."
@@ -115,15 +119,15 @@ def _bounds(column: ColumnFacts) -> Iterator[tuple[str, str, str]]:
 
 def _step(low: Fraction, high: Fraction, step: Fraction) -> Iterator[tuple[str, str, str]]:
     if step <= 0:
-        yield "step", f"the step must be above 0, and it is {spell(step)}.", "write a step such as 1 or 0.01."
+        yield "step", f"the step must be above 0, and it is {encode_toml(step)}.", "write a step such as 1 or 0.01."
         return
     count = (high - low) / step
     if count.denominator != 1:
         outward = low + step * -(-count.numerator // count.denominator)
         yield (
             "step",
-            f"the range is not a whole number of steps of {spell(step)}.",
-            f"write between = [{spell(low)}, {spell(outward)}], or another step.",
+            f"the range is not a whole number of steps of {encode_toml(step)}.",
+            f"write between = [{encode_toml(low)}, {encode_toml(outward)}], or another step.",
         )
     if count > MOST_STEPS:
         yield "step", "the range has more than 2^52 steps.", "write a larger step or narrower bounds."
@@ -224,14 +228,14 @@ def faults(
 def _budget(budget: Budget) -> _Faults:
     path = ("budget",)
     if budget.epsilon <= 0:
-        what = f"epsilon must be above 0, and it is {spell(budget.epsilon)}."
+        what = f"epsilon must be above 0, and it is {encode_toml(budget.epsilon)}."
         yield Fault((*path, "epsilon"), what, "write epsilon = 1, or another total for all questions.")
     if not 0 <= budget.delta < 1:
-        what = f"delta must be at least 0 and below 1, and it is {spell(budget.delta)}."
+        what = f"delta must be at least 0 and below 1, and it is {encode_toml(budget.delta)}."
         yield Fault((*path, "delta"), what, "write delta = 1e-6, or leave it out for pure epsilon-DP.")
     for part, cap in (("per_analyst", budget.per_analyst), ("per_query", budget.per_query)):
         if cap is not None and not 0 < cap <= max(budget.epsilon, Fraction(0)):
-            what = f"{part} must be above 0 and at most epsilon, and it is {spell(cap)}."
+            what = f"{part} must be above 0 and at most epsilon, and it is {encode_toml(cap)}."
             yield Fault((*path, part), what, "write a share of epsilon, or leave it out.")
     yield from _least(budget)
     if budget.analysts is not None:
@@ -243,13 +247,13 @@ def _least(budget: Budget) -> _Faults:
     if budget.epsilon <= 0:
         return  # reported already; the default follows from it
     if not 0 < least <= budget.epsilon:
-        what = f"least_epsilon must be above 0 and at most epsilon, and it is {spell(least)}."
+        what = f"least_epsilon must be above 0 and at most epsilon, and it is {encode_toml(least)}."
         yield Fault(path, what, "write the least that one question may cost, or leave it out.")
         return
     for part, cap in (("per_query", budget.per_query), ("per_analyst", budget.per_analyst)):
         if cap is not None and 0 < cap < least:
-            what = f"{part} is {spell(cap)} and a question costs at least {spell(least)}, so none could be asked."
-            yield Fault(("budget", part), what, f"write least_epsilon = {spell(cap)} or less, or a larger {part}.")
+            what = f"{part} is {encode_toml(cap)} and a question costs at least {encode_toml(least)}, so none could be asked."
+            yield Fault(("budget", part), what, f"write least_epsilon = {encode_toml(cap)} or less, or a larger {part}.")
 
 
 def _analysts(names: tuple[str, ...]) -> _Faults:

@@ -14,7 +14,7 @@ from dither.catalog.declare import date_of
 from dither.catalog.rules import LONGEST
 from dither.catalog.values import Budget, Catalog, ColumnFacts, Key, Table, least_price
 from dither.errors import CatalogError
-from dither.exact.numbers import spell
+from dither.exact.numbers import encode_toml
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+$")
 _ADDED_LATER = ("per_query", "analysts", "least_epsilon")
@@ -26,11 +26,13 @@ def catalog_text(catalog: Catalog) -> str:
     """Returns TOML text that reads back as this catalog. Refuses a catalog with a frame, which has no path."""
     budget = catalog.budget
     lines = [f"snapshot = {quoted(catalog.snapshot)}", ""] if catalog.snapshot else []
-    lines += ["[budget]", f"epsilon = {spell(budget.epsilon)}"]
-    lines += [f"delta = {spell(budget.delta)}"] if budget.delta else []
-    lines += [f"per_analyst = {spell(budget.per_analyst)}"] if budget.per_analyst is not None else []
-    lines += [f"per_query = {spell(budget.per_query)}"] if budget.per_query is not None else []
-    lines += [f"least_epsilon = {spell(budget.least_epsilon)}"] if budget.least_epsilon != least_price(budget.epsilon) else []
+    lines += ["[budget]", f"epsilon = {encode_toml(budget.epsilon)}"]
+    lines += [f"delta = {encode_toml(budget.delta)}"] if budget.delta else []
+    lines += [f"per_analyst = {encode_toml(budget.per_analyst)}"] if budget.per_analyst is not None else []
+    lines += [f"per_query = {encode_toml(budget.per_query)}"] if budget.per_query is not None else []
+    lines += (
+        [f"least_epsilon = {encode_toml(budget.least_epsilon)}"] if budget.least_epsilon != least_price(budget.epsilon) else []
+    )
     lines += [f"analysts = [{', '.join(map(quoted, budget.analysts))}]"] if budget.analysts is not None else []
     if catalog.neighbours != "add-remove":
         lines += ["", "[privacy]", f"neighbours = {quoted(catalog.neighbours)}"]
@@ -97,9 +99,9 @@ def _table(name: str, table: Table) -> list[str]:
 def _column(facts: ColumnFacts) -> str:
     parts = [f"kind = {quoted(facts.kind)}"] if facts.kind is not None else []
     if facts.low is not None and facts.high is not None:
-        ends = [date_of(end).isoformat() if facts.kind == "date" else spell(end) for end in (facts.low, facts.high)]
+        ends = [date_of(end).isoformat() if facts.kind == "date" else encode_toml(end) for end in (facts.low, facts.high)]
         parts.append(f"between = [{', '.join(ends)}]")
-    parts += [f"step = {spell(facts.step)}"] if facts.step is not None else []
+    parts += [f"step = {encode_toml(facts.step)}"] if facts.step is not None else []
     if facts.values is not None:
         parts.append(f"values = [{', '.join(_value(value) for value in facts.values if value is not None)}]")
         parts += ['null = "group"'] if None in facts.values else []

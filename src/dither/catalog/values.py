@@ -16,7 +16,7 @@ from typing import Any
 from dither.catalog import rules
 from dither.catalog.rules import LONGEST
 from dither.errors import Argument, CatalogError, Fix, Python
-from dither.exact.numbers import Number, number
+from dither.exact.numbers import Number, parse_number
 
 Key = None | bool | int | str | datetime.date
 KINDS = rules.KINDS
@@ -253,7 +253,7 @@ def _analysts(names: object) -> tuple[str, ...] | None:
 
 def amount(value: Number) -> Fraction | None:
     """Returns a part of the budget; None if it is not a number that fits a double: budgets are shown as decimals."""
-    exact = number(value)
+    exact = parse_number(value)
     return exact if exact is not None and abs(exact) <= _LARGEST else None
 
 

@@ -77,7 +77,7 @@ def _quoting(where: str) -> str:
     except NoLedgerError:
         if not opening.is_address(where) and Path(where).exists():
             raise  # it is a folder
-    note(f"There is no ledger {workspace.named(where)} yet: dither init makes it, and then you can ask.")
+    note(f"There is no ledger {workspace.ledger_name(where)} yet: dither init makes it, and then you can ask.")
     return opening.MEMORY
 
 

@@ -46,7 +46,7 @@ def _audit(
 
     files = Outputs(force)
     _check_page(report, files)
-    asked = command.Asked(target, epsilon, delta, data, pairs, time_limit, seed)
+    asked = command.AuditRequest(target, epsilon, delta, data, pairs, time_limit, seed)
     with _Steps() as steps:
         found = command.audit(asked, steps)
     _show(found)

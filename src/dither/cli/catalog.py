@@ -58,10 +58,10 @@ def _init(
         )
     if workspace.make_ledger(where, key_file(where, key)):
         lies = f"is {key}" if key else "lies beside it"
-        note(f"The ledger is {workspace.named(where)}, and its key {lies}. Keep both: what was spent stays spent.")
+        note(f"The ledger is {workspace.ledger_name(where)}, and its key {lies}. Keep both: what was spent stays spent.")
         note("The key signs in your name: keep it to yourself, and never commit it to a repository.")
     else:
-        note(f"The ledger {workspace.named(where)} is there already, and what was spent stays spent.")
+        note(f"The ledger {workspace.ledger_name(where)} is there already, and what was spent stays spent.")
 
 
 def _draft(data: list[str], unit: str | None, out: Path, books: dict[str, Path]) -> None:
@@ -108,7 +108,7 @@ def _check(
     from dither import workspace
 
     named = existing_catalog(file or catalog)
-    problems = workspace.check(named) or workspace.held_to(named, ledger_place(named, ledger))
+    problems = workspace.check(named) or workspace.ledger_refusal(named, ledger_place(named, ledger))
     if problems := problems or (workspace.check_data(named) if data else ""):
         print_lines(problems, hang=6)
         raise typer.Exit(1)

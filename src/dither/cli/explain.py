@@ -20,7 +20,7 @@ from dither.cli.app import INTERRUPTED, TERMINATED, UNREAD, app
 from dither.cli.output import Force, Outputs, check_drawable, draw_bytes
 from dither.cli.screen import note, out
 from dither.errors import ArgumentError
-from dither.exact.numbers import about
+from dither.exact.numbers import show_about
 
 _HOUSEHOLD = 4
 _TELLING = 100  # above this epsilon every bound is "any factor" or "100 %"
@@ -149,7 +149,7 @@ def _beliefs(loss: dt.Approx) -> RenderableType:
             dt.guarantees.posterior(pure, before, about="value"),
             dt.guarantees.posterior(pure, before, people=_HOUSEHOLD),
         ]
-        shown = [f"{about(100 * low, up=False, digits=4)} … {_percent(high)}" for low, high in ranges]
+        shown = [f"{show_about(100 * low, up=False, digits=4)} … {_percent(high)}" for low, high in ranges]
         table.add_row(_percent(Fraction(before)), *shown)
     return table
 
@@ -189,9 +189,9 @@ def _percent(share: Fraction) -> str:
 
 
 def _most(value: Fraction) -> str:
-    return about(value, up=True, digits=4)
+    return show_about(value, up=True, digits=4)
 
 
 def _price(value: Fraction) -> str:
     """Shows a short number in full, and others with four digits, rounded up: a price is never understated."""
-    return about(value, up=True, digits=12) if len(f"{float(value):.12g}") <= 8 else _most(value)
+    return show_about(value, up=True, digits=12) if len(f"{float(value):.12g}") <= 8 else _most(value)

@@ -201,14 +201,14 @@ def _table(rows: Iterable[HistoryRow], state: str) -> None:
 
 def _price(row: HistoryRow, state: str) -> str:
     """Shows what was charged, rounded up."""
-    from dither.exact.numbers import about
+    from dither.exact.numbers import show_about
 
     if row[state] == "shown again":
         quota = row["quota_epsilon"]
-        return "nothing" if quota in (None, "0") else f"nothing; ε = {about(Fraction(quota), up=True)} of the quota"
+        return "nothing" if quota in (None, "0") else f"nothing; ε = {show_about(Fraction(quota), up=True)} of the quota"
     if row[state] == "cancelled" and row["epsilon"]:
         return "given back"
     if row["epsilon"] is None or row[state] == "replayed":
         return ""
-    slack = f", δ = {about(Fraction(row['delta']), up=True)}" if row["delta"] != "0" else ""
-    return f"ε = {about(Fraction(row['epsilon']), up=True)}{slack}"
+    slack = f", δ = {show_about(Fraction(row['delta']), up=True)}" if row["delta"] != "0" else ""
+    return f"ε = {show_about(Fraction(row['epsilon']), up=True)}{slack}"

@@ -154,7 +154,7 @@ def _standing(opened: Opened, catalog: Path) -> tuple[Standing, Terms | Budget]:
     from dither.standing import Standing
 
     if opened.head().number:
-        found = opened.standing()
+        found = opened.balance()
         return Standing(found.caps, found.sums), Terms.parse(opened.store.get("catalog") or "")
     declared = read(existing_catalog(catalog)).budget
     return Standing(Caps.of(declared.epsilon, declared.delta), Sums()), declared
@@ -182,7 +182,7 @@ def _verify(
     _check_public_key(public_key)
     heads = {} if head is None else {"the head": head_of(head)}
     held = {f"the receipt {file}": receipt_of(file) for file in receipt or ()}
-    with closing(opening.readable(ledger_place(catalog, ledger))) as store, notes().status("checking every entry"):
+    with closing(opening.open_readonly(ledger_place(catalog, ledger))) as store, notes().status("checking every entry"):
         seen = _witnessed(witness, store)
         name, report = store.name, verify(store, heads | seen, held, public_key)
         smooth = not report.problems and _has_rho(store)
@@ -228,16 +228,16 @@ def _has_rho(store: Store) -> bool:
     from dither.ledger import state
 
     text = store.get("caps")
-    return bool(text and state.caps(text).rho_max)
+    return bool(text and state.decode_caps(text).rho_max)
 
 
 def _verdict(name: str, report: Report, smooth: bool, receipts: Sequence[Path], witness: Path | None) -> str:
-    from dither.exact.numbers import about
+    from dither.exact.numbers import show_about
 
     count = {kind.partition("/")[0]: number for kind, number in report.kinds.items()}
     signs = {"epsilon": "ε", "delta": "δ"} | ({"rho": "ρ", "slack": "δ of keys"} if smooth else {})
     sums = [(sign, report.spent[part]) for part, sign in signs.items()]
-    spent = ", ".join(f"{sign} = {about(value, up=True)}" for sign, value in sums if value)
+    spent = ", ".join(f"{sign} = {show_about(value, up=True)}" for sign, value in sums if value)
     lines = [
         f"{name}: {report.entries:,} entries, nothing wrong.",
         f"  answered   {count.get('committed', 0):,}, and {count.get('replayed', 0):,} shown again",
@@ -393,7 +393,7 @@ def _witness(
     where, heads = ledger_place(catalog, ledger), witness.Witness(file)
     if not file.exists():
         _check_free(file, catalog, where)
-    with closing(opening.readable(where, backup=False)) as store:
+    with closing(opening.open_readonly(where, backup=False)) as store:
         made = heads.create()
         seen, head = witness.bring_up_to_date(heads, store)
     name = escape(str(file))

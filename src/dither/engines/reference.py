@@ -21,7 +21,7 @@ from dither.catalog.values import Key
 from dither.engines.base import check
 from dither.query.functions.base import Cell, double, settle
 from dither.query.functions.casts import as_key
-from dither.query.functions.logic import compared
+from dither.query.functions.logic import comparison
 from dither.query.functions.registry import evaluator, kind_of
 from dither.query.nodes import Aggregate, Compute, Expression, Filter, Join, Named, PerUnit, Relation, Scan, Semi, Union
 from dither.query.work import SCALE, UNIT, Bins, Distinct, Group, Measure, Quantised, Sums, Work
@@ -29,7 +29,7 @@ from dither.query.work import Cell as Amount
 
 Row = Mapping[str, Any]
 Pairs = Sequence[tuple[Expression, Expression]]
-_equal = compared(operator.eq)
+_equal = comparison(operator.eq)
 
 
 @dataclass(frozen=True)

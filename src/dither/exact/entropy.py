@@ -81,7 +81,7 @@ def _restart() -> None:
 os.register_at_fork(after_in_child=_restart)
 
 
-def here() -> _State:
+def thread_state() -> _State:
     """Returns this thread's state. Compares the process, because a fork outside Python runs no handler."""
     if _state.process != os.getpid():
         _restart()
@@ -90,7 +90,7 @@ def here() -> _State:
 
 def word() -> int:
     """Returns 64 fair bits."""
-    state = here()
+    state = thread_state()
     while True:
         for (value,) in state.waiting:
             return int(value)
@@ -139,4 +139,4 @@ def low_bits(size: int, count: int) -> NDArray[np.int64]:
 
 def _fill(block: NDArray[Any]) -> None:
     if block.size:
-        here().source.fill(block.view(np.uint8).data)
+        thread_state().source.fill(block.view(np.uint8).data)

@@ -26,7 +26,7 @@ _TINY = Fraction(1, 10**300)  # below it, and above its inverse, a float may und
 _MOST_BITS = 12_000  # of a whole number that Python prints in full
 
 
-def number(value: Any) -> Fraction | None:
+def parse_number(value: Any) -> Fraction | None:
     """Returns `value` as an exact rational, or None if it is not a finite number of at most 1e400.
 
     >>> number(0.1), number("1/3"), number("1e-301") == Fraction(1, 10**301), number("nan"), number(True)
@@ -77,7 +77,7 @@ def rational(value: Number, name: str) -> Fraction:
     >>> rational(0.1, "epsilon"), rational("1/3", "epsilon"), rational("1e-6", "delta")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 1000000))
     """
-    exact = number(value)
+    exact = parse_number(value)
     if exact is None:
         raise _not_a_number(value, name)
     return exact
@@ -168,7 +168,7 @@ def flag(value: bool, name: str) -> bool:
     return bool(value)
 
 
-def word(value: str, name: str, *choices: str) -> str:
+def one_of(value: str, name: str, *choices: str) -> str:
     """Returns the word. Refuses a word that is not among the choices."""
     if not isinstance(value, str) or value not in choices:
         got = repr(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
@@ -208,7 +208,7 @@ def show(value: Any) -> str:
     return text if len(text) <= 24 else decimal
 
 
-def spell(value: Fraction) -> str:
+def encode_toml(value: Fraction) -> str:
     """Encodes the number as TOML text that reads back exactly: a whole number, a decimal, or a quoted fraction.
 
     >>> spell(Fraction(3)), spell(Fraction(1, 8)), spell(Fraction(1, 3)), spell(Fraction(1, 10**9))
@@ -237,7 +237,7 @@ def _decimal_places(denominator: int) -> int | None:
     return places if rest == 1 and places <= 300 else None
 
 
-def rounded(value: float) -> str:
+def show_rounded(value: float) -> str:
     """Shows about three digits, with a power of ten only for very small and very large values.
 
     >>> rounded(4.23111), rounded(250000.0), rounded(1e-9)
@@ -254,7 +254,7 @@ def _short_exponent(text: str) -> str:
     return re.sub(r"e(-?)[+]?0*(?=[0-9])", r"e\1", text)
 
 
-def about(value: Fraction, *, up: bool, digits: int = 6) -> str:
+def show_about(value: Fraction, *, up: bool, digits: int = 6) -> str:
     """Shows a few digits, rounded up or down. Round a cost up and a remainder down: then neither promises too much.
 
     >>> about(Fraction(1, 3), up=True), about(Fraction(1, 10), up=False), about(Fraction(1, 3 * 10**9), up=False, digits=2)
@@ -265,7 +265,7 @@ def about(value: Fraction, *, up: bool, digits: int = 6) -> str:
     return f"{short:f}" if short == 0 or abs(short.adjusted()) < 6 else _short_exponent(f"{short:e}")
 
 
-def decimal(value: Fraction) -> str:
+def show_decimal(value: Fraction) -> str:
     """Shows a bound: a whole number, or up to ten digits.
 
     >>> decimal(Fraction(120)), decimal(Fraction(1, 3))
@@ -274,7 +274,7 @@ def decimal(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else _short_exponent(f"{float(value):.10g}")
 
 
-def percent(p: Fraction) -> str:
+def show_percent(p: Fraction) -> str:
     """Shows 0.5 as "50 %". Never rounds a share below 1 to 100 %.
 
     >>> percent(Fraction(19, 20)), percent(1 - Fraction(1, 10**18))

@@ -30,13 +30,13 @@ class Recorded:
 @contextmanager
 def source(chosen: entropy.Source) -> Iterator[None]:
     """Makes this thread draw from `chosen` inside the block. Other threads keep their streams."""
-    state = entropy.here()
+    state = entropy.thread_state()
     before, waiting = state.source, state.waiting
     state.use(chosen)
     try:
         yield
     finally:
-        here = entropy.here()
+        here = entropy.thread_state()
         if here.source is chosen:  # a child forked inside the block has a key of its own: leave it
             here.source, here.waiting = before, waiting
 

@@ -49,7 +49,7 @@ def back_up(where: Where, path: Path) -> Head:
         raise ArgumentError(f"{path.name} would be taken for a database's log.", fix="give the backup another name.")
     if os.path.lexists(path):
         raise ArgumentError(f"{path} is there already.", fix="name a new file: a backup replaces none.")
-    with closing(opening.readable(where)) as store:
+    with closing(opening.open_readonly(where)) as store:
         texts, last = store.state()  # one snapshot; entries up to `last` never change
         head = Head.parse(texts.get("head"))
         if not last:
@@ -125,7 +125,7 @@ def _check_lost(identity: Identity, places: Sequence[Where]) -> None:
     """Refuses if the backup's ledger still exists in one of these places."""
     for place in places:
         try:
-            with closing(opening.readable(place)) as store:
+            with closing(opening.open_readonly(place)) as store:
                 living = Identity.parse(store.get("ledger"), store.name) == identity
         except LedgerError:
             continue
@@ -180,7 +180,7 @@ def _continue(store: Store, texts: dict[str, str], last: int, key: Key, checked:
     """Returns the head, texts and entry that follow the last one. A ledger in memory that ends like this store writes them."""
     end = [row for row in (store.entry(last),) if row is not None]
     with closing(Ledger(SQLite.memory(texts, end), key)) as ledger:
-        head = ledger.restored(checked)
+        head = ledger.record_restore(checked)
         (row,) = ledger.store.rows(last + 1)
         return head, ledger.store.state()[0], row
 

@@ -50,12 +50,12 @@ from dither.ledger.reservations import (
     Lease,
     Renewal,
     Reservation,
-    held_here,
+    find_reservation,
     stating_charge,
     with_charge,
 )
-from dither.ledger.rules import Kept, Preview, preview, replay
-from dither.ledger.state import BOOKS, Fuse, Head, History, Identity, Sealed, Terms, ends_at, keys_of
+from dither.ledger.rules import Preview, StoredAnswer, preview, replay
+from dither.ledger.state import STATE_KEYS, Fuse, Head, History, Identity, Sealed, Terms, ends_at, keys_of
 from dither.ledger.stores.base import Row, Store, Transaction
 from dither.ledger.witness import Witness
 from dither.privacy.filters import Caps, Sums
@@ -66,12 +66,12 @@ __all__ = [
     "Ending",
     "Entry",
     "Head",
-    "Kept",
     "Ledger",
     "Preview",
     "Receipt",
     "Request",
     "Reservation",
+    "StoredAnswer",
 ]
 
 BACKWARDS = timedelta(minutes=5)  # warn if the clock is behind the ledger by more than this
@@ -160,7 +160,7 @@ class Ledger:
                 inside.put("caps", state.encode_caps(declaration.caps))
                 head, _ = self._add(inside, head, time, Opened(*self._identity, declaration.caps))
             else:
-                rules.unchanged(state.caps(caps), History.parse(inside.get("history")), declaration)
+                rules.check_unchanged(state.decode_caps(caps), History.parse(inside.get("history")), declaration)
             terms = Terms.of(declaration)._asdict() | {"text": declaration.text}
             head, _ = self._add(inside, head, time, Declared(**terms))
             inside.put("catalog", text)
@@ -174,7 +174,7 @@ class Ledger:
             self._reservations.add(reservation)
         return reservation
 
-    def reserve(self, asked: Request | Reservation) -> Reservation | Kept:
+    def reserve(self, asked: Request | Reservation) -> Reservation | StoredAnswer:
         """Charges for the question, or returns its stored answer. A refusal charges nothing.
 
         If the same question is being answered now, waits for that answer, uncharged; a `fresh` question does not wait.
@@ -235,7 +235,7 @@ class Ledger:
             row = inside.entry(reservation.number)
             if row is None or row.hash != reservation.hash:
                 return Ending.UNCHARGED  # its transaction was taken back
-            if reservation.number not in reservations.from_text(inside.get("leases")):
+            if reservation.number not in reservations.decode_leases(inside.get("leases")):
                 return _ending(inside, reservation)
             self._end_lease(inside, reservation)
             secret = reservation.withdraw()
@@ -260,7 +260,7 @@ class Ledger:
         self._note_head(head)
         return fuse
 
-    def restored(self, checked: str) -> Head:
+    def record_restore(self, checked: str) -> Head:
         """Records that the ledger continues from a backup that ends here. `checked` is the newest head it was compared with."""
         with stating_charge("nothing"), self._transaction() as (inside, last):
             head, _ = self._add(inside, last, self._time(last), Restored(last.number, checked))
@@ -273,16 +273,20 @@ class Ledger:
         """Returns what reserving this would do now if this declaration were registered first. Writes nothing."""
         return preview(self._store, self._identity, request, declaration, expected)
 
-    def standing(self) -> Balance:
+    def balance(self) -> Balance:
         texts = self._store.several("caps", "total", "head")
         if "caps" not in texts:
             raise LedgerError(f"The ledger {self.name} has no catalog yet.", fix="open the catalog with it.")
-        caps, sums, head = state.caps(texts["caps"]), state.sums(texts.get("total")), Head.parse(texts.get("head"))
+        caps, sums, head = (
+            state.decode_caps(texts["caps"]),
+            state.decode_sums(texts.get("total")),
+            Head.parse(texts.get("head")),
+        )
         return Balance(caps, sums, caps.rule(sums), head.number, head)
 
     def quota(self, analyst: str) -> Sums:
         """Returns the sums of one analyst, replayed answers included."""
-        return state.sums(self._store.get(keys_of(analyst_name(analyst))[0]))
+        return state.decode_sums(self._store.get(keys_of(analyst_name(analyst))[0]))
 
     def history(self) -> Iterator[Entry]:
         return map(parse, self._store.rows())
@@ -301,12 +305,12 @@ class Ledger:
 
     # --- steps --------------------------------------------------------------------------------------------------
 
-    def _reserve(self, reservation: Reservation) -> Reservation | Kept | int:
+    def _reserve(self, reservation: Reservation) -> Reservation | StoredAnswer | int:
         """Tries once, in one transaction. Returns a number if another reservation is answering the same question now."""
         request = reservation.request
         question = "" if request.fresh else request.digest
         refusal: BudgetError | ArgumentError | LedgerError | None = None
-        kept: Kept | None = None
+        kept: StoredAnswer | None = None
         flight = 0
         try:
             with self._transaction(*keys_of(request.analyst), question=question) as (inside, last):
@@ -353,19 +357,19 @@ class Ledger:
         before = History.parse(inside.get("history"))
         after = rules.add_tables(before, admitted.terms, request)
         now = self._clock()
-        leases = reservations.from_text(inside.get("leases"))
+        leases = reservations.decode_leases(inside.get("leases"))
         head, entry = self._add(inside, last, self._time(last), reservation.record.with_rule(admitted.rule))
         reservation.admitted = admitted
         reservation.place(entry, head.hash)
         lease = Lease.new("" if request.fresh else request.digest, reservation.record.token, now, self._lease)
-        inside.put("leases", reservations.to_text(leases | {entry.number: lease}))
+        inside.put("leases", reservations.encode_leases(leases | {entry.number: lease}))
         inside.put("total", state.encode_sums(admitted.total))
         inside.use(request.analyst, admitted.used)
         if after != before:
             inside.put("history", after.text())
         return head
 
-    def _replay(self, inside: Sealed, last: Head, request: Request, row: Row) -> tuple[Kept, Head]:
+    def _replay(self, inside: Sealed, last: Head, request: Request, row: Row) -> tuple[StoredAnswer, Head]:
         """Returns the stored answer of this row. Counts it once in the quota of an analyst who has not seen it."""
         shown = replay(inside, self._identity, request, row)
         if shown.used is None:
@@ -381,7 +385,7 @@ class Ledger:
         record = Cancelled(reservation.number, reservation.hash, secret)
         analyst, charge = reservation.request.analyst, reservation.request.charge
         head, _ = self._add(inside, last, max(last.time, reservation.entry.time), record)
-        inside.put("total", state.encode_sums(state.sums(inside.get("total")).minus(charge)))
+        inside.put("total", state.encode_sums(state.decode_sums(inside.get("total")).minus(charge)))
         inside.use(analyst, inside.used(analyst).minus(charge))
         return head
 
@@ -389,7 +393,7 @@ class Ledger:
 
     def _end_dead(self, inside: Sealed, head: Head) -> Head:
         """Ends questions whose process died. They stay charged; the third one closes the catalog."""
-        leases, now = reservations.from_text(inside.get("leases")), reservations.milliseconds(self._clock())
+        leases, now = reservations.decode_leases(inside.get("leases")), reservations.milliseconds(self._clock())
         dead = [number for number, lease in sorted(leases.items()) if not self._is_alive(lease, now)]
         if not dead:
             return head
@@ -399,25 +403,25 @@ class Ledger:
             head, entry = self._add(inside, head, self._time(head), Lapsed(number, row.hash if row else ""))
             fuse = fuse.died(entry.number)
             del leases[number]
-        inside.put("leases", reservations.to_text(leases))
+        inside.put("leases", reservations.encode_leases(leases))
         inside.put("fuse", fuse.text())
         return head
 
     def _end_lease(self, inside: Sealed, reservation: Reservation) -> None:
         """Removes the lease. Refuses if it is gone: another process took this one for dead and ended the question."""
-        leases = reservations.from_text(inside.get("leases"))
+        leases = reservations.decode_leases(inside.get("leases"))
         if leases.pop(reservation.number, None) is None:
             raise LedgerError(
                 "This question took long without a sign of life, and was given up: its answer is not shown.",
                 fix="ask again; if it happens again, look why the process stood still.",
             )
-        inside.put("leases", reservations.to_text(leases))
+        inside.put("leases", reservations.encode_leases(leases))
 
     def _in_flight(self, inside: Sealed, question: str) -> int:
         """Returns the number of the reservation that is answering this question, or 0."""
-        for number, lease in reservations.from_text(inside.get("leases")).items():
+        for number, lease in reservations.decode_leases(inside.get("leases")).items():
             if lease.question == question[: reservations.MARK]:
-                reservation = held_here(lease.token) if lease.own else None
+                reservation = find_reservation(lease.token) if lease.own else None
                 if reservation is not None and reservation.in_this_thread:
                     fix = Fix("commit it first, or ask with {fresh}.", fresh=True)
                     raise LedgerError("This thread is answering the same question already.", fix=fix)
@@ -426,7 +430,7 @@ class Ledger:
 
     def _is_being_answered(self, flight: int, question: str) -> bool:
         """Returns whether this question is still being answered."""
-        leases = reservations.from_text(self._store.get("leases"))
+        leases = reservations.decode_leases(self._store.get("leases"))
         lease = leases.get(flight)
         return (
             lease is not None
@@ -436,7 +440,7 @@ class Ledger:
 
     def _is_alive(self, lease: Lease, now: int) -> bool:
         """Returns whether the holder may still answer. A lease of this process needs its Reservation object to exist."""
-        return lease.alive(now, self._lease) and not (lease.own and held_here(lease.token) is None)
+        return lease.alive(now, self._lease) and not (lease.own and find_reservation(lease.token) is None)
 
     def _pending(self) -> list[Reservation]:
         with self._lock:
@@ -445,10 +449,10 @@ class Ledger:
     def _renew(self) -> None:
         numbers = [reservation.number for reservation in self._pending()]
         with self._transaction() as (inside, _):
-            leases, now = reservations.from_text(inside.get("leases")), self._clock()
+            leases, now = reservations.decode_leases(inside.get("leases")), self._clock()
             renewed = {number: leases[number].renewed(now, self._lease) for number in numbers if number in leases}
             if renewed:
-                inside.put("leases", reservations.to_text(leases | renewed))
+                inside.put("leases", reservations.encode_leases(leases | renewed))
 
     # --- steps --------------------------------------------------------------------------------------------------
 
@@ -456,7 +460,7 @@ class Ledger:
     def _transaction(self, *keys: str, question: str = "") -> Iterator[tuple[Sealed, Head]]:
         """Opens a transaction, checks the seal of the stored sums, and seals them again at its end."""
         key = self._require_key()
-        with self._store.transaction(*BOOKS, *keys, question=question) as inside:
+        with self._store.transaction(*STATE_KEYS, *keys, question=question) as inside:
             head = self._head(inside)
             sealed = Sealed(inside, key, self._identity.ledger)
             if not self._seen.number:  # once: later entries are this process's own

@@ -50,7 +50,7 @@ def make(where: Where, first: Mapping[str, str], rows: Iterable[Row] = ()) -> St
     return _postgres().create(str(where), first, rows) if is_address(where) else SQLite.create(Path(where), first, rows)
 
 
-def lost(where: Where, key: Where | None = None) -> LedgerError | None:
+def why_no_new_ledger(where: Where, key: Where | None = None) -> LedgerError | None:
     """Returns why no new ledger may be created beside this key, or None. Call it where there is no ledger."""
     file = key_path(where, key)
     if not os.path.lexists(file) or _marker_of(file).exists():
@@ -124,10 +124,10 @@ def open(where: Where, key: Where | None = None, witness: Where | None = None) -
 
 def view(where: Where) -> Ledger:
     """Opens a ledger read-only: without its key, and without write access to its file."""
-    return Ledger(readable(where), None)
+    return Ledger(open_readonly(where), None)
 
 
-def readable(where: Where, *, backup: bool = True) -> Store:
+def open_readonly(where: Where, *, backup: bool = True) -> Store:
     """Opens a store read-only; writes nothing, not even beside the file. `backup`: accept a backup, too."""
     if is_address(where) or where == MEMORY:
         return find(where)

@@ -106,7 +106,7 @@ class Key:
         """Returns whether this key sealed the text. If the MAC is damaged, a valid signature is enough."""
         signature, _, mac = seal.partition(" ")
         right = hmac.compare_digest(mac.encode("utf-8", "replace"), self._mac(text).encode("ascii"))
-        return right or signed(self.public, state_message(text), signature)
+        return right or is_signed(self.public, state_message(text), signature)
 
     def _mac(self, text: str) -> str:
         return hashlib.blake2b(text.encode("ascii"), key=self._sealing, digest_size=32).hexdigest()
@@ -115,7 +115,7 @@ class Key:
         return f"Key(public {self.public})"
 
 
-def signed(public: str, message: str, signature: str) -> bool:
+def is_signed(public: str, message: str, signature: str) -> bool:
     """Returns whether the private key of `public` signed the message."""
     try:
         given = bytes.fromhex(signature)
@@ -148,7 +148,7 @@ class Receipt:
 
     def verify(self, public_key: str) -> bool:
         """Returns whether this key signed the receipt. `dither verify --receipt` checks that a ledger has its entries."""
-        return signed(public_key, message(self.body), self.signature)
+        return is_signed(public_key, message(self.body), self.signature)
 
     def to_json(self) -> str:
         return json.dumps({"body": plain(self.body, "receipt"), "signature": self.signature}, indent=2, ensure_ascii=False)

@@ -355,7 +355,7 @@ class Replayed(_Encoded):
 
     @property
     def lookup_key(self) -> str:
-        return shown_to(self.committed, self.analyst)
+        return replay_key(self.committed, self.analyst)
 
 
 @dataclass(frozen=True)
@@ -425,7 +425,7 @@ def question_digest(plan: str, catalog: str, snapshot: str) -> str:
     return digest("ledger question 1", canonical([plan, catalog, snapshot]))
 
 
-def shown_to(committed: int, analyst: str) -> str:
+def replay_key(committed: int, analyst: str) -> str:
     """Returns the key to look up a replay by: the answer and the analyst who saw it."""
     return digest("ledger replay 1", canonical([committed, analyst]))
 

@@ -99,19 +99,19 @@ class Lease(NamedTuple):
 Leases = dict[int, Lease]
 
 
-def to_text(leases: Mapping[int, Lease]) -> str:
+def encode_leases(leases: Mapping[int, Lease]) -> str:
     """Encodes leases as canonical JSON, by hand: others wait for the store's lock meanwhile."""
     parts = [f'"{number}":["{q}","{t}","{m}","{p}",{until}]' for number, (q, t, m, p, until) in leases.items()]
     return "{" + ",".join(sorted(parts)) + "}"
 
 
-def from_text(text: str | None) -> Leases:
+def decode_leases(text: str | None) -> Leases:
     if text is None or text == "{}":
         return {}
     try:
         matches = _LEASE.findall(text)
         leases = {int(number): Lease(q, t, m, p, int(until)) for number, q, t, m, p, until in matches}
-        if to_text(leases) == text:
+        if encode_leases(leases) == text:
             return leases
     except (ValueError, TypeError):
         pass
@@ -207,7 +207,7 @@ _LIVE: weakref.WeakValueDictionary[str, Reservation] = (
 )  # of this process, by the start of their token
 
 
-def held_here(token: str) -> Reservation | None:
+def find_reservation(token: str) -> Reservation | None:
     """Returns the reservation of this process whose token starts like this; None if it was dropped without being settled."""
     return _LIVE.get(token)
 

@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import NamedTuple, Protocol
 
 from dither.errors import ArgumentError, BudgetError, ClosedError, Fix, LedgerError, Python
-from dither.exact.numbers import about
+from dither.exact.numbers import show_about
 from dither.ledger import state
-from dither.ledger.receipts import Receipt, entry_message, signed, stored_receipt
-from dither.ledger.records import Committed, Declaration, Entry, Replayed, Request, Reserved, hash_of, parse, shown_to
+from dither.ledger.receipts import Receipt, entry_message, is_signed, stored_receipt
+from dither.ledger.records import Committed, Declaration, Entry, Replayed, Request, Reserved, hash_of, parse, replay_key
 from dither.ledger.state import Fuse, History, Identity, Terms, keys_of
 from dither.ledger.stores.base import Row, Store
 from dither.privacy.filters import GRID, MOST_QUESTIONS, Caps, Charge, Sums
@@ -47,8 +47,8 @@ def admit(view: View, request: Request) -> Admitted:
     """Applies every rule for a new charge. Refuses with BudgetError, ClosedError, ArgumentError or LedgerError."""
     if Fuse.parse(view.get("fuse")).closed:
         raise ClosedError
-    terms, caps = declared(view, request, request.charge)
-    charge, spent, before = request.charge, state.sums(view.get("total")), view.used(request.analyst)
+    terms, caps = allowed_terms(view, request, request.charge)
+    charge, spent, before = request.charge, state.decode_sums(view.get("total")), view.used(request.analyst)
     used, total = before.plus(charge), spent.plus(charge)
     rule = caps.rule(total)
     if rule is None:
@@ -58,7 +58,7 @@ def admit(view: View, request: Request) -> Admitted:
     return Admitted(terms, caps, total, rule, used)
 
 
-def declared(view: View, request: Request, charge: Charge) -> tuple[Terms, Caps]:
+def allowed_terms(view: View, request: Request, charge: Charge) -> tuple[Terms, Caps]:
     """Returns the terms in force and the caps. Refuses a question or price that they do not allow."""
     terms, stored_caps = view.get("catalog"), view.get("caps")
     if terms is None or stored_caps is None:
@@ -66,7 +66,7 @@ def declared(view: View, request: Request, charge: Charge) -> tuple[Terms, Caps]
             "This ledger has no catalog yet.",
             fix=Fix("open the catalog with it{call}.", call=Python(": dt.open(catalog, ledger=…)", shell="")),
         )
-    caps = state.caps(stored_caps)
+    caps = state.decode_caps(stored_caps)
     return check_terms(Terms.parse(terms), caps, request, charge), caps
 
 
@@ -94,14 +94,14 @@ def check_least_price(terms: Terms, caps: Caps, charge: Charge) -> None:
     if not charge.epsilon:
         return
     if charge.epsilon < terms.least_epsilon:
-        least = about(terms.least_epsilon, up=True)
+        least = show_about(terms.least_epsilon, up=True)
         raise BudgetError(
             f"One question costs at least ε = {least} in this catalog, and {cost(charge, caps)}.",
             fix=f"spend ε = {least} or more.",
         )
     if charge.rho is not None and charge.rho * MOST_QUESTIONS < caps.rho_max:
         raise BudgetError(
-            f"One question costs at least ρ = {about(caps.least_rho, up=True)} in this catalog, and {cost(charge, caps)}.",
+            f"One question costs at least ρ = {show_about(caps.least_rho, up=True)} in this catalog, and {cost(charge, caps)}.",
             fix="round the rho of its charge up to that.",
         )
 
@@ -115,16 +115,18 @@ def quota(caps: Caps, per_analyst: Fraction | None, used: Sums, analyst: str, ch
     if most.rule(after) is None:
         raise BudgetError(
             f"The quota of {analyst} does not allow this question: {cost(charge, caps)}; "
-            f"left {left(most, used)} of ε = {about(per_analyst, up=False)}.",
+            f"left {left(most, used)} of ε = {show_about(per_analyst, up=False)}.",
             fix="ask at a lower price if something is left; an answer that you have seen before is free.",
         )
     return after
 
 
 def cost(charge: Charge, caps: Caps) -> str:
-    parts = [f"ε = {about(charge.epsilon, up=True)}"] + ([f"δ = {about(charge.delta, up=True)}"] if charge.delta else [])
+    parts = [f"ε = {show_about(charge.epsilon, up=True)}"] + (
+        [f"δ = {show_about(charge.delta, up=True)}"] if charge.delta else []
+    )
     if caps.rho_max and charge.rho is not None:
-        parts.append(f"or ρ = {about(charge.rho, up=True)}")
+        parts.append(f"or ρ = {show_about(charge.rho, up=True)}")
     return "it costs " + ", ".join(parts)
 
 
@@ -139,7 +141,7 @@ def left(caps: Caps, sums: Sums) -> str:
 
 
 def _left(cap: Fraction, used: int) -> str:
-    return about(max(Fraction(0), cap - Fraction(used, GRID)), up=False)
+    return show_about(max(Fraction(0), cap - Fraction(used, GRID)), up=False)
 
 
 def check_in_force(now: str | None, among: tuple[str | None, ...] | None) -> None:
@@ -154,12 +156,12 @@ def _catalog_changed() -> LedgerError:
     )
 
 
-def unchanged(caps: Caps, history: History | None, declared: Declaration) -> None:
+def check_unchanged(caps: Caps, history: History | None, declared: Declaration) -> None:
     """Refuses a catalog that changes the budget, or the unit or neighbours of tables already asked about."""
     if (caps.epsilon, caps.delta) != (declared.epsilon, declared.delta):
         raise LedgerError(
             "The catalog's budget is not the one this ledger was opened with "
-            f"(ε = {about(caps.epsilon, up=False)}, δ = {about(caps.delta, up=False)}).",
+            f"(ε = {show_about(caps.epsilon, up=False)}, δ = {show_about(caps.delta, up=False)}).",
             fix="declare the old budget again. It is permanent: a new ledger would be a second budget for the same people.",
         )
     if history is None:
@@ -187,7 +189,7 @@ def add_tables(history: History | None, terms: Terms, request: Request) -> Histo
     return History(terms.neighbours, tables | added)
 
 
-class Kept(NamedTuple):
+class StoredAnswer(NamedTuple):
     """A stored answer with its receipt."""
 
     payload: str
@@ -202,7 +204,7 @@ class Kept(NamedTuple):
 class Replay(NamedTuple):
     """A stored answer about to be shown again. Its price counts once in the quota of each analyst."""
 
-    kept: Kept
+    kept: StoredAnswer
     loss: Charge
     used: Sums | None  # by this analyst including that price; None if this analyst has seen the answer
 
@@ -210,13 +212,13 @@ class Replay(NamedTuple):
 def replay(view: View, identity: Identity, request: Request, row: Row) -> Replay:
     """Returns the stored answer of this row. Refuses if the terms or the quota do not allow this analyst to see it."""
     reserved, question, payload, receipt = read_answer(view.entry, identity, row, request.digest)
-    terms, caps = declared(view, request, question.loss)
+    terms, caps = allowed_terms(view, request, question.loss)
     analyst = request.analyst
-    seen = view.latest(shown_to(row.number, analyst)) if question.analyst != analyst else None
+    seen = view.latest(replay_key(row.number, analyst)) if question.analyst != analyst else None
     known = question.analyst == analyst or (seen is not None and check_shown(seen, identity, row.number, analyst))
     used = None if known else quota(caps, terms.per_analyst, view.used(analyst), analyst, question.loss)
-    total = state.sums(view.get("total"))
-    return Replay(Kept(payload, receipt, question.analyst, reserved.time, not known, caps, total), question.loss, used)
+    total = state.decode_sums(view.get("total"))
+    return Replay(StoredAnswer(payload, receipt, question.analyst, reserved.time, not known, caps, total), question.loss, used)
 
 
 def read_answer(
@@ -247,7 +249,7 @@ def check_shown(row: Row, identity: Identity, committed: int, analyst: str) -> b
     entry = parse(row)
     if not isinstance(entry.record, Replayed) or (entry.record.committed, entry.record.analyst) != (committed, analyst):
         raise _damaged(row)
-    if entry.hash != row.hash or not signed(identity.public_key, entry_message(row.hash), row.signature):
+    if entry.hash != row.hash or not is_signed(identity.public_key, entry_message(row.hash), row.signature):
         raise _damaged(row)
     return True
 
@@ -300,4 +302,4 @@ class _Committed:
         return self._texts.get(key)
 
     def used(self, analyst: str) -> Sums:
-        return state.sums(self.get(keys_of(analyst)[0]))
+        return state.decode_sums(self.get(keys_of(analyst)[0]))

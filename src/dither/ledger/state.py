@@ -202,7 +202,7 @@ def encode_sums(sums: Sums) -> str:
     return canonical(vars(sums))
 
 
-def sums(text: str | None) -> Sums:
+def decode_sums(text: str | None) -> Sums:
     if text is None:
         return Sums()
     with _reading("sums"):
@@ -215,7 +215,7 @@ def encode_caps(caps: Caps) -> str:
 
 
 @lru_cache(maxsize=16)
-def caps(text: str) -> Caps:
+def decode_caps(text: str) -> Caps:
     with _reading("caps"):
         caps = Caps(**{name: decode_rational(value) for name, value in load_json(text).items()})
         _require(caps.epsilon > 0)
@@ -223,7 +223,7 @@ def caps(text: str) -> Caps:
 
 
 SEALED_KEYS = ("head", "caps", "catalog", "total", "history", "rolls", "leases", "fuse")
-BOOKS = (*SEALED_KEYS, "seal")
+STATE_KEYS = (*SEALED_KEYS, "seal")
 GROUPS = 128
 
 
@@ -272,7 +272,7 @@ class Sealed:
         text, (_, roll) = self._inside.get(keys_of(analyst)[0]), self._roll(analyst)
         if roll.get(analyst) != (None if text is None else _mark(text)):
             raise _broken()
-        return sums(text)
+        return decode_sums(text)
 
     def use(self, analyst: str, sums: Sums) -> None:
         place, text = keys_of(analyst)[0], encode_sums(sums)

@@ -45,7 +45,7 @@ from dither.exact.balls import Real, above, ball, certainly_at_most, exp
 from dither.exact.laws.base import Law, search
 from dither.exact.laws.derived import Moved
 from dither.exact.laws.gaussian import Gaussian as GaussianLaw
-from dither.exact.numbers import Number, between, positive, rounded, show
+from dither.exact.numbers import Number, between, positive, show, show_rounded
 from dither.mechanisms import base
 from dither.mechanisms.base import Example, Mechanism
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l2
@@ -280,11 +280,11 @@ class Gaussian(Mechanism):
         }
 
     def words(self, on: str = "the answer", who: str = "person") -> str:
-        moved = rounded(math.sqrt(self.sensitivity.squares(self.grid)) * float(self.grid or 1))
-        price = f"ρ = {rounded(float(self.zcdp().rho))}"
+        moved = show_rounded(math.sqrt(self.sensitivity.squares(self.grid)) * float(self.grid or 1))
+        price = f"ρ = {show_rounded(float(self.zcdp().rho))}"
         price += ", calibrated on its own curve" if self._alone() is not None else ""
         return (
-            f"Gaussian, standard deviation {rounded(self.noise_scale)}, on {on}: one {who} changes them by "
+            f"Gaussian, standard deviation {show_rounded(self.noise_scale)}, on {on}: one {who} changes them by "
             f"at most {moved} (root of the sum of squares), {price}"
         )
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from dither.exact.laws.base import Integers, Law
 from dither.exact.laws.derived import Moved
 from dither.exact.laws.geometric import TwoSided
-from dither.exact.numbers import Number, positive, rounded
+from dither.exact.numbers import Number, positive, show_rounded
 from dither.mechanisms import base
 from dither.mechanisms.base import Example, Mechanism, change_words, epsilon_words
 from dither.mechanisms.norms import L1, L2, Norm, PerCoordinate, Sensitivity, as_l1
@@ -94,7 +94,7 @@ class Geometric(Mechanism):
         return {"epsilon": self.epsilon, "sensitivity": self.sensitivity}
 
     def words(self, on: str = "the answer", who: str = "person") -> str:
-        moved, scale = self.sensitivity.total(None), rounded(self.noise_scale)
+        moved, scale = self.sensitivity.total(None), show_rounded(self.noise_scale)
         return f"geometric, scale {scale}, on {on}: {change_words(who, moved)}, {epsilon_words(self.epsilon)}"
 
     @classmethod

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dither.exact.laws.base import Law
 from dither.exact.laws.derived import Moved
 from dither.exact.laws.geometric import TwoSided
-from dither.exact.numbers import Number, positive, rounded
+from dither.exact.numbers import Number, positive, show_rounded
 from dither.mechanisms import base
 from dither.mechanisms.base import Example, Mechanism, change_words, epsilon_words
 from dither.mechanisms.geometric import separate_curve, separate_loss
@@ -94,7 +94,7 @@ class Laplace(Mechanism):
         return {"epsilon": self.epsilon, "sensitivity": self.sensitivity, "grid": self.grid}
 
     def words(self, on: str = "the answer", who: str = "person") -> str:
-        moved, scale = self.grid * self.sensitivity.total(self.grid), rounded(float(self.scale))
+        moved, scale = self.grid * self.sensitivity.total(self.grid), show_rounded(float(self.scale))
         return f"Laplace, scale {scale}, on {on}: {change_words(who, moved)}, {epsilon_words(self.epsilon)}"
 
     @classmethod

@@ -39,7 +39,7 @@ from dither.exact.balls import Real, certainly_at_most, exp, one_minus_exp, prec
 from dither.exact.laws.base import Law, search
 from dither.exact.laws.derived import Finite
 from dither.exact.laws.geometric import TwoSided
-from dither.exact.numbers import Number, flag, positive, rounded, show
+from dither.exact.numbers import Number, flag, positive, show, show_rounded
 from dither.mechanisms import base, selection
 from dither.mechanisms.base import Example, Mechanism, check_confidence, epsilon_words
 from dither.mechanisms.norms import L1
@@ -226,7 +226,7 @@ class NoisyMax(Mechanism):
         }
 
     def words(self, on: str = "the answer", who: str = "person") -> str:
-        moved, scale = show(self.sensitivity), rounded(float(self.scale))
+        moved, scale = show(self.sensitivity), show_rounded(float(self.scale))
         noise = f"largest noisy score, noise of scale {scale}, over {on}"
         return f"{noise}: one {who} changes each score by at most {moved}, {epsilon_words(self.epsilon)}"
 

@@ -72,7 +72,7 @@ class Threshold(Mechanism):
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
         object.__setattr__(self, "delta", between(delta, "delta", 0, 1, open_low=True, open_high=True))
         object.__setattr__(self, "keys_per_unit", numbers.whole(keys_per_unit, "keys_per_unit", least=1))
-        object.__setattr__(self, "rule", numbers.word(rule, "rule", "optimal", "geometric"))
+        object.__setattr__(self, "rule", numbers.one_of(rule, "rule", "optimal", "geometric"))
         object.__setattr__(self, "noise", TwoSided(1 / self._each[0]))  # refuses a scale out of range
 
     @property

@@ -20,7 +20,7 @@ from dither.exact import numbers
 from dither.exact.laws.base import Integers, Law
 from dither.exact.laws.derived import Clamped, Moved
 from dither.exact.laws.geometric import TwoSided
-from dither.exact.numbers import Number, positive, rounded
+from dither.exact.numbers import Number, positive, show_rounded
 from dither.mechanisms import base
 from dither.mechanisms.base import Example, Mechanism, change_words, check_confidence, epsilon_words
 from dither.mechanisms.geometric import separate_curve, separate_loss
@@ -98,7 +98,7 @@ class TruncatedGeometric(Mechanism):
 
     def words(self, on: str = "the answer", who: str = "person") -> str:
         moved, range_words = self.sensitivity.total(None), f"kept within 0 and {self.n}"
-        scale = rounded(float(self.scale))
+        scale = show_rounded(float(self.scale))
         return f"geometric, scale {scale}, {range_words}, on {on}: {change_words(who, moved)}, {epsilon_words(self.epsilon)}"
 
     @classmethod

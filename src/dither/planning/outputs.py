@@ -23,7 +23,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dither.catalog.values import Key
-from dither.exact.numbers import percent, rounded, show
+from dither.exact.numbers import show, show_percent, show_rounded
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise, Reading
 from dither.planning.releases.keys import key_names, keys_to_show
@@ -132,7 +132,7 @@ class Computed(Output):
     def explain(self, plan: Plan, rows: int | None, confidence: Fraction) -> str:
         margin = self.predicted(plan, rows, confidence)
         if margin is not None:
-            return f"{self.words}, ± {rounded(margin)}"
+            return f"{self.words}, ± {show_rounded(margin)}"
         return f"{self.words}; its margin depends on them and comes with the answer"
 
     def _each(self, confidence: Fraction) -> Fraction:
@@ -172,7 +172,7 @@ def margins(plan: Plan, noisy: Noisy, finished: Table, confidence: Fraction) -> 
     return result
 
 
-def predicted(plan: Plan, rows: int | None, confidence: Fraction) -> dict[str, float | None]:
+def predicted_margins(plan: Plan, rows: int | None, confidence: Fraction) -> dict[str, float | None]:
     """Returns the margin to expect of each output that will have one."""
     return {each.name: each.predicted(plan, rows, confidence) for each in outputs(plan) if each.readings}
 
@@ -322,29 +322,31 @@ _WIDTH = 14
 
 def explain(plan: Plan, confidence: Fraction, rows: int | None = None) -> str:
     """Shows the plan as text. `rows`: the assumed rows of a group, for the margins of means."""
-    lines = [("price", f"{plan_price(plan)}{least(plan)}, charged before any row is read"), ("each person", _unit(plan))]
+    lines = [("price", f"{show_price(plan)}{least(plan)}, charged before any row is read"), ("each person", _unit(plan))]
     lines.append(("groups", _groups(plan)))
     who = "person" if plan.work.by_unit else "row"
     noises = (noise.explain(who) for noise in plan.noises)
     lines += [("noise" if i == 0 else "", text) for i, text in enumerate(noises)]
     lines += [(f"  {output.name}", output.explain(plan, rows, confidence)) for output in outputs(plan)]
-    lines.append(("margins", f"hold for each number with {percent(confidence)} confidence, clipping and bounding not included"))
+    lines.append(
+        ("margins", f"hold for each number with {show_percent(confidence)} confidence, clipping and bounding not included")
+    )
     lines += [("not included", text) for text in plan.clipped]
     return "\n".join(f"{left:<{_WIDTH}} {right}".rstrip() for left, right in lines)
 
 
-def plan_price(plan: Plan) -> str:
+def show_price(plan: Plan) -> str:
     """Shows the loss that will be charged."""
-    epsilon, delta = pair(plan)
+    epsilon, delta = epsilon_delta(plan)
     return f"ε = {show(epsilon)}" + (f", δ = {show(delta)}" if delta else "")
 
 
 def least(plan: Plan) -> str:
     """Returns the remark for a price that was raised to the catalog's least; empty for other plans."""
-    return " (the least price of a question; less would give this margin)" if plan.rounded_up and pair(plan)[0] else ""
+    return " (the least price of a question; less would give this margin)" if plan.rounded_up and epsilon_delta(plan)[0] else ""
 
 
-def pair(plan: Plan) -> tuple[Fraction, Fraction]:
+def epsilon_delta(plan: Plan) -> tuple[Fraction, Fraction]:
     """Returns (epsilon, delta) of the plan's loss."""
     method = getattr(plan.loss, "pair", None)
     if method is None:

@@ -144,7 +144,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
         price if choice.uses_delta else Price(price.epsilon),  # an unused delta must not change the identity
         choice.loss,
         question.unit,
-        (*collected.notes, *question.said),
+        (*collected.notes, *question.key_notes),
         schema=schema(query, operands.keys, known, readings, choice.noises),
     )
 

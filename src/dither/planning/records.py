@@ -117,11 +117,11 @@ class Identity:
 
     def write(self, released: Sequence[Noisy]) -> str:
         """Encodes the stored answer: the same text for all questions that share the identity."""
-        return to_text([order.stored(noisy) for order, noisy in zip(self.orders, released, strict=True)])
+        return encode_noisy([order.stored(noisy) for order, noisy in zip(self.orders, released, strict=True)])
 
     def read(self, stored: str) -> tuple[Noisy, ...]:
         """Decodes a stored answer into the order of these plans."""
-        return tuple(order.planned(noisy) for order, noisy in zip(self.orders, from_text(stored), strict=True))
+        return tuple(order.planned(noisy) for order, noisy in zip(self.orders, decode_noisy(stored), strict=True))
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def identity(plans: Sequence[Plan], purpose: str = "answer") -> Identity:
     parts, orders = [], []
     for plan in plans:
         forms = Forms.of(plan)
-        keys = [written(key.expression, forms) for key in plan.work.keys]
+        keys = [encode(key.expression, forms) for key in plan.work.keys]
         releases = [_release(noise, forms) for noise in plan.noises]
         order = Order(_sorted(keys), _sorted(releases))
         parts.append(_part(plan, forms, [keys[i] for i in order.keys], [releases[i] for i in order.releases], order))
@@ -168,24 +168,24 @@ def identity(plans: Sequence[Plan], purpose: str = "answer") -> Identity:
 def _part(plan: Plan, forms: Forms, keys: list[Any], releases: list[Any], order: Order) -> dict[str, Any]:
     work, known = plan.work, plan.work.known
     return {
-        "source": written(forms.source),
+        "source": encode(forms.source),
         "unit": forms.unit,
         "keys": keys,
         "known": None if known is None else [sorted(map(_constant, known[i]), key=_json) for i in order.keys],
         "max_groups": work.max_groups,
         "releases": releases,
         "shown": None if plan.threshold is None else plan.threshold.record(),
-        "price": {"epsilon": written(plan.price.epsilon), "delta": written(plan.price.delta)},
+        "price": {"epsilon": encode(plan.price.epsilon), "delta": encode(plan.price.delta)},
     }
 
 
 def _release(noise: Noise, forms: Forms) -> dict[str, Any]:
-    extra = {name: written(value) for name, value in noise.of.parameters.items()}
+    extra = {name: encode(value) for name, value in noise.of.parameters.items()}
     times = {"groups": noise.groups, "steps": noise.steps}
-    return {"measure": written(noise.of.measure, forms), **extra, "noise": noise.record, **times}
+    return {"measure": encode(noise.of.measure, forms), **extra, "noise": noise.record, **times}
 
 
-def written(value: Any, forms: Forms | None = None) -> Any:
+def encode(value: Any, forms: Forms | None = None) -> Any:
     """Encodes a value for JSON in exactly one way; expressions in normal form if `forms` are given.
 
     >>> written((1, Fraction(2), Fraction(1, 2), True, None, "1"))
@@ -196,15 +196,15 @@ def written(value: Any, forms: Forms | None = None) -> Any:
     if isinstance(value, (int, Fraction)):
         return _number(Fraction(value))
     if isinstance(value, tuple):
-        return [written(each, forms) for each in value]
+        return [encode(each, forms) for each in value]
     if forms is not None and isinstance(value, (Column, Call, Literal)):
-        return written(forms.expressions[value])
+        return encode(forms.expressions[value])
     if isinstance(value, Literal):
         return _constant(value.value)
     if type(value) not in NODES:
         raise TypeError(f"a question holds a {type(value).__name__}, which has no spelling")
     tag, names = NODES[type(value)]
-    return {"is": tag, **{name: written(getattr(value, field), forms) for field, name in names.items()}}
+    return {"is": tag, **{name: encode(getattr(value, field), forms) for field, name in names.items()}}
 
 
 def _constant(value: Any) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def _constant(value: Any) -> dict[str, Any]:
     if not kinds or (isinstance(value, float) and not math.isfinite(value)):
         raise TypeError(f"a question holds a constant of type {type(value).__name__}, which has no spelling")
     plain = value.isoformat() if isinstance(value, datetime.date) else Fraction(value) if isinstance(value, float) else value
-    return {"is": "constant", "kind": CONSTANTS[kinds[0]], "value": written(plain)}
+    return {"is": "constant", "kind": CONSTANTS[kinds[0]], "value": encode(plain)}
 
 
 def _number(exact: Fraction) -> Any:
@@ -267,7 +267,7 @@ _KINDS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
 }
 
 
-def to_text(released: Sequence[Noisy]) -> str:
+def encode_noisy(released: Sequence[Noisy]) -> str:
     """Encodes the releases of one charge, in order.
 
     >>> print(to_text([Noisy((("north",), (None,)), (np.array([[3], [-1]]),))]))
@@ -280,7 +280,7 @@ def to_text(released: Sequence[Noisy]) -> str:
     return json.dumps({"format": STORED_FORMAT, "released": body}, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
-def from_text(text: str) -> tuple[Noisy, ...]:
+def decode_noisy(text: str) -> tuple[Noisy, ...]:
     """Decodes the releases of one charge. Refuses a text of another format."""
     try:
         read = json.loads(text)

@@ -54,7 +54,7 @@ def fits(row: int) -> bool:
     return row * ROWS <= NARROW
 
 
-def summed(argument: Expression, facts: Facts, aggregate: Aggregate) -> Quantised:
+def sum_grid(argument: Expression, facts: Facts, aggregate: Aggregate) -> Quantised:
     """Returns the grid for sums and means: with the declared step if there is one."""
     low, high = bounds(facts, aggregate)
     if facts.step is None or (facts.whole and facts.step == 1 and high - low > SUMS):
@@ -69,7 +69,7 @@ def summed(argument: Expression, facts: Facts, aggregate: Aggregate) -> Quantise
     return Quantised(argument, low, facts.step, steps)
 
 
-def coarse(argument: Expression, facts: Facts, aggregate: Aggregate, most: int) -> Quantised:
+def coarse_grid(argument: Expression, facts: Facts, aggregate: Aggregate, most: int) -> Quantised:
     """Returns the grid for squares and quantiles: with the declared step if that makes at most `most` steps."""
     low, high = bounds(facts, aggregate)
     if facts.step is not None and math.ceil((high - low) / facts.step) <= most:
@@ -77,7 +77,7 @@ def coarse(argument: Expression, facts: Facts, aggregate: Aggregate, most: int) 
     return _power_of_two(argument, low, high, most, facts.whole)
 
 
-def moved(q: Quantised, facts: Facts) -> Fraction:
+def rounding_error(q: Quantised, facts: Facts) -> Fraction:
     """Returns how far the grid may move a value: half a step if the planner chose the grid, else 0.
 
     Rounding to a declared step is part of the question, like clipping to declared bounds; plans say so.

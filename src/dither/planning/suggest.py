@@ -23,12 +23,12 @@ from typing import Any
 from dither.catalog.rules import listed
 from dither.catalog.values import Catalog, ColumnFacts
 from dither.errors import DitherError, QueryError
-from dither.exact.numbers import show, spell
+from dither.exact.numbers import encode_toml, show
 from dither.planning.outputs import Noisy, Table, table
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price, shares
 from dither.query import fluent
-from dither.query.fluent import Asking
+from dither.query.fluent import FluentQuestion
 from dither.query.functions.registry import columns
 from dither.query.functions.registry import facts as infer
 from dither.query.nodes import Aggregate, Call, Column, Expression, Literal, Named
@@ -85,7 +85,7 @@ class Proposal:
             return f"between = [{self.low}, {self.high}]"
         low = Fraction(str(self.low))
         high = low + self.step * round((Fraction(str(self.high)) - low) / self.step)  # `high` may be a rounded float
-        return f"between = [{spell(low)}, {spell(high)}], step = {spell(self.step)}"
+        return f"between = [{encode_toml(low)}, {encode_toml(high)}], step = {encode_toml(self.step)}"
 
     def as_data(self) -> dict[str, Any]:
         """Returns the fields that `to_json` writes."""
@@ -132,7 +132,7 @@ class Proposal:
         )
 
 
-def questions(catalog: Catalog, column: str, by: str | None) -> tuple[str, str, list[Asking]]:
+def questions(catalog: Catalog, column: str, by: str | None) -> tuple[str, str, list[FluentQuestion]]:
     """Returns the table, the column and the questions about them: the values, then rows per person, then groups."""
     name, _, field = column.partition(".") if isinstance(column, str) else ("", "", "")
     if name not in catalog.tables or field not in catalog.tables[name].columns:
@@ -194,10 +194,10 @@ def plans(bounds: Resolved, column: str, counts: Sequence[Resolved], catalog: Ca
 
 def _without_limits(histogram: Resolved) -> Resolved:
     """Returns the histogram without declared limits: they must not limit the proposal, nor drop a person."""
-    keys = histogram.free_keys
+    keys = histogram.unclamped_keys
     used = {name for key in keys for name in columns(key.expression)}
     free = {name: replace(facts, high=None, values=None) if name in used else facts for name, facts in histogram.scope.items()}
-    return replace(histogram, query=replace(histogram.query, keys=keys), scope=free, said=())
+    return replace(histogram, query=replace(histogram.query, keys=keys), scope=free, key_notes=())
 
 
 def _grid_place(x: Expression) -> Expression:

@@ -83,10 +83,10 @@ class Charge:
         epsilon, delta = stated.pair()
         return cls(epsilon, delta) if concentrated is None else cls(epsilon, delta, concentrated.rho, concentrated.slack)
 
-    def rounded_up(self, least_rho: Fraction) -> Charge:
+    def with_least_rho(self, least_rho: Fraction) -> Charge:
         """Returns the charge with a rho of at least `least_rho`. A charge of epsilon 0 stays free.
 
-        >>> Charge(Fraction(1, 100), Fraction(0), Fraction(1, 20000)).rounded_up(Fraction(1, 1000)).rho
+        >>> Charge(Fraction(1, 100), Fraction(0), Fraction(1, 20000)).with_least_rho(Fraction(1, 1000)).rho
         Fraction(1, 1000)
         """
         if not self.epsilon or self.rho is None or self.rho >= least_rho:

@@ -28,7 +28,7 @@ from dither.exact.balls import ball, exp, lower, upper, working
 from dither.exact.laws.base import Law, search
 from dither.exact.laws.gaussian import LARGEST_VARIANCE, Gaussian
 from dither.exact.laws.geometric import LARGEST_SCALE, SMALLEST_SCALE, TwoSided
-from dither.exact.numbers import Number, between, items, rational, show, whole, word
+from dither.exact.numbers import Number, between, items, one_of, rational, show, whole
 from dither.privacy import parts
 from dither.privacy.conversion import round_up
 from dither.privacy.losses import Approx, Curve, Loss, Pure, check_loss
@@ -187,7 +187,7 @@ def _steps(about: str, neighbours: AddRemove | Replace) -> int:
     """Returns the number of single steps from one hypothesis to the other."""
     if not isinstance(neighbours, AddRemove | Replace):
         raise ArgumentError("neighbours must be AddRemove() or Replace().", fix="for a group, count it in `people`.")
-    return 2 if word(about, "about", "presence", "value") == "value" and isinstance(neighbours, AddRemove) else 1
+    return 2 if one_of(about, "about", "presence", "value") == "value" and isinstance(neighbours, AddRemove) else 1
 
 
 def _fits(noise: Curve, epsilon: Fraction, delta: Fraction) -> Callable[[int], bool]:

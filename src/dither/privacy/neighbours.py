@@ -103,7 +103,7 @@ def check_neighbours(neighbours: Neighbours) -> Neighbours:
     return neighbours
 
 
-def named(name: str) -> AddRemove | Replace:
+def relation_named(name: str) -> AddRemove | Replace:
     """Returns the relation of this name in a catalog.
 
     >>> named("replace").changes
@@ -118,6 +118,6 @@ def _type_words(thing: object) -> str:
     return f"the class {thing.__name__}" if isinstance(thing, type) else f"a {type(thing).__name__}"
 
 
-def single(neighbours: Neighbours) -> AddRemove | Replace:
+def one_step(neighbours: Neighbours) -> AddRemove | Replace:
     """Returns the relation of one step, without the group around it."""
     return neighbours.of if isinstance(neighbours, Group) else neighbours

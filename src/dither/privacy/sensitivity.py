@@ -28,8 +28,8 @@ from fractions import Fraction
 from typing import Literal
 
 from dither.errors import ArgumentError
-from dither.exact.numbers import Number, flag, items, rational, show, whole, word
-from dither.privacy.neighbours import AddRemove, Neighbours, Replace, check_neighbours, single
+from dither.exact.numbers import Number, flag, items, one_of, rational, show, whole
+from dither.privacy.neighbours import AddRemove, Neighbours, Replace, check_neighbours, one_step
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def sum(low: Number | None = None, high: Number | None = None, neighbours: Neigh
     if bounds is None:
         return _no_bounds("sum")
     bottom, top = bounds
-    if isinstance(single(check_neighbours(neighbours)), AddRemove):
+    if isinstance(one_step(check_neighbours(neighbours)), AddRemove):
         return neighbours.steps * max(abs(bottom), abs(top))
     return _changed_records(neighbours) * (top - bottom)
 
@@ -95,7 +95,7 @@ def mean(
     bounds, n0 = _bounds(low, high), whole(at_least, "at_least", least=0)
     if bounds is None:
         return _no_bounds("mean")
-    width, steps, relation = bounds[1] - bounds[0], check_neighbours(neighbours).steps, single(neighbours)
+    width, steps, relation = bounds[1] - bounds[0], check_neighbours(neighbours).steps, one_step(neighbours)
     if isinstance(relation, Replace):
         n = relation.n or max(n0, 1)
         return width * Fraction(min(steps, n), n)
@@ -117,7 +117,7 @@ def centred_mean(low: Number, high: Number, at_least: int, neighbours: Neighbour
     bounds, n0 = _bounds(low, high), whole(at_least, "at_least", least=1)
     if bounds is None:
         raise ArgumentError("centred_mean needs finite bounds.", fix="declare low and high.")
-    width, steps, relation = bounds[1] - bounds[0], check_neighbours(neighbours).steps, single(neighbours)
+    width, steps, relation = bounds[1] - bounds[0], check_neighbours(neighbours).steps, one_step(neighbours)
     if isinstance(relation, Replace):
         n = max(relation.n or n0, n0)
         return width * min(Fraction(min(steps, relation.n or steps), n), Fraction(1))
@@ -145,8 +145,8 @@ def median(
     bounds, n0 = _bounds(low, high), whole(at_least, "at_least", least=0)
     if bounds is None:
         return _no_bounds("median")
-    word(convention, "convention", "lower", "midpoint")
-    width, relation = bounds[1] - bounds[0], single(check_neighbours(neighbours))
+    one_of(convention, "convention", "lower", "midpoint")
+    width, relation = bounds[1] - bounds[0], one_step(check_neighbours(neighbours))
     if convention == "lower" or neighbours.steps > 1:
         return width
     if isinstance(relation, Replace):
@@ -175,7 +175,7 @@ def variance(
     flag(sample, "sample")
     if bounds is None:
         return _no_bounds("variance")
-    square, steps, relation = (bounds[1] - bounds[0]) ** 2, check_neighbours(neighbours).steps, single(neighbours)
+    square, steps, relation = (bounds[1] - bounds[0]) ** 2, check_neighbours(neighbours).steps, one_step(neighbours)
     if isinstance(relation, Replace):
         sizes = [relation.n] if relation.n else range(n0, max(n0, 2 * steps) + 2)
         return square * max(_replaced_share(n, min(steps, n // 2), sample) for n in sizes)
@@ -207,7 +207,7 @@ def histogram(neighbours: Neighbours = _DEFAULT) -> Fraction:
     >>> histogram(), histogram(Replace())
     (Fraction(1, 1), Fraction(2, 1))
     """
-    per_step = 1 if isinstance(single(check_neighbours(neighbours)), AddRemove) else 2
+    per_step = 1 if isinstance(one_step(check_neighbours(neighbours)), AddRemove) else 2
     return Fraction(per_step * _changed_records(neighbours))
 
 
@@ -242,7 +242,7 @@ def attribute_means(
 
 def _changed_records(neighbours: Neighbours) -> int:
     """Returns how many records a neighbour may change: at most all of them."""
-    relation = single(check_neighbours(neighbours))
+    relation = one_step(check_neighbours(neighbours))
     limit = relation.n if isinstance(relation, Replace) else None
     return neighbours.steps if limit is None else min(neighbours.steps, limit)
 

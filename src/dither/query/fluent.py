@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from dither.catalog.values import Catalog, Unit
 from dither.errors import Fix, Python, QueryError
-from dither.exact.numbers import Number, number
+from dither.exact.numbers import Number, parse_number
 from dither.query.nodes import Query
 from dither.query.resolve.shapes import next_hop, root
 from dither.query.sql.gate import read_expression
@@ -25,8 +25,8 @@ from dither.query.sql.select import question
 from dither.query.sql.subqueries import new_context
 
 __all__ = [
-    "Asked",
-    "Asking",
+    "FluentAggregate",
+    "FluentQuestion",
     "clipped",
     "count",
     "count_distinct",
@@ -44,7 +44,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Asked:
+class FluentAggregate:
     """An aggregate for `agg`: COUNT(x), AVG(x), ... with an optional condition."""
 
     function: str
@@ -69,49 +69,49 @@ class Asked:
         return f"{self.function}({', '.join(parts)}){condition}"
 
 
-def count(x: str | None = None, *, where: str | None = None) -> Asked:
+def count(x: str | None = None, *, where: str | None = None) -> FluentAggregate:
     """Counts rows, or rows where x is not NULL."""
-    return Asked("COUNT", "*" if x is None else x, where)
+    return FluentAggregate("COUNT", "*" if x is None else x, where)
 
 
-def count_distinct(x: str, *, where: str | None = None) -> Asked:
+def count_distinct(x: str, *, where: str | None = None) -> FluentAggregate:
     """Counts the distinct values of x."""
-    return Asked("COUNT", _needed(x), where, distinct=True)
+    return FluentAggregate("COUNT", _needed(x), where, distinct=True)
 
 
-def count_units() -> Asked:
+def count_units() -> FluentAggregate:
     """Counts units (people)."""
-    return Asked("COUNT_UNITS")
+    return FluentAggregate("COUNT_UNITS")
 
 
-def sum_(x: str, *, where: str | None = None) -> Asked:
+def sum_(x: str, *, where: str | None = None) -> FluentAggregate:
     """Sums x."""
-    return Asked("SUM", _needed(x), where)
+    return FluentAggregate("SUM", _needed(x), where)
 
 
-def mean(x: str, *, where: str | None = None) -> Asked:
+def mean(x: str, *, where: str | None = None) -> FluentAggregate:
     """Averages x."""
-    return Asked("AVG", _needed(x), where)
+    return FluentAggregate("AVG", _needed(x), where)
 
 
-def variance(x: str, *, population: bool = False, where: str | None = None) -> Asked:
+def variance(x: str, *, population: bool = False, where: str | None = None) -> FluentAggregate:
     """Computes the variance of x: of a sample, or of the whole population."""
-    return Asked("VAR_POP" if _flag(population) else "VAR_SAMP", _needed(x), where)
+    return FluentAggregate("VAR_POP" if _flag(population) else "VAR_SAMP", _needed(x), where)
 
 
-def stddev(x: str, *, population: bool = False, where: str | None = None) -> Asked:
+def stddev(x: str, *, population: bool = False, where: str | None = None) -> FluentAggregate:
     """Computes the standard deviation of x: of a sample, or of the whole population."""
-    return Asked("STDDEV_POP" if _flag(population) else "STDDEV_SAMP", _needed(x), where)
+    return FluentAggregate("STDDEV_POP" if _flag(population) else "STDDEV_SAMP", _needed(x), where)
 
 
-def median(x: str, *, where: str | None = None) -> Asked:
+def median(x: str, *, where: str | None = None) -> FluentAggregate:
     """Computes the median of x."""
-    return Asked("MEDIAN", _needed(x), where)
+    return FluentAggregate("MEDIAN", _needed(x), where)
 
 
-def quantile(x: str, p: Number | None = None, *, where: str | None = None) -> Asked:
+def quantile(x: str, p: Number | None = None, *, where: str | None = None) -> FluentAggregate:
     """Computes the p-quantile of x, such as quantile("income", 0.9)."""
-    share = number(p)
+    share = parse_number(p)
     if share is None or not 0 < share < 1:
         raise QueryError(
             "A quantile needs its share p, a number between 0 and 1 and neither of them.",
@@ -121,22 +121,24 @@ def quantile(x: str, p: Number | None = None, *, where: str | None = None) -> As
                 median=Python('dt.median("age")'),
             ),
         )
-    return Asked("QUANTILE", _needed(x), where, share=repr(float(share)) if float(share) > 1e-4 else f"{float(share):.20f}")
+    return FluentAggregate(
+        "QUANTILE", _needed(x), where, share=repr(float(share)) if float(share) > 1e-4 else f"{float(share):.20f}"
+    )
 
 
-def min_(x: str, *, where: str | None = None) -> Asked:
+def min_(x: str, *, where: str | None = None) -> FluentAggregate:
     """Estimates the smallest x, as an extreme quantile."""
-    return Asked("MIN", _needed(x), where)
+    return FluentAggregate("MIN", _needed(x), where)
 
 
-def max_(x: str, *, where: str | None = None) -> Asked:
+def max_(x: str, *, where: str | None = None) -> FluentAggregate:
     """Estimates the largest x, as an extreme quantile."""
-    return Asked("MAX", _needed(x), where)
+    return FluentAggregate("MAX", _needed(x), where)
 
 
-def clipped(x: str) -> Asked:
+def clipped(x: str) -> FluentAggregate:
     """Computes the share of values outside the declared bounds."""
-    return Asked("CLIPPED", _needed(x))
+    return FluentAggregate("CLIPPED", _needed(x))
 
 
 def _needed(x: str) -> str:
@@ -159,7 +161,7 @@ _LONGEST = 400  # characters of a question in its repr
 
 
 @dataclass(frozen=True)
-class Asking:
+class FluentQuestion:
     """A question built step by step. Every step returns a new one; `query` is the Query."""
 
     catalog: Catalog = field(compare=False)
@@ -167,7 +169,7 @@ class Asking:
     tree: exp.Select = field(compare=False)
     base: str
 
-    def where(self, condition: str) -> Asking:
+    def where(self, condition: str) -> FluentQuestion:
         """Keeps rows for which the condition is true; several conditions are joined by AND."""
         after, tree = self._read('.where("', condition, '")')
         old = after.tree.args.get("where")
@@ -176,7 +178,7 @@ class Asking:
 
     def join(
         self, table: str, *, on: str | None = None, using: str | None = None, how: str = "inner", alias: str | None = None
-    ) -> Asking:
+    ) -> FluentQuestion:
         """Joins a table on a condition or on a shared column. how: "inner", "left" or "right"."""
         if not isinstance(how, str) or how not in ("inner", "left", "right"):
             raise QueryError("how is not a known join.", fix=Fix('write {how}, "left" or "right".', how="inner"))
@@ -195,7 +197,7 @@ class Asking:
         after.tree.append("joins", joined)
         return after
 
-    def group_by(self, *keys: str, **named: str) -> Asking:
+    def group_by(self, *keys: str, **named: str) -> FluentQuestion:
         """Groups by columns or expressions, named or not: group_by("region", decade="BUCKET(age, 10)")."""
         after = self
         for name, key in [*(("", key) for key in keys), *named.items()]:
@@ -206,28 +208,28 @@ class Asking:
             after.tree.set("group", group)
         return after
 
-    def agg(self, *unnamed: object, **aggregates: Asked | str) -> Asking:
+    def agg(self, *unnamed: object, **aggregates: FluentAggregate | str) -> FluentQuestion:
         """Aggregates each group: agg(n=count(), age=mean("age")), or as text: agg(share="SUM(x) / COUNT(*)")."""
         _refuse_unnamed(unnamed, "agg")
         if not aggregates:
             raise QueryError("agg has no aggregate.", fix=_EXAMPLE)
         return self._agg(aggregates)
 
-    def _agg(self, aggregates: dict[str, Asked | str]) -> Asking:
+    def _agg(self, aggregates: dict[str, FluentAggregate | str]) -> FluentQuestion:
         after = self
         for name, aggregate in aggregates.items():
             if isinstance(aggregate, str):
                 after, tree = after._read(f'.agg({name}="', aggregate, '")')
-            elif isinstance(aggregate, Asked):
+            elif isinstance(aggregate, FluentAggregate):
                 after, tree = after._aggregate(name, aggregate)
             else:
                 raise QueryError(f"agg({name}=...) is not an aggregate.", fix=_EXAMPLE)
             after.tree.append("expressions", exp.alias_(tree, name, copy=False))
         return after
 
-    def per_unit(self, *keys: str, **aggregates: Asked | str) -> Asking:
+    def per_unit(self, *keys: str, **aggregates: FluentAggregate | str) -> FluentQuestion:
         """Aggregates inside each unit first: further steps see one row for each person and key."""
-        _refuse_unnamed([key for key in keys if isinstance(key, Asked)], "per_unit")
+        _refuse_unnamed([key for key in keys if isinstance(key, FluentAggregate)], "per_unit")
         unit = self._unit()
         if unit is None or any(self.tree.args.get(part) for part in ("expressions", "group")):
             raise QueryError("per_unit needs a table with a unit column, and comes before group_by and agg.", fix="move it up.")
@@ -235,7 +237,7 @@ class Asking:
         outer = exp.Subquery(this=inner.tree, alias=exp.TableAlias(this=exp.to_identifier(self.base)))
         return replace(inner, tree=exp.Select(from_=exp.From(this=outer)))
 
-    def _by_unit(self, unit: Unit) -> Asking:
+    def _by_unit(self, unit: Unit) -> FluentQuestion:
         """Groups by the unit: the table's own column, or the unit of the parent row that it refers to."""
         hop = next_hop(self._table(), self.catalog)
         if hop is None:
@@ -249,14 +251,14 @@ class Asking:
         after.tree.set("group", exp.Group(expressions=[key.copy()]))
         return after
 
-    def having(self, condition: str) -> Asking:
+    def having(self, condition: str) -> FluentQuestion:
         """Keeps groups whose noisy numbers satisfy the condition."""
         after, tree = self._read('.having("', condition, '")')
         old = after.tree.args.get("having")
         after.tree.set("having", exp.Having(this=tree if old is None else exp.And(this=old.this, expression=tree)))
         return after
 
-    def order_by(self, *keys: str, descending: bool = False) -> Asking:
+    def order_by(self, *keys: str, descending: bool = False) -> FluentQuestion:
         """Sorts the noisy result."""
         if not isinstance(descending, bool):
             raise QueryError(
@@ -270,7 +272,7 @@ class Asking:
             after.tree.set("order", order)
         return after
 
-    def limit(self, rows: int, offset: int = 0) -> Asking:
+    def limit(self, rows: int, offset: int = 0) -> FluentQuestion:
         """Keeps at most this many rows of the noisy result, after the first `offset`."""
         for name, value in (("rows", rows), ("offset", offset)):
             if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 62:
@@ -310,7 +312,7 @@ class Asking:
             )
         return names[0]
 
-    def _aggregate(self, name: str, aggregate: Asked) -> tuple[Asking, exp.Expr]:
+    def _aggregate(self, name: str, aggregate: FluentAggregate) -> tuple[FluentQuestion, exp.Expr]:
         arguments: list[Any] = []
         after = self
         if aggregate.argument == "*":
@@ -329,7 +331,7 @@ class Asking:
             call = exp.Filter(this=call, expression=exp.Where(this=condition))
         return after, call
 
-    def _read(self, before: str, piece: str, behind: str) -> tuple[Asking, exp.Expr]:
+    def _read(self, before: str, piece: str, behind: str) -> tuple[FluentQuestion, exp.Expr]:
         """Parses a piece of text. Returns the question with one more line, and the tree with its spans on that line."""
         tree = read_expression(_text(piece, "this"))
         offset = len(self.text) + 1 + len(before)
@@ -340,10 +342,10 @@ class Asking:
         return replace(self, text=f"{self.text}\n{before}{piece}{behind}", tree=self.tree.copy()), tree
 
 
-def table(catalog: Catalog, name: str, alias: str | None = None) -> Asking:
+def table(catalog: Catalog, name: str, alias: str | None = None) -> FluentQuestion:
     """Begins a question about one table."""
     start = exp.Select(from_=exp.From(this=_table(name, alias)))
-    return Asking(catalog, f'table("{name}")', start, name)
+    return FluentQuestion(catalog, f'table("{name}")', start, name)
 
 
 def _owner(catalog: Catalog, hop: tuple[str, str], own: exp.Column) -> exp.Join:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, Fix, Python
-from dither.query.fluent import Asking
+from dither.query.fluent import FluentQuestion
 from dither.query.nodes import Query
 from dither.query.resolve.relations import Resolved, resolve
 from dither.query.show import show_query
 from dither.query.sql.select import parse
 
-Question = str | Query | Asking
+Question = str | Query | FluentQuestion
 
 
 def read(question: Question, catalog: Catalog) -> Resolved:
     """The resolved query: names, types, legality, and who the unit is."""
     if isinstance(question, str):
         return resolve(parse(question, catalog), catalog, question)
-    if isinstance(question, Asking):
+    if isinstance(question, FluentQuestion):
         return resolve(question.query, catalog, question.text)
     if isinstance(question, Query):
         return resolve(question, catalog)
@@ -29,7 +29,7 @@ def read(question: Question, catalog: Catalog) -> Resolved:
 
 def text_of(question: Question) -> str:
     """The text that the spans of a question's nodes count in; empty for a query built by hand."""
-    return question if isinstance(question, str) else question.text if isinstance(question, Asking) else ""
+    return question if isinstance(question, str) else question.text if isinstance(question, FluentQuestion) else ""
 
 
 def show_question(question: Question) -> str:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dither.engines.sql.dialect import Dialect, Printer, lacks
+from dither.engines.sql.dialect import Dialect, Printer, cannot_compute
 from dither.engines.sql.functions import extreme
 
 READERS: Mapping[str, Callable[[Any], Any]] = {
@@ -66,7 +66,7 @@ class SQLiteDialect(Dialect):
 
     def cast(self, x: str, stored: str, kind: str) -> str:
         if {stored, kind} & {"date", "timestamp"} and "null" not in (stored, kind):
-            raise lacks(self, f"{stored} to {kind}")
+            raise cannot_compute(self, f"{stored} to {kind}")
         return super().cast(x, stored, kind)
 
     def is_nan(self, x: str) -> str:

@@ -13,7 +13,7 @@ from dither.catalog.check import UNSUPPORTED, complete, schema_faults
 from dither.catalog.values import Catalog
 from dither.engines.base import Progress, check
 from dither.engines.sql.relations import PURPOSES
-from dither.engines.sql.work import Found, groups, statements
+from dither.engines.sql.work import Results, groups, statements
 from dither.errors import CatalogError, EngineError
 from dither.query.work import Group, Work
 from engines.sqlite.dialect import FUNCTIONS, SQLiteDialect
@@ -46,7 +46,7 @@ class SQLite:
         self._statements(work)
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
-        found: Found = {}
+        found: Results = {}
         given = {purpose: secret + purpose.encode() for purpose in PURPOSES}
         try:
             for statement in self._statements(work):

@@ -94,7 +94,7 @@ class Script:
 
     def install(self) -> None:
         """Makes single draws take their words from here, and not from a block that was fetched before."""
-        entropy.here().waiting = self.singles()
+        entropy.thread_state().waiting = self.singles()
 
 
 RELIES_ON = "words between tried words that behave alike behave as they do (every look-up is a search in a sorted list)"

@@ -27,7 +27,7 @@ from duckdb import DuckDBPyConnection
 
 from dither.engines.base import Progress, check
 from dither.engines.duckdb.dialect import DIALECT, DuckDBDialect, identifier, secret_numbers
-from dither.engines.sql.work import Found, OutgrownError, Row, Statement, groups, statements
+from dither.engines.sql.work import InexactSumError, Results, Row, Statement, groups, statements
 from dither.errors import ArgumentError, DitherError, EngineError
 from dither.query.work import Group, Work
 
@@ -38,7 +38,7 @@ _SETTINGS_QUERY = (
 )
 
 
-def spread(connection: DuckDBPyConnection) -> None:
+def use_many_parts(connection: DuckDBPyConnection) -> None:
     """Sets many parts, and no disk."""
     workers = _workers(connection)
     threads = max(workers, PARTS)
@@ -47,12 +47,12 @@ def spread(connection: DuckDBPyConnection) -> None:
     connection.execute("SET max_temp_directory_size = '0KB'")
 
 
-def is_spread(connection: DuckDBPyConnection) -> bool:
+def uses_many_parts(connection: DuckDBPyConnection) -> bool:
     return bool(_settings(connection)[2] == "0 bytes")
 
 
 @contextmanager
-def gathered(connection: DuckDBPyConnection) -> Iterator[None]:
+def few_parts(connection: DuckDBPyConnection) -> Iterator[None]:
     """Sets few parts, and the disk for what does not fit, inside the block."""
     workers = _workers(connection)
     connection.execute("SET external_threads = 1")
@@ -61,7 +61,7 @@ def gathered(connection: DuckDBPyConnection) -> Iterator[None]:
     try:
         yield
     finally:
-        spread(connection)
+        use_many_parts(connection)
 
 
 def _workers(connection: DuckDBPyConnection) -> int:
@@ -168,7 +168,7 @@ class DuckDB:
         planned = prepared[1] if prepared and prepared[0] is work else self._statements(work)
         try:
             return self._groups(work, planned, numbers)
-        except OutgrownError:
+        except InexactSumError:
             return self._groups(work, self._statements(work, wide=True), numbers)
 
     def _same_process(self) -> None:
@@ -192,7 +192,7 @@ class DuckDB:
         return self._parsed[statement.text]
 
     def _groups(self, work: Work, planned: list[Statement], numbers: dict[str, int]) -> list[Group]:
-        results: Found = {}
+        results: Results = {}
         with self._busy, self._watched():
             for statement in planned:
                 statement.read(self._fetch(statement, numbers), results)
@@ -205,9 +205,9 @@ class DuckDB:
             try:
                 return self._connection.execute(query, values).fetchall()
             except duckdb.OutOfMemoryException:
-                if not is_spread(self._connection):
+                if not uses_many_parts(self._connection):
                     raise
-            with gathered(self._connection):
+            with few_parts(self._connection):
                 return self._connection.execute(query, values).fetchall()
 
         return _guarded(fetch)

@@ -23,7 +23,7 @@ from dither.catalog.check import UNSUPPORTED, complete, schema_faults
 from dither.catalog.values import Catalog, Table
 from dither.engines.base import Progress
 from dither.engines.duckdb.dialect import identifier, literal
-from dither.engines.duckdb.engine import SETTINGS, DuckDB, frame_name, interruptible, spread
+from dither.engines.duckdb.engine import SETTINGS, DuckDB, frame_name, interruptible, use_many_parts
 from dither.engines.duckdb.files import LineError, SqlSource, UnreadableError, copy_parquet, place_file, types_of
 from dither.engines.duckdb.frames import arrow_kind, frame_columns, frame_schema, is_frame
 from dither.engines.duckdb.spill import Spill, sweep
@@ -156,7 +156,7 @@ class _Opening:
             stamps = tuple(_stamp(file) for file in files)
             views = {name: self._make(connection, known, name) for name in known.tables}
             self._check_keys(connection, known, views)
-            spread(connection)
+            use_many_parts(connection)
             _lock(connection, [file for source in self._placed.values() for file in source.files if source.rows is None])
             return Sources(connection, known, stamps, DuckDB(connection, _schemas(known), self._progress))
         except BaseException:

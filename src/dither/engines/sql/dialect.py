@@ -57,7 +57,7 @@ def nearest(value: int | float | Fraction) -> float:
 _ORDER = ("null", "bool", "text", "int", "real", "date", "timestamp")
 
 
-def settled(stages: Stages, x: Sql) -> Sql:
+def nan_to_null(stages: Stages, x: Sql) -> Sql:
     """Returns the value with NULL for NaN, for comparisons and keys."""
     if not x.nan:
         return x
@@ -68,7 +68,7 @@ def settled(stages: Stages, x: Sql) -> Sql:
 def unify(stages: Stages, arguments: Sequence[Sql]) -> list[Sql]:
     """Casts arguments to their widest kind, with NULL for NaN, so that they can be compared."""
     kind = widest(arguments)
-    return [settled(stages, stages.dialect.as_kind(x, kind)) for x in arguments]
+    return [nan_to_null(stages, stages.dialect.as_kind(x, kind)) for x in arguments]
 
 
 def widest(arguments: Sequence[Sql]) -> str:
@@ -377,6 +377,6 @@ def too_wide(dialect: Dialect) -> ArgumentError:
     )
 
 
-def lacks(dialect: Dialect, name: str, span: tuple[int, int] | None = None) -> QueryError:
+def cannot_compute(dialect: Dialect, name: str, span: tuple[int, int] | None = None) -> QueryError:
     """Returns the error for a function that the engine cannot compute exactly."""
     return QueryError(f"{dialect.name} cannot compute {name.upper()}.", span=span, fix="ask without it.")

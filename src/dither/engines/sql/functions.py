@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, build, nearest, settled, unify, whole
+from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, build, nan_to_null, nearest, unify, whole
 from dither.query.functions.casts import DATE_TEXT, REAL_TEXT, WHOLE_TEXT
 from dither.query.functions.text import MOST_CHARACTERS
 
@@ -51,7 +51,7 @@ def _to_date(stages: Stages, arguments: list[Sql]) -> Sql:
 
 
 def _to_bool(stages: Stages, arguments: list[Sql]) -> Sql:
-    x = settled(stages, arguments[0])
+    x = nan_to_null(stages, arguments[0])
     if x.kind == "text":
         text = stages.dialect.letters(x.text, upper=False)
         return build(f"(CASE {text} WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE END)", "bool", x)
@@ -185,7 +185,7 @@ def _guarded(name: str, domain: str) -> Printer:
 
 def _power(stages: Stages, arguments: list[Sql]) -> Sql:
     dialect, zero = stages.dialect, stages.dialect.number("0")
-    x, y = (stages.atom(settled(stages, argument)) for argument in _doubles(stages, arguments))
+    x, y = (stages.atom(nan_to_null(stages, argument)) for argument in _doubles(stages, arguments))
     fraction = f"({x.text} < {zero} AND {dialect.is_finite(y.text)} AND {y.text} <> {dialect.trunc(y.text)})"
     undefined = f"({x.text} = {zero} AND {y.text} < {zero}) OR {fraction}"
     text = f"(CASE WHEN {x.text} IS NULL OR {y.text} IS NULL OR {undefined} THEN NULL ELSE power({x.text}, {y.text}) END)"
@@ -193,7 +193,7 @@ def _power(stages: Stages, arguments: list[Sql]) -> Sql:
 
 
 def _sign(stages: Stages, arguments: list[Sql]) -> Sql:
-    x = stages.atom(settled(stages, arguments[0]))
+    x = stages.atom(nan_to_null(stages, arguments[0]))
     above, below, zero = (stages.dialect.number(digits) for digits in ("1", "-1", "0"))
     arms = f"WHEN {x.text} > 0 THEN {above} WHEN {x.text} < 0 THEN {below} WHEN {x.text} = 0 THEN {zero}"
     return build(f"(CASE {arms} END)", "real", x)
@@ -233,7 +233,7 @@ def _compare(sign: str) -> Printer:
 
 
 def _is_null(stages: Stages, arguments: list[Sql]) -> Sql:
-    x = settled(stages, arguments[0])
+    x = nan_to_null(stages, arguments[0])
     return build(f"({x.text} IS NULL)", "bool", x)
 
 
@@ -269,7 +269,7 @@ def _coalesce(stages: Stages, arguments: list[Sql]) -> Sql:
 
 
 def _nullif(stages: Stages, arguments: list[Sql]) -> Sql:
-    result = stages.atom(settled(stages, arguments[0]))
+    result = stages.atom(nan_to_null(stages, arguments[0]))
     x, y = unify(stages, [result, arguments[1]])
     return build(f"(CASE WHEN {x.text} = {y.text} THEN NULL ELSE {result.text} END)", result.kind, result, x, y)
 

@@ -17,7 +17,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dither.catalog.values import Key
-from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, build, fix_zero, lacks, settled, unify, whole, widest
+from dither.engines.sql.dialect import (
+    Dialect,
+    Printer,
+    Sql,
+    Stages,
+    build,
+    cannot_compute,
+    fix_zero,
+    nan_to_null,
+    unify,
+    whole,
+    widest,
+)
 from dither.engines.sql.functions import printer_of
 from dither.query import nodes
 from dither.query.nodes import Aggregate, Column, Expression, PerUnit
@@ -64,7 +76,7 @@ class Frame:
     def _printer(self, call: nodes.Call) -> Printer:
         printer = printer_of(self.dialect, call.name)
         if printer is None:
-            raise lacks(self.dialect, call.name, call.span)
+            raise cannot_compute(self.dialect, call.name, call.span)
         return printer
 
     def atom(self, x: Sql) -> Sql:
@@ -96,7 +108,7 @@ def select(frame: Frame, names: Sequence[str], columns: Sequence[Sql], tail: str
 def per_unit(node: PerUnit, source: Printed, dialect: Dialect) -> Printed:
     """Prints one row for each value of the keys. NULL is a value like any other."""
     frame = Frame(source, dialect)
-    keys = [frame.atom(fix_zero(frame, settled(frame, frame.print(key.expression)))) for key in node.keys]
+    keys = [frame.atom(fix_zero(frame, nan_to_null(frame, frame.print(key.expression)))) for key in node.keys]
     aggregates = [_aggregate(frame, aggregate) for aggregate in node.aggregates]
     columns = [*keys, *aggregates]
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
@@ -110,8 +122,8 @@ def _aggregate(frame: Frame, aggregate: Aggregate) -> Sql:
     if aggregate.argument is None:
         return Sql("count(*)", "int")
     if aggregate.function in frame.dialect.missing:
-        raise lacks(frame.dialect, aggregate.function, aggregate.span)
-    value = settled(frame, frame.print(aggregate.argument))
+        raise cannot_compute(frame.dialect, aggregate.function, aggregate.span)
+    value = nan_to_null(frame, frame.print(aggregate.argument))
     return AGGREGATES[aggregate.function](frame, frame.atom(value))
 
 
@@ -261,7 +273,7 @@ class Rows:
         self._further: dict[str, str] = {}
 
     def _unit(self) -> str:
-        return settled(self._frame, self._frame.print(Column(UNIT))).text
+        return nan_to_null(self._frame, self._frame.print(Column(UNIT))).text
 
     def _key(self, expression: Expression, place: int) -> str:
         key, name = self._frame.print(expression), self.keys[place]

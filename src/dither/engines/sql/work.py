@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dither.engines.sql.dialect import NARROW, Dialect, Sql, build, fix_zero, nearest, settled, too_wide
+from dither.engines.sql.dialect import NARROW, Dialect, Sql, build, fix_zero, nan_to_null, nearest, too_wide
 from dither.engines.sql.relations import Frame, Printed, Rows, Schema, bounded_groups, group_by, needs_choice, relation
 from dither.query.work import SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 
@@ -118,7 +118,7 @@ def is_narrow(bound: int) -> bool:
     return bound < NARROW
 
 
-def reach(cell: Cell) -> int:
+def most_per_row(cell: Cell) -> int:
     """Returns the most that one row can add to the cell."""
     steps = cell.argument.steps if cell.argument else 0
     value = abs(cell.constant) + abs(cell.linear) * steps + abs(cell.square) * steps**2
@@ -151,13 +151,13 @@ def bounded_share(cell: Cell, found: Moments, max_rows: int, dialect: Dialect) -
 
     It is at most m times what one row can add, however many rows there are. Its type is just wide enough for that.
     """
-    wide = not is_narrow(reach(cell) * ROWS * max_rows)
+    wide = not is_narrow(most_per_row(cell) * ROWS * max_rows)
     share = cell_sum(cell, found, dialect, wide=wide)
     # Each row adds the same to a cell without an argument, so no division is needed.
     less = f"({cell.constant * max_rows})"
     if cell.argument is not None:
         less = dialect.quotient(f"({share}) * {max_rows}", found.rows, wide=wide)
-    kind = dialect.share_type(reach(cell) * max_rows)
+    kind = dialect.share_type(most_per_row(cell) * max_rows)
     return f"CAST(CASE WHEN {found.rows} <= {max_rows} THEN {share} ELSE {less} END AS {kind})"
 
 
@@ -172,7 +172,7 @@ def prove_widths(work: Work, dialect: Dialect) -> None:
     """Refuses a Work whose integers could overflow the engine's with 2^40 rows. Depends on question and catalog only."""
     for measure in work.measures:
         if isinstance(measure, Sums):
-            per_row = max((reach(cell) for cell in measure.cells), default=1)
+            per_row = max((most_per_row(cell) for cell in measure.cells), default=1)
             squares = max((cell.argument.steps**2 for cell in measure.cells if cell.argument and cell.square), default=1)
             most = max(per_row, squares) * measure.max_rows
         else:
@@ -186,7 +186,7 @@ def as_real(dialect: Dialect, argument: Quantised, *, square: bool) -> bool:
     return dialect.double_sums and argument.steps ** (2 if square else 1) <= 1 << 20
 
 
-def outgrown(total: object) -> bool:
+def may_be_inexact(total: object) -> bool:
     """Whether a sum in doubles may be inexact. Its terms are whole and not negative, so partial sums never fall: if the last is
     below 2^53, all were exact.
     """
@@ -205,7 +205,7 @@ def total(dialect: Dialect, q: Sql, name: str, steps: int, power: int, where: st
 
 
 Row = tuple[Any, ...]
-Found = dict[tuple[Any, ...], dict[int, Any]]  # key -> position of the measure -> its value
+Results = dict[tuple[Any, ...], dict[int, Any]]  # key -> position of the measure -> its value
 Keys = Callable[[Row], tuple[Any, ...]]  # turns a driver's values into a key
 UNITS = -1  # the position of the number of units
 
@@ -215,10 +215,10 @@ class Statement:
     """A SELECT, and the function that reads its rows."""
 
     text: str
-    read: Callable[[Iterable[Row], Found], None]
+    read: Callable[[Iterable[Row], Results], None]
 
 
-class OutgrownError(Exception):
+class InexactSumError(Exception):
     """A sum in doubles reached 2^53, for which a group needs more than 2^33 rows: add up in integers."""
 
 
@@ -238,7 +238,7 @@ def statements(work: Work, schema: Schema, dialect: Dialect, *, wide: bool = Fal
     return texts
 
 
-def groups(work: Work, found: Found) -> list[Group]:
+def groups(work: Work, found: Results) -> list[Group]:
     """Returns the groups in any order; measures without a row are zero. Without keys there is always one group."""
     if not work.keys:
         found.setdefault((), {})
@@ -316,7 +316,7 @@ def _moments(rows: Rows, aggregates: _Aggregates, measure: Sums, wide: bool) -> 
 
 def _read_rows(
     keys: Keys, width: int, plan: list[tuple[int, list[tuple[Cell, Moments]], int]], aggregates: _Aggregates, counted: str
-) -> Callable[[Iterable[Row], Found], None]:
+) -> Callable[[Iterable[Row], Results], None]:
     def column(name: str | None) -> int:
         place = aggregates.place(name)
         return len(aggregates.listed()) if place is None else place  # a 0 follows the last column
@@ -327,10 +327,10 @@ def _read_rows(
     ]
     units = column(counted)
 
-    def read(result: Iterable[Row], found: Found) -> None:
+    def read(result: Iterable[Row], found: Results) -> None:
         for row in result:
-            if any(map(outgrown, row[width:])):
-                raise OutgrownError
+            if any(map(may_be_inexact, row[width:])):
+                raise InexactSumError
             numbers = [*map(int, row[width:]), 0]
             group = found.setdefault(keys(row[:width]), {})
             group[UNITS] = numbers[units]
@@ -342,8 +342,8 @@ def _read_rows(
     return read
 
 
-def _read_units(keys: Keys, width: int, places: dict[int, list[int]]) -> Callable[[Iterable[Row], Found], None]:
-    def read(result: Iterable[Row], found: Found) -> None:
+def _read_units(keys: Keys, width: int, places: dict[int, list[int]]) -> Callable[[Iterable[Row], Results], None]:
+    def read(result: Iterable[Row], found: Results) -> None:
         for row in result:
             group = found.setdefault(keys(row[:width]), {})
             group[UNITS] = int(row[width])
@@ -380,8 +380,8 @@ def _bounded_bins(work: Work, rows: Rows, most: int, first: str, dialect: Dialec
     return f"WITH {dialect.cte('b', first)}, {kept}{further} {last}"
 
 
-def _read_bins(keys: Keys, width: int, place: int) -> Callable[[Iterable[Row], Found], None]:
-    def read(result: Iterable[Row], found: Found) -> None:
+def _read_bins(keys: Keys, width: int, place: int) -> Callable[[Iterable[Row], Results], None]:
+    def read(result: Iterable[Row], found: Results) -> None:
         for row in result:
             bins = found.setdefault(keys(row[:width]), {}).setdefault(place, {})
             if row[width] is not None and row[width + 1]:
@@ -395,7 +395,7 @@ def _read_bins(keys: Keys, width: int, place: int) -> Callable[[Iterable[Row], F
 
 def _distinct(work: Work, source: Printed, place: int, measure: Distinct, dialect: Dialect) -> Statement:
     rows = Rows(work, source, dialect)
-    x = settled(rows.frame, rows.frame.print(measure.expression))
+    x = nan_to_null(rows.frame, rows.frame.print(measure.expression))
     name = rows.column(fix_zero(rows.frame, x))
     inner = f"(SELECT {', '.join([*rows.heads, f'{name} AS v'])} FROM ({rows.select()}))"
     read = _read_distinct(dialect.read_keys(rows.kinds), len(work.keys), place)
@@ -408,8 +408,8 @@ def _distinct(work: Work, source: Printed, place: int, measure: Distinct, dialec
     return Statement(f"WITH {dialect.cte('b', first)}, {bound}{further} {last}", read)
 
 
-def _read_distinct(keys: Keys, width: int, place: int) -> Callable[[Iterable[Row], Found], None]:
-    def read(result: Iterable[Row], found: Found) -> None:
+def _read_distinct(keys: Keys, width: int, place: int) -> Callable[[Iterable[Row], Results], None]:
+    def read(result: Iterable[Row], found: Results) -> None:
         for row in result:
             found.setdefault(keys(row[:width]), {})[place] = int(row[width])
 

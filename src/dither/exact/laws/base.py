@@ -7,7 +7,7 @@
 Each returns a ball at the working precision (`balls.working`). `pieces()` lists the ranges on which log pmf
 is a polynomial in k. They turn "the ratio is bounded at all outputs" into a finite check (privacy/proof.py).
 
-`draw` follows the law exactly. `specified` is the specification: it inverts the distribution function at
+`draw` follows the law exactly. `value_at` is the specification: it inverts the distribution function at
 one uniform real. It is slow; every fast sampler is tested against it.
 """
 
@@ -89,12 +89,12 @@ class Law(ABC):
         return self._many(numbers.whole(size, "size", least=0))
 
     def _one(self) -> int:
-        return self.specified(Uniform())
+        return self.value_at(Uniform())
 
     def _many(self, size: int) -> Integers:
         return np.array([self._one() for _ in range(size)], dtype=np.int64)
 
-    def specified(self, u: Uniform) -> int:
+    def value_at(self, u: Uniform) -> int:
         """Returns the smallest k with u < Pr[X <= k]: the law's value at the uniform real u."""
         return search(lambda k: u.below(lambda: self.at_most(k)), *self.span())
 

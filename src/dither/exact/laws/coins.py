@@ -29,7 +29,7 @@ _SMALL = 512  # up to this n a table of cells is faster than division
 
 @lru_cache(maxsize=32)
 def _flat_table(n: int) -> Table:
-    return Table([((k + 1) << 64) // n for k in range(n - 1)], range(n), lambda u: Flat(n).specified(u))
+    return Table([((k + 1) << 64) // n for k in range(n - 1)], range(n), lambda u: Flat(n).value_at(u))
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class _TwoValued(Law):
         return min(balls.floor_near(self._zero, 64), TOP)
 
     def _at(self, u: int, t: int) -> int:
-        return self.specified(Uniform(u, 64)) if t <= u < t + 2 else int(u >= t)
+        return self.value_at(Uniform(u, 64)) if t <= u < t + 2 else int(u >= t)
 
     def _zero(self) -> arb:
         raise NotImplementedError

@@ -199,7 +199,7 @@ class Finite(Law):
                 sums = list(accumulate((real() * arb(2) ** 64 for real in self.probabilities[:-1]), lambda x, y: x + y))
                 if all(x.rad() < 0.25 for x in sums):
                     thresholds = [min(max(int(x.lower().floor().unique_fmpz()), 0), TOP) for x in sums]
-                    return Table(thresholds, range(len(self.probabilities)), self.specified)
+                    return Table(thresholds, range(len(self.probabilities)), self.value_at)
             bits *= 2
 
 

@@ -64,4 +64,4 @@ class Gaussian(Law):
 
 @lru_cache(maxsize=64)
 def _sampler(law: Gaussian) -> Table | Buckets:
-    return whole(law.variance, law.specified) if law.variance < WHOLE_UP_TO else Buckets(law.variance)
+    return whole(law.variance, law.value_at) if law.variance < WHOLE_UP_TO else Buckets(law.variance)

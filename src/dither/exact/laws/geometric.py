@@ -40,7 +40,7 @@ def _digits(scale: Fraction, two_sided: bool) -> Digits:
 @lru_cache(maxsize=64)
 def _cut_table(law: Cut) -> Table:
     return Table(
-        [min(balls.floor_near(partial(law.at_most, k), 64), TOP) for k in range(law.n)], range(law.n + 1), law.specified
+        [min(balls.floor_near(partial(law.at_most, k), 64), TOP) for k in range(law.n)], range(law.n + 1), law.value_at
     )
 
 

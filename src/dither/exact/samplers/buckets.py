@@ -248,7 +248,7 @@ class Buckets:
         a, b, c, short = sure.lists()
         marks = table.shares(sure.tails(a, c), a[0] + b[0], short)
         names = [_UNSURE_CELL, *map(zigzag, range(len(marks)))]
-        self.first = Table(marks, names, lambda u: _bucket_of(sure.specified(u)), always_look=_UNSURE_CELL)
+        self.first = Table(marks, names, lambda u: _bucket_of(sure.value_at(u)), always_look=_UNSURE_CELL)
         self._sure = sure
         self._second: Table | None = None
 
@@ -264,7 +264,7 @@ class Buckets:
         unsure = Unsure(self._sure)
         total, *tails = (x - 2 * short for x in unsure.tails(a, b, c))  # differences: moved so that they are from below
         marks = table.shares(tails, total, 4 * short)
-        return Table(marks, [*map(zigzag, range(len(marks) + 1))], lambda u: zigzag(unsure.specified(u)))
+        return Table(marks, [*map(zigzag, range(len(marks) + 1))], lambda u: zigzag(unsure.value_at(u)))
 
     def one(self) -> int:
         while True:

@@ -61,7 +61,7 @@ class Classes(SamplerLaw):
         above = np.where(classes < self.counts.size - 1, self.sums[classes] - x, np.inf)
         below = np.where(classes > 0, x - self.sums[classes - 1], np.inf)
         for i in np.flatnonzero((above <= self.margin) | (below <= self.margin)):
-            classes[i] = self.specified(Uniform(int(u[i]), 64))
+            classes[i] = self.value_at(Uniform(int(u[i]), 64))
         return classes
 
     def _one(self) -> int:
@@ -71,7 +71,7 @@ class Classes(SamplerLaw):
         j = min(bisect_right(self._list, x), last)
         clear_above = j == last or self._list[j] - x > self.margin
         clear_below = j == 0 or x - self._list[j - 1] > self.margin
-        return j if clear_above and clear_below else self.specified(Uniform(u, 64))
+        return j if clear_above and clear_below else self.value_at(Uniform(u, 64))
 
 
 def draw_index(scores: NDArray[np.int64], rate: Fraction) -> int:

@@ -73,7 +73,7 @@ class Top(SamplerLaw):
             # Pr[t <= -1] = a / (1 + a), which for m = 0 is also Pr[t >= 1].
             down = powers(lambda: exp(-1 / self.scale) * self._share(), lambda: exp(-self._rate())) if self.m else up
             thresholds = rising(down[::-1]) + thresholds
-        return Table(thresholds, range(-len(down), len(up) + 1), self.specified)
+        return Table(thresholds, range(-len(down), len(up) + 1), self.value_at)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Middle(SamplerLaw):
     def table(self) -> Table:
         last = 1 << self.bits if self.low else (1 << self.bits) - 1  # without low bits q = 1 and the last cell is empty
         thresholds = partial_sums(lambda: exp(-self._rate()), self._factor, last)
-        return Table(thresholds, range(last + 1), self.specified, always_look=_LAST_CELL)
+        return Table(thresholds, range(last + 1), self.value_at, always_look=_LAST_CELL)
 
 
 def split(scale: Fraction) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from dither.errors import DitherError, LedgerError
-from dither.ledger.receipts import Receipt, entry_message, signed
+from dither.ledger.receipts import Receipt, entry_message, is_signed
 from dither.ledger.stores.base import Row, Store
 from dither.ledger.verify.entries import EntryError, entry, load_json, text_of
 from dither.ledger.verify.walk import GRID, Walk
@@ -127,7 +127,7 @@ class _Check:
             self.report(f"entry {row.number} is earlier than the entry before it.")
         self.time = max(self.time, fields["time"])
         if fields["kind"] == "replayed/1":
-            right = signed(self.identity["public_key"], entry_message(row.hash), row.signature)
+            right = is_signed(self.identity["public_key"], entry_message(row.hash), row.signature)
         else:  # a committed entry has its receipt's signature, which the walk checks; the seal covers the others
             right = fields["kind"] == "committed/1" or not row.signature
         if not right:
@@ -176,7 +176,7 @@ class _Check:
             return False
         parts = ["-" if text is None else f"{len(text)} {text}" for text in texts]
         text = "\n".join(["dither ledger state 1 signature", self.identity["ledger"], *parts])
-        return text.isascii() and signed(self.identity["public_key"], text, seal.partition(" ")[0])
+        return text.isascii() and is_signed(self.identity["public_key"], text, seal.partition(" ")[0])
 
     def _identity(self, public_key: str | None) -> dict[str, str]:
         """Returns the ledger's identity, as stored."""

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-from dither.ledger.receipts import signed
+from dither.ledger.receipts import is_signed
 from dither.ledger.stores.base import Row, Store
 from dither.ledger.verify.entries import CAPS, LOSS, EntryError, entry, load_json, number, sha256, text_of
 from dither.privacy.conversion import delta_of_zcdp
@@ -236,7 +236,7 @@ class Walk:
             yield "answers another question than was reserved"
         if row.question != fields["digest"]:
             yield "is stored under a question that is not its own"
-        if not signed(self._identity["public_key"], self._receipt(row, fields, reserved), row.signature):
+        if not is_signed(self._identity["public_key"], self._receipt(row, fields, reserved), row.signature):
             yield "has a receipt that is not signed with the ledger's key"
 
     def _receipt(self, row: Row, fields: dict[str, Any], reserved: dict[str, Any]) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import ArgumentError, QueryError
-from dither.exact.numbers import decimal, rounded
+from dither.exact.numbers import show_decimal, show_rounded
 from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning import margins
 from dither.planning.sensitivity import NARROW, Bounding, fits
@@ -274,9 +274,9 @@ class Reading(ABC):
         margin = self.predicted(noises, rows, confidence)
         if margin is not None:
             given = f" at {rows} rows in the group" if rows and self.by_rows else ""
-            return f"{self.sign} {rounded(margin)}{given}"
+            return f"{self.sign} {show_rounded(margin)}{given}"
         thousand = self.predicted(noises, 1000, confidence)
-        return f"{self.sign} {rounded(thousand or 0.0)} in a group of 1000 rows (less in larger ones)"
+        return f"{self.sign} {show_rounded(thousand or 0.0)} in a group of 1000 rows (less in larger ones)"
 
 
 def title_of(aggregate: Aggregate, form: str = "") -> str:
@@ -348,7 +348,7 @@ class Linear(Reading):
 
     def expected(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> str:
         each = Fraction(0) if rows else self.each  # with `rows` the grid's part is in the margin already
-        grows = f", and {rounded(float(each))} for each row" if each else ""
+        grows = f", and {show_rounded(float(each))} for each row" if each else ""
         return super().expected(noises, rows, confidence) + grows
 
     def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
@@ -447,8 +447,8 @@ class Clipped:
     step: Fraction | None
 
     def __str__(self) -> str:
-        text = f"{show_expression(self.x)} is clipped to [{decimal(self.low)}, {decimal(self.high)}]"
-        return text if self.step is None else f"{text} and rounded to steps of {decimal(self.step)}"
+        text = f"{show_expression(self.x)} is clipped to [{show_decimal(self.low)}, {show_decimal(self.high)}]"
+        return text if self.step is None else f"{text} and rounded to steps of {show_decimal(self.step)}"
 
 
 @dataclass(frozen=True)
@@ -460,7 +460,7 @@ class Rounded:
     moved: Fraction
 
     def __str__(self) -> str:
-        steps, each = decimal(self.step), decimal(self.moved)
+        steps, each = show_decimal(self.step), show_decimal(self.moved)
         return f"{show_expression(self.x)} is rounded to steps of {steps}, which moves a sum by at most {each} for each row"
 
 

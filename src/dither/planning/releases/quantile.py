@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.errors import QueryError
-from dither.exact.numbers import decimal, percent, rounded
+from dither.exact.numbers import show_decimal, show_percent, show_rounded
 from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning.releases.base import Bounds, Cells, Collection, Kind, Noise, Number, Reading, Release, is_whole, title_of
-from dither.planning.sensitivity import BINS, NARROW, Bounding, coarse, fits
+from dither.planning.sensitivity import BINS, NARROW, Bounding, coarse_grid, fits
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
 from dither.query.work import SCALE, Bins, Quantised
@@ -62,7 +62,7 @@ class Choice(Release):
 
     @property
     def words(self) -> str:
-        return f"the {percent(self.p)} quantile of {show_expression(self.x)}"
+        return f"the {show_percent(self.p)} quantile of {show_expression(self.x)}"
 
     def pure(self, epsilon: Fraction, bounding: Bounding) -> Noise:
         steps = bounding.neighbours.changes
@@ -84,7 +84,7 @@ class Choice(Release):
 
     @property
     def about(self) -> str:
-        return f"{self.grid.steps + 1} candidates for {self.words}, in steps of {decimal(self.grid.step)}"
+        return f"{self.grid.steps + 1} candidates for {self.words}, in steps of {show_decimal(self.grid.step)}"
 
 
 def _chooser(noise: Noise) -> Exponential:
@@ -102,10 +102,10 @@ def read(aggregate: Aggregate, collection: Collection) -> Quantile:
             fix="write a share such as 0.01, or MIN(x) and MAX(x) for the 1 % and the 99 % quantile.",
         )
     facts = collection.facts(x)
-    q = coarse(x, facts, aggregate, BINS)
-    place = collection.add(Choice(x, q, held(p), collection.max_rows))
+    q = coarse_grid(x, facts, aggregate, BINS)
+    place = collection.add(Choice(x, q, usable_share(p), collection.max_rows))
     collection.note_bounds(x)
-    return Quantile(aggregate, place, q, held(p), is_whole(q, facts))
+    return Quantile(aggregate, place, q, usable_share(p), is_whole(q, facts))
 
 
 def _share_of(aggregate: Aggregate) -> Fraction | None:
@@ -126,18 +126,18 @@ class Quantile(Reading):
     def title(self) -> str:
         if self.aggregate.function == "quantile":
             p = self.aggregate.parameter or Fraction(1, 2)
-            nearly = f", as the {percent(self.p)} quantile," if self.p != p else ""
+            nearly = f", as the {show_percent(self.p)} quantile," if self.p != p else ""
             return title_of(self.aggregate, f"QUANTILE({{}}, {float(p):g})") + nearly
         if self.aggregate.function in ("min", "max"):
-            return f"{title_of(self.aggregate)}, as the {percent(self.p)} quantile,"
+            return f"{title_of(self.aggregate)}, as the {show_percent(self.p)} quantile,"
         return title_of(self.aggregate)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Which quantile is chosen and the step of its grid, where the question does not say so."""
         requested = self.aggregate.parameter if self.aggregate.function == "quantile" else EXTREME["median"]
-        which = "" if self.p == requested else f"the {percent(self.p)} quantile"
-        fine = "" if self.whole and self.grid.step == 1 else f"in steps of {decimal(self.grid.step)}"
+        which = "" if self.p == requested else f"the {show_percent(self.p)} quantile"
+        fine = "" if self.whole and self.grid.step == 1 else f"in steps of {show_decimal(self.grid.step)}"
         return tuple(note for note in (which, fine) if note)
 
     def values(self, noises: Sequence[Noise], noisy: Cells) -> list[Number]:
@@ -163,10 +163,10 @@ class Quantile(Reading):
         return None
 
     def expected(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> str:
-        return f"rank ± {rounded(self.rank(noises, confidence))} rows"
+        return f"rank ± {show_rounded(self.rank(noises, confidence))} rows"
 
 
-def held(p: Fraction) -> Fraction:
+def usable_share(p: Fraction) -> Fraction:
     """Returns the share that is used for p: at least OUTERMOST away from 0 and 1, with a denominator of at most 1000.
 
     Scores and their sensitivity grow with the denominator: with a share of sixteen digits, all scores of `rank_scores` would

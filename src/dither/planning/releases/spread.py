@@ -52,10 +52,12 @@ class Squares(Release):
 def read(aggregate: Aggregate, collection: Collection) -> Spread:
     x = collection.argument(aggregate)
     facts, (_, first) = collection.facts(x), joint(collection, x)
-    grid = sensitivity.coarse(x, facts, aggregate, sensitivity.SQUARES)
+    grid = sensitivity.coarse_grid(x, facts, aggregate, sensitivity.SQUARES)
     second = collection.add(Squares(x, grid, collection.max_rows, facts.nullable and not first.nulls))
     root, sample = aggregate.function.startswith("stddev"), aggregate.function.endswith("samp")
-    return Spread(aggregate, ratio(aggregate, x, collection), second, grid, root, sample, sensitivity.moved(grid, facts) > 0)
+    return Spread(
+        aggregate, ratio(aggregate, x, collection), second, grid, root, sample, sensitivity.rounding_error(grid, facts) > 0
+    )
 
 
 @dataclass(frozen=True)

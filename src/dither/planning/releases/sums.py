@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.exact.numbers import decimal
+from dither.exact.numbers import show_decimal
 from dither.planning import margins, sensitivity
 from dither.planning.releases.base import (
     Bounds,
@@ -86,7 +86,7 @@ class Joint(Release):
         if self.outside:
             return "counts of values outside and inside the bounds" + (", and of NULLs" if self.nulls else "")
         about = show_expression(self.x) + (" and what is missing to its upper bound" if self.cells > 1 else "")
-        return f"sums of {about}{', and NULLs' if self.nulls else ''}, in steps of {decimal(self.grid.step)}"
+        return f"sums of {about}{', and NULLs' if self.nulls else ''}, in steps of {show_decimal(self.grid.step)}"
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Total(Release):
 
     @property
     def words(self) -> str:
-        return f"sum of {show_expression(self.x)}, in steps of {decimal(self.grid.step)}"
+        return f"sum of {show_expression(self.x)}, in steps of {show_decimal(self.grid.step)}"
 
 
 # --- which columns share a release ------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def _joint(collection: Collection, x: Expression, aggregate: Aggregate, function
     nulls = everyone and facts.nullable and collection.public_rows is None
     alone = collection.public_rows is not None and not facts.nullable and not functions & set(SPREADS)
     optional, outside = facts.nullable and not nulls, functions == {"clipped"}
-    grid = sensitivity.summed(x, facts, aggregate)
+    grid = sensitivity.sum_grid(x, facts, aggregate)
     collection.joint[x] = collection.add(Joint(x, grid, collection.max_rows, nulls, optional, alone, outside))
     if not outside:
         collection.note_bounds(x)
@@ -198,13 +198,13 @@ def ratio(aggregate: Aggregate, x: Expression, collection: Collection) -> Ratio:
     place, release = joint(collection, x)
     facts = collection.facts(x)
     least = collection.least_rows if not facts.nullable else 1
-    return Ratio(aggregate, place, release.grid, least, sensitivity.moved(release.grid, facts))
+    return Ratio(aggregate, place, release.grid, least, sensitivity.rounding_error(release.grid, facts))
 
 
 def read_sum(aggregate: Aggregate, collection: Collection) -> Reading:
     x = collection.argument(aggregate)
     facts = collection.facts(x)
-    q = sensitivity.summed(x, facts, aggregate)
+    q = sensitivity.sum_grid(x, facts, aggregate)
     if x not in collection.joint:
         if (q.low / q.step).denominator == 1:
             return _total(aggregate, x, q, collection)
@@ -214,7 +214,7 @@ def read_sum(aggregate: Aggregate, collection: Collection) -> Reading:
         return _over(aggregate, place, release, collection, Fraction(1))
     # low (A + B)/R + step A = high A/R + low B/R
     terms = (Term(place, 0, (q.low + q.step * q.steps) / q.steps), Term(place, 1, q.low / q.steps))
-    moved = sensitivity.moved(q, facts)
+    moved = sensitivity.rounding_error(q, facts)
     counted = tuple(Term(place, cell, Fraction(1, q.steps)) for cell in (0, 1)) if moved else ()
     nonzero = tuple(term for term in terms if term.weight)
     return Linear(aggregate, nonzero, whole=is_whole(q, facts), each=moved, counted=counted)
@@ -224,7 +224,7 @@ def _total(aggregate: Aggregate, x: Expression, q: Quantised, collection: Collec
     facts = collection.facts(x)
     place = collection.add(Total(x, q, collection.max_rows, facts.nullable))
     collection.note_bounds(x)
-    moved = sensitivity.moved(q, facts)
+    moved = sensitivity.rounding_error(q, facts)
     if moved:  # a SUM alone has no count, so an error that grows with the rows cannot be in its margin
         collection.note(Rounded(x, q.step, moved))
     return Linear(aggregate, (Term(place, 0, q.step),), whole=is_whole(q, facts))
@@ -234,7 +234,7 @@ def _over(aggregate: Aggregate, place: int, release: Joint, collection: Collecti
     """Returns the reading over a public number of rows n: low n + step A, times `part` (1/n for the mean)."""
     rows, q, facts = collection.public_rows or 1, release.grid, collection.facts(release.x)
     whole = is_whole(q, facts) and part == 1 and aggregate.function == "sum"
-    slack = sensitivity.moved(q, facts) * rows * part
+    slack = sensitivity.rounding_error(q, facts) * rows * part
     return Linear(aggregate, (Term(place, 0, q.step * part),), q.low * rows * part, whole, slack=slack)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from dither.query.functions.base import Cell, Facts, Function, any_nullable, either, fixed, settle, together
 
 
-def compared(relation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
+def comparison(relation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
     """Returns the comparison of two values that are not NULL."""
 
     def compute(x: Any, y: Any) -> bool:
@@ -23,7 +23,7 @@ def compared(relation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
     return compute
 
 
-_equal = compared(operator.eq)
+_equal = comparison(operator.eq)
 
 
 def conjunction(*values: Cell) -> bool | None:
@@ -95,7 +95,7 @@ _COMPARISONS = (
 
 LOGIC = (
     *(
-        Function(name, f"x {sign} y; NULL if either is", ("any",), compared(op), fixed("bool"), 2, 2, alike=True)
+        Function(name, f"x {sign} y; NULL if either is", ("any",), comparison(op), fixed("bool"), 2, 2, alike=True)
         for name, op, sign in _COMPARISONS
     ),
     Function(

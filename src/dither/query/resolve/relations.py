@@ -199,8 +199,8 @@ class Resolved:
     scope: Mapping[str, Facts] = field(hash=False)
     rows: Rows
     unit: str
-    said: tuple[str, ...] = ()  # notes for the answer about its keys
-    free_keys: tuple[Named, ...] = ()  # the keys before counts and sums per unit are clamped to their bounds
+    key_notes: tuple[str, ...] = ()  # notes for the answer about its keys
+    unclamped_keys: tuple[Named, ...] = ()  # the keys before counts and sums per unit are clamped to their bounds
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
@@ -260,8 +260,8 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
-        said=key_notes([key.expression for key in query.keys], source) if query.keys else (),
-        free_keys=tuple(Named(key.name, typed(key.expression, source.scope)) for key in query.keys),
+        key_notes=key_notes([key.expression for key in query.keys], source) if query.keys else (),
+        unclamped_keys=tuple(Named(key.name, typed(key.expression, source.scope)) for key in query.keys),
     )
 
 

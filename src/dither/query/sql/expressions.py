@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from dither.exact.numbers import number
+from dither.exact.numbers import parse_number
 from dither.query.nodes import Call, Expression, Literal, by_word
 from dither.query.sql.names import Scope, column, only, place, refuse
 from dither.text import did_you_mean
@@ -160,7 +160,7 @@ def _literal(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expressio
 def _number(text: str, node: exp.Expr, scope: Scope) -> int | Fraction:
     if not _NUMBER.match(text) or len(text) > 60:
         raise refuse(scope, node, "This number cannot be read.", "write a number such as 16 or 1.5e3.")
-    value = number(text)
+    value = parse_number(text)
     if value is None or value > (2**62 if text.isdigit() else 10**300):
         raise refuse(scope, node, "This number is too large.", "write a smaller number.")
     return int(text) if text.isdigit() else value
