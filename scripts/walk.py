@@ -1,10 +1,10 @@
 """Prints the walk of one question: how many functions, modules and packages of dither `survey.ask` goes through.
 
-    python scripts/walk.py             the four numbers
-    python scripts/walk.py --borders   also every border that is crossed, and how often
+    python scripts/walk.py             the numbers
+    python scripts/walk.py --borders   also every border that a question crosses that was not quoted, and how often
 
-A package is the first path part under src/dither. Two successive calls in different packages cross a border.
-The ledger is in memory, and the question was quoted once before.
+A package is the first path part under src/dither. Two successive calls in different packages cross a border. The ledger is in
+memory. After a quote the plan is remembered, so the question is not read and planned again.
 """
 
 from __future__ import annotations
@@ -56,19 +56,29 @@ def borders(calls: list[tuple[str, str]]) -> list[tuple[tuple[str, str], tuple[s
     return [(one, two) for one, two in pairwise(calls) if package(one[0]) != package(two[0])]
 
 
+def numbers(calls: list[tuple[str, str]]) -> dict[str, int]:
+    modules = [file for file, _ in calls]
+    return {
+        "calls": len(calls),
+        "functions": len(set(calls)),
+        "modules": len(set(modules)),
+        "package borders": len(borders(calls)),
+        "module borders": sum(one != two for one, two in pairwise(modules)),
+    }
+
+
 def main() -> int:
     with survey() as curator:
+        curator.quote("SELECT COUNT(*) AS n FROM p", epsilon="0.5")  # opens what is opened once
+        new = walk(lambda: curator.ask(QUESTION, epsilon="0.5"))
+    with survey() as curator:
         curator.quote(QUESTION, epsilon="0.5")
-        calls = walk(lambda: curator.ask(QUESTION, epsilon="0.5"))
-    crossed = borders(calls)
-    modules = [file for file, _ in calls]
-    between = sum(one != two for one, two in pairwise(modules))
-    print(f"calls             {len(calls):,}")
-    print(f"functions         {len(set(calls)):,}")
-    print(f"modules           {len(set(modules)):,}")
-    print(f"package borders   {len(crossed):,}")
-    print(f"module borders    {between:,}")
+        quoted = walk(lambda: curator.ask(QUESTION, epsilon="0.5"))
+    print(f"{'':16}{'after its quote':>16}{'not quoted':>12}")
+    for (name, one), two in zip(numbers(quoted).items(), numbers(new).values(), strict=True):
+        print(f"{name:16}{one:16,}{two:12,}")
     if "--borders" in sys.argv[1:]:
+        crossed = borders(new)
         for (one, two), times in Counter((package(a[0]), package(b[0])) for a, b in crossed).most_common():
             print(f"{times:5}  {one} -> {two}")
         for (file, name), (other, called) in crossed:
