@@ -31,7 +31,7 @@ CATALOG = """\
 snapshot = "2026-11"
 
 [budget]
-epsilon = 1.0            # what may be learnt in all, by everyone together, for ever
+epsilon = 1.0            # the budget of all analysts together
 
 [tables.patients]
 source = "patients.parquet"
@@ -107,25 +107,23 @@ def _run_steps(console: Console, command: Command) -> None:
         if code := command(words):
             console.print(Text(f"(exit code {code})", style="dim"))
 
-    say(f"[bold]A made-up hospital: {PATIENTS:,} patients, ε = 1 for everyone together, for ever.[/bold]")
-    step("The curator declares the data in catalog.toml. Is it sound? No row is read for this.", "check")
-    step("The ledger is made once, with a key that signs what it says.", "init")
-    step("What would a question cost? A quote is free.", "quote", BY_WARD, "--epsilon", "0.4")
-    step("Ask. The price is in the ledger before any row is read.", "ask", BY_WARD, "--epsilon", "0.4")
-    step("The same again is the same answer, and free.", "ask", BY_WARD, "--epsilon", "0.4")
+    say(f"[bold]A made-up hospital: {PATIENTS:,} patients, and a budget of ε = 1 for all analysts together.[/bold]")
+    step("The curator declares the data in catalog.toml. Check it. This reads no row.", "check")
+    step("Make the ledger, once, with a key that signs its entries.", "init")
+    step("Get the price of a question. A quote is free.", "quote", BY_WARD, "--epsilon", "0.4")
+    step("Ask. The ledger records the price before any row is read.", "ask", BY_WARD, "--epsilon", "0.4")
+    step("Ask the same again: the same answer, free.", "ask", BY_WARD, "--epsilon", "0.4")
     _copy("catalog.ledger", "old.ledger")
-    step("Two tables, one person, and a receipt.", "ask", NIGHTS, "--epsilon", "0.3", "--receipt", "receipt.json")
-    step("What has no bounds is not added up.", "ask", "SELECT SUM(income) FROM patients", "--epsilon", "0.1")
-    step("The price for a margin you want, as data for a program.", "ask", EVERYBODY, "--margin", "40", "--format", "csv")
-    step("What is left?", "budget")
-    step("More than that is refused, and nothing is charged.", "ask", EVERYBODY, "--epsilon", "0.5")
-    step("Who asked what?", "history")
-    step("Is all of it true? The chain, every sum and every signature are checked by code of their own.", "verify")
+    step("Ask across two tables, and keep a receipt.", "ask", NIGHTS, "--epsilon", "0.3", "--receipt", "receipt.json")
+    step("Ask for a sum without bounds: it is refused.", "ask", "SELECT SUM(income) FROM patients", "--epsilon", "0.1")
+    step("Name the margin you want instead of the price, and get CSV.", "ask", EVERYBODY, "--margin", "40", "--format", "csv")
+    step("See what is left.", "budget")
+    step("Ask for more than that: it is refused, and costs nothing.", "ask", EVERYBODY, "--epsilon", "0.5")
+    step("See who asked what.", "history")
+    step("Verify the ledger: separate code checks the chain, every sum and every signature.", "verify")
     _tamper("catalog.ledger", "edited.ledger")
-    step("Somebody makes a charge smaller in a copy of the ledger …", "verify", "--ledger", "edited.ledger")
-    step(
-        "… or puts an old copy back. The receipt knows better.", "verify", "--ledger", "old.ledger", "--receipt", "receipt.json"
-    )
+    step("Make a charge smaller in a copy of the ledger: verify notices.", "verify", "--ledger", "edited.ledger")
+    step("Put an old copy back: the receipt shows it.", "verify", "--ledger", "old.ledger", "--receipt", "receipt.json")
     _proof(console)
 
 
