@@ -38,7 +38,7 @@ def beside(catalog: Where) -> Path:
 def ledger_name(where: Where) -> str:
     """Returns a ledger's name for messages, without a password.
 
-    >>> named("postgresql://ada:secret@host/db?password=secret#survey")
+    >>> ledger_name("postgresql://ada:secret@host/db?password=secret#survey")
     'postgresql://host/db#survey'
     """
     if not opening.is_address(where):

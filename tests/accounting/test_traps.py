@@ -63,7 +63,7 @@ def test_dropping_the_bound_of_what_was_left_out_is_noticed() -> None:
         contour.bound = arb(0)
         below = []
         for kept in (5, 8, 12, 20, 30):
-            contour.kept = contour.kept[: max(kept, 1)]
+            contour.nodes_in_balls = contour.nodes_in_balls[: max(kept, 1)]
             below.append(contour(AT) < exact)
             contour.prepare()
             contour.bound = arb(0)

@@ -71,7 +71,7 @@ def test_as_many_threads_work_as_were_asked_for(threads: int) -> None:
 
 def test_what_does_not_fit_is_asked_again_in_few_parts(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again: list[object] = []
-    monkeypatch.setattr(engine_file, "gathered", lambda connection: again.append(connection) or few_parts(connection))
+    monkeypatch.setattr(engine_file, "few_parts", lambda connection: again.append(connection) or few_parts(connection))
     ample, scarce = _engine(file), _engine(file, "60MB")
     expected = _answer(ample)
     assert not again

@@ -35,16 +35,22 @@ class Points:
     seen: int = 0
     place: str = ""
     places: list[str] = field(default_factory=list)
+    dropped: bool = False  # by Python, where a generator that was left early is closed: that is a finalizer too
 
     def run(self, call: Callable[[], Any]) -> Any:
         gc.collect()
         gc.disable()
+        hook, sys.unraisablehook = sys.unraisablehook, self._drop
         sys.setprofile(self._event)
         try:
             return call()
         finally:
             sys.setprofile(None)
+            sys.unraisablehook = hook
             gc.enable()
+
+    def _drop(self, raised: Any) -> None:
+        self.dropped = raised.exc_type is KeyboardInterrupt
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
@@ -71,7 +77,7 @@ def broken_laws(open_session: Callable[[], Curator], question: str, stop: int, l
         points.run(lambda: session.ask(question, epsilon=PRICE))
     except BaseException as error:
         caught = error
-    if points.place and not isinstance(caught, KeyboardInterrupt):
+    if points.place and not points.dropped and not isinstance(caught, KeyboardInterrupt):
         told.append(f"it came out as {caught!r}")
     if not _writable(ledger):
         told.append("the ledger stays locked")

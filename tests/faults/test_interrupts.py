@@ -82,7 +82,7 @@ class Counter:
         self.closing, self.count = threading.Lock(), 0
 
     @contextmanager
-    def working(self) -> Iterator[None]:
+    def question_lock(self) -> Iterator[None]:
         with self.closing:
             self.count += 1
             self.wait_for_closing()
@@ -104,7 +104,7 @@ def stuck(counts: type[CloseGuard | Counter]) -> list[str]:
     """Returns the points at which an interrupt would leave a question running."""
 
     def work(busy: CloseGuard | Counter) -> None:
-        with busy.working():
+        with busy.question_lock():
             busy.wait_for_closing()
 
     found: list[str] = []

@@ -99,7 +99,7 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_said(tmp_path: Path)
 def test_the_curves_of_the_picture_keep_to_the_price() -> None:
     for eps in (0.01, 0.5, 3.0):
         x = plots._reach(eps)
-        for law in (plots._chance, plots._reached):
+        for law in (plots._chance, plots._at_least):
             without, taking = law(x, 0, eps), law(x, 1, eps)
             assert (taking <= without * math.exp(eps) * (1 + 1e-12)).all()
             assert not (taking <= without * math.exp(0.9 * eps)).all()  # the twin: a smaller price would not hold
@@ -109,9 +109,9 @@ def test_the_curves_of_the_picture_keep_to_the_price() -> None:
 def test_the_picture_draws_the_law_that_the_words_speak_of(epsilon: str) -> None:
     noise, eps = dt.Geometric(epsilon=epsilon, sensitivity=1), float(dt.Pure(epsilon).epsilon())
     law, x = noise.law(0), np.arange(-5.0, 6.0)
-    for k, chance, reached in zip(x, plots._chance(x, 0, eps), plots._reached(x, 0, eps), strict=True):
+    for k, chance, reached in zip(x, plots._chance(x, 0, eps), plots._at_least(x, 0, eps), strict=True):
         assert math.isclose(chance, float(law.probability(int(k))), rel_tol=1e-9)
-        assert math.isclose(reached - plots._reached(np.array([k + 1]), 0, eps)[0], chance, abs_tol=1e-12)
+        assert math.isclose(reached - plots._at_least(np.array([k + 1]), 0, eps)[0], chance, abs_tol=1e-12)
     for sure in ("0.5", "0.95", "0.99"):
         assert plots._margins(np.array([eps]), float(sure))[0] == noise.margin(sure)
 

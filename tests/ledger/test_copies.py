@@ -346,7 +346,7 @@ def test_what_is_no_whole_backup_is_refused(tmp_path: Path, key: Path) -> None:
     refuses("is no ledger", key, place, key, unchecked=True)
     with closing(sqlite3.connect(backup)) as link, link:
         link.execute("UPDATE state SET value = replace(value, '1', '2') WHERE key = 'total'")
-    refuses("is not whole", backup, place, key, unchecked=True)
+    refuses("is damaged", backup, place, key, unchecked=True)
     assert not place.exists()
 
 

@@ -23,7 +23,7 @@ from dither.ledger import opening
 from dither.ledger.verify.report import verify
 opening.memory().close()  # whatever is loaded late is loaded now: the interpreter may be closed to others
 os.setuid(65534)
-with closing(opening.readable(sys.argv[1])) as store:
+with closing(opening.open_readonly(sys.argv[1])) as store:
     found = verify(store)
     print(len(found.problems), found.entries)
 print(sorted(os.listdir(os.path.dirname(sys.argv[1]))))

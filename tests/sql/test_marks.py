@@ -269,8 +269,8 @@ ANSWERS = [
     "SELECT SUM(CASE WHEN p.person_id IN (SELECT person_id FROM visits) THEN age ELSE 0 END) AS s FROM people p",
     f"SELECT COUNT(*) FILTER (WHERE NOT EXISTS (SELECT 1 {OWN} AND v.cost > 300)) AS s FROM people p",
     "SELECT SUM((SELECT COUNT(*) FROM visits w WHERE w.person_id = v.person_id AND w.ward = v.ward)) AS s FROM visits v",
-    "SELECT SUM((SELECT SUM(w.cost) FROM visits w WHERE w.person_id = v.person_id AND w.ward = v.ward"
-    " AND (w.cost > 100 OR w.region IN (SELECT name FROM regions)))) AS s FROM visits v",
+    WIDE := "SELECT SUM((SELECT SUM(w.cost) FROM visits w WHERE w.person_id = v.person_id AND w.ward = v.ward"
+    " AND (w.cost > 100 OR w.region IN (SELECT name FROM regions)))) AS s FROM visits v",  # one person moves it by 400,000
     "SELECT COUNT(*) AS s FROM people p JOIN visits v ON v.person_id = p.person_id"
     " AND v.cost >= (SELECT AVG(w.cost) FROM visits w WHERE w.person_id = p.person_id)",
 ]
@@ -278,7 +278,7 @@ ANSWERS = [
 
 @pytest.mark.parametrize("question", ANSWERS)
 def test_answers_with_hardly_any_noise_are_those_of_plain_duckdb(question: str) -> None:
-    expected, answer = both(question)
+    expected, answer = both(question, epsilon=10**6 if question == WIDE else 1000)
     ((number,),) = expected
     assert number
     assert abs(answer["s"][0] - number) < 0.01 * abs(number) + 0.05
@@ -293,10 +293,10 @@ def test_the_groups_of_a_mark_are_those_of_plain_duckdb() -> None:
         assert known
 
 
-def both(question: str) -> tuple[list[tuple[Any, ...]], dt.Answer]:
+def both(question: str, epsilon: int = 1000) -> tuple[list[tuple[Any, ...]], dt.Answer]:
     tables = survey(people=60)
     for name in ("people", "visits"):
         tables[name] = [row for row in tables[name] if row["person_id"] is not None]
     curator = dt.open(filled(tables), ledger=":memory:")
     connection: duckdb.DuckDBPyConnection = curator.engine._connection  # type: ignore[attr-defined]
-    return connection.execute(question).fetchall(), curator.ask(question, epsilon=1000)
+    return connection.execute(question).fetchall(), curator.ask(question, epsilon=epsilon)

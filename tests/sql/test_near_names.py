@@ -74,5 +74,5 @@ def test_a_suggestion_for_a_column_that_is_nearly_right() -> None:
         with pytest.raises(dt.DitherError, match=r"did you mean people\.age") as refusal:
             survey.suggest(wrong, epsilon="0.1")
         assert refusal.value.charged == "nothing"
-    with pytest.raises(dt.DitherError, match="A int is no column"):
+    with pytest.raises(dt.DitherError, match="A int is not a column"):
         survey.suggest(3, epsilon="0.1")  # type: ignore[arg-type]

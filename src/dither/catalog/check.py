@@ -52,7 +52,7 @@ def check(catalog: str | FilePath | Catalog, read_schema: ReadSchema) -> list[Pr
 def show_problems(problems: list[Problem], name: str = "The catalog") -> str:
     """Shows the problems, or that there are none.
 
-    >>> report([])
+    >>> show_problems([])
     'The catalog is valid: every table, column and bound is as declared.'
     """
     if not problems:

@@ -29,7 +29,7 @@ _MOST_BITS = 12_000  # of a whole number that Python prints in full
 def parse_number(value: Any) -> Fraction | None:
     """Returns `value` as an exact rational, or None if it is not a finite number of at most 1e400.
 
-    >>> number(0.1), number("1/3"), number("1e-301") == Fraction(1, 10**301), number("nan"), number(True)
+    >>> parse_number(0.1), parse_number("1/3"), parse_number("1e-301") == Fraction(1, 10**301), parse_number("nan"), parse_number(True)
     (Fraction(1, 10), Fraction(1, 3), True, None, None)
     """
     if type(value) is Fraction:
@@ -211,7 +211,7 @@ def show(value: Any) -> str:
 def encode_toml(value: Fraction) -> str:
     """Encodes the number as TOML text that reads back exactly: a whole number, a decimal, or a quoted fraction.
 
-    >>> spell(Fraction(3)), spell(Fraction(1, 8)), spell(Fraction(1, 3)), spell(Fraction(1, 10**9))
+    >>> encode_toml(Fraction(3)), encode_toml(Fraction(1, 8)), encode_toml(Fraction(1, 3)), encode_toml(Fraction(1, 10**9))
     ('3', '0.125', '"1/3"', '1e-9')
     """
     if value.denominator == 1:
@@ -240,7 +240,7 @@ def _decimal_places(denominator: int) -> int | None:
 def show_rounded(value: float) -> str:
     """Shows about three digits, with a power of ten only for very small and very large values.
 
-    >>> rounded(4.23111), rounded(250000.0), rounded(1e-9)
+    >>> show_rounded(4.23111), show_rounded(250000.0), show_rounded(1e-9)
     ('4.23', '250000', '1e-9')
     """
     if value == 0 or 1e-4 <= abs(value) < 1e15:
@@ -257,7 +257,7 @@ def _short_exponent(text: str) -> str:
 def show_about(value: Fraction, *, up: bool, digits: int = 6) -> str:
     """Shows a few digits, rounded up or down. Round a cost up and a remainder down: then neither promises too much.
 
-    >>> about(Fraction(1, 3), up=True), about(Fraction(1, 10), up=False), about(Fraction(1, 3 * 10**9), up=False, digits=2)
+    >>> show_about(Fraction(1, 3), up=True), show_about(Fraction(1, 10), up=False), show_about(Fraction(1, 3 * 10**9), up=False, digits=2)
     ('0.333334', '0.1', '3.3e-10')
     """
     context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR, Emax=10**9, Emin=-(10**9))
@@ -268,7 +268,7 @@ def show_about(value: Fraction, *, up: bool, digits: int = 6) -> str:
 def show_decimal(value: Fraction) -> str:
     """Shows a bound: a whole number, or up to ten digits.
 
-    >>> decimal(Fraction(120)), decimal(Fraction(1, 3))
+    >>> show_decimal(Fraction(120)), show_decimal(Fraction(1, 3))
     ('120', '0.3333333333')
     """
     return str(value.numerator) if value.denominator == 1 else _short_exponent(f"{float(value):.10g}")
@@ -277,7 +277,7 @@ def show_decimal(value: Fraction) -> str:
 def show_percent(p: Fraction) -> str:
     """Shows 0.5 as "50 %". Never rounds a share below 1 to 100 %.
 
-    >>> percent(Fraction(19, 20)), percent(1 - Fraction(1, 10**18))
+    >>> show_percent(Fraction(19, 20)), show_percent(1 - Fraction(1, 10**18))
     ('95 %', '99.9999 %')
     """
     text = f"{float(100 * p):g}"

@@ -84,7 +84,7 @@ def digest(purpose: str, text: str) -> str:
 def encode_rational(value: Fraction) -> str:
     """Encodes a rational. Refuses negative and very long ones.
 
-    >>> written(Fraction(2, 20)), written(Fraction(3))
+    >>> encode_rational(Fraction(2, 20)), encode_rational(Fraction(3))
     ('1/10', '3')
     """
     if not 0 <= value.numerator < _TOO_LONG or value.denominator >= _TOO_LONG:

@@ -188,7 +188,7 @@ def _release(noise: Noise, forms: Forms) -> dict[str, Any]:
 def encode(value: Any, forms: Forms | None = None) -> Any:
     """Encodes a value for JSON in exactly one way; expressions in normal form if `forms` are given.
 
-    >>> written((1, Fraction(2), Fraction(1, 2), True, None, "1"))
+    >>> encode((1, Fraction(2), Fraction(1, 2), True, None, "1"))
     [1, 2, {'is': 'number', 'value': '1/2'}, True, None, '1']
     """
     if value is None or isinstance(value, (bool, str)):
@@ -270,7 +270,7 @@ _KINDS: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
 def encode_noisy(released: Sequence[Noisy]) -> str:
     """Encodes the releases of one charge, in order.
 
-    >>> print(to_text([Noisy((("north",), (None,)), (np.array([[3], [-1]]),))]))
+    >>> print(encode_noisy([Noisy((("north",), (None,)), (np.array([[3], [-1]]),))]))
     {"format":1,"released":[{"cells":[{"shape":[2,1],"values":[3,-1],"width":"int64"}],"keys":[[["text","north"]],[null]]}]}
     """
     body = [

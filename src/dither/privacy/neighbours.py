@@ -106,7 +106,7 @@ def check_neighbours(neighbours: Neighbours) -> Neighbours:
 def relation_named(name: str) -> AddRemove | Replace:
     """Returns the relation of this name in a catalog.
 
-    >>> named("replace").changes
+    >>> relation_named("replace").changes
     2
     """
     if name in BY_NAME:

@@ -172,7 +172,7 @@ def usable_share(p: Fraction) -> Fraction:
     Scores and their sensitivity grow with the denominator: with a share of sixteen digits, all scores of `rank_scores` would
     reach the end of 64 bits, where they are cut and all equal.
 
-    >>> held(Fraction("0.3333333333333333")), held(Fraction("0.995")), held(Fraction(1, 10**9))
+    >>> usable_share(Fraction("0.3333333333333333")), usable_share(Fraction("0.995")), usable_share(Fraction(1, 10**9))
     (Fraction(1, 3), Fraction(199, 200), Fraction(1, 1000))
     """
     return min(max(p, OUTERMOST), 1 - OUTERMOST).limit_denominator(1000)
