@@ -196,7 +196,7 @@ class Answer:
         if any("± ?" in text for row in self.cells() for text in row):
             notes.append("± ?: no margin can be stated (the group may be empty)")
         bounded = [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit else []
-        if left_out := [*self.plan.clipped, *bounded]:
+        if left_out := [*self.plan.margin_notes, *bounded]:
             notes.append(f"not included in ±: {', '.join(left_out)}")
         return "; ".join(notes)
 

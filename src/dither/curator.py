@@ -3,8 +3,8 @@
     read ─▶ plan ─▶ prepare ─▶ reserve ─▶ run ─▶ release ─▶ commit ─▶ table
 
 `Curator.ask` is that path; `Curator.release` is its second half, the same for everything that is charged. The steps before
-`reserve` read the question and the catalog only. The charge is on disk before the engine is called, and stays whatever happens
-then. The answer is on disk before it is shown.
+`reserve` read the question and the catalog only. The charge is on disk before the engine is called. A failure before that call
+gives the price back; a failure after it keeps the price. The answer is on disk before it is shown.
 
 `Steps` holds the steps as values, so that auditors can wrap them and tests replace them. Only the ledger reserves and commits.
 """

@@ -197,8 +197,8 @@ def test_a_margin_that_also_counts_rows_keeps_part_of_the_doubt_for_them() -> No
 
 
 def test_a_sum_without_a_count_says_what_the_grid_may_do() -> None:
-    assert any("for each row" in text for text in planned(query(ask("s", "sum", "wage"))).clipped)
-    assert not any("for each row" in text for text in planned(query(ask("s", "sum", "age"))).clipped)
+    assert any("for each row" in text for text in planned(query(ask("s", "sum", "wage"))).margin_notes)
+    assert not any("for each row" in text for text in planned(query(ask("s", "sum", "age"))).margin_notes)
 
 
 def _computed(text: str, epsilon: int = 1) -> tuple[Plan, int]:

@@ -32,7 +32,7 @@ class Even(Release):
         return Sums((Cell(constant=1),), self.max_rows, Call("eq", (Call("mod", (self.x, Literal(2))), Literal(0))))
 
     @property
-    def worth(self) -> int:
+    def rows_per_unit(self) -> int:
         return self.max_rows
 
 

@@ -3,8 +3,8 @@
 `command` is the entry, `foreign` audits a user's function, `ourselves` audits dither, `exact`, `replay` and `blackbox` are the
 methods, `verdict` and `report` hold the results.
 
-May import: everything of dither but `cli` and `demo`; only `cli` may import it. Only it may use the recorded random stream.
-Law kept: a verdict never says more than was shown: "proved"; "walked" with its assumption (samplers); "violates" with inputs
+Only `cli` may import it. Only it may use the recorded random stream (docs/architecture.md has the table of imports).
+Rule: a verdict never says more than was shown: "proved"; "walked" with its assumption (samplers); "violates" with inputs
 and event; "no violation found" with a lower bound and its confidence, or why nothing was concluded.
 """
 

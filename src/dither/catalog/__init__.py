@@ -5,5 +5,5 @@
     rules    checks a declaration alone       check    compares it with the schemas of the sources
     draft    drafts a catalog from schemas
 
-May import: `exact.numbers`. Law kept: fail closed. One run reports every problem, with its line and its fix.
+May import: `exact.numbers`. Rule: fail closed. One run reports every problem, with its line and its fix.
 """

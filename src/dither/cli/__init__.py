@@ -12,8 +12,7 @@
     output      output files and formats
     screen      text, tables and bars on stdout and stderr
 
-May import: the public names of dither, `curator`, `ledger` (it can be read without data), `audit`, `plots`, `demo`.
-Law kept: stdout is for data only; every error is a text and an exit code, never a traceback. A command imports what it uses
+Rule: stdout is for data only; every error is a text and an exit code, never a traceback. A command imports what it uses
 when it runs, because `dither --help` must not wait for a database.
 """
 

@@ -9,5 +9,5 @@
 docs/decisions/0008-engines.md says how to add an engine.
 
 May import: `catalog`, `query`. Knows no noise and no budget.
-Law kept: whole numbers until noise; every engine gives the reference engine's integers exactly; no row can make it raise.
+Rule: whole numbers until noise; every engine gives the reference engine's integers exactly; no row can make it raise.
 """

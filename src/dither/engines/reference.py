@@ -19,7 +19,7 @@ from typing import Any
 
 from dither.catalog.values import Key
 from dither.engines.base import check
-from dither.query.functions.base import Cell, double, settle
+from dither.query.functions.base import Cell, double, nan_to_null
 from dither.query.functions.casts import as_key
 from dither.query.functions.logic import comparison
 from dither.query.functions.registry import evaluator, kind_of
@@ -62,7 +62,7 @@ def rows_of(relation: Relation, tables: Mapping[str, Bag]) -> Bag:
 
 def _scan(scan: Scan, table: Bag) -> Bag:
     names = {name: f"{scan.alias}.{name}" for name in table.columns}
-    rows: list[Row] = [{new: settle(row[old]) for old, new in names.items()} for row in table.rows]
+    rows: list[Row] = [{new: nan_to_null(row[old]) for old, new in names.items()} for row in table.rows]
     return Bag(tuple(names.values()), rows)
 
 

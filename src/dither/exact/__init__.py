@@ -1,7 +1,7 @@
 """Exact numbers and exact random draws.
 
-May import: nothing of ours (except `errors`). Knows nothing of privacy.
-Law kept: a draw follows *exactly* the stated distribution, tails included. A float decides a comparison only if the margin is
+Imports no other package. Knows nothing of privacy.
+Rule: a draw follows *exactly* the stated distribution, tails included. A float decides a comparison only if the margin is
 thousands of times its error; balls decide the rest.
 
     numbers     reads and shows numbers as exact rationals      entropy   fair random bits: one stream per thread

@@ -29,8 +29,8 @@ _MOST_BITS = 12_000  # of a whole number that Python prints in full
 def parse_number(value: Any) -> Fraction | None:
     """Returns `value` as an exact rational, or None if it is not a finite number of at most 1e400.
 
-    >>> parse_number(0.1), parse_number("1/3"), parse_number("1e-301") == Fraction(1, 10**301), parse_number("nan"), parse_number(True)
-    (Fraction(1, 10), Fraction(1, 3), True, None, None)
+    >>> [parse_number(each) for each in (0.1, "1/3", "nan", True)], parse_number("1e-301") == Fraction(1, 10**301)
+    ([Fraction(1, 10), Fraction(1, 3), None, None], True)
     """
     if type(value) is Fraction:
         exact = value
@@ -257,8 +257,8 @@ def _short_exponent(text: str) -> str:
 def show_about(value: Fraction, *, up: bool, digits: int = 6) -> str:
     """Shows a few digits, rounded up or down. Round a cost up and a remainder down: then neither promises too much.
 
-    >>> show_about(Fraction(1, 3), up=True), show_about(Fraction(1, 10), up=False), show_about(Fraction(1, 3 * 10**9), up=False, digits=2)
-    ('0.333334', '0.1', '3.3e-10')
+    >>> show_about(Fraction(1, 3), up=True), show_about(Fraction(1, 3 * 10**9), up=False, digits=2)
+    ('0.333334', '3.3e-10')
     """
     context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR, Emax=10**9, Emin=-(10**9))
     short = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)

@@ -9,5 +9,5 @@
     stores/       SQLite and PostgreSQL                    verify/       a second implementation that checks a ledger
 
 May import: `privacy`, `exact.numbers`.
-Law kept: charge first. An entry is on disk before the engine is called, and nothing in it depends on rows.
+Rule: charge first. An entry is on disk before the engine is called, and nothing in it depends on rows.
 """

@@ -1,7 +1,7 @@
 """Mechanisms: noise and its price in one frozen object, one file each: formula, why it is private, reference, class.
 
 May import: `exact`, `privacy`.
-Law kept: noise and its price are computed in the same file.
+Rule: noise and its price are computed in the same file.
 
     base        the Mechanism class; reads exact answers        norms       how far one unit moves a vector
     selection   reads scores; for the mechanisms that choose    geometric, laplace, gaussian, truncated: noise on numbers

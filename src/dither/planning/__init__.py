@@ -12,5 +12,5 @@
     suggest      bounds proposed privately
 
 May import: `catalog`, `query`, `mechanisms`, `privacy`, `exact`.
-Law kept: sensitivity follows from the bounding step alone.
+Rule: sensitivity follows from the bounding step alone.
 """

@@ -284,7 +284,7 @@ def release(plan: Plan, groups: Sequence[Group], draw: Draw = DRAW) -> Noisy:
     keys = draw.keys(plan, by_key)
     cells = []
     for place, noise in enumerate(plan.noises):
-        empty = noise.of.nothing
+        empty = noise.of.empty_value
         cells.append(draw.noise(noise, [by_key[key].measures[place] if key in by_key else empty for key in keys]))
     return Noisy(tuple(keys), tuple(cells))
 
@@ -331,7 +331,7 @@ def explain(plan: Plan, confidence: Fraction, rows: int | None = None) -> str:
     lines.append(
         ("margins", f"hold for each number with {show_percent(confidence)} confidence, clipping and bounding not included")
     )
-    lines += [("not included", text) for text in plan.clipped]
+    lines += [("not included", text) for text in plan.margin_notes]
     return "\n".join(f"{left:<{_WIDTH}} {right}".rstrip() for left, right in lines)
 
 

@@ -97,7 +97,7 @@ class Plan:
     schema: tuple[Field, ...] = field(default=(), compare=False)  # follows from the rest
 
     @property
-    def clipped(self) -> tuple[str, ...]:
+    def margin_notes(self) -> tuple[str, ...]:
         """The notes on what margins leave out, as text."""
         return tuple(map(str, self.notes))
 

@@ -96,7 +96,7 @@ class Choice:
 def choose(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
     """Returns the choice with the smaller error: geometric or Gaussian noise."""
     pure = with_geometric(releases, bounding, price, discover)
-    if not price.delta or not any(release.smooth for release in releases):
+    if not price.delta or not any(release.allows_gaussian for release in releases):
         return pure
     if _too_weak(pure, bounding, _smooth_delta(price, discover)):
         return pure
@@ -109,7 +109,7 @@ def choose(releases: Sequence[Release], bounding: Bounding, price: Price, discov
 
 def _too_weak(pure: Choice, bounding: Bounding, delta: Fraction) -> bool:
     """Whether Gaussian noise for one moving number needs more variance than geometric noise has: saves a search."""
-    smooth = [noise for noise in pure.noises if noise.of.smooth]
+    smooth = [noise for noise in pure.noises if noise.of.allows_gaussian]
     shift = smooth[0].of.one_moves(bounding) if len(smooth) == 1 else None
     return shift is not None and not hides(smooth[0].loss.epsilon(), delta, shift, Fraction(smooth[0].variance))
 
@@ -130,8 +130,8 @@ def with_geometric(releases: Sequence[Release], bounding: Bounding, price: Price
 
 def with_gaussian(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
     """Chooses Gaussian noise for sums and counts. The keys, each quantile, and all Gaussian noise together get a share."""
-    smooth = [release for release in releases if release.smooth]
-    picks = [release for release in releases if not release.smooth]
+    smooth = [release for release in releases if release.allows_gaussian]
+    picks = [release for release in releases if not release.allows_gaussian]
     weights = [sum(release.weight for release in smooth), *(release.weight for release in picks)]
     parts = shares(price.epsilon, [*weights, 1.0] if discover else weights)
     delta = _smooth_delta(price, discover)

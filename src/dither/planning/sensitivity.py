@@ -147,7 +147,7 @@ class Bounding:
     groups: int | None
     neighbours: AddRemove | Replace
 
-    def worth(self, rows: int) -> Bounding:
+    def with_max_rows(self, rows: int) -> Bounding:
         """Returns the bounding of a measure to which a unit adds at most `rows` rows' worth (1 for people)."""
         return replace(self, max_rows=rows)
 

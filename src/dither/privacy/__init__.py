@@ -1,7 +1,7 @@
 """Privacy losses: how they compose and convert, how a budget admits them, and what they guarantee.
 
 May import: `exact`.
-Law kept: prices round up. Pure losses are exact rationals; real-valued ones are charged at the upper end.
+Rule: prices round up. Pure losses are exact rationals; real-valued ones are charged at the upper end.
 
     neighbours    which pairs of tables a release must hide     sensitivity   how far a statistic moves between them
     losses        Pure, Approx, ZCDP, Curve                     conversion    formulas between kinds of loss

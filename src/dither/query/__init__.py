@@ -6,5 +6,5 @@
     sql/    SQL text to nodes      functions/  the function registry      resolve/  kinds, bounds, joins, units
 
 May import: `catalog`, `exact.numbers`. Knows no noise and no engine.
-Law kept: fail closed. A question that is not known to be safe is refused with a reason and charges nothing.
+Rule: fail closed. A question that is not known to be safe is refused with a reason and charges nothing.
 """

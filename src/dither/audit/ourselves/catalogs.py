@@ -21,12 +21,12 @@ from dither.audit.ourselves.survey import INF, NAN, Person, Row, Rows, kind_of
 
 @dataclass(frozen=True)
 class CatalogSetup:
-    """`catalog` takes every table's rows; `person(number, rng)` generates one unit; `nobody` is there on both sides."""
+    """`catalog` takes every table's rows; `person(number, rng)` generates one unit; `rows_without_unit` are in both tables."""
 
     name: str
     catalog: Callable[[Mapping[str, Any]], dt.Catalog]
     schemas: Mapping[str, pa.Schema]
-    nobody: Person
+    rows_without_unit: Person
     person: Callable[[int, random.Random], Person]
     maker: Callable[[int], Maker]
     replace: bool = False
@@ -97,9 +97,9 @@ def small(rng: random.Random) -> CatalogSetup:
         return dt.Catalog(declared, dt.Budget(10**6, "1/2"), "replace" if replace else "add-remove")
 
     schemas = {"t": pa.schema(kinds), "places": pa.schema({"name": pa.string(), "area": pa.int64()})}
-    nobody = {"t": [] if by_row else [{**any_row(0, rng), "person": None}], "places": PLACES}
+    rows_without_unit = {"t": [] if by_row else [{**any_row(0, rng), "person": None}], "places": PLACES}
     make = one_row if by_row else any_rows
-    return CatalogSetup("one table", catalog, schemas, nobody, make, OneTable, replace)
+    return CatalogSetup("one table", catalog, schemas, rows_without_unit, make, OneTable, replace)
 
 
 def any_row(person: int, rng: random.Random) -> Row:
@@ -156,9 +156,9 @@ def people(rng: random.Random) -> CatalogSetup:
             facts |= {"max_rows": rng.randint(1, 4), "max_groups": rng.randint(1, 3)}
     declared["people"]["columns"]["income"] = dt.between(0, 250000, step=rng.choice([1000, 250]))
     schemas = {name: survey.arrow(name, []).schema for name in declared}
-    nobody = {name: rows for name, rows in survey.nobody(rng).items() if name in declared}
+    rows_without_unit = {name: rows for name, rows in survey.nobody(rng).items() if name in declared}
 
     def catalog(tables: Mapping[str, Any]) -> dt.Catalog:
         return poisoned.catalog(tables, declared)
 
-    return CatalogSetup("a survey", catalog, schemas, nobody, survey.any_person, Survey)
+    return CatalogSetup("a survey", catalog, schemas, rows_without_unit, survey.any_person, Survey)

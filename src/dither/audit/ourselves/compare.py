@@ -66,7 +66,7 @@ def moves(before: Observation, after: Observation) -> Iterator[Move]:
 
 def _sums(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Move]:
     steps = [abs(y - x) for a, b in pairs if a != b for x, y in zip(_cells(a), _cells(b), strict=True)]
-    draft, norm, bounding = noise.of, noise.mechanism.sensitivity, plan.bounding.worth(noise.of.worth)
+    draft, norm, bounding = noise.of, noise.mechanism.sensitivity, plan.bounding.with_max_rows(noise.of.rows_per_unit)
     if isinstance(norm, Fraction):
         raise TypeError("sums have a norm")
     total, squares = sum(steps), sum(step * step for step in steps)
@@ -94,7 +94,7 @@ def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Move]:
     bins, different = draft.grid.steps + 1, [(a, b) for a, b in pairs if a != b]
     for a, b in different:
         weights = sum(abs(a.get(bin, 0) - b.get(bin, 0)) for bin in a.keys() | b.keys())
-        yield Move(f"{draft.words}: weights", weights, times * draft.worth * SCALE)
+        yield Move(f"{draft.words}: weights", weights, times * draft.rows_per_unit * SCALE)
         first, second = (_scores(tuple(sorted(histogram.items())), bins, draft.p) for histogram in (a, b))
         farthest = int(np.abs(first - second).max())
         yield Move(f"{draft.words}: scores", farthest, times * priced)

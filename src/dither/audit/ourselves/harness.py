@@ -53,7 +53,7 @@ class Harness:
         """Returns every table with everyone in it, and the range of each person's rows; rows without a person come first."""
         pools, places = {}, {}
         for name in self.setup.schemas:
-            parts = [person.get(name, []) for person in (self.setup.nobody, *self.everyone)]
+            parts = [person.get(name, []) for person in (self.setup.rows_without_unit, *self.everyone)]
             starts = [sum(map(len, parts[:i])) for i in range(len(parts))]
             places[name] = [range(start, start + len(part)) for start, part in zip(starts, parts, strict=True)]
             pools[name] = readable(self.setup.arrow(name, [row for part in parts for row in part]))

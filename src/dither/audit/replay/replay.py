@@ -1,6 +1,6 @@
 """Replays a whole pipeline on D and on D′ with the same recorded randomness, and compares everything that can be seen.
 
-    from dither.audit.replay import replay
+    from dither.audit.replay.replay import replay
     print(replay(my_mean, epsilon=1, data="numbers", noise="rng"))
 
 Finds with certainty what differs whatever the noise (error, message, warning, type, shape, keys, holes, exact numbers), and

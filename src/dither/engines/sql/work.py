@@ -46,7 +46,7 @@ class Summand:
 
 
 def summand(frame: Frame, argument: Quantised, *, real: bool) -> Summand:
-    """Prints q for a sum. `real`: as a double, which takes half the time; the sums are checked afterwards (`may_be_inexact`)."""
+    """Prints q for a sum. `real`: as a double, in half the time; `may_be_inexact` checks the sums afterwards."""
     x, dialect = frame.print(argument.expression), frame.dialect
     if _counts(x, argument) and argument.steps <= dialect.few_values:
         atom, low = frame.atom(x), int(argument.low)
@@ -182,7 +182,7 @@ def prove_widths(work: Work, dialect: Dialect) -> None:
 
 
 def as_real(dialect: Dialect, argument: Quantised, *, square: bool) -> bool:
-    """Whether to add up in doubles: exact for 2^33 rows of a group. Beyond that, `may_be_inexact` is true and integers are used."""
+    """Whether to add up in doubles: exact for 2^33 rows of a group. Beyond that, `may_be_inexact` asks for integers."""
     return dialect.double_sums and argument.steps ** (2 if square else 1) <= 1 << 20
 
 

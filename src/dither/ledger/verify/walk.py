@@ -42,9 +42,9 @@ def caps_of(texts: dict[str, Any], epsilon: Fraction | None = None) -> dict[str,
     limits = {name: number(texts[name]) for name in CAPS}
     delta = limits["delta_sums"] + limits["delta_keys"] + limits["delta_conversion"]
     if limits["epsilon"] <= 0 or delta >= 1:
-        raise EntryError("has caps that promise nothing")
+        raise EntryError("has an epsilon of 0 or less, or a delta of 1 or more")
     if limits["rho_max"] and delta_of_zcdp(limits["rho_max"], limits["epsilon"]) > limits["delta_conversion"]:
-        raise EntryError("has a rho_max that its delta does not pay for")
+        raise EntryError("has a rho_max larger than its delta_conversion allows")
     return limits
 
 
@@ -62,7 +62,7 @@ def within_share(limits: dict[str, Fraction], epsilon: Fraction, used: Totals) -
     return rule_of({name: cap * epsilon / limits["epsilon"] for name, cap in limits.items()}, used) is not None
 
 
-def is_dear_enough(limits: dict[str, Fraction], least: Fraction, loss: dict[str, Any]) -> bool:
+def meets_least_price(limits: dict[str, Fraction], least: Fraction, loss: dict[str, Any]) -> bool:
     """Returns whether a loss is zero, or at least the least epsilon and, where rho is stated, its share of rho_max."""
     epsilon, rho = number(loss["epsilon"]), loss["rho"]
     return epsilon == 0 or (epsilon >= least and (rho is None or number(rho) * QUESTIONS >= limits["rho_max"]))
@@ -159,7 +159,7 @@ class Walk:
             if (number(fields["epsilon"]), number(fields["delta"])) != (limits["epsilon"], delta):
                 yield "changes the budget"
         if not 0 < number(fields["least_epsilon"]) <= number(fields["epsilon"]):
-            yield "has a least price that is no price of a question"
+            yield "has a least_epsilon that is not between 0 and epsilon"
         units = {name.casefold(): unit.casefold() for name, unit in fields["units"].items()}
         if len(units) < len(fields["units"]):
             yield "declares a table twice, in capitals and small letters"
@@ -204,7 +204,7 @@ class Walk:
         most = number(terms["per_query"]) if terms["per_query"] is not None and self._limits else None
         if most is not None and not within_share(self._limits, most, add_loss(no_totals(), fields["loss"])):
             yield "costs more than one question may"
-        if self._limits and not is_dear_enough(self._limits, number(terms["least_epsilon"]), fields["loss"]):
+        if self._limits and not meets_least_price(self._limits, number(terms["least_epsilon"]), fields["loss"]):
             yield "costs less than one question must"
 
     def _quota(self, fields: dict[str, Any]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Defines what all kinds of release share.
 
     Release     one noisy quantity: what the engine adds up for it, and how far one row moves that
-    Noise       a release with its mechanism: its price, and the only place of a plan where noise is drawn
+    Noise       a release with its mechanism: its price, and the draw of all noise on numbers
     Reading     how one aggregate is read from released integers: value, margin, words; post-processing, free
     Linear      a reading that is a weighted sum of cells: counts, sums, and means over a public number of rows
     Collection  the releases of one question; aggregates share a release where they can
@@ -44,7 +44,7 @@ Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]  # lower and upper boun
 class Release(ABC):
     """A noisy quantity before it has a price."""
 
-    smooth: ClassVar[bool] = True  # whether Gaussian noise can hide it
+    allows_gaussian: ClassVar[bool] = True  # whether Gaussian noise can hide it
 
     @property
     @abstractmethod
@@ -77,7 +77,7 @@ class Release(ABC):
         return 1.0
 
     @property
-    def nothing(self) -> Any:
+    def empty_value(self) -> Any:
         """The exact value of a group without rows."""
         return 0
 
@@ -88,12 +88,12 @@ class Release(ABC):
 
     @property
     @abstractmethod
-    def worth(self) -> int:
-        """The most rows' worth that one unit adds to this measure in one group; the engine enforces it."""
+    def rows_per_unit(self) -> int:
+        """How many rows one unit counts for at most in one group of this measure; the engine enforces it."""
 
     def pure(self, epsilon: Fraction, bounding: Bounding) -> Noise:
         """Returns geometric noise at this share of epsilon."""
-        limits = bounding.worth(self.worth)
+        limits = bounding.with_max_rows(self.rows_per_unit)
         shape = (self.row, self.cells, self.signed)
         return self._within_range(
             lambda: Geometric(epsilon=epsilon, sensitivity=limits.l1(*shape)), lambda: limits.total(*shape) > epsilon
@@ -101,7 +101,7 @@ class Release(ABC):
 
     def gaussian(self, rho: Fraction, bounding: Bounding) -> Noise:
         """Returns discrete Gaussian noise at this share of rho."""
-        limits = bounding.worth(self.worth)
+        limits = bounding.with_max_rows(self.rows_per_unit)
         shape = (self.row, self.cells, self.signed)
         return self._within_range(
             lambda: Gaussian(rho=rho, sensitivity=limits.l2(*shape)), lambda: limits.squares(*shape) > 2 * rho
@@ -109,12 +109,12 @@ class Release(ABC):
 
     def one_moves(self, bounding: Bounding) -> int | None:
         """Returns how far one unit moves this release if it moves a single number; None if it may move more."""
-        moves = bounding.worth(self.worth).l2(self.row, self.cells, self.signed).separate(None)
+        moves = bounding.with_max_rows(self.rows_per_unit).l2(self.row, self.cells, self.signed).separate(None)
         return moves[1] if moves is not None and moves[0] == 1 else None
 
     def on_own_curve(self, epsilon: Fraction, delta: Fraction, bounding: Bounding) -> Noise:
         """Returns discrete Gaussian noise calibrated on its own privacy curve, for a release of which one number moves."""
-        norm = bounding.worth(self.worth).l2(self.row, self.cells, self.signed)
+        norm = bounding.with_max_rows(self.rows_per_unit).l2(self.row, self.cells, self.signed)
         return Noise(self, Gaussian(epsilon=epsilon, delta=delta, sensitivity=norm))
 
     def draw(self, mechanism: Geometric | Gaussian | Exponential, exact: Sequence[Any]) -> NDArray[Any]:
@@ -210,7 +210,7 @@ class Noise:
         return self.of.weight * self.of.relative(self)
 
     def release(self, exact: Sequence[Any]) -> NDArray[Any]:
-        """Draws the noisy integers, one row per group. The only place of a plan where noise is drawn.
+        """Draws the noisy integers, one row per group.
 
         >>> from dither.planning.releases.count import Rows
         >>> Noise(Rows(1), Geometric(epsilon=1000, sensitivity=1)).release([(3,), (0,)]).tolist()
@@ -237,7 +237,7 @@ class Reading(ABC):
 
     @property
     def title(self) -> str:
-        """The aggregate as people write it, and what it is approximated by, if it is."""
+        """The aggregate as people write it, and the quantile used in its place, if any."""
         return title_of(self.aggregate)
 
     @property

@@ -38,14 +38,14 @@ class Rows(Release):
     x: Expression | None = None
     where: Expression | None = None
     row = 1
-    nothing = (0,)
+    empty_value = (0,)
 
     @cached_property
     def measure(self) -> Sums:
         return Sums((Cell(constant=1),), self.max_rows, None if self.x is None else not_null(self.x))
 
     @property
-    def worth(self) -> int:
+    def rows_per_unit(self) -> int:
         return self.max_rows
 
     @property
@@ -62,8 +62,8 @@ class Units(Release):
     """A count of the units in the group."""
 
     row = 1
-    worth = 1
-    nothing = (0,)
+    rows_per_unit = 1
+    empty_value = (0,)
     measure = Sums((Cell(constant=1),), 1)
     words = "one for each person"
 

@@ -25,7 +25,7 @@ class Values(Release):
         return Distinct(self.x, self.max_values)
 
     @property
-    def worth(self) -> int:
+    def rows_per_unit(self) -> int:
         return self.max_values
 
     @property

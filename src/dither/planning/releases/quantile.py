@@ -36,11 +36,11 @@ class Choice(Release):
     grid: Quantised
     p: Fraction
     max_rows: int
-    smooth = False
+    allows_gaussian = False
     row = 0
 
     @property
-    def nothing(self) -> dict[int, int]:
+    def empty_value(self) -> dict[int, int]:
         return {}
 
     @property
@@ -57,7 +57,7 @@ class Choice(Release):
         return {"p": self.p}
 
     @property
-    def worth(self) -> int:
+    def rows_per_unit(self) -> int:
         return self.max_rows
 
     @property

@@ -28,7 +28,7 @@ class Squares(Release):
     max_rows: int
     optional: bool  # x may be NULL; such rows are not counted
     signed = True
-    nothing = (0,)
+    empty_value = (0,)
 
     @cached_property
     def measure(self) -> Sums:
@@ -41,7 +41,7 @@ class Squares(Release):
         return self.grid.steps**2
 
     @property
-    def worth(self) -> int:
+    def rows_per_unit(self) -> int:
         return self.max_rows
 
     @property

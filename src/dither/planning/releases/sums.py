@@ -58,7 +58,7 @@ class Joint(Release):
     outside: bool = False  # x is 1 for values outside their bounds
 
     @property
-    def nothing(self) -> tuple[int, ...]:
+    def empty_value(self) -> tuple[int, ...]:
         return (0,) * self.cells
 
     @cached_property
@@ -78,7 +78,7 @@ class Joint(Release):
         return len(self.measure.cells)
 
     @property
-    def worth(self) -> int:
+    def rows_per_unit(self) -> int:
         return self.max_rows
 
     @property
@@ -103,7 +103,7 @@ class Total(Release):
         return int(self.grid.low / self.grid.step)
 
     @property
-    def nothing(self) -> tuple[int, ...]:
+    def empty_value(self) -> tuple[int, ...]:
         return (0,)
 
     @cached_property
@@ -120,7 +120,7 @@ class Total(Release):
         return self._first < 0
 
     @property
-    def worth(self) -> int:
+    def rows_per_unit(self) -> int:
         return self.max_rows
 
     @property

@@ -1,6 +1,6 @@
 """The accountant: certified prices of compositions fixed in advance.
 
-May import: `exact`, and the parts. Law kept: a reported epsilon or delta is never below the exact one.
+May import: `exact`, and the parts. Rule: a reported epsilon or delta is never below the exact one.
 
     price     epsilon at a delta, delta at an epsilon         evaluators   which method fits a composition
     closed    closed forms                                    contour      a line integral, for any composition

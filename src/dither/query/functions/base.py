@@ -239,7 +239,7 @@ class Function:
         return later or position in self.constants
 
 
-def settle(value: Cell) -> Cell:
+def nan_to_null(value: Cell) -> Cell:
     """Returns the value, with NaN as NULL."""
     return None if isinstance(value, float) and math.isnan(value) else value
 
@@ -248,7 +248,7 @@ def apply(function: Function, arguments: list[Cell]) -> Cell:
     """Applies a function to values."""
     if function.strict and None in arguments:
         return None
-    return settle(function.compute(*arguments))
+    return nan_to_null(function.compute(*arguments))
 
 
 def together(values: tuple[Any, ...]) -> tuple[Any, ...]:

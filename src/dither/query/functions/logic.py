@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dither.query.functions.base import Cell, Facts, Function, any_nullable, either, fixed, settle, together
+from dither.query.functions.base import Cell, Facts, Function, any_nullable, either, fixed, nan_to_null, together
 
 
 def comparison(relation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
@@ -60,7 +60,7 @@ def case(*parts: Cell) -> Cell:
 
 
 def coalesce(*values: Cell) -> Cell:
-    return next((value for value in values if settle(value) is not None), None)
+    return next((value for value in values if nan_to_null(value) is not None), None)
 
 
 def nullif(x: Cell, y: Cell) -> Cell:

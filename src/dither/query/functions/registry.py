@@ -21,7 +21,7 @@ from typing import Any
 
 from dither.catalog.values import ColumnFacts, Key
 from dither.errors import QueryError
-from dither.query.functions.base import Cell, Facts, Function, apply, double, family, settle
+from dither.query.functions.base import Cell, Facts, Function, apply, double, family, nan_to_null
 from dither.query.functions.casts import CASTS, as_key
 from dither.query.functions.dates import DATES, day_number, from_day_number
 from dither.query.functions.logic import LOGIC
@@ -41,7 +41,7 @@ def literal(value: Any) -> Cell:
     """
     if isinstance(value, Fraction):
         return double(value)
-    constant: Cell = settle(value)
+    constant: Cell = nan_to_null(value)
     return constant
 
 
@@ -60,7 +60,7 @@ def evaluator(expression: Expression) -> Callable[[Mapping[str, Any]], Cell]:
     """Returns the expression as a Python function of a row, for repeated evaluation."""
     if isinstance(expression, Column):
         name = expression.name
-        return lambda row: settle(row[name])
+        return lambda row: nan_to_null(row[name])
     if isinstance(expression, Literal):
         value = literal(expression.value)
         return lambda row: value
