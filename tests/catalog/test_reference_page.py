@@ -20,7 +20,7 @@ TABLE = '[tables.t]\nsource = "t.csv"\nmax_rows = 1\n'
 
 # Where each list of keys stands on the page, and a catalog with an unknown key at that place: the refusal lists the known ones.
 PROBES = {
-    "## Top-level keys": f'zzz = 1\n{BUDGET}{TABLE}unit = "id"\n',
+    "## Top-level settings": f'zzz = 1\n{BUDGET}{TABLE}unit = "id"\n',
     "## Set the budget": f'{BUDGET}zzz = 1\n{TABLE}unit = "id"\n',
     "## Choose what the guarantee compares": f'{BUDGET}[privacy]\nzzz = 1\n{TABLE}unit = "id"\n',
     "## Declare a table": f'{BUDGET}{TABLE}unit = "id"\nzzz = 1\n',
