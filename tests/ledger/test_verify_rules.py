@@ -53,8 +53,8 @@ CASES: list[tuple[int, dict[str, Any], str]] = [
     (13, {"closed": 0}, "not closed by the entry it names"),
     (15, {"reserved": 9}, "not open"),
     (2, {"least_epsilon": "1/5"}, "costs less than one question must"),
-    (8, {"least_epsilon": "0"}, "least price that is no price"),
-    (8, {"least_epsilon": "2"}, "least price that is no price"),
+    (8, {"least_epsilon": "0"}, "least_epsilon that is not between"),
+    (8, {"least_epsilon": "2"}, "least_epsilon that is not between"),
     (1, {"ledger": "f" * 32}, "another ledger"),
 ]
 
@@ -94,7 +94,11 @@ def test_the_third_death_closes(fake: Fake) -> None:
 
 @pytest.mark.parametrize(
     ("caps", "problem"),
-    [({"rho_max": "1"}, "does not pay for"), ({"delta_sums": "1"}, "promise nothing"), ({"epsilon": "0"}, "promise nothing")],
+    [
+        ({"rho_max": "1"}, "larger than its delta_conversion"),
+        ({"delta_sums": "1"}, "epsilon of 0 or less"),
+        ({"epsilon": "0"}, "epsilon of 0 or less"),
+    ],
 )
 def test_caps_must_be_sound(fake: Fake, caps: dict[str, str], problem: str) -> None:
     found = rewritten(fake, 1, caps=json.loads(fake.kept[0].body)["caps"] | caps)

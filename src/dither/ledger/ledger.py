@@ -484,7 +484,7 @@ class Ledger:
         record: Record,
         sign: Callable[[Entry, str], str] | None = None,
     ) -> tuple[Head, Entry]:
-        """Appends the next entry. The seal signs the head, and so all entries; Pass `sign` for entries that are shown without the ledger, as receipts are."""
+        """Appends the next entry. The seal signs the head, so all entries. Pass `sign` for those shown without the ledger."""
         entry = Entry(head.number + 1, head.hash, secrets.token_hex(16), time, record)
         body = entry.body
         hash = hash_of(body)
