@@ -58,7 +58,7 @@ def test_no_inner_name_reaches_the_reader(text: str) -> None:
     made = planned(text)
     shown = explain(made, Fraction(19, 20))
     assert ASKED[text] in shown
-    assert not any("#" in told for told in (shown, *made.clipped, *(output.name for output in made.query.outputs)))
+    assert not any("#" in told for told in (shown, *made.margin_notes, *(output.name for output in made.query.outputs)))
 
 
 def test_a_plan_is_told_in_the_same_words_however_it_was_written() -> None:
