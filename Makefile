@@ -9,7 +9,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-JOBS   ?= 2
+# One more than two cores: some tests wait for processes and servers.
+JOBS   ?= 3
 TESTS  := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 PAIRS  ?= 100000
 # Unset: hundreds of test processes import the package, and compiling it once is enough.
