@@ -1,10 +1,10 @@
 """Prints the walk of one question: how many functions, modules and packages of dither `survey.ask` goes through.
 
     python scripts/walk.py             the numbers
-    python scripts/walk.py --borders   also every border that a question crosses that was not quoted, and how often
+    python scripts/walk.py --borders   also every border that is crossed, and how often
 
 A package is the first path part under src/dither. Two successive calls in different packages cross a border. The ledger is in
-memory. After a quote the plan is remembered, so the question is not read and planned again.
+memory, and the question was quoted once before.
 """
 
 from __future__ import annotations
@@ -69,16 +69,12 @@ def numbers(calls: list[tuple[str, str]]) -> dict[str, int]:
 
 def main() -> int:
     with survey() as curator:
-        curator.quote("SELECT COUNT(*) AS n FROM p", epsilon="0.5")  # opens what is opened once
-        new = walk(lambda: curator.ask(QUESTION, epsilon="0.5"))
-    with survey() as curator:
         curator.quote(QUESTION, epsilon="0.5")
-        quoted = walk(lambda: curator.ask(QUESTION, epsilon="0.5"))
-    print(f"{'':16}{'after its quote':>16}{'not quoted':>12}")
-    for (name, one), two in zip(numbers(quoted).items(), numbers(new).values(), strict=True):
-        print(f"{name:16}{one:16,}{two:12,}")
+        calls = walk(lambda: curator.ask(QUESTION, epsilon="0.5"))
+    for name, number in numbers(calls).items():
+        print(f"{name:16}{number:8,}")
     if "--borders" in sys.argv[1:]:
-        crossed = borders(new)
+        crossed = borders(calls)
         for (one, two), times in Counter((package(a[0]), package(b[0])) for a, b in crossed).most_common():
             print(f"{times:5}  {one} -> {two}")
         for (file, name), (other, called) in crossed:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from os import PathLike
 from typing import TypeVar
 
@@ -67,8 +67,6 @@ STEPS = Steps()
 
 
 Shown = TypeVar("Shown")
-
-_REMEMBERED = 16  # plans: a quote is followed by its ask, and dashboards repeat theirs
 
 
 def open(
@@ -138,7 +136,6 @@ class Curator:
             ledger, record, catalog_in_force(ledger, record), files=files, current=current, analyst=analyst, diagnosis=diagnosis
         )
         self._closing = closing
-        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._plan)
 
     def ask(
         self,
@@ -267,12 +264,9 @@ class Curator:
 
     def _planned(self, question: Question, terms: Terms) -> tuple[Batch, str, str]:
         """Returns the plan, the question as text, and the text in which a refusal marks its place."""
-        plan = self._remembered if isinstance(question, str) else self._plan
-        return plan(question, terms, self.session.caps, self.steps), show_question(question), text_of(question)
-
-    def _plan(self, question: Question, terms: Terms, caps: Caps, steps: Steps) -> Batch:
-        query = steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
-        return steps.plan(query, self.catalog, caps, terms, text_of(question))  # planning: bounding, releases, noise, price
+        query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
+        text, within = show_question(question), text_of(question)
+        return self.steps.plan(query, self.catalog, self.session.caps, terms, within), text, within  # planning
 
 
 def _answer(table: Callable[[Plan, Noisy], Table], program: Batch, terms: Terms, paid: Paid) -> Answer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from dither.catalog.declare import between, column, values
 from dither.catalog.values import Budget, Catalog, Table
-from dither.curator import STEPS, Curator
+from dither.curator import Curator
 from dither.curator import open as open_curator
 from dither.engines.base import Engine
 from dither.errors import ArgumentError, BudgetError, DitherError, EngineError, QueryError
@@ -24,8 +23,6 @@ from dither.ledger.opening import memory
 from dither.mechanisms import Gaussian
 from dither.planning.outputs import release
 from dither.query.fluent import count, mean
-from dither.query.read import Question
-from dither.query.resolve.relations import Resolved
 from dither.query.work import Bins, Group
 from journey.paid import Broken
 
@@ -362,24 +359,3 @@ def test_suggestions_are_priced_and_near_the_data() -> None:
     with pytest.raises(DitherError, match="not a column"):
         survey.suggest("people.salary", epsilon=1)
     assert survey.budget.spent.epsilon == 4
-
-
-def test_a_quote_and_its_ask_plan_the_question_once() -> None:
-    texts: list[object] = []
-
-    def counting(question: Question, catalog: Catalog) -> Resolved:
-        texts.append(question)
-        return STEPS.read(question, catalog)
-
-    with open_curator(catalog(people(50)), ledger=":memory:") as survey:
-        survey.steps = replace(STEPS, read=counting)
-        survey.quote(QUESTION, epsilon=1)
-        survey.ask(QUESTION, epsilon=1)
-        assert texts == [QUESTION]
-        survey.ask(QUESTION, epsilon=2)  # another price is another plan
-        assert texts == [QUESTION, QUESTION]
-        with pytest.raises(QueryError):
-            survey.quote("SELECT * FROM people", epsilon=1)
-        with pytest.raises(QueryError):
-            survey.quote("SELECT * FROM people", epsilon=1)  # a refusal is not remembered
-    assert len(texts) == 4
