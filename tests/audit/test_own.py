@@ -22,13 +22,17 @@ from dither.audit.ourselves.observe import Observation, looser, with_changed_wor
 from dither.audit.ourselves.questions import Parts
 from dither.audit.ourselves.replay import replay
 from dither.audit.verdict import Verdict
+from dither.catalog.values import Catalog
 from dither.curator import STEPS, Steps
 from dither.engines.base import Engine
 from dither.engines.duckdb.dialect import DIALECT
 from dither.mechanisms import L1, PerCoordinate
 from dither.planning.outputs import Draw, Noisy
-from dither.planning.program import Program, Run
+from dither.planning.program import Batch, Program, Run
 from dither.planning.sensitivity import Bounding
+from dither.planning.terms import Terms
+from dither.privacy.filters import Caps
+from dither.query.resolve.relations import Resolved
 from dither.query.work import Group, Work
 
 BLOCKS, EACH = 4, 500
@@ -101,6 +105,24 @@ def a_number_past_the_noise(_: pytest.MonkeyPatch) -> Steps:
     return after_release(exact)
 
 
+def a_price_that_depends_on_rows(planted: pytest.MonkeyPatch) -> Steps:
+    """A step that plans afresh for neighbouring tables: no memory of plans may hide it."""
+    opened: list[Harness] = []
+    begin = Harness.__init__
+
+    def init(harness: Harness, *args: Any, **options: Any) -> None:
+        begin(harness, *args, **options)
+        opened.append(harness)
+
+    def plan(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, text: str) -> Batch:
+        rows = sum(opened[-1].rows(name) for name in query.tables if not catalog.tables[name].public)
+        doubled = terms.epsilon * 2 if terms.epsilon is not None and rows % 2 else terms.epsilon
+        return STEPS.plan(query, catalog, caps, replace(terms, epsilon=doubled), text)
+
+    planted.setattr(Harness, "__init__", init)
+    return Steps(plan=plan)
+
+
 PLANTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], Steps], str]] = {
     "a sensitivity halved": (a_sensitivity_halved, "priced"),
     "a NaN kept": (a_nan_kept, "EngineError"),
@@ -125,6 +147,13 @@ def test_a_planted_bug_is_found_and_made_small(name: str, capsys: pytest.Capture
     assert len(rows) <= 4
     assert len(asked) < 100
     assert words in shown + verdict.event
+
+
+def test_a_plan_that_depends_on_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replaying, "shrink", lambda finding, *_: finding)  # whether a number is odd does not shrink
+    verdict = replay(pairs=500, seed=4, steps=a_price_that_depends_on_rows(monkeypatch))
+    assert verdict.outcome == VIOLATES
+    assert "plan" in str(verdict.evidence["counterexample"])
 
 
 def test_that_the_halved_sensitivity_is_the_only_thing_wrong_there() -> None:
