@@ -49,7 +49,7 @@ def test_two_thousand_pairs_of_neighbours_show_no_more_than_was_priced(block: in
     assert verdict.epsilon == 1, "some pair uses all that was priced, so less would have been noticed"
 
 
-def test_two_processes_do_the_same_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_run_the_same_harnesses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replaying, "HARNESSES", 1)  # tasks that end soon: those that were begun are not stopped
     verdict = replay(pairs=60, seed=9, jobs=2)
     assert verdict.outcome == NOT_FOUND

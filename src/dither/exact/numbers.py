@@ -257,8 +257,10 @@ def _short_exponent(text: str) -> str:
 def show_about(value: Fraction, *, up: bool, digits: int = 6) -> str:
     """Shows a few digits, rounded up or down. Round a cost up and a remainder down: then neither promises too much.
 
-    >>> show_about(Fraction(1, 3), up=True), show_about(Fraction(1, 3 * 10**9), up=False, digits=2)
-    ('0.333334', '3.3e-10')
+    >>> show_about(Fraction(1, 3), up=True), show_about(Fraction(1, 10), up=False)
+    ('0.333334', '0.1')
+    >>> show_about(Fraction(1, 3 * 10**9), up=False, digits=2)
+    '3.3e-10'
     """
     context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR, Emax=10**9, Emin=-(10**9))
     short = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)
