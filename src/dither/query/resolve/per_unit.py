@@ -12,7 +12,8 @@ from fractions import Fraction
 
 from dither.errors import QueryError
 from dither.query.functions.base import Facts
-from dither.query.functions.registry import facts, typed
+from dither.query.functions.domains import facts
+from dither.query.functions.registry import typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Join, Literal, Named, PerUnit, Relation, fresh
 from dither.query.nodes import per_unit as functions
 from dither.query.resolve.aggregates import check_functions, check_key, short, show_kind

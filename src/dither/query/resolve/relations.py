@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from dither.catalog.values import Catalog, Rows
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, either
-from dither.query.functions.registry import columns, facts, typed
+from dither.query.functions.domains import facts
+from dither.query.functions.registry import columns, typed
 from dither.query.nodes import (
     Aggregate,
     Call,

@@ -22,7 +22,8 @@ from dither.catalog.values import Catalog, ColumnFacts, Table
 from dither.errors import QueryError
 from dither.exact.numbers import show
 from dither.query.functions.base import Facts
-from dither.query.functions.registry import declared, known
+from dither.query.functions.domains import declared
+from dither.query.functions.registry import known
 from dither.query.nodes import Call, Column, Compute, Expression, Join, Literal, Named, Relation, Scan, Span, fresh
 from dither.query.sql.names import columns_of
 from dither.query.work import UNIT
