@@ -197,7 +197,7 @@ def _without_limits(histogram: Resolved) -> Resolved:
     keys = histogram.unclamped_keys
     used = {name for key in keys for name in columns(key.expression)}
     free = {name: replace(facts, high=None, values=None) if name in used else facts for name, facts in histogram.scope.items()}
-    return replace(histogram, query=replace(histogram.query, keys=keys), scope=free, key_notes=())
+    return replace(histogram, query=replace(histogram.query, keys=keys), scope=free, key_notes=(), key_facts=None)
 
 
 def _grid_place(x: Expression) -> Expression:

@@ -101,7 +101,7 @@ def _chosen(facts: Facts, use: Use) -> Iterable[Cell] | None:
         return _class_starts(facts, use) if facts.values is None or facts.clipped else facts.values
     if facts.values is None or (facts.clipped and facts.kind != "text"):
         candidates = around(facts.kind, use.cuts)
-        return candidates if facts.clipped or not facts.bounded else _inside(facts, candidates)
+        return candidates if facts.clipped or facts.kind == "text" else _inside(facts, candidates)
     return _neighbours([value for value in facts.values if value is not None], use.cuts)
 
 
@@ -164,13 +164,12 @@ def _days_around(kind: str, cut: datetime.date) -> list[datetime.date]:
 
 
 def _inside(facts: Facts, candidates: list[Any]) -> list[Any]:
-    """Returns the candidates between bounds that no row exceeds, and both ends."""
+    """Returns the candidates between bounds that no row exceeds, and the ends."""
     low, high = facts.low, facts.high
-    if low is None or high is None or facts.kind == "text":
-        return candidates
-    ends = [_value(facts.kind, end) for end in (low, high)]
+    ends = [_value(facts.kind, end) for end in (low, high) if end is not None]
     places = [(value, Fraction(value) if isinstance(value, (int, float)) else day_number(value)) for value in candidates]
-    return [*ends, *(value for value, place in places if low <= place <= high)]
+    inside = (value for value, place in places if (low is None or low <= place) and (high is None or place <= high))
+    return [*ends, *inside]
 
 
 def _value(kind: str, place: Fraction) -> Any:

@@ -13,10 +13,12 @@ from fractions import Fraction
 from dither.errors import QueryError
 from dither.query.functions.base import Facts
 from dither.query.functions.domains import facts
+from dither.query.functions.registry import columns as columns_of
 from dither.query.functions.registry import typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Join, Literal, Named, PerUnit, Relation, fresh
 from dither.query.nodes import per_unit as functions
 from dither.query.resolve.aggregates import check_functions, check_key, short, show_kind
+from dither.query.resolve.narrowing import made_of, traced
 from dither.query.resolve.shapes import (
     BY_ROW,
     BY_UNIT,
@@ -47,6 +49,7 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
     further = [Named(key.name, key.expression if compared else clamp_loose(key.expression, source)) for key in others]
     known = {key.name: facts(key.expression, source.scope) for key in further}
     _check_keys(node, known, compared)
+    source = traced(source, [name for key in further for name in columns_of(key.expression)])
     lowered = [_lowered(each, source) for each in node.aggregates]
     inside = tuple(part for parts, _, _ in lowered for part in parts)
     relation: Relation = PerUnit(
@@ -65,6 +68,7 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
             origin=_origin(key.expression, source).origin,
             loose=compared,
             depends=source.depends(key.expression),
+            made_of=made_of(typed(key.expression, source.scope), source.columns),
         )
         for key in further
     }
@@ -118,7 +122,10 @@ def _public(node: PerUnit, source: Shape, compared: bool) -> Shape:
     inside = tuple(part for parts, _, _ in lowered for part in parts)
     named = [Named(key.name, Column(key.name)) for key in node.keys]
     named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, lowered, strict=True)]
-    columns = {name: Known(each, unique=len(keys) == 1) for name, each in known.items()}
+    source = traced(source, [name for key in keys for name in columns_of(key.expression)])
+    columns = {
+        key.name: Known(known[key.name], unique=len(keys) == 1, made_of=made_of(key.expression, source.columns)) for key in keys
+    }
     columns |= {each.name: Known(result) for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)}
     relation = Compute(PerUnit(source.relation, keys, inside, span=node.span), tuple(named))
     return replace(source, relation=relation, columns=columns, whole=None, together=tuple(known))

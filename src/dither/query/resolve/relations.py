@@ -56,6 +56,7 @@ from dither.query.resolve.joins import (
     unit_pair,
     with_mark,
 )
+from dither.query.resolve.narrowing import beside, filtered, made_of, possible, traced
 from dither.query.resolve.per_unit import per_unit
 from dither.query.resolve.shapes import (
     BY_ROW,
@@ -201,12 +202,15 @@ class Resolved:
     rows: Rows
     unit: str
     key_notes: tuple[str, ...] = ()  # notes for the answer about its keys
+    key_facts: tuple[Facts, ...] | None = None  # narrowed by the question's conditions; None: as the scope gives them
     unclamped_keys: tuple[Named, ...] = ()  # the keys before counts and sums per unit are clamped to their bounds
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
         lowered = tuple(each.lowered() for each in self.query.aggregates)
-        keys = tuple(facts(key.expression, self.scope) for key in self.query.keys)
+        keys = self.key_facts
+        if keys is None:
+            keys = tuple(facts(key.expression, self.scope) for key in self.query.keys)
         arguments = {each.argument: facts(each.argument, self.scope) for each in lowered if each.argument is not None}
         return Operands(keys, lowered, arguments)
 
@@ -261,6 +265,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
+        key_facts=tuple(possible(key.expression, source) for key in resolved.keys),
         key_notes=key_notes([key.expression for key in query.keys], source) if query.keys else (),
         unclamped_keys=tuple(Named(key.name, typed(key.expression, source.scope)) for key in query.keys),
     )
@@ -274,7 +279,7 @@ def _relation(node: Relation, catalog: Catalog) -> Shape:
         source = _relation(node.source, catalog)
         kept = condition(node.condition, source)
         sides = ((a, source.depends(b)) for pair in equalities(kept) for a, b in (pair, pair[::-1]))
-        return replace(source.equated(sides), relation=Filter(source.relation, kept), whole=None)
+        return filtered(replace(source.equated(sides), relation=Filter(source.relation, kept), whole=None), kept)
     if isinstance(node, Compute):
         return _compute(node, _relation(node.source, catalog))
     if isinstance(node, Join) and node.scalar is not None:
@@ -319,13 +324,17 @@ def _compute(node: Compute, source: Shape) -> Shape:
 
 def _computed(node: Compute, source: Shape) -> Shape:
     size((each.expression for each in node.columns), source)
+    source = traced(source, _used(tuple(each for each in node.columns if not isinstance(each.expression, Column))))
     columns, named = {}, []
     for each in node.columns:
         inner = each.expression
         plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
         inner = inner if plain else clamp_loose(inner, source)
         columns[each.name] = plain or Known(
-            facts(inner, source.scope), size=size([inner], source), depends=source.depends(inner)
+            facts(inner, source.scope),
+            size=size([inner], source),
+            depends=source.depends(inner),
+            made_of=made_of(typed(inner, source.scope), source.columns),
         )
         named.append(Named(each.name, typed(inner, source.scope)))
     if source.protects == BY_UNIT:
@@ -352,6 +361,8 @@ def _both(left: Shape, right: Shape) -> dict[str, object]:
         "notes": tuple(dict.fromkeys((*left.notes, *right.notes))),
         "max_rows": max([side.max_rows for side in private], default=1),
         "max_groups": None if None in groups else max([count for count in groups if count is not None], default=1),
+        "leaves": {**left.leaves, **right.leaves},
+        "conditions": (*left.conditions, *right.conditions),
     }
 
 
@@ -376,6 +387,7 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
         left.equated((a, right.depends(b)) for a, b in node.equal),
         right.equated((b, left.depends(a)) for a, b in node.equal),
     )
+    right = beside(left, right) if node.kind == "inner" else replace(right, leaves={}, conditions=())
     # Unique columns stay unique if each row has at most one partner.
     columns = {name: replace(known, unique=known.unique and once[1]) for name, known in left.columns.items()}
     theirs = {name: replace(known, unique=known.unique and once[0]) for name, known in right.columns.items()}
@@ -490,6 +502,8 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         max_groups=None if None in groups else sum(count for count in groups if count is not None),
         whole=None,
         together=(),
+        leaves={},
+        conditions=(),
         notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )

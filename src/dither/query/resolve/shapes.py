@@ -75,10 +75,11 @@ class Known:
     size: int = 1  # of its expression, expanded to columns of tables
     loose: bool = False  # a count or sum per unit, which exceeds its bounds for units with more than max_rows rows
     depends: Dependence = Dependence.NONE  # on the unit
+    made_of: Expression | None = None  # its value over leaves (narrowing.py); None: nothing is known of it
 
     def missing(self) -> Known:
         """Returns the column as it is on the side of an outer join that may be missing."""
-        return replace(self, facts=replace(self.facts, nullable=True), unit=False, unique=False)
+        return replace(self, facts=replace(self.facts, nullable=True), unit=False, unique=False, made_of=None)
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ class Shape:
     notes: tuple[str, ...] = ()  # notes for the answer about keys made from loose columns
     joins: int = 0  # the number of joins below that may multiply one unit's rows
     together: tuple[str, ...] = ()  # columns that are unique together (empty: none known)
+    leaves: Mapping[str, Facts] = field(default_factory=dict, hash=False)  # what columns are made of, see narrowing.py
+    conditions: tuple[Expression, ...] = ()  # over leaves, true in every row
 
     @property
     def private(self) -> bool:
