@@ -35,8 +35,10 @@ _REMEMBERED = 512
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def declared(column: ColumnFacts, kind: str | None = None) -> Facts:
+def declared(column: ColumnFacts, kind: str | None = None, found: tuple[Key, ...] | None = None) -> Facts:
     """Returns the declared facts of a column; `kind` is the schema's, if the catalog declares none.
+
+    `found`: the values of a public table's column, if they are known; a column without declared values has these.
 
     >>> declared(ColumnFacts("int", Fraction(0), Fraction(2))).values
     (0, 1, 2)
@@ -44,8 +46,9 @@ def declared(column: ColumnFacts, kind: str | None = None) -> Facts:
     kind = column.kind or kind or "text"
     whole = kind == "int"
     step = column.step if column.step is not None else Fraction(1) if whole else None
-    clipped = column.values is None and (column.low is not None or column.high is not None)
-    facts = Facts(kind, column.low, column.high, column.nullable, whole, column.values, step, clipped)
+    values = found if column.values is None else column.values
+    clipped = values is None and (column.low is not None or column.high is not None)
+    facts = Facts(kind, column.low, column.high, column.nullable, whole, values, step, clipped)
     if kind == "int":
         facts = replace(
             facts,

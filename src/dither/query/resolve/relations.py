@@ -391,11 +391,20 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     # Unique columns stay unique if each row has at most one partner.
     columns = {name: replace(known, unique=known.unique and once[1]) for name, known in left.columns.items()}
     theirs = {name: replace(known, unique=known.unique and once[0]) for name, known in right.columns.items()}
-    columns |= {name: known.missing() if node.kind == "left" else known for name, known in theirs.items()}
+    columns |= {name: _missing(known, catalog) if node.kind == "left" else known for name, known in theirs.items()}
     # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
     whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
     joined = Join(left.relation, other, pairs, node.kind, span=span)
     return replace(Shape(joined, columns, PUBLIC), whole=whole, joins=joins, **_both(left, right))  # type: ignore[arg-type]
+
+
+def _missing(known: Known, catalog: Catalog) -> Known:
+    """Returns a column of the side that may be missing. NULL is then a value of a public table's column, as it is in SQL."""
+    origin, missing = known.origin, known.missing()
+    values = missing.facts.values
+    if origin is None or values is None or None in values or catalog.tables[origin[0]].columns[origin[1]].found is None:
+        return missing
+    return replace(missing, facts=replace(missing.facts, values=(*values, None)))
 
 
 def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:

@@ -255,7 +255,7 @@ def _facts(table: Table, name: str, catalog: Catalog) -> Facts:
         parent, above = unit.references
         return declared(column, _facts(catalog.tables[parent], above, catalog).kind)
     if column.kind is not None or name not in table.columns:
-        return declared(column)
+        return declared(column, None, column.found if table.public else None)
     # No engine has opened the catalog, so the schema is not known; the declaration still gives the kind.
     numeric = any(part is not None for part in (column.low, column.high, column.step))
     known = [value for value in column.values or () if value is not None]
