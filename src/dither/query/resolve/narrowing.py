@@ -48,7 +48,7 @@ def traced(shape: Shape, names: Iterable[str]) -> Shape:
         known = made.get(name)
         if known is not None and known.made_of is None:
             leaf = f"{len(leaves)} {name}"
-            leaves[leaf] = replace(known.facts, clipped=known.facts.clipped or known.loose)
+            leaves[leaf] = known.facts
             made[name] = replace(known, made_of=Column(leaf))
     return replace(shape, columns=made, leaves=leaves)
 
