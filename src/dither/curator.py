@@ -27,6 +27,7 @@ from dither.exact import entropy
 from dither.exact.numbers import Number
 from dither.ledger.ledger import Ledger
 from dither.planning import suggest as proposals
+from dither.planning.bounds import Bound
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
@@ -146,14 +147,17 @@ class Curator:
         margin: Number | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
+        max_rows: Bound = None,
+        max_groups: Bound = None,
         analyst: str | None = None,
         fresh: bool = False,
     ) -> Answer:
         """Returns a noisy table, charged before any row is read. Pass the price (epsilon) or the margin you want.
 
-        The same question at the same price returns the stored answer for free; `fresh` pays for a new one.
+        The same question at the same price returns the stored answer for free; `fresh` pays for a new one. `max_rows`,
+        `max_groups`: the bounds of each person in this question, by default those of the catalog.
         """
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows)
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups)
         program, asked, within = self._planned(question, terms)
         show = partial(_answer, self.steps.table, program, terms)
         return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
@@ -167,10 +171,12 @@ class Curator:
         margin: Number | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
+        max_rows: Bound = None,
+        max_groups: Bound = None,
         analyst: str | None = None,
     ) -> Quote:
         """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows)
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups)
         program, asked, _ = self._planned(question, terms)
         preview = self.session.preview(self.session.request(program, asked, analyst))
         return Quote(program.plans[0], terms.confidence, program.rows, preview.refusal, preview.again, preview.counted)

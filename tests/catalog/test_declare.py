@@ -85,6 +85,7 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: Table("x", unit={"column": "a", "reference": "b.c"}), "names no column"),
     (lambda: Table("x", unit={"column": "a", "references": "b"}), "a table and a column"),
     (lambda: Table("x", unit="a", rows={"exactly": 3}), "public or at_least"),
+    (lambda: Table("x", unit="a", caps={"rows": 3}), "max_rows or max_groups"),
     (lambda: Table("x", unit="a", columns={"x": {"between": [0, 1]}}), "has the wrong type"),
     (lambda: Table("x", unit="a", columns=["x"]), "not a mapping of names"),
     (lambda: Catalog({"t": "x.parquet"}, Budget(1)), "has the wrong type"),

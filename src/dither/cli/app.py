@@ -32,7 +32,7 @@ from dither.errors import Argument, ArgumentError, Blank, DitherError, Fix, Inte
 _OPTIONS = {
     name: f"--{name}" for name in ("epsilon", "delta", "margin", "confidence", "analyst", "ledger", "key", "witness", "by")
 }
-_OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh"}
+_OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh", "max_rows": "--max-rows", "max_groups": "--max-groups"}
 
 
 def shell(part: Part) -> str:
@@ -224,6 +224,8 @@ Margin = Annotated[
 ]
 Confidence = Annotated[str, typer.Option(help="Confidence of the margins.")]
 Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Number of rows to assume for the margins of means.")]
+MaxRows = Annotated[int | None, typer.Option(min=1, help="Most rows per person in one group. Default: the catalog's.")]
+MaxGroups = Annotated[int | None, typer.Option(min=1, help="Most groups per person. Default: the catalog's.")]
 
 
 def existing_catalog(catalog: Path) -> Path:

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dither.catalog.values import Catalog, Key
-from dither.errors import QueryError
+from dither.errors import Fix, QueryError
 from dither.mechanisms import Threshold
 from dither.planning import releases
 from dither.planning.price import Price, choose
 from dither.planning.releases.base import Collection, Noise, Note, Reading, collect
-from dither.planning.releases.keys import key_names, public_keys
+from dither.planning.releases.keys import public_keys
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import ZCDP, Loss, total
 from dither.privacy.neighbours import BY_NAME, AddRemove, Replace
@@ -172,7 +172,8 @@ def _bounding(question: Resolved, known: object, neighbours: AddRemove | Replace
     most = question.max_groups if question.query.keys else 1
     if most is None:
         raise QueryError(
-            f"GROUP BY {key_names(question.query.keys)} needs max_groups: one {question.unit} may be in any number of groups.",
-            fix="declare max_groups for the table in the catalog, or leave GROUP BY out.",
+            "The catalog does not say how many groups one person may be in.",
+            span=question.query.keys[0].expression.span,
+            fix=Fix(f"ask with {{max_groups}}, or declare max_groups for {' and '.join(question.tables)}.", max_groups=5),
         )
     return Bounding(question.max_rows, most if groups is None else min(most, groups), groups, neighbours)

@@ -183,17 +183,24 @@ def recorder_of(curator: dt.Curator) -> Recorder:
 
 
 def observe(
-    curator: dt.Curator, question: str, epsilon: Any = 1, delta: Any = None, key: bytes = KEY, like: Trace | None = None
+    curator: dt.Curator,
+    question: str,
+    epsilon: Any = 1,
+    delta: Any = None,
+    key: bytes = KEY,
+    like: Trace | None = None,
+    **terms: Any,
 ) -> Observation:
     """Asks with replayed randomness: the engine's secret and all noise are the same for the same key.
 
     `like`: the trace of an earlier run. The mechanisms draw, and then the outputs of that run are passed on.
+    `terms`: further arguments of `ask`, such as bounds.
     """
     recorder, start, before = recorder_of(curator), curator.ledger.head().number, curator.budget.spent
     answer, status = None, "answered"
     with recorder.recording(key, like) as trace:
         try:
-            answer = curator.ask(question, epsilon=epsilon, delta=delta, fresh=True)
+            answer = curator.ask(question, epsilon=epsilon, delta=delta, fresh=True, **terms)
         except dt.DitherError as error:
             status = f"{type(error).__name__}: {error}"
     spent = curator.budget.spent

@@ -243,20 +243,13 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
     named = keys(tuple(Named(key.name, clamp_loose(key.expression, source)) for key in query.keys), source)
     resolved = replace(query, source=source.relation, keys=named, aggregates=aggregates(query.aggregates, source))
     resolved = outputs(resolved, source.scope)
-    groups = source.max_groups if query.keys else 1
-    if groups is None:
-        raise QueryError(
-            "The catalog does not say how many groups one person may be in.",
-            span=query.keys[0].expression.span,
-            fix=f"declare max_groups for {' and '.join(source.tables)} in the catalog, or leave GROUP BY out.",
-        )
     table = catalog.tables[source.whole] if source.whole and not query.keys else None
     return Resolved(
         query=prune(resolved, source.protects == BY_UNIT),
         by_unit=source.protects == BY_UNIT,
         tables=source.tables,
         max_rows=source.max_rows,
-        max_groups=groups,
+        max_groups=source.max_groups if query.keys else 1,
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
