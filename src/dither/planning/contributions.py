@@ -37,7 +37,6 @@ from dither.query.work import UNIT, Bins, Cell, Distinct, Measure, Sums, Work
 
 GROUPS, MOST = "#groups", "#most"  # of one person: the number of groups, and the most rows in one of them
 _LISTED = 1000  # public values of a key that a condition lists one by one
-_COUNT = Facts("int", Fraction(0), nullable=False, whole=True)
 
 
 @dataclass(frozen=True)
@@ -71,20 +70,50 @@ class Bin(NamedTuple):
 
 def histogram(question: Resolved, work: Work, classes: Classes) -> Resolved:
     """Returns the question that counts people by class. `work`: of the question's own plan; its bounds do not matter."""
-    persons = per_person(work)
     dimensions = [("groups", GROUPS, classes.groups), ("rows", MOST, classes.rows)]
     keys = tuple((f"#{name}", column, ends) for name, column, ends in dimensions if ends)
     named = tuple(Named(key, into_classes(Column(column), ends)) for key, column, ends in keys)
     scope = {key: class_facts(len(ends) + 1) for key, _, ends in keys}
-    source = Compute(persons, (*named, Named(UNIT, Column(UNIT))))
-    count = Aggregate("people", "count_units")
-    query = Query(source, tuple(Named(key, Column(key)) for key in scope), (count,), (Named("people", Column("people")),))
-    return one_bin(question, query, scope)
+    count = Aggregate("people", "count")
+    return one_bin(question, per_person(work), named, (count,), scope)
 
 
-def one_bin(question: Resolved, query: Query, scope: Mapping[str, Facts]) -> Resolved:
-    """Returns an internal question in which each person counts once, in one group."""
-    return replace(question, query=query, max_rows=1, max_groups=1, scope=scope, rows=Rows(), key_notes=(), unclamped_keys=())
+def one_bin(
+    question: Resolved,
+    persons: Relation,
+    columns: Sequence[Named],
+    aggregates: Sequence[Aggregate],
+    scope: Mapping[str, Facts],
+) -> Resolved:
+    """Returns a question about the rows of `persons`, each its own unit: one row moves one group, as rows of a table do.
+
+    `columns` are computed from each row; those whose facts list their values are the keys. A person has one row because the
+    engine groups by the unit alone, so `persons` must do that. Where rows are the question's own units, `persons` is a table
+    of rows.
+    """
+    if question.by_unit and not _one_row_each(persons):
+        raise TypeError("a histogram of people needs one row for each person")
+    keys = tuple(Named(name, Column(name)) for name, facts in scope.items() if facts.values is not None)
+    outputs = tuple(Named(each.name, Column(each.name)) for each in aggregates)
+    query = Query(Compute(persons, tuple(columns)), keys, tuple(aggregates), outputs)
+    return replace(
+        question,
+        query=query,
+        by_unit=False,
+        max_rows=1,
+        max_groups=1,
+        scope=scope,
+        rows=Rows(),
+        key_notes=(),
+        unclamped_keys=(),
+    )
+
+
+def _one_row_each(relation: Relation) -> bool:
+    """Whether the relation has one row for each unit: it is grouped by the unit alone, and then only filtered or computed."""
+    while isinstance(relation, (Filter, Compute)):
+        relation = relation.source
+    return isinstance(relation, PerUnit) and [key.expression for key in relation.keys] == [Column(UNIT)]
 
 
 def read(noisy: Noisy, classes: Classes) -> tuple[Bin, ...]:
@@ -104,6 +133,8 @@ def per_person(work: Work) -> Relation:
     """Returns one row for each person with a row in a public group: the number of groups and the most rows in one."""
     rows = [f"#rows {place}" for place, _ in enumerate(counted(work.measures))]
     most = Column(rows[0]) if len(rows) == 1 else Call("greatest", tuple(map(Column, rows)))
+    if not work.keys:  # one group: grouped by the unit alone already
+        return Compute(per_group(work), (Named(GROUPS, Literal(1)), Named(MOST, most)))
     parts = (Aggregate(GROUPS, "count"), Aggregate(MOST, "max", most))
     return PerUnit(per_group(work), (Named(UNIT, Column(UNIT)),), parts)
 
@@ -115,7 +146,7 @@ def per_group(work: Work, further: Sequence[Aggregate] = ()) -> Relation:
     counts = (replace(each, name=f"#rows {place}") for place, each in enumerate(counted(work.measures)))
     grouped: Relation = PerUnit(work.source, (*keys, Named(UNIT, Column(UNIT))), (*counts, *further))
     owned = Call("not", (Call("is_null", (Column(UNIT),)),))
-    known = [] if work.known is None else [_among(name, values) for name, values in zip(names, work.known, strict=True)]
+    known = [] if work.known is None else [among(name, values) for name, values in zip(names, work.known, strict=True)]
     tests = [test for test in known if test is not None]
     return Filter(grouped, Call("and", (owned, *tests)))  # after grouping: there are fewer groups than rows
 
@@ -137,7 +168,7 @@ def _count(measure: Measure) -> Aggregate:
     return Aggregate("", "count")
 
 
-def _among(name: str, values: tuple[Key, ...]) -> Expression | None:
+def among(name: str, values: tuple[Key, ...]) -> Expression | None:
     """Returns the condition that a key is public, as far as it can be written in short."""
     column, some = Column(name), sorted({value for value in values if value is not None}, key=str)
     tests: list[Expression] = [Call("is_null", (column,))] if None in values else []
@@ -156,8 +187,13 @@ def _among(name: str, values: tuple[Key, ...]) -> Expression | None:
 
 def into_classes(number: Expression, ends: Sequence[int | Fraction]) -> Expression:
     """Returns the class of a number: 0 up to the first end, included; len(ends) beyond the last."""
-    arms = [part for place, end in enumerate(ends) for part in (Call("le", (number, Literal(end))), Literal(place))]
-    return Call("case", (*arms, Literal(len(ends))))
+    return by_class(number, ends, [Literal(place) for place in range(len(ends) + 1)])
+
+
+def by_class(number: Expression, ends: Sequence[int | Fraction], values: Sequence[Expression]) -> Expression:
+    """Returns the value of the number's class; the last value is for numbers beyond the last end."""
+    arms = [part for end, value in zip(ends, values, strict=False) for part in (Call("le", (number, Literal(end))), value)]
+    return Call("case", (*arms, values[-1]))
 
 
 def class_facts(count: int) -> Facts:
