@@ -93,7 +93,8 @@ def after_release(then: Callable[[Noisy, Sequence[Group]], Noisy]) -> Steps:
     def release(program: Program, run: Run, draw: Draw) -> Sequence[Noisy]:
         found.clear()
         noisy = STEPS.release(program, run, draw)
-        return [then(one, groups) for one, groups in zip(noisy, found, strict=True)]
+        exact = iter(found)  # chosen bounds are released without numbers
+        return [then(one, next(exact)) if one.cells else one for one in noisy]
 
     return Steps(run=run, release=release)
 

@@ -285,9 +285,6 @@ class _Reader:
         unit = self._unit(name, section.get("unit"))
         protected = unit if isinstance(unit, Unit) else None
         counts = {part: self._count((*path, part), section) for part in ("max_rows", "max_groups")}
-        if protected and counts["max_rows"] is None and "max_rows" not in section:
-            what = f"{name} does not say how many rows one person may bring to a group."
-            self._report(path, what, "write max_rows = 1, or how many rows one person may count for.")
         if unit is None and "unit" in section:
             return None
         return Table(

@@ -306,10 +306,8 @@ def _allowances(name: str, table: Table) -> _Faults:
     path = ("tables", name)
     for part, value in (("max_rows", table.max_rows), ("max_groups", table.max_groups)):
         if value is None:
-            if part == "max_rows" and table.unit is not None:
-                what = f"{name} does not say how many rows one person may bring to a group."
-                yield Fault(path, what, "write max_rows = 1, or how many rows one person may count for.")
-        elif not _is_whole(value) or value < 1:
+            continue  # chosen for each question
+        if not _is_whole(value) or value < 1:
             yield Fault((*path, part), f"{name}.{part} must be a whole number above 0.", f"write {part} = 1 or more.")
         elif table.public:
             yield Fault((*path, part), f"{name} is public, so nobody is bounded in it.", f"leave {part} out.")

@@ -70,8 +70,8 @@ class Table:
 
     `source`: a path or glob (Parquet, CSV), "file.duckdb#table", or a frame (pandas, Polars, Arrow).
     `by_row`: every row is its own unit (unit = "row"). `key`: a column with unique values, checked on opening.
-    `max_rows`: 1 by default in Python. `max_groups`: 1 by default if `max_rows` is 1. Both are enforced.
-    A question may set both otherwise, up to `caps`.
+    `max_rows`, `max_groups`: the default bounds of a question, which the engine enforces. A question may set others, up to
+    `caps`; without a default they are chosen for each question ("auto"). `max_groups` is 1 by default if `max_rows` is 1.
 
     >>> Table("visits.parquet", unit={"column": "person", "references": "people.id"}, max_rows=20).unit
     Unit(column='person', references=('people', 'id'))
@@ -104,7 +104,7 @@ class Table:
         if isinstance(unit, str) and unit == "row":
             unit, by_row = None, True
         _check_types(by_row=by_row, public=public, max_rows=max_rows, max_groups=max_groups)
-        if max_rows is None and (by_row or unit is not None):
+        if max_rows is None and by_row:
             max_rows = 1
         if max_groups is None and max_rows == 1:
             max_groups = 1

@@ -26,6 +26,7 @@ from dither.cli.app import (
     Rows,
     Witness,
     app,
+    bound,
     existing_catalog,
     existing_ledger,
     ledger_place,
@@ -70,8 +71,8 @@ def _quote(
             margin=margin,
             confidence=confidence,
             assume_rows=rows,
-            max_rows=max_rows,
-            max_groups=max_groups,
+            max_rows=bound(max_rows),
+            max_groups=bound(max_groups),
         )
     print_lines(str(found), hang=15)
     if found.refusal:
@@ -133,8 +134,8 @@ def _ask(
             margin=margin,
             confidence=confidence,
             assume_rows=rows,
-            max_rows=max_rows,
-            max_groups=max_groups,
+            max_rows=bound(max_rows),
+            max_groups=bound(max_groups),
             fresh=fresh,
         )
         left = standing(survey, analyst)

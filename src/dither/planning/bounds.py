@@ -2,7 +2,7 @@
 
 The catalog's `max_rows` and `max_groups` are defaults. A question may name its own, up to the caps of the tables it reads: the
 smallest cap counts. Its bounds are enforced like the catalog's and are part of its plan, so two bounds are two questions, and
-the default written out is the same question.
+the default written out is the same question. Where neither names a bound, or the question says "auto", auto.py chooses one.
 """
 
 from __future__ import annotations
@@ -15,12 +15,22 @@ from dither.errors import ArgumentError, Fix, Name
 from dither.exact.numbers import whole
 from dither.query.resolve.relations import Resolved
 
-Bound = int | None  # None: as the catalog declares
+AUTO = "auto"
+Bound = int | str | None  # a number or AUTO; None: as the catalog declares, or AUTO if it declares none
 
 
 def check_bound(value: Bound, name: str) -> Bound:
-    """Checks the argument `max_rows` or `max_groups` of a question."""
-    return None if value is None else whole(value, name, least=1)
+    """Checks the argument `max_rows` or `max_groups` of a question.
+
+    >>> check_bound(20, "max_rows"), check_bound("auto", "max_groups"), check_bound(None, "max_rows")
+    (20, 'auto', None)
+    """
+    if isinstance(value, str) and value != AUTO:
+        raise ArgumentError(
+            f"{name} must be a whole number or {AUTO}, and it is {value[:40]!r}.",
+            fix=Fix(f"give {{it}} a number such as 20, or {AUTO}.", it=Name(name)),
+        )
+    return value if value is None or isinstance(value, str) else whole(value, name, least=1)
 
 
 def bounded(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: Bound) -> Resolved:
@@ -28,9 +38,9 @@ def bounded(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: Boun
     given = {name: bound for name, bound in (("max_rows", max_rows), ("max_groups", max_groups)) if bound is not None}
     if given and not query.by_unit:
         _refuse_by_row(query, next(iter(given)))
-    for name, bound in given.items():
+    numbers: dict[str, Any] = {name: bound for name, bound in given.items() if isinstance(bound, int)}
+    for name, bound in numbers.items():
         _check_cap(query, catalog, name, bound)
-    numbers: dict[str, Any] = dict(given)
     if numbers.get("max_rows", 1) != 1:
         numbers["rows"] = Rows()  # a declared number of rows is about people who have one row each
     if not query.query.keys:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dither.catalog.values import Catalog, Key
-from dither.errors import Fix, QueryError
+from dither.errors import QueryError
 from dither.mechanisms import Threshold
 from dither.planning import releases
 from dither.planning.price import Price, choose
@@ -112,8 +112,8 @@ class Plan:
         return total([*own, self.threshold.zcdp()] if self.threshold else own).zcdp()
 
 
-def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
-    """Plans a legal question. Reads the catalog and the question only."""
+def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | None = None) -> Plan:
+    """Plans a legal question. Reads the catalog and the question only. `gaussian`: the family of noise, if it is decided."""
     query = question.query
     neighbours = BY_NAME[catalog.neighbours]
     operands = question.operands()
@@ -125,7 +125,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
     public = question.rows.public if isinstance(neighbours, Replace) else None
     collected = Collection(query.aggregates, operands, question.scope, bounding.max_rows, public, question.rows.at_least or 1)
     readings = collect(releases.KINDS, collected)
-    choice = choose(collected.releases, bounding, price, discover=known is None)
+    choice = choose(collected.releases, bounding, price, known is None, gaussian)
     return Plan(
         query,
         Work(
@@ -161,7 +161,7 @@ def _refuse_discovery(query: Query, known: Sequence[Facts], price: Price) -> Non
 
 
 def _bounding(question: Resolved, known: object, neighbours: AddRemove | Replace) -> Bounding:
-    """Returns the limits of each unit, as declared. Refuses GROUP BY without max_groups."""
+    """Returns the limits of each unit, which the engine enforces."""
     groups = None
     if isinstance(known, tuple):
         groups = 1
@@ -169,11 +169,7 @@ def _bounding(question: Resolved, known: object, neighbours: AddRemove | Replace
             groups *= max(1, len(values))
     if not question.by_unit:
         return Bounding(1, 1, groups, neighbours)
-    most = question.max_groups if question.query.keys else 1
-    if most is None:
-        raise QueryError(
-            "The catalog does not say how many groups one person may be in.",
-            span=question.query.keys[0].expression.span,
-            fix=Fix(f"ask with {{max_groups}}, or declare max_groups for {' and '.join(question.tables)}.", max_groups=5),
-        )
-    return Bounding(question.max_rows, most if groups is None else min(most, groups), groups, neighbours)
+    rows, most = question.max_rows, question.max_groups if question.query.keys else 1
+    if rows is None or most is None:
+        raise TypeError("a question is planned with bounds: bounds.py sets those that the catalog leaves open")
+    return Bounding(rows, most if groups is None else min(most, groups), groups, neighbours)

@@ -14,6 +14,7 @@ from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, Blank, DitherError, Fix, QueryError
 from dither.exact.laws.base import search
 from dither.exact.numbers import Number, between, not_negative, positive, show, whole
+from dither.planning.auto import Auto, needs_choice, plan_auto
 from dither.planning.bounds import Bound, bounded, check_bound
 from dither.planning.outputs import Computed, outputs
 from dither.planning.plan import Plan, plan
@@ -153,7 +154,7 @@ class Terms:
         return self.assume_rows or query.rows.public or query.rows.at_least
 
 
-def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, text: str) -> Batch:
+def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, text: str) -> Batch | Auto:
     """Plans a question at its price, or at the smallest price that gives its margin. A refusal marks its place in `text`."""
     query = bounded(query, catalog, terms.max_rows, terms.max_groups)
     rows = terms.rows(query)
@@ -162,6 +163,9 @@ def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, tex
         return plan(query, catalog, terms.price(caps, epsilon))
 
     try:
+        if needs_choice(query, terms.max_rows, terms.max_groups):
+            _refuse_margin(terms)
+            return plan_auto(query, catalog, terms.price(caps), terms.max_rows, terms.max_groups, rows)
         if terms.margin is None:
             made = plan(query, catalog, terms.price(caps))
         else:
@@ -170,3 +174,17 @@ def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, tex
     except QueryError as error:
         raise error.located(text) from None
     return Batch((made,), query.tables, rows=rows)
+
+
+def _refuse_margin(terms: Terms) -> None:
+    """Refuses a margin where bounds are chosen: the noise depends on what is chosen, and so does the price of a margin."""
+    if terms.margin is not None:
+        raise ArgumentError(
+            "A margin has no price where max_rows or max_groups are chosen by the question: the noise depends on them.",
+            fix=Fix(
+                "name both bounds, as in {max_rows} and {max_groups}, or ask with {epsilon}.",
+                max_rows=10,
+                max_groups=5,
+                epsilon="0.1",
+            ),
+        )
