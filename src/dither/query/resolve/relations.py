@@ -64,9 +64,7 @@ from dither.query.resolve.shapes import (
     Shape,
     check_names,
     check_once,
-    clamp_loose,
     equalities,
-    key_notes,
     scan,
     size,
 )
@@ -200,8 +198,6 @@ class Resolved:
     rows: Rows
     unit: str
     one_row: bool = False  # each unit has at most one row, whatever the bounds
-    key_notes: tuple[str, ...] = ()  # notes for the answer about its keys
-    unclamped_keys: tuple[Named, ...] = ()  # the keys before counts and sums per unit are clamped to their bounds
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
@@ -241,8 +237,9 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         )
     check_names([key.name for key in query.keys] + [each.name for each in query.aggregates])
     _check_size(query, source)
-    named = keys(tuple(Named(key.name, clamp_loose(key.expression, source)) for key in query.keys), source)
-    resolved = replace(query, source=source.relation, keys=named, aggregates=aggregates(query.aggregates, source))
+    resolved = replace(
+        query, source=source.relation, keys=keys(query.keys, source), aggregates=aggregates(query.aggregates, source)
+    )
     resolved = outputs(resolved, source.scope)
     table = catalog.tables[source.whole] if source.whole and not query.keys else None
     return Resolved(
@@ -255,8 +252,6 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
         one_row=source.one_row,
-        key_notes=key_notes([key.expression for key in query.keys], source) if query.keys else (),
-        unclamped_keys=tuple(Named(key.name, typed(key.expression, source.scope)) for key in query.keys),
     )
 
 
@@ -317,16 +312,14 @@ def _computed(node: Compute, source: Shape) -> Shape:
     for each in node.columns:
         inner = each.expression
         plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
-        inner = inner if plain else clamp_loose(inner, source)
         columns[each.name] = plain or Known(
             facts(inner, source.scope), size=size([inner], source), depends=source.depends(inner)
         )
         named.append(Named(each.name, typed(inner, source.scope)))
     if source.protects == BY_UNIT:
         named.append(Named(UNIT, Column(UNIT)))
-    notes = key_notes((each.expression for each in node.columns if not isinstance(each.expression, Column)), source)
     together = _renamed(source.together, node.columns)
-    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns, notes=notes, together=together)
+    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns, together=together)
 
 
 def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str, ...]:
@@ -342,7 +335,6 @@ def _both(left: Shape, right: Shape) -> dict[str, object]:
         "protects": private[0].protects if private else PUBLIC,
         "root": private[0].root if private else None,
         "tables": tuple(dict.fromkeys((*left.tables, *right.tables))),
-        "notes": tuple(dict.fromkeys((*left.notes, *right.notes))),
         "max_rows": _largest([side.max_rows for side in private]),
         "max_groups": _largest([side.max_groups for side in private]),
     }
@@ -474,11 +466,9 @@ def _union(node: Union, catalog: Catalog) -> Shape:
     for name in parts[0].columns:
         known = [part.columns[name] for part in parts]
         nullable = any(each.facts.nullable for each in known)
-        unit, loose = all(each.unit for each in known), any(each.loose for each in known)
+        unit = all(each.unit for each in known)
         largest, depends = max(each.size for each in known), max(each.depends for each in known)
-        columns[name] = Known(
-            either([each.facts for each in known], nullable), unit, size=largest, loose=loose, depends=depends
-        )
+        columns[name] = Known(either([each.facts for each in known], nullable), unit, size=largest, depends=depends)
     relations = tuple(_alike(part, columns) for part in parts)
     return replace(
         parts[0],
@@ -490,7 +480,6 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         one_row=False,
         whole=None,
         together=(),
-        notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )
 
