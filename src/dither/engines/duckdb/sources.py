@@ -50,8 +50,8 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "allow_unsigned_extensions": "false",
 }
 _LINE_FIX = Fix(
-    "run `{check}`, which names the line. It needs a cell for each column, in UTF-8, and a quote at the end of a "
-    "cell that begins with one; a quote within such a cell is written twice.",
+    "run `{check}`, which names the line. It needs a cell for each column, in the declared encoding (UTF-8 if none is), and a "
+    "quote at the end of a cell that begins with one; a quote within such a cell is written twice.",
     check=Shell("dither check --data"),
 )
 _CSV_FIX = "write the file anew, with one kind of line ends throughout and cells of at most 131,072 characters."
