@@ -273,4 +273,4 @@ def constant(value: Any) -> Facts:
     if kind in ("date", "timestamp"):
         place = day_number(value)
         return Facts(kind, place, place, False)
-    return Facts(kind, nullable=value is None)
+    return Facts(kind, nullable=value is None, values=(value,) if kind == "text" else None)
