@@ -201,6 +201,9 @@ FORMS = (
 )
 
 
+PEOPLE_MADE = 50
+
+
 def made_up(seed: int) -> dict[str, list[dict[str, Any]]]:
     """Returns people and visits, many of them outside the declared bounds and values."""
     dice = random.Random(seed)
@@ -219,9 +222,12 @@ def made_up(seed: int) -> dict[str, list[dict[str, Any]]]:
             "seen": dice.choice([None, *moments, datetime.datetime(2024, dice.randint(1, 12), 9, 8, 7)]),
             "born": dice.choice([None, *days, datetime.date(1900, 1, 1) + datetime.timedelta(days=dice.randint(0, 36_523))]),
         }
-        for number in range(150)
+        for number in range(PEOPLE_MADE)
     ]
-    visits = [{"person": dice.randint(0, 149), "cost": dice.randint(0, 1000), "ward": dice.choice("abc")} for _ in range(150)]
+    visits = [
+        {"person": dice.randrange(PEOPLE_MADE), "cost": dice.randint(0, 1000), "ward": dice.choice("abc")}
+        for _ in range(PEOPLE_MADE)
+    ]
     return {"people": people, "visits": visits}
 
 
@@ -249,7 +255,8 @@ def dropped(text: str, seed: int) -> set[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("form", range(len(FORMS)))
 def test_no_key_of_a_row_is_dropped(form: int) -> None:
-    for number, (where, key) in enumerate(itertools.product(CONDITIONS, KEYS)):
+    every = itertools.product(CONDITIONS, KEYS)
+    for number, (where, key) in enumerate(itertools.islice(every, form, None, 1 + form)):  # fewer of the larger forms
         text = FORMS[form].format(where=where, key=key)
         assert dropped(text, number) == set(), text
 
