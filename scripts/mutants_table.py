@@ -412,6 +412,22 @@ SESSION = (
         "tests/journey/test_program.py::test_an_answer_is_shown_after_it_is_kept",
     ),
     Mutant(
+        "choice-not-charged",
+        "the histogram that chooses bounds is not part of the charge",
+        "planning/auto.py",
+        "first.epsilon + max(one.epsilon for one in each),",
+        "max(one.epsilon for one in each),",
+        "tests/planning/test_auto.py::test_the_charge_covers_every_path_in_every_component",
+    ),
+    Mutant(
+        "cheapest-candidate-charged",
+        "the candidate with the smallest rho is charged, not the largest",
+        "planning/auto.py",
+        "rhos[0] + max(rhos[1:])",
+        "rhos[0] + min(rhos[1:])",
+        "tests/planning/test_auto.py::test_the_charge_covers_every_path_in_every_component",
+    ),
+    Mutant(
         "price-given-back-after-the-engine",
         "a question that failed in the engine gets its price back",
         "session.py",

@@ -166,7 +166,7 @@ class Auto:
     def further(self) -> tuple[tuple[str, str], ...]:
         """Further lines of a quote: what is chosen, from which candidates, and for which share."""
         lists = (("max_rows", self.listed.rows), ("max_groups", self.listed.groups))
-        choices = [f"{name} from {', '.join(map(str, each))}" for name, each in lists if len(each) > 1]
+        choices = [f"{name} from {_short(each)}" for name, each in lists if len(each) > 1]
         price = show(self.histogram.price.epsilon)
         words = f"chosen by a noisy count of people, for {show_percent(SHARE)} of the price (ε = {price}): {'; '.join(choices)}"
         return ("bounds", words), ("", "this plan has the largest bounds; smaller ones have less noise")
@@ -238,6 +238,15 @@ class Auto:
 
     def _order(self, bounds: Noisy) -> Order:
         return self._identity.orders[self.plans.index(self.chosen(bounds))]
+
+
+def _short(bounds: Sequence[int]) -> str:
+    """Lists candidates in short.
+
+    >>> _short((1, 2, 4, 8, 12)), _short((1, 2))
+    ('1, 2, 4, …, 12', '1, 2')
+    """
+    return ", ".join(map(str, bounds if len(bounds) < 5 else (*bounds[:3], "…", bounds[-1])))
 
 
 # --- the choice: post-processing of noisy counts -----------------------------------------------------------------
