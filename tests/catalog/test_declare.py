@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import FrozenInstanceError, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -70,7 +70,9 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: dt.between(0, 1, step="1/3", kind="int"), "whole"),
     (lambda: dt.between(0, 1, step="2/3"), "whole number of steps"),
     (lambda: dt.between(date(2000, 1, 1), 7), "finite"),
-    (lambda: dt.between(datetime(2000, 1, 1), datetime(2001, 1, 1)), "finite"),
+    (lambda: dt.between(datetime(2000, 1, 1, tzinfo=UTC), datetime(2001, 1, 1, tzinfo=UTC)), "finite"),
+    (lambda: dt.between(datetime(2000, 1, 1), datetime(2001, 1, 1), step=1), "no step"),
+    (lambda: dt.between(0, 120, kind="timestamp"), "two dates"),
     (dt.values, "no value"),
     (lambda: dt.values(None), "no value"),
     (lambda: dt.values(0.5), "cannot be keys"),

@@ -26,6 +26,7 @@ PROBES = {
     "## Declare a table": f'{BUDGET}{TABLE}unit = "id"\nzzz = 1\n',
     "### Say who is protected": f'{BUDGET}{TABLE}unit = {{ column = "id", zzz = 1 }}\n',
     "### Limit what a question may ask for": f'{BUDGET}{TABLE}unit = "id"\ncaps = {{ zzz = 1 }}\n',
+    "### Read text as it comes": f'{BUDGET}{TABLE}unit = "id"\n[tables.t.read]\nzzz = 1\n',
     "### State how many people there are": f'{BUDGET}{TABLE}unit = "id"\nrows = {{ zzz = 1 }}\n',
     "## Declare columns": f'{BUDGET}{TABLE}unit = "id"\n[tables.t.columns]\nx = {{ zzz = 1 }}\n',
 }

@@ -235,12 +235,13 @@ def test_sources_that_cannot_be_used_say_why(tmp_path: Path) -> None:
         database.execute("CREATE VIEW v AS SELECT random() AS x")
     wrong = {
         "none.parquet": "no such file",
-        "t.xlsx": "not known by its ending",
+        "t.json": "not known by its ending",
+        "t.xlsx": "there is no such file",
         "t.duckdb": "not named",
         "t.duckdb#u": "no such table",
         "view.duckdb#v": "no such table",
         "torn.duckdb#t": "cannot be opened",
-        "t.parquet#t": "only a DuckDB file",
+        "t.parquet#t": "only a database or a workbook",
         "torn.parquet": "cannot be read as Parquet",
         "part[24].parquet": "differ in columns",
         "empty.csv": "no header line",

@@ -19,6 +19,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from dither.catalog.declare import read_column
+from dither.catalog.reading import read_source
 from dither.catalog.rules import NEIGHBOURS, Fault, Path, faults, listed
 from dither.catalog.values import Budget, Catalog, ColumnFacts, Rows, Table, TableCaps, Unit, amount
 from dither.errors import CatalogError, Fix, Python, Shell
@@ -142,7 +143,7 @@ _TOP = ("budget", "privacy", "tables", "snapshot")
 _BUDGET = ("epsilon", "delta", "per_analyst", "per_query", "least_epsilon")
 _EXAMPLE = 'dt.Catalog(tables={"people": dt.Table(...)}, budget=dt.Budget(epsilon=1))'
 _DATA = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".duckdb", ".db", ".ddb", ".json", ".xlsx", ".arrow")
-_TABLE = ("source", "unit", "max_rows", "max_groups", "public", "rows", "key", "columns", "caps")
+_TABLE = ("source", "unit", "max_rows", "max_groups", "public", "rows", "key", "read", "columns", "caps")
 
 
 def to_catalog(catalog: object) -> Catalog:
@@ -287,6 +288,8 @@ class _Reader:
         counts = {part: self._count((*path, part), section) for part in ("max_rows", "max_groups")}
         if unit is None and "unit" in section:
             return None
+        read, faults = read_source((*path, "read"), section.get("read", {}))
+        self.faults += faults
         return Table(
             located(source, self.base),
             unit=protected,
@@ -296,6 +299,7 @@ class _Reader:
             key=self._text((*path, "key"), section, None),
             columns=self._columns(name, section.get("columns", {})),
             caps=self._caps((*path, "caps"), section.get("caps", {})),
+            read=read,
             **counts,
         )
 
