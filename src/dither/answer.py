@@ -30,6 +30,7 @@ from dither.planning.outputs import (
 )
 from dither.planning.plan import Field, Plan
 from dither.planning.price import Price
+from dither.planning.program import Batch
 from dither.query.functions.base import double
 from dither.text import did_you_mean
 
@@ -38,14 +39,22 @@ from dither.text import did_you_mean
 class Quote:
     """The price of a question and the margins to expect. It reads no row and charges nothing."""
 
-    plan: Plan
+    program: Batch
     confidence: Fraction
-    assumed_rows: int | None
     total: Price  # of everything that would be charged
     refusal: str = ""  # why the budget would refuse it now
     again: int | None = None  # the entry of the stored answer that asking would return for free
     counted: bool = False  # the stored answer would count in the analyst's quota, who has not seen it yet
     further: tuple[tuple[str, str], ...] = ()  # lines about what is done besides the plan
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the answer."""
+        return self.program.plans[0]
+
+    @property
+    def assumed_rows(self) -> int | None:
+        return self.program.rows
 
     @property
     def price(self) -> str:
@@ -122,8 +131,8 @@ class Answer:
     `receipt`: an auditor can check it; `replayed`: it is the stored answer of an earlier, equal question.
     """
 
-    plan: Plan
-    noisy: Noisy
+    program: Batch
+    released: tuple[Noisy, ...]
     table: Table
     confidence: Fraction
     receipt: Receipt
@@ -131,6 +140,15 @@ class Answer:
     replayed: bool = False
     left: Callable[[], str] = stored(default=str, compare=False)  # what was left of the budget after the charge
     chosen: str = ""  # the bounds that were chosen for it, in words
+
+    @property
+    def plan(self) -> Plan:
+        return self.program.plans[0]
+
+    @property
+    def noisy(self) -> Noisy:
+        """The noisy numbers of the answer."""
+        return self.released[0]
 
     @property
     def columns(self) -> tuple[str, ...]:
