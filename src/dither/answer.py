@@ -291,6 +291,7 @@ class Answer:
             "rows": [list(row) for row in zip(*columns, strict=True)],
             "margins": {name: [_json(value) for value in each] for name, each in self.margins().items()},
             "ranks": self.ranks(),
+            "chosen": self.chosen or None,
             "confidence": str(self.confidence),
             "price": {"epsilon": epsilon, "delta": delta},
             "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": epsilon, "delta": delta},
