@@ -66,7 +66,7 @@ class Quote:
         return self.plan.schema
 
     def margins(self) -> dict[str, float | None]:
-        """Returns the predicted margin of each noisy output; None if it depends on rows that were not assumed, or is a rank.
+        """Returns the predicted margin of each noisy output; None if it depends on rows that were not assumed, or on values.
 
         For a variance or a standard deviation it is a typical margin: the real one depends on the values.
         """
@@ -151,7 +151,7 @@ class Answer:
         """Returns a margin per row for each noisy column: value ± margin holds the bounded truth with at least this confidence.
 
         Numbers computed from several noisy ones have margins by interval arithmetic. None if no margin can be stated: for
-        quantiles (their margin is a rank, see `ranks`), numbers computed from quantiles, and divisors that may be zero.
+        divisors that may be zero. The margin of a quantile is drawn with it and holds at 99 %; see also `ranks`.
         """
         return margins(self.plan, self.noisy, self.table, self._confidence(confidence))
 
