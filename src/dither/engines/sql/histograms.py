@@ -58,7 +58,13 @@ def _codes(columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[Integers, lis
 
 
 def _order(codes: Integers, bins: Integers, groups: int, steps: int) -> NDArray[np.intp]:
-    """Returns the order by group, then by bin."""
-    if (groups + 1) * (steps + 2) < 1 << 62:
-        return np.argsort(codes * (steps + 2) + bins)
-    return np.lexsort((bins, codes))
+    """Returns the order by group, then by bin. numpy sorts 16 bits at a time by radix, in half the time of 64 bits."""
+    values = (groups + 1) * (steps + 2)
+    if values > 1 << 48:
+        return np.lexsort((bins, codes))
+    places = codes * (steps + 2) + bins + 1
+    order = np.argsort((places & 0xFFFF).astype(np.uint16), kind="stable")
+    for shift in range(16, values.bit_length(), 16):
+        digits = ((places >> shift) & 0xFFFF).astype(np.uint16)
+        order = order[np.argsort(digits[order], kind="stable")]
+    return order

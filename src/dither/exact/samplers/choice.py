@@ -92,16 +92,17 @@ def draw_run(scores: NDArray[np.integer[Any]], counts: Integers, rate: Fraction)
     (1, 0)
     """
     gaps = np.uint64(int(scores.max()) % 2**64) - scores.astype(np.uint64)
-    estimates: Floats = counts.astype(np.float64) * np.exp(
-        -np.minimum(gaps.astype(np.float64) * float(min(rate, Fraction(10**6))), FARTHEST)
-    )
-    shares, power = proposals(estimates)
+    exponents = gaps.astype(np.float64) * float(min(rate, Fraction(10**6)))
+    near = np.flatnonzero(exponents < FARTHEST)
+    own, power = proposals(counts[near].astype(np.float64) * np.exp(-exponents[near]))
+    shares = np.ones(len(counts), dtype=np.int64)
+    shares[near] = own
     edges = np.cumsum(shares)
     while True:
         j = int(np.searchsorted(edges, uniform.below(int(edges[-1])), side="right"))
         count, gap, share = int(counts[j]), int(gaps[j]), int(shares[j])
-        kept = _weight(count, rate * gap, power, share)
-        if Uniform().below_about(math.ldexp(float(estimates[j]), power) / share, kept):
+        estimate = math.ldexp(count * math.exp(-float(exponents[j])), power) / share
+        if Uniform().below_about(estimate, _weight(count, rate * gap, power, share)):
             return j, uniform.below(count)
 
 
