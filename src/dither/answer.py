@@ -72,7 +72,7 @@ class Quote:
         return self.plan.schema
 
     def margins(self) -> dict[str, float | None]:
-        """Returns the predicted margin of each noisy output; None if it depends on rows that were not assumed, or is a rank.
+        """Returns the predicted margin of each noisy output; None if it depends on rows that were not assumed, or on values.
 
         For a variance or a standard deviation it is a typical margin: the real one depends on the values.
         """
@@ -159,8 +159,8 @@ class Answer:
         """Returns a margin per row for each noisy column: value ± margin holds the bounded truth with at least this confidence.
 
         Sums, differences and quotients of noisy numbers have margins from their joint distribution, other arithmetic by
-        intervals. None if no margin can be stated: for quantiles (their margin is a rank, see `ranks`), and for arithmetic
-        without limits, such as LN of a difference.
+        intervals. The margin of a quantile is drawn with it and holds at 99 %; see also `ranks`. None if no margin can be
+        stated: for arithmetic without limits, such as LN of a difference.
         """
         return margins(self.plan, self.noisy, self.table, self._confidence(confidence))
 
