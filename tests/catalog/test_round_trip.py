@@ -14,7 +14,7 @@ from dither.catalog import declare as dt
 from dither.catalog.file import parse
 from dither.catalog.reading import Cells, Read
 from dither.catalog.text import catalog_hash, catalog_text
-from dither.catalog.values import Budget, Catalog, ColumnFacts, Rows, Table, Unit
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Rows, Table, TableCaps, Unit
 from dither.errors import CatalogError
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=6)
@@ -85,7 +85,9 @@ def tables(draw: st.DrawFn, parent: str | None) -> Table:
     unit = Unit(draw(TEXTS), (parent, draw(TEXTS)) if parent else None)
     rows = Rows(at_least=draw(st.integers(1, 10**9))) if max_rows == 1 and draw(st.booleans()) else Rows()
     max_groups = draw(st.one_of(st.none(), st.integers(1, 9)))
-    return Table(draw(TEXTS), unit=unit, max_rows=max_rows, max_groups=max_groups, rows=rows, key=key, columns=held, read=read)
+    bounds = {"max_rows": max_rows, "max_groups": max_groups}
+    caps = draw(st.sampled_from([None, TableCaps(50), TableCaps(50, 9), TableCaps(None, 10)]))
+    return Table(draw(TEXTS), unit=unit, **bounds, rows=rows, key=key, columns=held, caps=caps, read=read)
 
 
 @st.composite

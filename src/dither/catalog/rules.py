@@ -309,6 +309,7 @@ def _table(name: str, table: Table, unit: str) -> _Faults:
         if text is not None and (not isinstance(text, str) or not text):
             yield Fault((*path, part), f"{name}.{part} must be a column's name.", f'write {part} = "person_id".')
     yield from _allowances(name, table)
+    yield from _caps(name, table)
     yield from _same_but_for_case((*path, "columns"), list(table.columns), f"columns of {name}")
     for column, facts in table.columns.items():
         yield from column_faults((*path, "columns", column), facts)
@@ -318,15 +319,30 @@ def _allowances(name: str, table: Table) -> _Faults:
     path = ("tables", name)
     for part, value in (("max_rows", table.max_rows), ("max_groups", table.max_groups)):
         if value is None:
-            if part == "max_rows" and table.unit is not None:
-                what = f"{name} does not say how many rows one person may bring to a group."
-                yield Fault(path, what, "write max_rows = 1, or how many rows one person may count for.")
-        elif not _is_whole(value) or value < 1:
+            continue  # chosen for each question
+        if not _is_whole(value) or value < 1:
             yield Fault((*path, part), f"{name}.{part} must be a whole number above 0.", f"write {part} = 1 or more.")
         elif table.public:
             yield Fault((*path, part), f"{name} is public, so nobody is bounded in it.", f"leave {part} out.")
         elif table.by_row and value != 1:
             yield Fault((*path, part), f"{name} protects rows: each is one row in one group.", f"leave {part} out.")
+
+
+def _caps(name: str, table: Table) -> _Faults:
+    """Checks the limits on what a question may say: whole numbers, not below the table's own default."""
+    path = ("tables", name, "caps")
+    caps = {"max_rows": table.caps.max_rows, "max_groups": table.caps.max_groups}
+    given = {part: cap for part, cap in caps.items() if cap is not None}
+    if given and table.unit is None:
+        yield Fault(path, f"{name} has no unit column, so questions set no bounds in it.", "leave caps out.")
+        return
+    for part, cap in given.items():
+        declared = getattr(table, part)
+        if not _is_whole(cap) or cap < 1:
+            yield Fault((*path, part), f"{name}.caps.{part} must be a whole number above 0.", f"write {part} = 100.")
+        elif _is_whole(declared) and declared > cap:
+            what = f"{name}.{part} is {declared}, above its own cap of {cap}."
+            yield Fault((*path, part), what, f"write {part} = {declared} or more under [tables.{name}.caps].")
 
 
 def _countable(name: str, table: Table, budget: Budget | None) -> _Faults:

@@ -14,7 +14,7 @@ from typing import Any
 from dither.catalog.declare import date_of, time_of
 from dither.catalog.reading import AS_IS, DEFAULT, LINES, TEXT_FILE, Cells, Read
 from dither.catalog.rules import LONGEST
-from dither.catalog.values import Budget, Catalog, ColumnFacts, Key, Table, least_price
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Key, Table, TableCaps, least_price
 from dither.errors import CatalogError
 from dither.exact.numbers import encode_toml
 
@@ -98,6 +98,9 @@ def _table(name: str, table: Table) -> list[str]:
     facts = ", ".join(f"{part} = {value}" for part, value in declared.items() if value is not None)
     lines += [f"rows = {{ {facts} }}"] if facts else []
     lines += [f"key = {quoted(table.key)}"] if table.key is not None else []
+    limits = {"max_rows": table.caps.max_rows, "max_groups": table.caps.max_groups}
+    caps = ", ".join(f"{part} = {value}" for part, value in limits.items() if value is not None)
+    lines += [f"caps = {{ {caps} }}"] if caps else []
     return lines
 
 
@@ -146,7 +149,8 @@ def _canonical(value: Any) -> Any:
     """Returns a value that JSON encodes in one way only. Types are named, so that 1, "1" and true differ."""
     if isinstance(value, (Catalog, Table)):
         parts = {name: getattr(value, name) for name in value.__dataclass_fields__ if name != "source"}
-        return {name: _canonical(part) for name, part in parts.items() if (name, part) != ("read", DEFAULT)}
+        later = {"read": DEFAULT, "caps": TableCaps()}  # fields added later, as below
+        return {name: _canonical(part) for name, part in parts.items() if name not in later or part != later[name]}
     if isinstance(value, Budget):  # fields added later enter only if declared, so that older digests stay the same
         parts = {name: getattr(value, name) for name in value.__dataclass_fields__}
         parts["least_epsilon"] = None if value.least_epsilon == least_price(value.epsilon) else value.least_epsilon
