@@ -15,6 +15,7 @@ import pytest
 
 import dither as dt
 from dither.catalog.file import parse
+from dither.engines.duckdb.delimited import guess
 from dither.engines.duckdb.sources import open_catalog
 from dither.errors import CatalogError
 
@@ -190,6 +191,26 @@ def test_an_open_quote_is_refused_by_both_readers(read: dict[str, Any], tmp_path
     with pytest.raises(CatalogError, match="a line of its file is no row") as refused:
         _rows(dt.Table(tmp_path / "t.csv", unit="row", columns={"a": dt.column()}, read=read))
     assert refused.value.diagnosis == (f"t: line {3 + read.get('skip', 0)} of {tmp_path / 't.csv'}",)
+
+
+GUESSED: list[tuple[bytes, dict[str, Any]]] = [
+    (b"a,b\n1,2\n", {}),
+    ("a,b\nä,2\n".encode(), {}),
+    ("\ufeffa,b\nä,2\n".encode(), {}),
+    ("a,b\nä,€\n".encode("cp1252"), {"encoding": "cp1252"}),
+    (b"a,b\n\x81,2\n", {"encoding": "latin-1"}),
+    ("a,b\nä,2\n".encode("utf-16"), {"encoding": "utf-16"}),
+    (b"a, b\n1, 2\n", {"trim": True}),
+    ("a, ä\n1, 2\n".encode("cp1252"), {"encoding": "cp1252", "trim": True}),
+    (("a,b\n" + "x" * ((1 << 20) - 5) + "ä").encode(), {}),
+]
+
+
+@pytest.mark.parametrize(("data", "settings"), GUESSED, ids=lambda value: str(value)[:30])
+def test_settings_can_be_guessed_for_the_curator(data: bytes, settings: dict[str, Any], tmp_path: Path) -> None:
+    for name, stored in (("t.csv", data), ("t.csv.gz", gzip.compress(data))):
+        (tmp_path / name).write_bytes(stored)
+        assert guess(str(tmp_path / name)) == settings
 
 
 LINES: list[tuple[dict[str, Any], str, list[Row]]] = [
