@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -393,6 +394,27 @@ def test_a_columns_own_setting_comes_first() -> None:
     columns = {"a": dt.column(kind="real"), "b": dt.column(kind="real", decimal="."), "c": dt.column(trim=False, na=[])}
     table = dt.Table(frame, unit="row", columns=columns, read={"trim": True, "na": ["-"], "decimal": ","})
     assert _rows(table) == [(1.5, 1.5, " x "), (None, None, "-")]
+
+
+def test_a_file_without_a_header_is_read_by_names(tmp_path: Path) -> None:
+    """UCI Adult as it is shipped: no header, a blank after every comma, ? for NULL, an empty line at the end."""
+    lines = [f"{20 + i % 50}, {'?' if i % 5 == 0 else 'Private'}, {'Male' if i % 3 else 'Female'}, <=50K" for i in range(300)]
+    (tmp_path / "adult.csv").write_text("\n".join([*lines, "", ""]), encoding="utf-8")
+    read = {"header": 0, "names": ["age", "workclass", "sex", "income"], "trim": True, "na": ["?"]}
+    columns = {"sex": dt.values("Male", "Female"), "workclass": dt.values("Private", None), "age": dt.between(17, 90)}
+    table = dt.Table(tmp_path / "adult.csv", unit="row", columns=columns, read=read)
+    with dt.open(dt.Catalog({"adult": table}, dt.Budget(epsilon=1000)), ledger=":memory:") as survey:
+        by_sex = survey.ask("SELECT sex, COUNT(*) AS n FROM adult GROUP BY sex ORDER BY sex", epsilon=100)
+        by_class = survey.ask("SELECT workclass, COUNT(*) AS n FROM adult GROUP BY workclass", epsilon=100)
+    assert [tuple(row) for row in by_sex.rows] == [("Female", 100), ("Male", 200)]
+    assert {tuple(row) for row in by_class.rows} == {("Private", 240), (None, 60)}
+
+
+def test_python_dates_in_pandas_are_read_by_their_kind() -> None:
+    days = [datetime.date(2020, 1, 1), None, datetime.date(1947, 10, 24)]
+    frame = pd.DataFrame({"x": pd.Series([*days, "no date"], dtype=object)})
+    for column in (dt.column(kind="date"), dt.between(datetime.date(1900, 1, 1), datetime.date(2030, 1, 1))):
+        assert [row[0] for row in _rows(dt.Table(frame, unit="row", columns={"x": column}))] == [*days, None]
 
 
 def test_blanks_around_names_are_removed() -> None:
