@@ -304,6 +304,14 @@ ENGINES = (
         "tests/engines/test_bounding.py::test_one_person_is_in_no_more_than_max_groups",
     ),
     Mutant(
+        "open-quotes-swallow-lines",
+        "a quote that stays open takes other people's lines into one cell, in files that Python reads",
+        "engines/duckdb/delimited.py",
+        "        strict=True,",
+        "        strict=False,",
+        "tests/catalog/test_as_it_comes.py::test_an_open_quote_is_refused_by_both_readers",
+    ),
+    Mutant(
         "one-group-too-many",
         "DuckDB keeps one group more than max_groups where there are many",
         "engines/duckdb/dialect.py",
