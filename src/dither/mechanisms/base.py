@@ -58,7 +58,6 @@ Answer = int | float | Fraction | Decimal | NDArray[Any]
 
 _WIDE = 1 << 62
 _NARROW = 1 << 52
-_ENDS = np.iinfo(np.int64)
 _NUMBERS = (int, float, Fraction, Decimal, np.integer, np.floating)
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)  # a product of Decimals is never rounded
 
@@ -223,7 +222,7 @@ def _float_steps(exact: NDArray[np.float64], grid: Fraction, most: int) -> Integ
     return (down + (clipped - down >= 0.5)).astype(np.int64)
 
 
-_PART = 1 << 16  # elements whose exact values, noise and sum stay in the caches of a processor
+_PART = 1 << 17  # elements whose exact values, noise and sum stay in the caches of a processor
 
 
 def add_noise(exact: NDArray[Any], noise: Law, grid: Fraction = Fraction(1), norm: Norm | None = None) -> NDArray[Any]:
@@ -233,23 +232,14 @@ def add_noise(exact: NDArray[Any], noise: Law, grid: Fraction = Fraction(1), nor
     plain = np.asarray(exact)
     result = np.empty(len(plain), dtype=np.int64 if grid == 1 else np.float64 if _power_of_two(grid) else object)
     for first in range(0, len(plain), _PART):
-        start, part = _many_steps(plain[first : first + _PART], grid), result[first : first + _PART]
-        if grid == 1:
-            add(start, noise.draw(len(start)), out=part)
-        else:
-            part[:] = values(add(start, noise.draw(len(start))), grid)
+        given, part = plain[first : first + _PART], result[first : first + _PART]
+        if grid == 1 and plain.dtype == np.int64:
+            noise.add_to(np.clip(given, -_WIDE, _WIDE, out=part))
+            continue
+        start = _many_steps(given, grid)
+        noise.add_to(start)
+        part[:] = values(start, grid)
     return result
-
-
-def add(exact: Integers, noise: Integers, out: Integers | None = None) -> Integers:
-    """Returns the sum of answers within +-2^62 and noise, saturating at the ends of int64: the exact sum, clamped."""
-    total: Integers = np.add(exact, noise, out=out)
-    # Only noise beyond 2^62 can overflow. This looks at the noise alone, not at the answers.
-    if not noise.size or (int(noise.min()) >= -_WIDE and int(noise.max()) < _WIDE):
-        return total
-    total[(exact > 0) & (noise > 0) & (total < 0)] = _ENDS.max
-    total[(exact < 0) & (noise < 0) & (total >= 0)] = _ENDS.min
-    return total
 
 
 def value(k: int, grid: Fraction) -> Fraction:
