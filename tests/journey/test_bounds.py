@@ -160,6 +160,6 @@ def test_the_command_line_passes_bounds_on(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(built(tmp_path))
     quoted = run("quote", BY_WARD, "-e", "0.1", "--max-rows", "7", "--max-groups", "3")
     assert "counts at most 7 rows' worth in each of at most 3 groups" in " ".join(quoted.stdout.split())
-    chosen = run("ask", BY_WARD, "-e", "0.1", "--max-groups", "auto")
-    assert "max_groups = " in chosen.stderr
+    chosen = run("ask", "SELECT COUNT(*) AS n FROM visits", "-e", "0.1", "--max-rows", "auto")
+    assert "max_rows = " in chosen.stderr
     assert "chosen for 10 % of ε" in " ".join(chosen.stderr.split())
