@@ -30,7 +30,7 @@ from dither.planning import suggest as proposals
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
-from dither.planning.suggest import Proposal
+from dither.planning.proposal import Proposal
 from dither.planning.terms import Terms, plan_answer
 from dither.privacy.filters import Caps
 from dither.query import fluent
@@ -185,14 +185,14 @@ class Curator:
         analyst: str | None = None,
         fresh: bool = False,
     ) -> Proposal:
-        """Proposes bounds for "table.column" from the data, at a price. `by`: a key to propose max_groups for."""
-        name, field, asked = proposals.questions(self.catalog, column, by)
-        bounds, *counts = (self.steps.read(each, self.catalog) for each in asked)
+        """Proposes bounds or values for "table.column" from the data, at a price. `by`: a key to propose max_groups for."""
+        asked = proposals.ask_about(self.catalog, column, by)
+        resolved = [self.steps.read(each, asked.catalog) for each in asked.questions]
         price = Terms.of(epsilon, delta).price(self.session.caps)
-        program = Batch(proposals.plans(bounds, field, counts, self.catalog, price), bounds.tables, "proposal")
-        show = partial(_propose, name, field, program, self.catalog)
+        program = Batch(proposals.plans(asked, resolved, price), resolved[0].tables, "proposal")
+        show = partial(_propose, asked, program)
         text = f"suggest {column}" + (f" by {by}" if by else "")
-        return self.release(program, text, show, analyst=analyst, fresh=fresh, within=text_of(asked[0]))
+        return self.release(program, text, show, analyst=analyst, fresh=fresh, within=text_of(asked.questions[0]))
 
     def release(
         self,
@@ -275,6 +275,5 @@ def _answer(table: Callable[[Plan, Noisy], Table], program: Batch, terms: Terms,
     return Answer(plan, noisy, rows, terms.confidence, paid.receipt, paid.stored is not None, paid.left)
 
 
-def _propose(table: str, column: str, program: Batch, catalog: Catalog, paid: Paid) -> Proposal:
-    declared = catalog.tables[table].columns[column]
-    return proposals.read(table, column, program.plans, paid.noisy, declared, paid.charged)
+def _propose(asked: proposals.Asked, program: Batch, paid: Paid) -> Proposal:
+    return proposals.read(asked, program.plans, paid.noisy, paid.charged)

@@ -18,7 +18,7 @@ import dither as dt
 from dither import errors
 from dither.catalog.file import parse
 from dither.planning.outputs import Noisy, table
-from dither.planning.suggest import Proposal
+from dither.planning.proposal import Proposal
 from dither.privacy.filters import Caps, Charge, Sums
 from dither.standing import Standing
 from journey.hospital import built, run

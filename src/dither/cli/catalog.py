@@ -117,17 +117,19 @@ def _check(
 
 @app.command("suggest")
 def _suggest(
-    column: Annotated[str, typer.Argument(help="Column to find bounds for, such as people.income.")],
+    column: Annotated[str, typer.Argument(help="Column to find bounds or values for, such as people.income.")],
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Price to pay, such as 0.1.")],
     delta: Delta = None,
-    by: Annotated[str | None, typer.Option(help="Column to group by. Also proposes max_groups.")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Key to group by: a column or an expression. Also proposes max_groups.")
+    ] = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
     key: Key = None,
     analyst: Analyst = None,
     witness: Witness = None,
 ) -> None:
-    """Propose bounds for a column from the data, privately, for a price."""
+    """Propose bounds for a column, or values of a text column, from the data, privately, for a price."""
     where = existing_ledger(existing_catalog(catalog), ledger)
     with ReadingProgress() as progress, open_curator(catalog, where, key, analyst, progress, witness) as survey:
         proposal = survey.suggest(column, epsilon, delta, by=by)
