@@ -14,7 +14,7 @@ from dither.catalog import file
 from dither.catalog.text import catalog_hash, catalog_json
 from dither.catalog.values import Catalog, Table
 from dither.diagnosis import Diagnosis
-from dither.engines.registry import open_sources, read_schema
+from dither.engines.registry import open_sources, read_keys, read_schema
 from dither.errors import Argument, ArgumentError, CatalogError, Fix, LedgerError, NoLedgerError, Python
 from dither.ledger import opening, rules, state
 from dither.ledger.ledger import Ledger
@@ -189,8 +189,11 @@ def read_declared(catalog: Catalog | Where) -> tuple[Catalog, Callable[[], bool]
 
 
 def draft(data: Sequence[str], unit: str) -> str:
-    """Drafts a catalog for these sources, from column names and types only. `unit` names a column, or is "row"."""
-    return drafting.draft(data, unit, read_schema)
+    """Drafts a catalog for these sources, from names and types of columns, and from which keys have no value twice.
+
+    `unit` names a column, or is "row".
+    """
+    return drafting.draft(data, unit, read_schema, read_keys)
 
 
 def check(catalog: Where) -> str:

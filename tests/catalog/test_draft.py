@@ -73,7 +73,7 @@ def test_a_draft_of_a_csv_says_how_its_numbers_become_whole(tmp_path: Path) -> N
     shown = 'age = { kind = "int", between = [0, 120] }'
     assert shown in of_csv
     assert "A CSV" not in of_parquet
-    filled = of_csv.replace("age = {} ", shown).replace("#   age", "# age")
+    filled = of_csv.replace("age = {}\n", f"{shown}\n").replace("#   age", "# age")
     assert parse(filled).tables["a"].columns["age"].kind == "int"
 
 

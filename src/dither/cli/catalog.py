@@ -40,7 +40,8 @@ def _init(
 ) -> None:
     """Draft a catalog and create the ledger beside it.
 
-    Reads column names and types only, never values. Without DATA, creates only the ledger. Replaces no catalog and no ledger.
+    Reads names and types of columns, and whether values of key columns repeat, to propose references between tables.
+    Without DATA, creates only the ledger. Replaces no catalog and no ledger.
     """
     from dither import workspace
     from dither.ledger import opening
