@@ -11,16 +11,19 @@ from pathlib import Path
 from dither.catalog import check as checking
 from dither.catalog import draft as drafting
 from dither.catalog import file
+from dither.catalog.report import TableReport
 from dither.catalog.text import catalog_hash, catalog_json
 from dither.catalog.values import Catalog, Table
 from dither.diagnosis import Diagnosis
-from dither.engines.registry import open_sources, read_keys, read_schema
+from dither.engines.base import Progress
+from dither.engines.registry import read_keys, read_report, read_schema
 from dither.errors import Argument, ArgumentError, CatalogError, Fix, LedgerError, NoLedgerError, Python
 from dither.ledger import opening, rules, state
 from dither.ledger.ledger import Ledger
 from dither.ledger.records import Declaration
 
 Where = str | PathLike[str]
+_RUN_CHECK = "run `dither check --data`, which names the line. "  # the fix for everybody else
 
 
 # --- which ledger -----------------------------------------------------------------------------------------------
@@ -202,10 +205,10 @@ def check(catalog: Where) -> str:
     return checking.show_problems(problems, str(catalog)) if problems else ""
 
 
-def check_data(catalog: Where) -> str:
-    """Returns what is wrong with the rows, and where, for the curator only; "" if nothing is."""
-    try:
-        open_sources(read_declared(catalog)[0]).close()
-    except CatalogError as error:
-        return "\n".join((str(error), *(f"For the curator only: {line}" for line in error.diagnosis)))
-    return ""
+def check_data(catalog: Where, progress: Progress | None = None) -> tuple[tuple[TableReport, ...], str]:
+    """Returns how the rows fit a catalog file, and why it does not open, for the curator only; "" if it opens."""
+    reports, error = read_report(read_declared(catalog)[0], progress)
+    if error is None:
+        return reports, ""
+    told = [f"For the curator only: {line}" for line in error.diagnosis]
+    return reports, "\n".join((str(error).replace(_RUN_CHECK, "correct the line named below. "), *told))

@@ -7,9 +7,11 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from dither.catalog.draft import Keys
+from dither.catalog.report import TableReport
 from dither.catalog.values import Catalog
 from dither.engines.base import Backend, Opened, Progress
 from dither.engines.duckdb.keys import stored_keys
+from dither.engines.duckdb.report import report_data
 from dither.engines.duckdb.sources import DuckDBBackend
 from dither.errors import CatalogError
 
@@ -58,6 +60,17 @@ def read_keys(places: Mapping[str, tuple[Any, Mapping[str, str]]]) -> Iterator[K
         yield found
     finally:
         keys.__exit__(None, None, None)
+
+
+def read_report(catalog: Catalog, progress: Progress | None = None) -> tuple[tuple[TableReport, ...], CatalogError | None]:
+    """Returns how the rows fit the catalog, for the curator only, and the error if it does not open."""
+    if all(isinstance(backend_for(table.source), DuckDBBackend) for table in catalog.tables.values()):
+        return report_data(catalog, progress)
+    try:
+        open_sources(catalog, progress).close()
+    except CatalogError as error:
+        return (), error
+    return (), None
 
 
 def open_sources(catalog: Catalog, progress: Progress | None = None) -> Opened:

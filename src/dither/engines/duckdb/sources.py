@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -45,6 +46,8 @@ _LINE_FIX = Fix(
 _CSV_FIX = "write the file anew, with one kind of line ends throughout and cells of at most 131,072 characters."
 _COMPLETE_FIX = "look whether its files are complete."
 _Stamp = tuple[str, int, int, int, int]
+# Called with each table while its rows are there as they are stored: the connection, the catalog, its name and its source.
+Inspect = Callable[[DuckDBPyConnection, Catalog, str, SqlSource], None]
 
 
 class _ReaderError(Exception):
@@ -111,13 +114,18 @@ def schema(source: Any) -> dict[str, str]:
 
 
 def open_catalog(
-    catalog: Catalog, *, threads: int | None = None, memory_limit: str | None = None, progress: Progress | None = None
+    catalog: Catalog,
+    *,
+    threads: int | None = None,
+    memory_limit: str | None = None,
+    progress: Progress | None = None,
+    inspect: Inspect | None = None,
 ) -> Sources:
     """Opens all sources, or names every fault in one error. Reads the rows of files that were not read before.
 
     The error's text depends on the catalog and the broken rule, never on a row; `diagnosis` has more, for the curator only.
     """
-    opening = _Opening(catalog, threads, memory_limit, progress)
+    opening = _Opening(catalog, threads, memory_limit, progress, inspect)
     while True:
         try:
             return opening.attempt()
@@ -132,8 +140,14 @@ class _Opening:
     """One opening. It starts again with a new connection whenever DuckDB's reader fails, which may break the connection."""
 
     def __init__(
-        self, catalog: Catalog, threads: int | None, memory_limit: str | None, progress: Progress | None = None
+        self,
+        catalog: Catalog,
+        threads: int | None,
+        memory_limit: str | None,
+        progress: Progress | None = None,
+        inspect: Inspect | None = None,
     ) -> None:
+        self._inspect = inspect or (lambda *_: None)
         self._catalog = catalog
         self._progress = progress
         self._settings = threads, memory_limit
@@ -196,7 +210,8 @@ class _Opening:
         """Creates a table's view, and returns its text."""
         table, source, exact = catalog.tables[name], self._placed[name], identifying(catalog, name)
         if source.rows is not None:
-            return _copy_csv(connection, name, table, source, exact)
+            as_stored = partial(self._inspect, connection, catalog, name)
+            return _copy_csv(connection, name, table, source, exact, as_stored)
         careful = name in self._careful
         if careful and source.parquet:
             source = _copy_parquet_files(connection, name, table, source)
@@ -210,6 +225,7 @@ class _Opening:
             # those that a guard leaves out, so the running time would reveal one long cell.
             kind = "TABLE" if guarded and source.parquet and not careful else "VIEW"
             connection.execute(f"CREATE {kind} {identifier(name)} AS {text}")
+            self._inspect(connection, catalog, name, source)
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error:  # its text may quote a value
@@ -290,7 +306,14 @@ def _copy_parquet_files(connection: DuckDBPyConnection, name: str, table: Table,
     return replace(source, sql=identifier(copy), types=types)
 
 
-def _copy_csv(connection: DuckDBPyConnection, name: str, table: Table, source: SqlSource, exact: frozenset[str]) -> str:
+def _copy_csv(
+    connection: DuckDBPyConnection,
+    name: str,
+    table: Table,
+    source: SqlSource,
+    exact: frozenset[str],
+    inspect: Callable[[SqlSource], None],
+) -> str:
     """Copies the rows of a CSV, as text first: a cast while DuckDB reads the file drops rows that do not fit."""
     as_text = identifier(f"{name} as text")  # no table has this name, because of its spaces
     text = view(table, replace(source, sql=as_text), exact, guarded=True)
@@ -300,6 +323,7 @@ def _copy_csv(connection: DuckDBPyConnection, name: str, table: Table, source: S
         if connection.execute(f"SELECT count(*) FROM {as_text}").fetchall() != [(count,)]:
             raise duckdb.InvalidInputException
         connection.execute(f"CREATE TABLE {identifier(name)} AS {text}")
+        inspect(replace(source, sql=as_text))
         connection.execute(f"DROP TABLE {as_text}")
     except LineError as error:
         where = "one of its files" if len(source.files) > 1 else "its file"

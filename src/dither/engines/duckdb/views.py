@@ -81,6 +81,16 @@ def _columns(table: Table, source: SqlSource, exact: frozenset[str], guarded: bo
     return ", ".join(listed) or f"CAST(NULL AS BIGINT) AS {identifier(NOTHING)}", conditions
 
 
+def stored_and_read(table: Table, source: SqlSource, exact: frozenset[str]) -> dict[str, tuple[str, str, str]]:
+    """Prints each column as it is stored and as it is read, without guards, and the test that a text is not too long."""
+    printed = {}
+    for name, facts in table.columns.items():
+        column, stored = _stored(name, source), source.types[name]
+        read = (_read_exactly if name in exact else _read_as)(column, stored, facts.kind or "")
+        printed[name] = (column, read, _short(read, facts) if facts.kind == "text" else "TRUE")
+    return printed
+
+
 def _fits(table: Table, source: SqlSource) -> Iterator[str]:
     """Yields conditions that are all true of a row if guards would not change it."""
     for name, facts in table.columns.items():
