@@ -31,7 +31,7 @@ from dither.planning.price import Price, shares
 from dither.planning.proposal import COVERED, TAIL, Proposal
 from dither.query import fluent
 from dither.query.fluent import FluentQuestion
-from dither.query.functions.registry import columns, typed
+from dither.query.functions.registry import typed
 from dither.query.nodes import Aggregate, Call, Column, Expression, Literal, Named
 from dither.query.resolve.relations import Resolved
 from dither.text import did_you_mean
@@ -113,7 +113,7 @@ def _column_fix(catalog: Catalog, named: str, name: str, field: str) -> str:
 
 def plans(asked: Asked, resolved: Sequence[Resolved], price: Price) -> tuple[Plan, ...]:
     """Returns a plan for the values and one for each count. `resolved` are the questions asked, in their order."""
-    values, *counts = (_without_limits(each) for each in resolved)
+    values, *counts = (_without_limits(resolved[0]), *resolved[1:])
     found = asked.declared.kind == "text"
     if found and not price.delta:
         raise _no_delta(asked)
@@ -142,19 +142,16 @@ def _tails(bounds: Resolved, declared: ColumnFacts) -> Resolved:
     if counted.argument is None:
         raise TypeError("the question about bounds counts the column they are for")
     place = _day_place(counted.argument) if declared.kind in _DATES else _grid_place(counted.argument)
-    free = {name: replace(facts, low=None, high=None, values=None, step=None) for name, facts in bounds.scope.items()}
-    x = typed(place, free)
+    x = typed(place, bounds.scope)
     low, high = (Aggregate(name, "quantile", x, p) for name, p in (("low", TAIL), ("high", 1 - TAIL)))
     query = replace(bounds.query, aggregates=(low, high), outputs=tuple(Named(name, Column(name)) for name in ("low", "high")))
-    return replace(bounds, query=query, scope=free)
+    return replace(bounds, query=query)
 
 
 def _without_limits(question: Resolved) -> Resolved:
-    """Returns the question without declared limits: they must not limit the proposal, nor drop a person."""
-    keys = question.unclamped_keys
-    used = {name for each in keys for name in columns(each.expression)}
-    free = {name: replace(facts, high=None, values=None) if name in used else facts for name, facts in question.scope.items()}
-    return replace(question, query=replace(question.query, keys=keys), scope=free, key_notes=())
+    """Returns the question without declared bounds and values: they must not limit the proposal."""
+    free = {name: replace(facts, low=None, high=None, values=None, step=None) for name, facts in question.scope.items()}
+    return replace(question, scope=free)
 
 
 def _grid_place(x: Expression) -> Expression:
