@@ -11,6 +11,7 @@ gives the price back; a failure after it keeps the price. The answer is on disk 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +23,7 @@ from dither.catalog.values import Catalog
 from dither.diagnosis import Diagnosis
 from dither.engines.base import Engine, Progress, prepare
 from dither.engines.registry import open_sources
-from dither.errors import QueryError
+from dither.errors import DitherWarning, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number
 from dither.ledger.ledger import Ledger
@@ -40,7 +41,7 @@ from dither.query.resolve.relations import Resolved
 from dither.query.work import Group, Work
 from dither.session import ANYONE, Paid, Session
 from dither.standing import Standing, quota
-from dither.workspace import catalog_in_force, declaration, diagnosis_of, ledger_for, read_declared
+from dither.workspace import catalog_in_force, changed_data, declaration, diagnosis_of, ledger_for, marks_of, read_declared
 
 
 def run(engine: Engine, work: Work) -> Sequence[Group]:
@@ -87,11 +88,16 @@ def open(
     `progress`: called with a share from 0 to 1 while a question takes longer than two seconds; for the curator only.
     `witness`: a file in another place that stores the ledger's heads, so that an older copy of the ledger is detected
     (`dither witness` makes it).
+
+    Without `analyst`, warns if a file was replaced under an unchanged snapshot.
     """
     declared, current = read_declared(catalog)
     sources, opened_ledger = open_sources(declared, progress), None
     try:
         opened_ledger = ledger_for(catalog, ledger, key, make, witness)
+        marks = marks_of(catalog, ledger, key, opened_ledger, declared, sources)
+        if marks is not None and analyst is None and (tables := marks.changed()):
+            warnings.warn(changed_data(tables, declared.snapshot, marks.path), DitherWarning, stacklevel=2)
         return Curator(
             sources.catalog,
             sources.engine,
@@ -102,6 +108,7 @@ def open(
             analyst=analyst,
             closing=sources.close,
             diagnosis=diagnosis_of(catalog, ledger, key),
+            mark=None if marks is None else marks.record,
         )
     except BaseException:
         sources.close()
@@ -125,6 +132,7 @@ class Curator:
         analyst: str | None = None,
         closing: Callable[[], None] = lambda: None,
         diagnosis: Diagnosis | None = None,
+        mark: Callable[[], None] | None = None,
         steps: Steps = STEPS,
     ) -> None:
         record = declaration(declared or catalog)
@@ -133,7 +141,14 @@ class Curator:
         self.engine = engine
         self.steps = steps
         self.session = Session(
-            ledger, record, catalog_in_force(ledger, record), files=files, current=current, analyst=analyst, diagnosis=diagnosis
+            ledger,
+            record,
+            catalog_in_force(ledger, record),
+            files=files,
+            current=current,
+            analyst=analyst,
+            diagnosis=diagnosis,
+            mark=mark,
         )
         self._closing = closing
 

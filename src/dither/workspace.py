@@ -12,14 +12,16 @@ from dither.catalog import check as checking
 from dither.catalog import draft as drafting
 from dither.catalog import file
 from dither.catalog.report import TableReport
+from dither.catalog.rules import listed
 from dither.catalog.text import catalog_hash, catalog_json
 from dither.catalog.values import Catalog, Table
 from dither.diagnosis import Diagnosis
-from dither.engines.base import Progress
+from dither.engines.base import Marked, Opened, Progress
 from dither.engines.registry import read_keys, read_report, read_schema
 from dither.errors import Argument, ArgumentError, CatalogError, Fix, LedgerError, NoLedgerError, Python
 from dither.ledger import opening, rules, state
 from dither.ledger.ledger import Ledger
+from dither.ledger.marks import Marks, marks_beside
 from dither.ledger.records import Declaration
 
 Where = str | PathLike[str]
@@ -116,6 +118,40 @@ def diagnosis_of(catalog: object, where: Where | None, key: Where | None) -> Dia
         return Diagnosis()
     place = beside(str(catalog)) if where is None else where
     return Diagnosis.beside(opening.key_path(place, key) if opening.is_address(place) else Path(place))
+
+
+def marks_of(
+    catalog: object, where: Where | None, key: Where | None, ledger: Ledger, declared: Catalog, sources: Opened
+) -> Marks | None:
+    """Returns the marks of the data, beside the key; None for a ledger in memory, or an engine whose data has none."""
+    if where == opening.MEMORY or not isinstance(sources, Marked):
+        return None
+    file = opening.key_path(beside(str(catalog)) if where is None else where, key)
+    private = {name: each for name, each in sources.contents.items() if not declared.tables[name].public}
+    return ledger.marks(marks_beside(file), declared.snapshot, private)
+
+
+def changed_data(tables: Sequence[str], snapshot: str, file: Path) -> str:
+    """Says which data is no longer what answers were given about, and what to do."""
+    label = f'snapshot = "{snapshot}"' if snapshot else "this catalog, which names no snapshot"
+    return (
+        f"The data of {listed(tables)} changed since answers were given under {label}. Those answers are still given again, "
+        f'and are about the old data. Declare a new label, as in snapshot = "{_next(snapshot)}". If the data is the same, only '
+        f"written in another way, remove {file.name} beside the key."
+    )
+
+
+def _next(snapshot: str) -> str:
+    """Proposes a label that differs from this one.
+
+    >>> _next("2026-11"), _next("2026-12"), _next(""), _next("old")
+    ('2026-12', '2027-01', '2', 'old, 2')
+    """
+    month = re.fullmatch(r"(\d{4})-(\d\d)", snapshot)
+    if month is None or not 1 <= int(month[2]) <= 12:
+        return f"{snapshot}, 2" if snapshot else "2"
+    year, number = divmod(12 * int(month[1]) + int(month[2]), 12)
+    return f"{year:04}-{number + 1:02}"
 
 
 # --- what the ledger stores of the catalog ----------------------------------------------------------------------

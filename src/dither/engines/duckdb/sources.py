@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from duckdb import DuckDBPyConnection
 from dither.catalog.check import UNSUPPORTED, complete, schema_faults
 from dither.catalog.values import Catalog, Table
 from dither.engines.base import Progress
+from dither.engines.duckdb.contents import Contents
 from dither.engines.duckdb.dialect import identifier, literal
 from dither.engines.duckdb.engine import SETTINGS, DuckDB, frame_name, interruptible, use_many_parts
 from dither.engines.duckdb.files import LineError, SqlSource, UnreadableError, copy_parquet, place_file, types_of
@@ -69,6 +70,7 @@ class Sources:
     catalog: Catalog
     stamps: tuple[_Stamp, ...]
     engine: DuckDB
+    contents: Mapping[str, Contents] = field(default_factory=dict)
 
     def unchanged(self) -> bool:
         """Whether the files are still as they were when opened. The curator changes `snapshot` when the data changes."""
@@ -172,7 +174,11 @@ class _Opening:
             self._check_keys(connection, known, views)
             use_many_parts(connection)
             _lock(connection, [file for source in self._placed.values() for file in source.files if source.rows is None])
-            return Sources(connection, known, stamps, DuckDB(connection, _schemas(known), self._progress))
+            contents = {
+                name: Contents(source.files, self._frames[name][0] if name in self._frames else None)
+                for name, source in self._placed.items()
+            }
+            return Sources(connection, known, stamps, DuckDB(connection, _schemas(known), self._progress), contents)
         except BaseException:
             connection.close()
             raise
