@@ -149,6 +149,23 @@ def test_the_remedy_is_for_these_cells(cells: list[str], facts: Any, remedy: str
         assert "'" in warning  # an example
 
 
+@pytest.mark.parametrize(
+    ("cells", "facts"),
+    [
+        (["24.10.1947", "01.02.2003"], dt.column(kind="date", format="%d.%m.%Y")),
+        (["12/31/2010 8:26", "1/2/2011 9:00"], dt.column(kind="timestamp", format="%m/%d/%Y %H:%M")),
+        (["1,5", "1.234,25"], dt.between(0, 9999, decimal=",", thousands=".")),
+        ([" Male", " Female"], dt.values("Male", "Female", trim=True)),
+        (["k. A.", "k. A.", "7"], dt.between(0, 9, na=["k. A."])),
+    ],
+)
+def test_the_remedy_helps(cells: list[str], facts: Any) -> None:
+    catalog = Catalog({"t": dt.Table({"x": cells}, unit="row", columns={"x": facts})}, dt.Budget(1))
+    report = reported(catalog)["t"]
+    assert list(report.warnings()) == []
+    assert (report.columns[0].unread, report.columns[0].missing) == (0, cells.count("k. A."))
+
+
 def test_empty_cells_are_not_those_that_do_not_read() -> None:
     frame = pd.DataFrame({"x": ["1", None, "", " ", "one"], "y": [1.0, math.nan, None, math.inf, 2.0]})
     columns = {"x": dt.column(kind="int"), "y": dt.between(0, 9)}

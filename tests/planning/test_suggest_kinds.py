@@ -200,8 +200,7 @@ def test_dates_and_times(column: str) -> None:
     assert isinstance(found.low, datetime.date)
     assert datetime.date(2009, 12, 1) <= found.low <= datetime.date(2010, 1, 15)
     assert datetime.date(2011, 2, 1) <= found.high <= datetime.date(2011, 6, 30)  # type: ignore[operator]
-    if column == "on":
-        assert pasted(found).columns["on"].kind == "date"
+    assert pasted(found).columns[column].kind == {"on": "date", "at": "timestamp"}[column]
 
 
 @pytest.mark.parametrize(("first", "last"), [("1700-01-01", "1750-01-01"), ("2300-01-01", "2400-01-01")])

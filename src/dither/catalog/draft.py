@@ -160,6 +160,7 @@ _HEAD = """\
 # Fill in what the comments ask for, from public knowledge and never by looking at the data; then run: dither check
 # A column as {} can be filtered and counted. To add numbers up: { between = [0, 120] }, perhaps with step = 0.01.
 # To group by a column: { values = ["north", "south"] }; dates: { between = [1900-01-01, 2030-12-31] }.
+# How many rows and groups of one person count is chosen for each question; max_rows and max_groups set it for a table.
 # snapshot = "2026-11"     # a label for this version of the data: change it when the data changes
 
 [budget]
@@ -176,10 +177,6 @@ _CSV_HEAD = """\
 # which cannot be grouped by:
 #   age = { kind = "int", between = [0, 120] }     price = { kind = "real" }     born = { kind = "date" }"""
 _KIND_WORDS = {"int": "whole number", "real": "number", "bool": "true or false", "timestamp": "date and time"}
-_LIMITS = (
-    "max_rows = 1             # CHECK: the most rows one person counts for in one group; more rows are averaged down",
-    "max_groups = 1           # CHECK: the most groups one person counts in; further groups are left out",
-)
 
 
 def draft(sources: Sequence[str], unit: str, read_schema: ReadSchema, read_keys: ReadKeys | None = None) -> str:
@@ -303,7 +300,7 @@ def _unit_lines(drafted: Drafted) -> list[str]:
     if drafted.unit in drafted.keys:
         key_line = f"key = {quoted(drafted.unit)}".ljust(24)
         return [*hint, f"{key_line} # no person has two rows: checked whenever it is opened", "max_rows = 1"]
-    return [*hint, *_LIMITS]
+    return hint
 
 
 def _missing_unit_lines(drafted: Drafted) -> list[str]:
@@ -311,7 +308,6 @@ def _missing_unit_lines(drafted: Drafted) -> list[str]:
     hint = [f"# It has no column {key(drafted.unit)}. SAY who is protected, one of:"]
     if drafted.parents:
         hint += [f"# unit = {_reference(*guess)}   # if it points to a row of {guess[1][0]}" for guess in drafted.parents]
-        hint += [f"# {line}" for line in _LIMITS]
     else:
         hint += ['# unit = { column = "COLUMN", references = "TABLE.COLUMN" }']
     named = [column for column in drafted.keys if _named_for(drafted.name, column)] or list(drafted.keys)

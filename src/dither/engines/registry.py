@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from dither.catalog.draft import Keys
+from dither.catalog.reading import DEFAULT, Read
 from dither.catalog.report import TableReport
 from dither.catalog.values import Catalog
 from dither.engines.base import Backend, Opened, Progress
@@ -40,9 +41,9 @@ def backend_for(source: Any) -> Backend:
     return next(backend for backend in _backends if backend.takes(source))
 
 
-def read_schema(source: Any) -> Mapping[str, str]:
+def read_schema(source: Any, read: Read = DEFAULT) -> Mapping[str, str]:
     """Returns the column names and kinds of a source. Reads no row."""
-    return backend_for(source).schema(source)
+    return backend_for(source).schema(source, read)
 
 
 @contextmanager

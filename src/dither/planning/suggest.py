@@ -80,11 +80,12 @@ def ask_about(catalog: Catalog, column: str, by: str | None) -> Asked:
 
 
 def _bounded(catalog: Catalog, name: str) -> Catalog:
-    """Returns the catalog with one group for each person where no number is declared: enough to find common values."""
+    """Returns the catalog with one row and one group for each person where nothing is declared: enough for a proposal."""
     table = catalog.tables[name]
-    if table.unit is None or table.max_groups is not None:
+    if table.unit is None:
         return catalog
-    return replace(catalog, tables={**catalog.tables, name: replace(table, max_groups=1)})
+    bounded = replace(table, max_rows=table.max_rows or 1, max_groups=table.max_groups or 1)
+    return replace(catalog, tables={**catalog.tables, name: bounded})
 
 
 def _key(catalog: Catalog, name: str, by: object) -> str:

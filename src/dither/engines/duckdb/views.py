@@ -13,7 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dither.catalog.reading import AS_IS, Cells
 from dither.catalog.values import Catalog, ColumnFacts, Table
+from dither.engines.duckdb.cells import cleaned, formed, is_formed, settings
 from dither.engines.duckdb.dialect import DIALECT, identifier
 from dither.engines.duckdb.files import SqlSource
 
@@ -71,7 +73,7 @@ def _columns(table: Table, source: SqlSource, exact: frozenset[str], guarded: bo
         column, stored = _stored(name, source), source.types[name]
         if guarded and (within := _within(column, stored)):
             column = f"(CASE WHEN {within} THEN {column} END)"
-        read = (_read_exactly if name in exact else _read_as)(column, stored, facts.kind or "")
+        read = _read(table, source, name, column, name in exact)
         if guarded and facts.kind == "text":
             if name in exact:
                 conditions.append(f"({read} IS NULL OR {_short(read, facts)})")
@@ -82,13 +84,50 @@ def _columns(table: Table, source: SqlSource, exact: frozenset[str], guarded: bo
 
 
 def stored_and_read(table: Table, source: SqlSource, exact: frozenset[str]) -> dict[str, tuple[str, str, str]]:
-    """Prints each column as it is stored and as it is read, without guards, and the test that a text is not too long."""
-    printed = {}
+    """Prints each column as stored, without words for NULL; as read, without guards; and the test that it is not too long."""
+    printed, typed = {}, typed_columns(table, source)
     for name, facts in table.columns.items():
-        column, stored = _stored(name, source), source.types[name]
-        read = (_read_exactly if name in exact else _read_as)(column, stored, facts.kind or "")
-        printed[name] = (column, read, _short(read, facts) if facts.kind == "text" else "TRUE")
+        column, cells = _stored(name, source), _settings(table, source, name)
+        stored = column if cells == AS_IS else cleaned(f"CAST({column} AS VARCHAR)", cells)
+        stored = f"coalesce({stored}, {identifier(typed[name])})" if name in typed else stored
+        read = _read(table, source, name, column, name in exact)
+        printed[name] = (stored, read, _short(read, facts) if facts.kind == "text" else "TRUE")
     return printed
+
+
+def has_settings(table: Table, source: SqlSource) -> bool:
+    """Whether a column of text is read by settings of the catalog."""
+    return any(_settings(table, source, name) != AS_IS for name in table.columns)
+
+
+def typed_columns(table: Table, source: SqlSource) -> dict[str, str]:
+    """Returns the columns whose cells that are not text are needed in a column of their own."""
+    return {
+        name: other
+        for name, other in source.typed.items()
+        if name in table.columns and is_formed(_settings(table, source, name))
+    }
+
+
+def _settings(table: Table, source: SqlSource, name: str) -> Cells:
+    text = source.types[name] == "VARCHAR" or source.types[name].startswith("ENUM")
+    return settings(table, table.columns[name]) if text else AS_IS
+
+
+def _read(table: Table, source: SqlSource, name: str, column: str, exact: bool) -> str:
+    """Prints a column in its declared kind, by its settings."""
+    cells, stored, kind = _settings(table, source, name), source.types[name], table.columns[name].kind or ""
+    plain = _read_exactly if exact else _read_as
+    if cells == AS_IS:
+        return plain(column, stored, kind)
+    text = cleaned(column if stored == "VARCHAR" else f"CAST({column} AS VARCHAR)", cells)
+    if not is_formed(cells):
+        return plain(text, "VARCHAR", kind)
+    read = formed(text, kind, cells, exact=exact)
+    if name not in source.typed:
+        return read
+    other = identifier(source.typed[name])
+    return f"(CASE WHEN {other} IS NOT NULL THEN {plain(other, 'VARCHAR', kind)} ELSE {read} END)"
 
 
 def _fits(table: Table, source: SqlSource) -> Iterator[str]:
