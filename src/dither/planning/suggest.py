@@ -152,7 +152,7 @@ def _tails(bounds: Resolved, declared: ColumnFacts) -> Resolved:
 def _without_limits(question: Resolved) -> Resolved:
     """Returns the question without declared bounds and values: they must not limit the proposal."""
     free = {name: replace(facts, low=None, high=None, values=None, step=None) for name, facts in question.scope.items()}
-    return replace(question, scope=free)
+    return replace(question, scope=free, key_facts=None)
 
 
 def _grid_place(x: Expression) -> Expression:
