@@ -27,7 +27,7 @@ from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, QueryError
 from dither.exact.numbers import show, show_percent
 from dither.planning import outputs
-from dither.planning.bounds import AUTO, Bound, cap_of
+from dither.planning.bounds import Bound, cap_of, is_auto
 from dither.planning.contributions import Bin, Classes, histogram, read
 from dither.planning.outputs import Draw, Noisy
 from dither.planning.plan import Plan, plan
@@ -67,17 +67,6 @@ def powers(most: int) -> tuple[int, ...]:
     ((1, 2, 4, 8, 12), (1,))
     """
     return (*(1 << place for place in range((most - 1).bit_length())), most)
-
-
-def is_auto(bound: Bound, declared: int | None) -> bool:
-    """Whether a bound is to be chosen: the question says so, or neither it nor the catalog names one."""
-    return bound == AUTO or (bound is None and declared is None)
-
-
-def needs_choice(query: Resolved, max_rows: Bound, max_groups: Bound) -> bool:
-    """Whether a bound of the question is to be chosen."""
-    groups = bool(query.query.keys) and is_auto(max_groups, query.max_groups)
-    return query.by_unit and (is_auto(max_rows, query.max_rows) or groups)
 
 
 def candidates(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: Bound, groups: int | None) -> Candidates:

@@ -48,6 +48,17 @@ def bounded(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: Boun
     return replace(query, **numbers)
 
 
+def is_auto(bound: Bound, declared: int | None) -> bool:
+    """Whether a bound is to be chosen: the question says so, or neither it nor the catalog names one."""
+    return bound == AUTO or (bound is None and declared is None)
+
+
+def needs_choice(query: Resolved, max_rows: Bound, max_groups: Bound) -> bool:
+    """Whether a bound of the question is to be chosen."""
+    groups = bool(query.query.keys) and is_auto(max_groups, query.max_groups)
+    return query.by_unit and (is_auto(max_rows, query.max_rows) or groups)
+
+
 def cap_of(query: Resolved, catalog: Catalog, name: str) -> tuple[int, str] | None:
     """Returns the smallest cap on a bound among the tables that the question reads, and that table; None if there is none."""
     caps = [(getattr(catalog.tables[table].caps, name), table) for table in query.tables]

@@ -14,8 +14,8 @@ from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, Blank, DitherError, Fix, QueryError
 from dither.exact.laws.base import search
 from dither.exact.numbers import Number, between, not_negative, positive, show, whole
-from dither.planning.auto import Auto, needs_choice, plan_auto
-from dither.planning.bounds import Bound, bounded, check_bound
+from dither.planning.auto import Auto, plan_auto
+from dither.planning.bounds import Bound, bounded, check_bound, needs_choice
 from dither.planning.outputs import Computed, outputs
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price
