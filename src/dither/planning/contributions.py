@@ -105,6 +105,7 @@ def one_bin(
         max_groups=1,
         scope=scope,
         rows=Rows(),
+        key_facts=None,
     )
 
 
