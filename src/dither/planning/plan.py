@@ -25,6 +25,7 @@ from dither.privacy.neighbours import BY_NAME, AddRemove, Replace
 from dither.query.functions.base import Facts
 from dither.query.functions.registry import columns, known
 from dither.query.nodes import Query
+from dither.query.resolve.aggregates import short
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Work
 
@@ -144,7 +145,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
         price if choice.uses_delta else Price(price.epsilon),  # an unused delta must not change the identity
         choice.loss,
         question.unit,
-        (*collected.notes, *question.key_notes),
+        tuple(collected.notes),
         schema=schema(query, operands.keys, known, readings, choice.noises),
     )
 
@@ -152,11 +153,12 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
 def _refuse_discovery(query: Query, known: Sequence[Facts], price: Price) -> None:
     """Refuses keys that are not public if the price has no delta."""
     if not price.delta:
-        key = next(key for key, facts in zip(query.keys, known, strict=True) if facts.values is None)
+        key, facts = next(pair for pair in zip(query.keys, known, strict=True) if pair[1].values is None)
+        clamped = f"group by CLAMP({short(key.expression)}, 0, 20) with your own limits, " if facts.numeric else ""
         raise QueryError(
             f"The keys of GROUP BY {key.name} are not public, and a pure epsilon cannot show keys found in the data.",
             span=key.expression.span,
-            fix="declare their `values` in the catalog, or declare a delta in [budget] and ask with it.",
+            fix=f"{clamped}declare their `values` in the catalog, or declare a delta in [budget] and ask with it.",
         )
 
 

@@ -64,9 +64,7 @@ from dither.query.resolve.shapes import (
     Shape,
     check_names,
     check_once,
-    clamp_loose,
     equalities,
-    key_notes,
     scan,
     size,
 )
@@ -199,8 +197,6 @@ class Resolved:
     scope: Mapping[str, Facts] = field(hash=False)
     rows: Rows
     unit: str
-    key_notes: tuple[str, ...] = ()  # notes for the answer about its keys
-    unclamped_keys: tuple[Named, ...] = ()  # the keys before counts and sums per unit are clamped to their bounds
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
@@ -240,8 +236,9 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         )
     check_names([key.name for key in query.keys] + [each.name for each in query.aggregates])
     _check_size(query, source)
-    named = keys(tuple(Named(key.name, clamp_loose(key.expression, source)) for key in query.keys), source)
-    resolved = replace(query, source=source.relation, keys=named, aggregates=aggregates(query.aggregates, source))
+    resolved = replace(
+        query, source=source.relation, keys=keys(query.keys, source), aggregates=aggregates(query.aggregates, source)
+    )
     resolved = outputs(resolved, source.scope)
     groups = source.max_groups if query.keys else 1
     if groups is None:
@@ -260,8 +257,6 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
-        key_notes=key_notes([key.expression for key in query.keys], source) if query.keys else (),
-        unclamped_keys=tuple(Named(key.name, typed(key.expression, source.scope)) for key in query.keys),
     )
 
 
@@ -322,16 +317,14 @@ def _computed(node: Compute, source: Shape) -> Shape:
     for each in node.columns:
         inner = each.expression
         plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
-        inner = inner if plain else clamp_loose(inner, source)
         columns[each.name] = plain or Known(
             facts(inner, source.scope), size=size([inner], source), depends=source.depends(inner)
         )
         named.append(Named(each.name, typed(inner, source.scope)))
     if source.protects == BY_UNIT:
         named.append(Named(UNIT, Column(UNIT)))
-    notes = key_notes((each.expression for each in node.columns if not isinstance(each.expression, Column)), source)
     together = _renamed(source.together, node.columns)
-    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns, notes=notes, together=together)
+    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns, together=together)
 
 
 def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str, ...]:
@@ -348,7 +341,6 @@ def _both(left: Shape, right: Shape) -> dict[str, object]:
         "protects": private[0].protects if private else PUBLIC,
         "root": private[0].root if private else None,
         "tables": tuple(dict.fromkeys((*left.tables, *right.tables))),
-        "notes": tuple(dict.fromkeys((*left.notes, *right.notes))),
         "max_rows": max([side.max_rows for side in private], default=1),
         "max_groups": None if None in groups else max([count for count in groups if count is not None], default=1),
     }
@@ -473,11 +465,9 @@ def _union(node: Union, catalog: Catalog) -> Shape:
     for name in parts[0].columns:
         known = [part.columns[name] for part in parts]
         nullable = any(each.facts.nullable for each in known)
-        unit, loose = all(each.unit for each in known), any(each.loose for each in known)
+        unit = all(each.unit for each in known)
         largest, depends = max(each.size for each in known), max(each.depends for each in known)
-        columns[name] = Known(
-            either([each.facts for each in known], nullable), unit, size=largest, loose=loose, depends=depends
-        )
+        columns[name] = Known(either([each.facts for each in known], nullable), unit, size=largest, depends=depends)
     groups = [part.max_groups for part in parts]
     relations = tuple(_alike(part, columns) for part in parts)
     return replace(
@@ -489,7 +479,6 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         max_groups=None if None in groups else sum(count for count in groups if count is not None),
         whole=None,
         together=(),
-        notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )
 
