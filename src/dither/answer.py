@@ -46,6 +46,7 @@ class Quote:
     refusal: str = ""  # why the budget would refuse it now
     again: int | None = None  # the entry of the stored answer that asking would return for free
     counted: bool = False  # the stored answer would count in the analyst's quota, who has not seen it yet
+    relative: str = ""  # what a margin in percent was relative to
 
     @property
     def price(self) -> str:
@@ -84,6 +85,7 @@ class Quote:
             "ranks": ranks(self.plan, self.confidence),
             "confidence": str(self.confidence),
             "assumed_rows": self.assumed_rows,
+            "relative": self.relative or None,
             "price": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
             "refused": self.refusal or None,
             "entry": self.again,
@@ -103,6 +105,7 @@ class Quote:
 
     def __str__(self) -> str:
         text = explain(self.plan, self.confidence, self.assumed_rows)
+        text += f"\nasked for      {self.relative}" if self.relative else ""
         if self.refusal:
             return f"{text}\nasked now      it would be refused: {self.refusal}"
         if self.again is None:

@@ -20,6 +20,7 @@ from dither.cli.app import (
     Key,
     Ledger,
     Margin,
+    Of,
     Question,
     Rows,
     Witness,
@@ -45,6 +46,7 @@ def _quote(
     question: Question,
     epsilon: Epsilon = None,
     margin: Margin = None,
+    of: Of = None,
     delta: Delta = None,
     confidence: Confidence = "0.95",
     rows: Rows = None,
@@ -59,7 +61,9 @@ def _quote(
     """
     where = _quoting(ledger_place(existing_catalog(catalog), ledger))
     with open_curator(catalog, where, key, analyst) as survey:
-        found = survey.quote(question_text(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows)
+        found = survey.quote(
+            question_text(question), epsilon, delta, margin=margin, of=of, confidence=confidence, assume_rows=rows
+        )
     print_lines(str(found), hang=15)
     if found.refusal:
         raise typer.Exit(3)
@@ -86,6 +90,7 @@ def _ask(
     question: Question,
     epsilon: Epsilon = None,
     margin: Margin = None,
+    of: Of = None,
     delta: Delta = None,
     confidence: Confidence = "0.95",
     rows: Rows = None,
@@ -112,7 +117,7 @@ def _ask(
     form = output.choose_format(form, out)
     with ReadingProgress() as progress, open_curator(catalog, where, key, analyst, progress, witness) as survey:
         answer = survey.ask(
-            question_text(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
+            question_text(question), epsilon, delta, margin=margin, of=of, confidence=confidence, assume_rows=rows, fresh=fresh
         )
         left = standing(survey, analyst)
     charged = "nothing, it was given again" if answer.replayed else answer.price

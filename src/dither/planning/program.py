@@ -105,6 +105,7 @@ class Batch:
     tables: tuple[str, ...]
     purpose: str = "answer"
     rows: int | None = None  # rows in a group, for predicted margins
+    relative: str = ""  # what a margin in percent was relative to
     works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
