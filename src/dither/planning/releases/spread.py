@@ -145,7 +145,7 @@ class Spread(Reading):
         law = margins.normal if first.gaussian else margins.laplace
         scales = (second.scale / self.grid.steps**2, first.scale * unit, first.scale * unit)
         reach = law(scales, float(each)) + 2 * unit + 1 / self.grid.steps**2
-        y_low, y_high = fieller(d, size, np.full_like(d, reach), -np.ones_like(d), np.ones_like(d))
+        y_low, y_high = fieller(d, size, (np.full_like(d, reach),) * 2, -np.ones_like(d), np.ones_like(d))
         y_low, y_high = np.nan_to_num(y_low, nan=-1.0), np.nan_to_num(y_high, nan=1.0)  # beyond all reach: any y
         rows = law(scales[1:], float(each)) + 2 * unit
         return y_low, y_high, size - rows, size + rows
