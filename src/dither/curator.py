@@ -28,8 +28,11 @@ from dither.exact.numbers import Number
 from dither.ledger.ledger import Ledger
 from dither.planning import suggest as proposals
 from dither.planning.aims import Earlier
+from dither.planning.auto import Auto
+from dither.planning.bounds import Bound
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
+from dither.planning.price import Price
 from dither.planning.program import Batch, Program, Run, release
 from dither.planning.suggest import Proposal
 from dither.planning.terms import Terms, plan_answer
@@ -56,7 +59,7 @@ class Steps:
     """The steps from a question to its table. `draw` draws the noise of a release."""
 
     read: Callable[[Question, Catalog], Resolved] = read
-    plan: Callable[[Resolved, Catalog, Caps, Terms, str], Batch] = plan_answer
+    plan: Callable[[Resolved, Catalog, Caps, Terms, str], Batch | Auto] = plan_answer
     prepare: Callable[[Engine, Sequence[Work]], None] = prepare
     run: Callable[[Engine, Work], Sequence[Group]] = run
     release: Callable[[Program, Run, Draw], Sequence[Noisy]] = release
@@ -148,15 +151,18 @@ class Curator:
         of: Number | Answer | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
+        max_rows: Bound = None,
+        max_groups: Bound = None,
         analyst: str | None = None,
         fresh: bool = False,
     ) -> Answer:
         """Returns a noisy table, charged before any row is read. Pass the price (epsilon) or the margin you want.
 
         The same question at the same price returns the stored answer for free; `fresh` pays for a new one. A margin may be a
-        share ("2 %") of a public number, `of`: an earlier answer or a number.
+        share ("2 %") of a public number, `of`: an earlier answer or a number. `max_rows`, `max_groups`: the bounds of each
+        person in this question, by default those of the catalog.
         """
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, of=_public(of))
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, of=_public(of))
         program, asked, within = self._planned(question, terms)
         show = partial(_answer, self.steps.table, program, terms)
         return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
@@ -171,15 +177,16 @@ class Curator:
         of: Number | Answer | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
+        max_rows: Bound = None,
+        max_groups: Bound = None,
         analyst: str | None = None,
     ) -> Quote:
         """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, of=_public(of))
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, of=_public(of))
         program, asked, _ = self._planned(question, terms)
         preview = self.session.preview(self.session.request(program, asked, analyst))
-        return Quote(
-            program.plans[0], terms.confidence, program.rows, preview.refusal, preview.again, preview.counted, program.relative
-        )
+        shown = (program.quoted, terms.confidence, program.rows, _total(program))
+        return Quote(*shown, preview.refusal, preview.again, preview.counted, program.further)
 
     def suggest(
         self,
@@ -268,7 +275,7 @@ class Curator:
     def __repr__(self) -> str:
         return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
-    def _planned(self, question: Question, terms: Terms) -> tuple[Batch, str, str]:
+    def _planned(self, question: Question, terms: Terms) -> tuple[Batch | Auto, str, str]:
         """Returns the plan, the question as text, and the text in which a refusal marks its place."""
         query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
         text, within = show_question(question), text_of(question)
@@ -282,10 +289,15 @@ def _public(of: Number | Answer | None) -> Number | Earlier | None:
     return Earlier({name: of[name] for name in of.columns}, of.receipt.body["entry"]["number"])
 
 
-def _answer(table: Callable[[Plan, Noisy], Table], program: Batch, terms: Terms, paid: Paid) -> Answer:
-    (plan,), (noisy,) = program.plans, paid.noisy
+def _answer(table: Callable[[Plan, Noisy], Table], program: Batch | Auto, terms: Terms, paid: Paid) -> Answer:
+    plan, noisy, chosen = program.answer(paid.noisy)
     rows = table(plan, noisy)  # post-processing: free
-    return Answer(plan, noisy, rows, terms.confidence, paid.receipt, paid.stored is not None, paid.left)
+    total, again = _total(program), paid.stored is not None
+    return Answer(plan, noisy, rows, terms.confidence, paid.receipt, total, again, paid.left, chosen)
+
+
+def _total(program: Batch | Auto) -> Price:
+    return Price(program.charge.epsilon, program.charge.delta)
 
 
 def _propose(table: str, column: str, program: Batch, catalog: Catalog, paid: Paid) -> Proposal:

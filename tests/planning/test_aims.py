@@ -32,9 +32,9 @@ def survey() -> Iterator[dt.Curator]:
 def test_a_share_of_a_number(survey: dt.Curator) -> None:
     relative, absolute = survey.quote(COUNT, margin="2 %", of=1000), survey.quote(COUNT, margin=20)
     assert relative.epsilon == absolute.epsilon
-    assert relative.relative == "n ± 20, 2 % of 1000, as given"
-    assert relative.relative in str(relative)
-    assert absolute.relative == ""
+    assert relative.further == (("asked for", "n ± 20, 2 % of 1000, as given"),)
+    assert "n ± 20, 2 % of 1000, as given" in str(relative)
+    assert absolute.further == ()
 
 
 def test_a_share_of_an_earlier_answer_is_one_of_its_smallest_value(survey: dt.Curator) -> None:
@@ -53,8 +53,10 @@ def test_a_share_of_an_earlier_answer_is_one_of_its_smallest_value(survey: dt.Cu
 
 def test_a_share_of_declared_rows() -> None:
     with opened(rows={"at_least": 500}) as survey:
-        assert survey.quote(COUNT, margin="2 %").relative == "n ± 10, 2 % of 500 rows, as the catalog declares"
-        assert "2 % of 500 rows" in survey.quote("SELECT MEDIAN(x) AS m FROM people", margin="2 %").relative
+        assert (
+            dict(survey.quote(COUNT, margin="2 %").further)["asked for"] == "n ± 10, 2 % of 500 rows, as the catalog declares"
+        )
+        assert "2 % of 500 rows" in str(survey.quote("SELECT MEDIAN(x) AS m FROM people", margin="2 %"))
         for question in (BY_SEX, "SELECT SUM(x) AS n FROM people", f"{COUNT} WHERE x > 5"):
             with pytest.raises(DitherError, match="needs a public number"):
                 survey.quote(question, margin="2 %")
