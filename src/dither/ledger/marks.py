@@ -43,7 +43,7 @@ def marks_beside(key: Path) -> Path:
 
 
 class Marks:
-    """The marks of one catalog, snapshot included, in one ledger: stored answers are given again under the same catalog only."""
+    """The marks of one catalog (its snapshot is part of it) in one ledger: under another, no stored answer is given again."""
 
     def __init__(self, path: Path, key: Key, ledger: str, catalog: str, tables: Mapping[str, Contents]) -> None:
         self.path = path
