@@ -128,7 +128,7 @@ def marks_of(
         return None
     file = opening.key_path(beside(str(catalog)) if where is None else where, key)
     private = {name: each for name, each in sources.contents.items() if not declared.tables[name].public}
-    return ledger.marks(marks_beside(file), declared.snapshot, private)
+    return ledger.marks(marks_beside(file), catalog_hash(declared), private)
 
 
 def changed_data(tables: Sequence[str], snapshot: str, file: Path) -> str:

@@ -101,6 +101,14 @@ def test_the_same_data_written_anew_is_no_change(asked: Path) -> None:
     assert told() == []
 
 
+def test_another_catalog_gives_no_old_answer_so_there_is_nothing_to_tell(asked: Path) -> None:
+    visits(asked, 1001)
+    (asked / "catalog.toml").write_text(CATALOG.replace("max_rows = 1", "max_rows = 2"), encoding="utf-8")
+    assert told() == []
+    with dt.open("catalog.toml") as survey:
+        assert not survey.ask(COUNT, epsilon=1).replayed
+
+
 def test_without_answers_nothing_was_promised(shop: Path) -> None:
     assert told() == []
     with dt.open("catalog.toml") as survey:

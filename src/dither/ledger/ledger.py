@@ -142,9 +142,9 @@ class Ledger:
     def store(self) -> Store:
         return self._store
 
-    def marks(self, path: Path, snapshot: str, tables: Mapping[str, Contents]) -> Marks:
-        """Returns the marks of the data under a snapshot, in this file."""
-        return Marks(path, self._require_key(), self._identity.ledger, snapshot, tables)
+    def marks(self, path: Path, catalog: str, tables: Mapping[str, Contents]) -> Marks:
+        """Returns the marks, in this file, of the data under the catalog with this hash."""
+        return Marks(path, self._require_key(), self._identity.ledger, catalog, tables)
 
     # --- writing ------------------------------------------------------------------------------------------------
 

@@ -43,12 +43,12 @@ def marks_beside(key: Path) -> Path:
 
 
 class Marks:
-    """The marks of one snapshot of one ledger."""
+    """The marks of one catalog (its snapshot is part of it) in one ledger: under another, no stored answer is given again."""
 
-    def __init__(self, path: Path, key: Key, ledger: str, snapshot: str, tables: Mapping[str, Contents]) -> None:
+    def __init__(self, path: Path, key: Key, ledger: str, catalog: str, tables: Mapping[str, Contents]) -> None:
         self.path = path
         self._key = key
-        self._place = (ledger, snapshot)
+        self._place = (ledger, catalog)
         self._tables = tables
         self._recorded = False
 
@@ -97,14 +97,14 @@ class Marks:
         return self._hmac("data", table, contents.feed)
 
     def _hmac(self, purpose: str, table: str, feed: Callable[[Callable[[bytes], None]], None]) -> str:
-        """Returns the HMAC of what `feed` feeds, bound to its purpose, the ledger, the snapshot and the table."""
+        """Returns the HMAC of what `feed` feeds, bound to its purpose, the ledger, the catalog and the table."""
         made = self._key.marker()
         made.update(json.dumps([_FORMAT, purpose, *self._place, table]).encode() + b"\n")
         feed(made.update)
         return made.hexdigest()
 
     def _read(self) -> dict[str, dict[str, Any]]:
-        """Returns all marks by ledger and snapshot; none if the file is missing or damaged: then nothing is noticed."""
+        """Returns all marks by ledger and catalog; none if the file is missing or damaged: then nothing is noticed."""
         try:
             with open(os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
                 read = json.loads(file.read(_LARGEST))
@@ -114,7 +114,7 @@ class Marks:
         return {name: each for name, each in marks.items() if isinstance(each, dict)} if isinstance(marks, dict) else {}
 
     def _write(self, marks: Mapping[str, Any]) -> None:
-        """Replaces the marks of this snapshot. A folder that cannot be written keeps none, which fails no question."""
+        """Replaces the marks of this catalog. A folder that cannot be written keeps none, which fails no question."""
         text = json.dumps({"format": _FORMAT, "marks": {**self._read(), self._name(): marks}}, indent=1, sort_keys=True)
         draft = draft_of(self.path)
         with suppress(OSError):

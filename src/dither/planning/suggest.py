@@ -45,16 +45,15 @@ POWER = "CLAMP(FLOOR(LN(c + 0.5) / 0.6931471805599453), 0, 20)"  # floor(log2 c)
 
 @dataclass(frozen=True)
 class Asked:
-    """A column, and the questions about it: its values, then rows per person, then groups. `catalog` bounds everyone."""
+    """A column, what is declared of it, and the questions about it: its values, then rows per person, then groups.
+
+    `catalog` bounds everyone, and declares nothing of the column but its kind: limits must not limit the proposal."""
 
     catalog: Catalog
     table: str
     column: str
+    declared: ColumnFacts
     questions: tuple[FluentQuestion, ...]
-
-    @property
-    def declared(self) -> ColumnFacts:
-        return self.catalog.tables[self.table].columns[self.column]
 
 
 def ask_about(catalog: Catalog, column: str, by: str | None) -> Asked:
@@ -63,9 +62,10 @@ def ask_about(catalog: Catalog, column: str, by: str | None) -> Asked:
     if name not in catalog.tables or field not in catalog.tables[name].columns:
         named = column if isinstance(column, str) else f"A {type(column).__name__}"
         raise DitherError(f"{named} is not a column of this catalog.", fix=_column_fix(catalog, named, name, field))
-    catalog = _bounded(catalog, name)
+    declared = catalog.tables[name].columns[field]
+    catalog = _bounded(catalog, name, field)
     table, start, x = catalog.tables[name], fluent.table(catalog, name), fluent.quoted(field)
-    kind = table.columns[field].kind
+    kind = declared.kind
     if kind == "bool":
         raise QueryError(f"Bounds are for numbers, and {field} is bool.", fix="it needs no bounds: group by it as it is.")
     values = start.group_by(value=x).agg(n=fluent.count()) if kind == "text" else start.agg(n=fluent.count(x))
@@ -73,18 +73,20 @@ def ask_about(catalog: Catalog, column: str, by: str | None) -> Asked:
         if by is not None:
             what = f"Every row of {name} is its own person, and in one group."
             raise DitherError(what, fix="leave by out: max_groups is 1.")
-        return Asked(catalog, name, field, (values, start.agg(n=fluent.count(x))))
+        return Asked(catalog, name, field, declared, (values, start.agg(n=fluent.count(x))))
     counts = [fluent.count()] + ([] if by is None else [fluent.count_distinct(_key(catalog, name, by))])
     histograms = (start.per_unit(c=each).group_by(k=POWER).agg(n=fluent.count()) for each in counts)
-    return Asked(catalog, name, field, (values, *histograms))
+    return Asked(catalog, name, field, declared, (values, *histograms))
 
 
-def _bounded(catalog: Catalog, name: str) -> Catalog:
-    """Returns the catalog with one row and one group for each person where nothing is declared: enough for a proposal."""
+def _bounded(catalog: Catalog, name: str, field: str) -> Catalog:
+    """Returns the catalog with one row and one group for each person where nothing is declared: enough for a proposal. Declares
+    neither bounds nor values of the column."""
     table = catalog.tables[name]
-    if table.unit is None:
-        return catalog
-    bounded = replace(table, max_rows=table.max_rows or 1, max_groups=table.max_groups or 1)
+    free = replace(table.columns[field], low=None, high=None, values=None, step=None)
+    bounded = replace(table, columns={**table.columns, field: free})
+    if table.unit is not None:
+        bounded = replace(bounded, max_rows=table.max_rows or 1, max_groups=table.max_groups or 1)
     return replace(catalog, tables={**catalog.tables, name: bounded})
 
 
@@ -114,7 +116,7 @@ def _column_fix(catalog: Catalog, named: str, name: str, field: str) -> str:
 
 def plans(asked: Asked, resolved: Sequence[Resolved], price: Price) -> tuple[Plan, ...]:
     """Returns a plan for the values and one for each count. `resolved` are the questions asked, in their order."""
-    values, *counts = (_without_limits(resolved[0]), *resolved[1:])
+    values, *counts = resolved
     found = asked.declared.kind == "text"
     if found and not price.delta:
         raise _no_delta(asked)
@@ -147,12 +149,6 @@ def _tails(bounds: Resolved, declared: ColumnFacts) -> Resolved:
     low, high = (Aggregate(name, "quantile", x, p) for name, p in (("low", TAIL), ("high", 1 - TAIL)))
     query = replace(bounds.query, aggregates=(low, high), outputs=tuple(Named(name, Column(name)) for name in ("low", "high")))
     return replace(bounds, query=query)
-
-
-def _without_limits(question: Resolved) -> Resolved:
-    """Returns the question without declared bounds and values: they must not limit the proposal."""
-    free = {name: replace(facts, low=None, high=None, values=None, step=None) for name, facts in question.scope.items()}
-    return replace(question, scope=free, key_facts=None)
 
 
 def _grid_place(x: Expression) -> Expression:
