@@ -356,7 +356,7 @@ def test_suggestions_are_priced_and_near_the_data() -> None:
     assert found.max_rows == 1
     assert found.max_groups == 1
     assert "[tables.people.columns]\nwage = { between = [" in str(found)
-    with pytest.raises(DitherError, match="Bounds are for numbers"):
+    with pytest.raises(DitherError, match="only with a delta"):
         survey.suggest("people.town", epsilon=1)
     with pytest.raises(DitherError, match="not a column"):
         survey.suggest("people.salary", epsilon=1)

@@ -15,7 +15,7 @@ from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning.plan import Plan
 from dither.planning.program import charge, mechanisms
 from dither.planning.releases.base import Noise
-from dither.planning.releases.ranks import rank_scores, width_scores
+from dither.planning.releases.ranks import rank_scores, width_runs
 from dither.privacy.losses import ZCDP, total
 from dither.query.work import SCALE, Bins
 from planning.hand import ask, planned, query
@@ -130,13 +130,13 @@ def joint(noise: Noise, histogram: dict[int, int]) -> Any:
     """The probabilities of all pairs of a value and the width of its margin."""
     share, steps, slack = noise.of.p, noise.of.grid.steps, noise.of.slack(noise.width)  # type: ignore[attr-defined]
     values = chances(noise.mechanism, rank_scores(histogram, share, np.arange(steps + 1)))
-    widths = (width_scores(histogram, share, value, steps, slack) for value in range(steps + 1))
-    return np.concatenate([p * chances(noise.width, np.array(each)) for p, each in zip(values, widths, strict=True)])  # type: ignore[attr-defined]
+    widths = (width_runs(histogram, share, value, steps, slack) for value in range(steps + 1))
+    return np.concatenate([p * chances(noise.width, each.scores, each.counts) for p, each in zip(values, widths, strict=True)])  # type: ignore[attr-defined]
 
 
-def chances(mechanism: Any, scores: Any) -> Any:
+def chances(mechanism: Any, scores: Any, counts: Any = 1) -> Any:
     exponent = float(mechanism.epsilon) * scores.astype(float) / (2 * float(mechanism.sensitivity))
-    weight = np.exp(exponent - exponent.max())
+    weight = counts * np.exp(exponent - exponent.max())
     return weight / weight.sum()
 
 

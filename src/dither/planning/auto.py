@@ -86,6 +86,8 @@ def candidates(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: B
     def listed(name: str, bound: Bound, declared: int | None, most: int) -> tuple[int, ...]:
         if not is_auto(bound, declared):
             return (declared or 1,)
+        if query.one_row:
+            return (1,)
         cap = cap_of(query, catalog, name)
         return powers(most if cap is None else cap[0])
 
@@ -115,25 +117,22 @@ def plan_auto(
         return Batch((plan(fixed, catalog, price),), query.tables, rows=rows)
     rest = Price(price.epsilon * (1 - SHARE), price.delta)
     pairs = [(m, g) for m in listed.rows for g in listed.groups]
-    gaussian = any(noise.gaussian for noise in _planned(query, catalog, rest, pairs[len(pairs) // 2]).noises)
-    made = tuple(Batch((each,), query.tables, rows=rows) for each in _all_planned(query, catalog, rest, pairs, gaussian))
+    family = next(_all_planned(query, catalog, rest, pairs[len(pairs) // 2 :: -1]))
+    plans = _all_planned(query, catalog, rest, pairs, any(noise.gaussian for noise in family.noises))
+    made = tuple(Batch((each,), query.tables, rows=rows) for each in plans)
     counted = plan(histogram(query, first.work, listed.classes), catalog, Price(price.epsilon * SHARE))
     return Auto(counted, made, listed, query.tables)
 
 
-def _planned(query: Resolved, catalog: Catalog, price: Price, pair: tuple[int, int], gaussian: bool | None = None) -> Plan:
-    return plan(replace(query, max_rows=pair[0], max_groups=pair[1]), catalog, price, gaussian)
-
-
 def _all_planned(
-    query: Resolved, catalog: Catalog, price: Price, pairs: Sequence[tuple[int, int]], gaussian: bool
+    query: Resolved, catalog: Catalog, price: Price, pairs: Sequence[tuple[int, int]], gaussian: bool | None = None
 ) -> Iterator[Plan]:
-    """Plans all candidates. Leaves out those whose noise would be out of range, unless the first is."""
-    for pair in pairs:
+    """Plans the candidates with these bounds. Leaves out those whose noise would be out of range, but not the smallest."""
+    for rows, groups in pairs:
         try:
-            yield _planned(query, catalog, price, pair, gaussian)
+            yield plan(replace(query, max_rows=rows, max_groups=groups), catalog, price, gaussian)
         except (ArgumentError, QueryError):
-            if pair == pairs[0]:
+            if (rows, groups) == min(pairs):
                 raise
 
 
