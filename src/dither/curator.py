@@ -32,7 +32,6 @@ from dither.planning.auto import Auto
 from dither.planning.bounds import Bound
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
-from dither.planning.price import Price
 from dither.planning.program import Batch, Program, Run, release
 from dither.planning.proposal import Proposal
 from dither.planning.terms import Terms, plan_answer
@@ -197,7 +196,7 @@ class Curator:
         program, asked, _ = self._planned(question, terms)
         preview = self.session.preview(self.session.request(program, asked, analyst))
         found = (preview.refusal, preview.again, preview.counted)
-        return Quote(program.quoted, terms.confidence, _total(program), *found, program.further)
+        return Quote(program.quoted, terms.confidence, program.total, *found, program.further)
 
     def suggest(
         self,
@@ -296,12 +295,8 @@ class Curator:
 def _answer(table: Callable[[Plan, Noisy], Table], program: Batch | Auto, terms: Terms, paid: Paid) -> Answer:
     batch, released, chosen = program.answer(paid.noisy)
     rows = table(batch.plans[0], released[0])  # post-processing: free
-    total, again = _total(program), paid.stored is not None
-    return Answer(batch, tuple(released), rows, terms.confidence, paid.receipt, total, again, paid.left, chosen)
-
-
-def _total(program: Batch | Auto) -> Price:
-    return Price(program.charge.epsilon, program.charge.delta)
+    shown = (batch, tuple(released), rows, terms.confidence, paid.receipt, program.total)
+    return Answer(*shown, paid.stored is not None, paid.left, chosen)
 
 
 def _propose(asked: proposals.Asked, program: Batch, paid: Paid) -> Proposal:

@@ -100,10 +100,12 @@ def one_bin(
         question,
         query=query,
         by_unit=False,
+        key_facts=None,
         max_rows=1,
         max_groups=1,
         scope=scope,
         rows=Rows(),
+        key_facts=None,
     )
 
 

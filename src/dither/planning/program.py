@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from dither.planning import outputs
 from dither.planning.outputs import DRAW, Draw, Noisy
 from dither.planning.plan import Plan
+from dither.planning.price import Price
 from dither.planning.records import Identity, identity
 from dither.privacy.filters import Charge
 from dither.privacy.losses import Approx, Pure, total
@@ -109,6 +110,11 @@ class Batch:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "works", tuple(plan.work for plan in self.plans))
+
+    @cached_property
+    def total(self) -> Price:
+        """The price of everything, as (epsilon, delta)."""
+        return Price(self.charge.epsilon, self.charge.delta)
 
     @property
     def quoted(self) -> Batch:

@@ -14,7 +14,7 @@ from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, Blank, DitherError, Fix, QueryError
 from dither.exact.laws.base import search
 from dither.exact.numbers import Number, between, not_negative, positive, show, whole
-from dither.planning.auto import Auto, needs_choice, plan_auto
+from dither.planning.auto import Auto, plan_auto
 from dither.planning.bounds import Bound, bounded, check_bound
 from dither.planning.outputs import Computed, outputs
 from dither.planning.plan import Plan, plan
@@ -132,8 +132,8 @@ class Terms:
             None if margin is None else positive(margin, "margin"),
             level,
             None if assume_rows is None else whole(assume_rows, "assume_rows", least=1),
-            check_bound(max_rows, "max_rows"),
-            check_bound(max_groups, "max_groups"),
+            None if max_rows is None else check_bound(max_rows, "max_rows"),
+            None if max_groups is None else check_bound(max_groups, "max_groups"),
         )
 
     def price(self, caps: Caps, epsilon: Fraction | None = None) -> Price:
@@ -156,16 +156,17 @@ class Terms:
 
 def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, text: str) -> Batch | Auto:
     """Plans a question at its price, or at the smallest price that gives its margin. A refusal marks its place in `text`."""
-    query = bounded(query, catalog, terms.max_rows, terms.max_groups)
+    if terms.max_rows is not None or terms.max_groups is not None:
+        query = bounded(query, catalog, terms.max_rows, terms.max_groups)
     rows = terms.rows(query)
 
     def at(epsilon: Fraction) -> Plan:
         return plan(query, catalog, terms.price(caps, epsilon))
 
     try:
-        if needs_choice(query, terms.max_rows, terms.max_groups):
+        if query.max_rows is None or query.max_groups is None:
             _refuse_margin(terms)
-            return plan_auto(query, catalog, terms.price(caps), terms.max_rows, terms.max_groups, rows)
+            return plan_auto(query, catalog, terms.price(caps), rows)
         if terms.margin is None:
             made = plan(query, catalog, terms.price(caps))
         else:
