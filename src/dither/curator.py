@@ -28,6 +28,7 @@ from dither.exact import entropy
 from dither.exact.numbers import Number
 from dither.ledger.ledger import Ledger
 from dither.planning import suggest as proposals
+from dither.planning.aims import Earlier
 from dither.planning.auto import Auto
 from dither.planning.bounds import Bound
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
@@ -161,6 +162,7 @@ class Curator:
         delta: Number | None = None,
         *,
         margin: Number | None = None,
+        of: Number | Answer | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
         max_rows: Bound = None,
@@ -170,10 +172,11 @@ class Curator:
     ) -> Answer:
         """Returns a noisy table, charged before any row is read. Pass the price (epsilon) or the margin you want.
 
-        The same question at the same price returns the stored answer for free; `fresh` pays for a new one. `max_rows`,
-        `max_groups`: the bounds of each person in this question, by default those of the catalog.
+        The same question at the same price returns the stored answer for free; `fresh` pays for a new one. A margin may be a
+        share ("2 %") of a public number, `of`: an earlier answer or a number. `max_rows`, `max_groups`: the bounds of each
+        person in this question, by default those of the catalog.
         """
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups)
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, of=_public(of))
         program, asked, within = self._planned(question, terms)
         show = partial(_answer, self.steps.table, program, terms)
         return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
@@ -185,6 +188,7 @@ class Curator:
         delta: Number | None = None,
         *,
         margin: Number | None = None,
+        of: Number | Answer | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
         max_rows: Bound = None,
@@ -192,7 +196,7 @@ class Curator:
         analyst: str | None = None,
     ) -> Quote:
         """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups)
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, of=_public(of))
         program, asked, _ = self._planned(question, terms)
         preview = self.session.preview(self.session.request(program, asked, analyst))
         found = (preview.refusal, preview.again, preview.counted)
@@ -290,6 +294,13 @@ class Curator:
         query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
         text, within = show_question(question), text_of(question)
         return self.steps.plan(query, self.catalog, self.session.caps, terms, within), text, within  # planning
+
+
+def _public(of: Number | Answer | None) -> Number | Earlier | None:
+    """Returns what a margin is relative to: a number, or the columns of an earlier answer."""
+    if not isinstance(of, Answer):
+        return of
+    return Earlier({name: of[name] for name in of.columns}, of.receipt.body["entry"]["number"])
 
 
 def _answer(table: Callable[[Plan, Noisy], Table], program: Batch | Auto, terms: Terms, paid: Paid) -> Answer:

@@ -45,7 +45,8 @@ from dither.errors import (
 )
 
 _OPTIONS = {
-    name: f"--{name}" for name in ("epsilon", "delta", "margin", "confidence", "analyst", "ledger", "key", "witness", "by")
+    name: f"--{name}"
+    for name in ("epsilon", "delta", "margin", "of", "confidence", "analyst", "ledger", "key", "witness", "by")
 }
 _OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh", "max_rows": "--max-rows", "max_groups": "--max-groups"}
 
@@ -237,6 +238,7 @@ Delta = Annotated[str | None, typer.Option(help="Delta to pay, if the catalog ha
 Margin = Annotated[
     str | None, typer.Option("--margin", "-m", help="Margin (±) to reach at the lowest price. Use it instead of --epsilon.")
 ]
+Of = Annotated[str | None, typer.Option("--of", help="Number that a --margin in percent is a share of, such as 12000.")]
 Confidence = Annotated[str, typer.Option(help="Confidence of the margins.")]
 Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Number of rows to assume for the margins of means.")]
 MaxRows = Annotated[str | None, typer.Option(help="Most rows per person in one group, or auto. Default: the catalog's.")]

@@ -105,7 +105,6 @@ def one_bin(
         max_groups=1,
         scope=scope,
         rows=Rows(),
-        key_facts=None,
     )
 
 

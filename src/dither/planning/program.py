@@ -106,6 +106,7 @@ class Batch:
     tables: tuple[str, ...]
     purpose: str = "answer"
     rows: int | None = None  # rows in a group, for predicted margins
+    relative: str = ""  # what a margin in percent was relative to
     works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -124,7 +125,7 @@ class Batch:
     @property
     def further(self) -> tuple[tuple[str, str], ...]:
         """Further lines of a quote: a word, and what it says."""
-        return ()
+        return (("asked for", self.relative),) if self.relative else ()
 
     def answer(self, released: Sequence[Noisy]) -> tuple[Batch, Sequence[Noisy], str]:
         """Returns the plans of the answer, their noisy numbers, and a note on how the plans were chosen."""
