@@ -52,6 +52,8 @@ from dither.query.resolve.joins import (
     check_scalar,
     check_semi,
     check_union,
+    joined_bounds,
+    joined_columns,
     unit_pair,
     with_mark,
 )
@@ -240,7 +242,8 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         query, source=source.relation, keys=keys(query.keys, source), aggregates=aggregates(query.aggregates, source)
     )
     resolved = outputs(resolved, source.scope)
-    groups = source.max_groups if query.keys else 1
+    # Keys with one value per unit put each unit into one group, whatever the table says of other keys.
+    groups = 1 if all(source.per_unit(key.expression) for key in query.keys) else source.max_groups
     if groups is None:
         raise QueryError(
             "The catalog does not say how many groups one person may be in.",
@@ -318,7 +321,10 @@ def _computed(node: Compute, source: Shape) -> Shape:
         inner = each.expression
         plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
         columns[each.name] = plain or Known(
-            facts(inner, source.scope), size=size([inner], source), depends=source.depends(inner)
+            facts(inner, source.scope),
+            size=size([inner], source),
+            depends=source.depends(inner),
+            per_unit=source.per_unit(inner),
         )
         named.append(Named(each.name, typed(inner, source.scope)))
     if source.protects == BY_UNIT:
@@ -333,19 +339,6 @@ def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str
     return tuple(names[name] for name in together) if all(name in names for name in together) else ()
 
 
-def _both(left: Shape, right: Shape) -> dict[str, object]:
-    """Returns the fields of two joined shapes: the larger max_rows; max_groups only if all private sides have one."""
-    private = [side for side in (left, right) if side.private]
-    groups = [side.max_groups for side in private]
-    return {
-        "protects": private[0].protects if private else PUBLIC,
-        "root": private[0].root if private else None,
-        "tables": tuple(dict.fromkeys((*left.tables, *right.tables))),
-        "max_rows": max([side.max_rows for side in private], default=1),
-        "max_groups": None if None in groups else max([count for count in groups if count is not None], default=1),
-    }
-
-
 def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     span = node.span
     if node.kind not in ("inner", "left"):
@@ -353,7 +346,8 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     check_once((*left.columns, *right.columns), span)
     pairs = check_pairs(node.equal, left, right, span)
     check_join(left, right, pairs, node.kind, catalog, span)
-    once = [at_most_one(pairs, index, left, right) for index in (0, 1)]
+    once = at_most_one(pairs, 0, left, right), at_most_one(pairs, 1, left, right)
+    plain = pairs
     if node.scalar is not None:
         check_scalar(once[1], span)
     both = left.private and right.private
@@ -367,14 +361,23 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
         left.equated((a, right.depends(b)) for a, b in node.equal),
         right.equated((b, left.depends(a)) for a, b in node.equal),
     )
-    # Unique columns stay unique if each row has at most one partner.
-    columns = {name: replace(known, unique=known.unique and once[1]) for name, known in left.columns.items()}
-    theirs = {name: replace(known, unique=known.unique and once[0]) for name, known in right.columns.items()}
-    columns |= {name: known.missing() if node.kind == "left" else known for name, known in theirs.items()}
+    columns = joined_columns(left, right, plain, node.kind, once)
     # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
     whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
     joined = Join(left.relation, other, pairs, node.kind, span=span)
-    return replace(Shape(joined, columns, PUBLIC), whole=whole, joins=joins, **_both(left, right))  # type: ignore[arg-type]
+    rows, groups = joined_bounds(left, right, node, once)
+    owner = left if left.private else right
+    return Shape(
+        joined,
+        columns,
+        owner.protects,
+        owner.root,
+        tuple(dict.fromkeys((*left.tables, *right.tables))),
+        rows,
+        groups,
+        whole,
+        joins,
+    )
 
 
 def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
@@ -467,7 +470,9 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         nullable = any(each.facts.nullable for each in known)
         unit = all(each.unit for each in known)
         largest, depends = max(each.size for each in known), max(each.depends for each in known)
-        columns[name] = Known(either([each.facts for each in known], nullable), unit, size=largest, depends=depends)
+        columns[name] = Known(
+            either([each.facts for each in known], nullable), unit, size=largest, depends=depends, per_unit=unit
+        )
     groups = [part.max_groups for part in parts]
     relations = tuple(_alike(part, columns) for part in parts)
     return replace(
