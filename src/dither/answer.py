@@ -21,16 +21,15 @@ from dither.planning.outputs import (
     Noisy,
     Table,
     Value,
-    epsilon_delta,
     explain,
     least,
     margins,
     outputs,
     predicted_margins,
     ranks,
-    show_price,
 )
 from dither.planning.plan import Field, Plan
+from dither.planning.price import Price
 from dither.query.functions.base import double
 from dither.text import did_you_mean
 
@@ -42,23 +41,29 @@ class Quote:
     plan: Plan
     confidence: Fraction
     assumed_rows: int | None
+    total: Price  # of everything that would be charged
     refusal: str = ""  # why the budget would refuse it now
     again: int | None = None  # the entry of the stored answer that asking would return for free
     counted: bool = False  # the stored answer would count in the analyst's quota, who has not seen it yet
+    further: tuple[tuple[str, str], ...] = ()  # lines about what is done besides the plan
 
     @property
     def price(self) -> str:
         """The price, as text."""
-        return show_price(self.plan)
+        return str(self.total)
 
     @property
     def epsilon(self) -> Fraction:
         """The epsilon that would be charged."""
-        return epsilon_delta(self.plan)[0]
+        return self.total.epsilon
 
     @property
     def delta(self) -> Fraction:
-        return epsilon_delta(self.plan)[1]
+        return self.total.delta
+
+    def explain(self) -> str:
+        """Shows the plan."""
+        return explain(self.plan, self.confidence, self.assumed_rows, self.total, self.further)
 
     @property
     def schema(self) -> tuple[Field, ...]:
@@ -86,7 +91,7 @@ class Quote:
             "price": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
             "refused": self.refusal or None,
             "entry": self.again,
-            "plan": explain(self.plan, self.confidence, self.assumed_rows),
+            "plan": self.explain(),
         }
 
     def to_json(self) -> str:
@@ -101,7 +106,7 @@ class Quote:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def __str__(self) -> str:
-        text = explain(self.plan, self.confidence, self.assumed_rows)
+        text = self.explain()
         if self.refusal:
             return f"{text}\nasked now      it would be refused: {self.refusal}"
         if self.again is None:
@@ -122,8 +127,10 @@ class Answer:
     table: Table
     confidence: Fraction
     receipt: Receipt
+    total: Price  # of the whole release
     replayed: bool = False
     left: Callable[[], str] = stored(default=str, compare=False)  # what was left of the budget after the charge
+    chosen: str = ""  # the bounds that were chosen for it, in words
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -167,11 +174,12 @@ class Answer:
     @property
     def price(self) -> str:
         """The price of the release, as text."""
-        return show_price(self.plan)
+        return str(self.total)
 
     def explain(self) -> str:
         """Shows the plan behind the answer."""
-        return explain(self.plan, self.confidence)
+        further = (("bounds", self.chosen),) if self.chosen else ()
+        return explain(self.plan, self.confidence, None, self.total, further)
 
     # --- for people ---------------------------------------------------------------------------------------------
 
@@ -195,6 +203,7 @@ class Answer:
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
         if any("± ?" in text for row in self.cells() for text in row):
             notes.append("± ?: no margin can be stated (the group may be empty)")
+        notes += [self.chosen] if self.chosen else []
         bounded = [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit else []
         if left_out := [*self.plan.margin_notes, *bounded]:
             notes.append(f"not included in ±: {', '.join(left_out)}")
@@ -256,7 +265,7 @@ class Answer:
 
     def as_data(self) -> dict[str, Any]:
         """Returns the fields that `to_json` writes."""
-        epsilon, delta = (str(part) for part in epsilon_delta(self.plan))
+        epsilon, delta = str(self.total.epsilon), str(self.total.delta)
         columns = [[_json(value) for value in values] for _, values in self._typed(False)]
         return {
             "columns": list(self.columns),

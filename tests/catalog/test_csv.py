@@ -139,6 +139,6 @@ def test_an_empty_line_is_a_row_only_where_there_is_one_column(text: str, count:
 def test_rows_that_the_two_readers_count_differently_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
     assert len(_texts(tmp_path / "t.csv")) == 2
-    monkeypatch.setattr("dither.engines.duckdb.files.rows", lambda files, separator, width: 3)
+    monkeypatch.setattr("dither.engines.duckdb.files.rows", lambda files, read, separator, width: 3)
     with pytest.raises(CatalogError, match="t cannot be read"):
         _texts(tmp_path / "t.csv")

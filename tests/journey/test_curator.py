@@ -50,7 +50,7 @@ def catalog(frame: Any, epsilon: Any = 10, delta: Any = 0, **more: Any) -> Catal
         "region": values("north", "south", "east", "west"),
         "town": column(kind="text"),
     }
-    return Catalog({"people": Table(frame, unit="person", columns=columns, **more)}, Budget(epsilon, delta))
+    return Catalog({"people": Table(frame, unit="person", columns=columns, **({"max_rows": 1} | more))}, Budget(epsilon, delta))
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_a_missing_library_is_named(survey: Curator, monkeypatch: pytest.MonkeyP
 
 def test_html_escapes_keys() -> None:
     frame = people(10).assign(region="<b>")
-    odd = Catalog({"people": Table(frame, unit="person", columns={"region": values("<b>")})}, Budget(1))
+    odd = Catalog({"people": Table(frame, unit="person", max_rows=1, columns={"region": values("<b>")})}, Budget(1))
     answer = open_curator(odd, ledger=":memory:").ask("SELECT region, COUNT(*) AS n FROM people GROUP BY region", epsilon=1)
     assert "<b>" not in answer._repr_html_()
 

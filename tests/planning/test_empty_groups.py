@@ -80,7 +80,7 @@ def test_what_is_computed_from_it_has_none_either() -> None:
 def test_the_answer_says_so() -> None:
     people = {"id": list(range(900)), "x": [50] * 900, "k": ["full"] * 900}
     columns = {"x": dt.between(0, 100), "k": dt.values("full", "void")}
-    catalog = dt.Catalog({"t": dt.Table(people, unit="id", columns=columns)}, dt.Budget(10))
+    catalog = dt.Catalog({"t": dt.Table(people, unit="id", max_rows=1, columns=columns)}, dt.Budget(10))
     answer = dt.open(catalog, ledger=":memory:").ask(
         "SELECT k, AVG(x) AS a FROM t GROUP BY k", epsilon=1, confidence="0.999999999"
     )

@@ -200,10 +200,13 @@ def test_that_a_wrong_fact_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_key_of_the_unit_needs_no_max_groups() -> None:
-    """lineitem declares none."""
+    """lineitem declares none, and a question that names or chooses one does not get more groups than there are."""
     assert resolved("c_segment", ALL).max_groups == 1
-    with pytest.raises(dt.DitherError, match="how many groups one person may be in"):
-        resolved("l_mode", "lineitem")
+    assert resolved("l_mode", "lineitem").max_groups is None
+    text = f"SELECT c_segment, COUNT(*) AS n FROM {BOTH} GROUP BY c_segment"
+    with dt.open(filled(shop(1)), ledger=":memory:") as curator:
+        for bound in (None, 5, "auto"):
+            assert curator.quote(text, epsilon=1, max_groups=bound).plan.bounding.max_groups == 1
 
 
 # --- max_rows ---------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from dither.catalog.values import Key
 from dither.exact.numbers import show, show_percent, show_rounded
 from dither.planning.plan import Plan
+from dither.planning.price import Price
 from dither.planning.releases.base import Noise, Reading
 from dither.planning.releases.keys import key_names, keys_to_show
 from dither.query.functions.base import Facts
@@ -320,9 +321,17 @@ def _sortable(value: Any) -> Any:
 _WIDTH = 14
 
 
-def explain(plan: Plan, confidence: Fraction, rows: int | None = None) -> str:
-    """Shows the plan as text. `rows`: the assumed rows of a group, for the margins of means."""
-    lines = [("price", f"{show_price(plan)}{least(plan)}, charged before any row is read"), ("each person", _unit(plan))]
+def explain(
+    plan: Plan,
+    confidence: Fraction,
+    rows: int | None = None,
+    price: Price | None = None,
+    further: Sequence[tuple[str, str]] = (),
+) -> str:
+    """Shows the plan as text. `rows`: the assumed rows of a group, for the margins of means. `price`: what is charged in all,
+    if that is more than this plan's; `further`: lines about the rest."""
+    paid = show_price(plan) if price is None else str(price)
+    lines = [("price", f"{paid}{least(plan)}, charged before any row is read"), ("each person", _unit(plan)), *further]
     lines.append(("groups", _groups(plan)))
     who = "person" if plan.work.by_unit else "row"
     noises = (noise.explain(who) for noise in plan.noises)

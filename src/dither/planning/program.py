@@ -110,6 +110,20 @@ class Batch:
     def __post_init__(self) -> None:
         object.__setattr__(self, "works", tuple(plan.work for plan in self.plans))
 
+    @property
+    def quoted(self) -> Plan:
+        """The plan that a quote shows."""
+        return self.plans[0]
+
+    @property
+    def further(self) -> tuple[tuple[str, str], ...]:
+        """Further lines of a quote: a word, and what it says."""
+        return ()
+
+    def answer(self, released: Sequence[Noisy]) -> tuple[Plan, Noisy, str]:
+        """Returns the plan of the answer, its noisy numbers, and a note on how the plan was chosen."""
+        return self.plans[0], released[0], ""
+
     @cached_property
     def _identity(self) -> Identity:
         return identity(self.plans, self.purpose)

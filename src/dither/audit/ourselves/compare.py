@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -15,9 +15,10 @@ from dither.mechanisms import PerCoordinate
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
 from dither.planning.releases.quantile import Choice, rank_scores
-from dither.query.work import SCALE, Bins
+from dither.query.work import SCALE, Bins, Group
 
 Pairs = list[tuple[Any, Any]]
+Groups = Mapping[tuple[Any, ...], Group]
 Number = int | Fraction
 
 
@@ -43,11 +44,17 @@ def complaints(before: Observation, after: Observation) -> list[str]:
 
 
 def moves(before: Observation, after: Observation) -> Iterator[Move]:
-    """Yields every distance between the integers of two runs of one plan."""
-    plan = before.plan
-    if plan is None:
+    """Yields every distance between the integers of two runs of one question, plan by plan."""
+    if before.plan is None:
         return
-    left, right = before.integers(), after.integers()
+    runs = zip(
+        ((before.plan, before.groups), *before.others), (after.groups, *(each for _, each in after.others)), strict=False
+    )
+    for (plan, first), second in runs:
+        yield from _plan_moves(plan, {group.key: group for group in first}, {group.key: group for group in second})
+
+
+def _plan_moves(plan: Plan, left: Groups, right: Groups) -> Iterator[Move]:
     keys = list(left.keys() | right.keys())
     touched: set[Any] = set()
     for place, noise in enumerate(plan.noises):
@@ -154,7 +161,7 @@ def leaks(first: Observation, other: Observation) -> list[str]:
     """Returns the names of what differs with all mechanisms frozen to the first run. Nothing may."""
     checks = {
         "status": first.status == other.status,
-        "plan": first.plan == other.plan,
+        "plan": first.plan == other.plan and [plan for plan, _ in first.others] == [plan for plan, _ in other.others],
         "charge": first.charge == other.charge,
         "ledger": first.entries == other.entries,
         "noise": first.trace.same_noise(other.trace),

@@ -390,6 +390,7 @@ class Collection:
     least_rows: int = 1
     releases: list[Release] = field(default_factory=list)
     joint: dict[Expression, int] = field(default_factory=dict)  # the places of releases that hold a column's sum and count
+    parts: dict[str, tuple[int, tuple[int, ...]]] = field(default_factory=dict)  # a count's release of parts, and its cells
     notes: list[Note] = field(default_factory=list)  # what margins leave out
 
     def __post_init__(self) -> None:

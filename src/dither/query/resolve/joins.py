@@ -235,8 +235,8 @@ def joined_columns(left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str
     return columns
 
 
-def joined_bounds(left: Shape, right: Shape, node: Join, once: Once) -> tuple[int, int | None]:
-    """Returns max_rows and max_groups of a join.
+def joined_bounds(left: Shape, right: Shape, node: Join, once: Once) -> tuple[int | None, int | None]:
+    """Returns max_rows and max_groups of a join, if they are declared.
 
     If each row of a side has at most one partner, a unit has no more rows than on that side. Otherwise, and for the groups of
     columns from both sides, it is the larger. A subquery for a value adds a column, and neither rows nor groups.
@@ -244,11 +244,13 @@ def joined_bounds(left: Shape, right: Shape, node: Join, once: Once) -> tuple[in
     private = [side for side in (left, right) if side.private and (side is left or node.scalar is None)]
     limiting = ((left, once[1]), (right, once[0] and node.kind == "inner"))
     limits = [side.max_rows for side, limits in limiting if limits and side.private]
-    groups = [side.max_groups for side in private]
-    return (
-        min(limits) if limits else max([side.max_rows for side in private], default=1),
-        None if None in groups else max([count for count in groups if count is not None], default=1),
-    )
+    rows = min((bound for bound in limits if bound is not None), default=None)
+    return rows if limits else _largest([side.max_rows for side in private]), _largest([side.max_groups for side in private])
+
+
+def _largest(bounds: list[int | None]) -> int | None:
+    """Returns the largest bound, or None if one is not declared."""
+    return None if None in bounds else max([bound for bound in bounds if bound is not None], default=1)
 
 
 def _edge(child: tuple[str, str], parent: tuple[str, str], catalog: Catalog) -> bool:

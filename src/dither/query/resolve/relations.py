@@ -194,11 +194,13 @@ class Resolved:
     query: Query
     by_unit: bool
     tables: tuple[str, ...]
-    max_rows: int
+    max_rows: int | None  # None: not declared, like max_groups
     max_groups: int | None
     scope: Mapping[str, Facts] = field(hash=False)
     rows: Rows
     unit: str
+    one_row: bool = False  # each unit has at most one row, whatever the bounds
+    one_group: bool = False  # there are no keys, or all have one value per unit: max_groups is 1, whatever is declared
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
@@ -242,24 +244,19 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         query, source=source.relation, keys=keys(query.keys, source), aggregates=aggregates(query.aggregates, source)
     )
     resolved = outputs(resolved, source.scope)
-    # Keys with one value per unit put each unit into one group, whatever the table says of other keys.
-    groups = 1 if all(source.per_unit(key.expression) for key in query.keys) else source.max_groups
-    if groups is None:
-        raise QueryError(
-            "The catalog does not say how many groups one person may be in.",
-            span=query.keys[0].expression.span,
-            fix=f"declare max_groups for {' and '.join(source.tables)} in the catalog, or leave GROUP BY out.",
-        )
+    one_group = all(source.per_unit(key.expression) for key in query.keys)
     table = catalog.tables[source.whole] if source.whole and not query.keys else None
     return Resolved(
         query=prune(resolved, source.protects == BY_UNIT),
         by_unit=source.protects == BY_UNIT,
         tables=source.tables,
-        max_rows=source.max_rows,
-        max_groups=groups,
+        max_rows=1 if source.max_rows is None and source.one_row else source.max_rows,
+        max_groups=1 if one_group or (source.max_groups is None and source.one_row) else source.max_groups,
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
+        one_row=source.one_row,
+        one_group=one_group,
     )
 
 
@@ -364,20 +361,11 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     columns = joined_columns(left, right, plain, node.kind, once)
     # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
     whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
+    one_row = (left.one_row and once[1]) or (not left.private and right.one_row and once[0])
     joined = Join(left.relation, other, pairs, node.kind, span=span)
     rows, groups = joined_bounds(left, right, node, once)
-    owner = left if left.private else right
-    return Shape(
-        joined,
-        columns,
-        owner.protects,
-        owner.root,
-        tuple(dict.fromkeys((*left.tables, *right.tables))),
-        rows,
-        groups,
-        whole,
-        joins,
-    )
+    owner, tables = left if left.private else right, tuple(dict.fromkeys((*left.tables, *right.tables)))
+    return Shape(joined, columns, owner.protects, owner.root, tables, rows, groups, one_row, whole, joins)
 
 
 def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
@@ -473,19 +461,24 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         columns[name] = Known(
             either([each.facts for each in known], nullable), unit, size=largest, depends=depends, per_unit=unit
         )
-    groups = [part.max_groups for part in parts]
     relations = tuple(_alike(part, columns) for part in parts)
     return replace(
         parts[0],
         relation=Union(relations),
         columns=columns,
         tables=tuple(dict.fromkeys(table for part in parts for table in part.tables)),
-        max_rows=sum(part.max_rows for part in parts),
-        max_groups=None if None in groups else sum(count for count in groups if count is not None),
+        max_rows=_total([part.max_rows for part in parts]),
+        max_groups=_total([part.max_groups for part in parts]),
+        one_row=False,
         whole=None,
         together=(),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )
+
+
+def _total(bounds: list[int | None]) -> int | None:
+    """Returns the sum of the bounds, or None if one is not declared."""
+    return None if None in bounds else sum(bound for bound in bounds if bound is not None)
 
 
 def _alike(part: Shape, columns: Mapping[str, Known]) -> Relation:
