@@ -24,6 +24,7 @@ from dither.planning.outputs import (
     explain,
     least,
     margins,
+    may_be_empty,
     outputs,
     predicted_margins,
     ranks,
@@ -157,8 +158,9 @@ class Answer:
     def margins(self, confidence: Number | None = None) -> dict[str, list[float | None]]:
         """Returns a margin per row for each noisy column: value ± margin holds the bounded truth with at least this confidence.
 
-        Numbers computed from several noisy ones have margins by interval arithmetic. None if no margin can be stated: for
-        quantiles (their margin is a rank, see `ranks`), numbers computed from quantiles, and divisors that may be zero.
+        Sums, differences and quotients of noisy numbers have margins from their joint distribution, other arithmetic by
+        intervals. None if no margin can be stated: for quantiles (their margin is a rank, see `ranks`), and for arithmetic
+        without limits, such as LN of a difference.
         """
         return margins(self.plan, self.noisy, self.table, self._confidence(confidence))
 
@@ -186,13 +188,15 @@ class Answer:
     def cells(self) -> list[list[str]]:
         """Shows every cell, with its margin."""
         wide, ranked = self.margins(), self.ranks()
+        empty = may_be_empty(self.plan, self.noisy, self.table, self.confidence)
         cells = []
         for i, row in enumerate(self.rows):
             texts = []
             for name, value in zip(self.columns, row, strict=True):
                 margin = wide[name][i] if name in wide else None
                 unknown = name in wide and name not in ranked and margin is None and _is_number(value)
-                texts.append(_unsure(value) if unknown else _number(value, margin))
+                text = _unsure(value) if unknown else _number(value, margin)
+                texts.append(f"{text} ?" if margin is not None and empty[name][i] else text)
             cells.append(texts)
         return cells
 
@@ -201,13 +205,20 @@ class Answer:
         left = self.left()
         notes = [self._charged(), *([left] if left else []), f"± at {show_percent(self.confidence)} confidence"]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
-        if any("± ?" in text for row in self.cells() for text in row):
-            notes.append("± ?: no margin can be stated (the group may be empty)")
+        notes += self._doubts()
         notes += [self.chosen] if self.chosen else []
         bounded = [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit else []
         if left_out := [*self.plan.margin_notes, *bounded]:
             notes.append(f"not included in ±: {', '.join(left_out)}")
         return "; ".join(notes)
+
+    def _doubts(self) -> list[str]:
+        """Explains `± ?` and `?` behind a margin, where the table has them."""
+        ranked, wide = self.ranks(), self.margins()
+        unstated = ((name, i) for name in wide if name not in ranked for i, margin in enumerate(wide[name]) if margin is None)
+        notes = ["± ?: no margin can be stated"] if any(_is_number(self[name][i]) for name, i in unstated) else []
+        empty = may_be_empty(self.plan, self.noisy, self.table, self.confidence)
+        return [*notes, *(["?: the group may be empty"] if any(any(each) for each in empty.values()) else [])]
 
     def _charged(self) -> str:
         if not self.replayed:
