@@ -18,7 +18,8 @@ from dither.errors import QueryError
 from dither.query.functions.base import Cell, Facts
 from dither.query.functions.casts import as_key
 from dither.query.functions.dates import day_number
-from dither.query.functions.registry import FUNCTIONS, declared, evaluate, facts, typed
+from dither.query.functions.domains import declared, facts
+from dither.query.functions.registry import FUNCTIONS, evaluate, typed
 from dither.query.nodes import Call, Column, Expression, Literal
 from expressions.generate import COLUMNS, SCOPE, WITHIN, WITHOUT, expressions, rows
 

@@ -181,10 +181,17 @@ def _each_value(values: tuple[Any, ...], known: list[Any]) -> Iterator[tuple[str
     twice = sorted(str(value) for value, times in Counter(values).items() if times > 1)
     if twice:
         yield "values", f"listed twice: {', '.join(twice[:5])}.", "list every value once."
-    if any(isinstance(value, int) and abs(value) > LARGEST_KEY for value in known):
+    if any(isinstance(value, int) and not fits_key(value) for value in known):
         yield "values", "a value is beyond 2^62.", "list smaller whole numbers."
-    if any(isinstance(value, str) and ("\0" in value or _has_half_character(value)) for value in known):
+    if any(isinstance(value, str) and not fits_key(value) for value in known):
         yield "values", "a value is not text that a database can hold.", "list values without zero bytes or half characters."
+
+
+def fits_key(value: object) -> bool:
+    """Returns whether every engine can compare a group's key with this value."""
+    if isinstance(value, str):
+        return "\0" not in value and not _has_half_character(value)
+    return not isinstance(value, int) or abs(value) <= LARGEST_KEY
 
 
 def _has_half_character(text: str) -> bool:

@@ -29,7 +29,7 @@ from dither.planning.plan import Plan, plan
 from dither.planning.price import Price, shares
 from dither.query import fluent
 from dither.query.fluent import FluentQuestion
-from dither.query.functions.registry import facts as infer
+from dither.query.functions.domains import facts as infer
 from dither.query.nodes import Aggregate, Call, Column, Expression, Literal, Named
 from dither.query.resolve.relations import Resolved
 from dither.text import did_you_mean

@@ -22,7 +22,8 @@ from duckdb import DuckDBPyConnection
 
 from dither.catalog.check import UNSUPPORTED, complete, schema_faults
 from dither.catalog.reading import DEFAULT, LINES, TEXT_FILE, Read
-from dither.catalog.values import Catalog, Table
+from dither.catalog.rules import fits_key
+from dither.catalog.values import Catalog, Key, Table
 from dither.engines.base import Progress
 from dither.engines.duckdb.delimited import LineError
 from dither.engines.duckdb.dialect import identifier, literal
@@ -56,6 +57,8 @@ _LINE_FIX = Fix(
 )
 _CSV_FIX = "write the file anew, with one kind of line ends throughout and cells of at most 131,072 characters."
 _COMPLETE_FIX = "look whether its files are complete."
+_KEY_KINDS = ("int", "text", "bool", "date")
+MOST_FOUND = 10_000  # values of a public column; more are not listed as keys
 _Stamp = tuple[str, int, int, int, int]
 
 
@@ -170,6 +173,7 @@ class _Opening:
             stamps = tuple(_stamp(file) for file in (*files, *logs))
             views = {name: self._make(connection, known, name) for name in known.tables}
             self._check_keys(connection, known, views)
+            known = replace(known, tables={name: self._with_found(connection, known, name) for name in known.tables})
             use_many_parts(connection)
             _lock(connection, [file for source in self._placed.values() for file in source.files if not source.copied])
             return Sources(connection, known, stamps, DuckDB(connection, _schemas(known), self._progress))
@@ -246,6 +250,30 @@ class _Opening:
         if not needed:
             self._verified.remember(text, files, before)
         return needed
+
+    def _with_found(self, connection: DuckDBPyConnection, catalog: Catalog, name: str) -> Table:
+        """Returns a table, with the values of its columns if it is public: they are public keys. Reads no private table."""
+        table = catalog.tables[name]
+        if not table.public:
+            return table
+        columns = dict(table.columns)
+        for column, facts in columns.items():
+            if facts.kind in _KEY_KINDS and facts.values is None and facts.low is None and facts.high is None:
+                columns[column] = replace(facts, found=self._found(connection, name, column))
+        return replace(table, columns=columns)
+
+    def _found(self, connection: DuckDBPyConnection, name: str, column: str) -> tuple[Key, ...] | None:
+        """Returns the different values of a column, NULL last; None if they are too many, or not all can be keys."""
+        try:
+            rows = connection.execute(
+                f"SELECT DISTINCT {identifier(column)} FROM {identifier(name)} LIMIT {MOST_FOUND + 2}"
+            ).fetchall()
+        except duckdb.Error:
+            raise _ReaderError(name) from None
+        values = [value for (value,) in rows if value is not None]
+        if not 0 < len(values) <= MOST_FOUND or not all(map(fits_key, values)):
+            return None
+        return (*sorted(values), *((None,) if len(values) < len(rows) else ()))
 
     def _check_keys(self, connection: DuckDBPyConnection, catalog: Catalog, views: dict[str, str]) -> None:
         """Refuses referenced columns and declared keys that are not unique. The error names no value and no number."""

@@ -22,7 +22,8 @@ from dataclasses import replace
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, family
-from dither.query.functions.registry import facts, typed
+from dither.query.functions.domains import facts
+from dither.query.functions.registry import typed
 from dither.query.nodes import (
     Aggregate,
     Call,
@@ -216,7 +217,9 @@ def _along_edge(pair: Pair, left: Shape, right: Shape, catalog: Catalog) -> bool
     return a is not None and b is not None and (_edge(a, b, catalog) or _edge(b, a, catalog))
 
 
-def joined_columns(left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str, once: Once) -> dict[str, Known]:
+def joined_columns(
+    left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str, once: Once, catalog: Catalog
+) -> dict[str, Known]:
     """Returns the columns of a join. Unique columns stay unique if each row has at most one partner.
 
     A value of the right is one per unit if it was on its side and no row of the unit lacks a partner that another has: NULL
@@ -231,8 +234,17 @@ def joined_columns(left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str
     for name, each in right.columns.items():
         own = each.per_unit and (kind == "inner" or ours)
         known = replace(each, unique=each.unique and once[0], per_unit=own or (once[1] and ours))
-        columns[name] = known.missing() if kind == "left" else known
+        columns[name] = _missing(known, catalog) if kind == "left" else known
     return columns
+
+
+def _missing(known: Known, catalog: Catalog) -> Known:
+    """Returns a column of the side that may be missing. NULL is then a value of a public table's column, as it is in SQL."""
+    origin, missing = known.origin, known.missing()
+    values = missing.facts.values
+    if origin is None or values is None or None in values or catalog.tables[origin[0]].columns[origin[1]].found is None:
+        return missing
+    return replace(missing, facts=replace(missing.facts, values=(*values, None)))
 
 
 def joined_bounds(left: Shape, right: Shape, node: Join, once: Once) -> tuple[int | None, int | None]:

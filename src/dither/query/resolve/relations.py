@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from dither.catalog.values import Catalog, Rows
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, either
-from dither.query.functions.registry import columns, facts, typed
+from dither.query.functions.domains import facts
+from dither.query.functions.registry import columns, typed
 from dither.query.nodes import (
     Aggregate,
     Call,
@@ -57,6 +58,7 @@ from dither.query.resolve.joins import (
     unit_pair,
     with_mark,
 )
+from dither.query.resolve.narrowing import beside, filtered, made_of, possible, traced
 from dither.query.resolve.per_unit import per_unit
 from dither.query.resolve.shapes import (
     BY_ROW,
@@ -201,11 +203,14 @@ class Resolved:
     unit: str
     one_row: bool = False  # each unit has at most one row, whatever the bounds
     one_group: bool = False  # there are no keys, or all have one value per unit: max_groups is 1, whatever is declared
+    key_facts: tuple[Facts, ...] | None = None  # narrowed by the question's conditions; None: as the scope gives them
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
         lowered = tuple(each.lowered() for each in self.query.aggregates)
-        keys = tuple(facts(key.expression, self.scope) for key in self.query.keys)
+        keys = self.key_facts
+        if keys is None:
+            keys = tuple(facts(key.expression, self.scope) for key in self.query.keys)
         arguments = {each.argument: facts(each.argument, self.scope) for each in lowered if each.argument is not None}
         return Operands(keys, lowered, arguments)
 
@@ -257,6 +262,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         unit=source.root[1] if source.root else "row",
         one_row=source.one_row,
         one_group=one_group,
+        key_facts=tuple(possible(key.expression, source) for key in resolved.keys),
     )
 
 
@@ -268,7 +274,7 @@ def _relation(node: Relation, catalog: Catalog) -> Shape:
         source = _relation(node.source, catalog)
         kept = condition(node.condition, source)
         sides = ((a, source.depends(b)) for pair in equalities(kept) for a, b in (pair, pair[::-1]))
-        return replace(source.equated(sides), relation=Filter(source.relation, kept), whole=None)
+        return filtered(replace(source.equated(sides), relation=Filter(source.relation, kept), whole=None), kept)
     if isinstance(node, Compute):
         return _compute(node, _relation(node.source, catalog))
     if isinstance(node, Join) and node.scalar is not None:
@@ -313,6 +319,7 @@ def _compute(node: Compute, source: Shape) -> Shape:
 
 def _computed(node: Compute, source: Shape) -> Shape:
     size((each.expression for each in node.columns), source)
+    source = traced(source, _used(tuple(each for each in node.columns if not isinstance(each.expression, Column))))
     columns, named = {}, []
     for each in node.columns:
         inner = each.expression
@@ -322,6 +329,7 @@ def _computed(node: Compute, source: Shape) -> Shape:
             size=size([inner], source),
             depends=source.depends(inner),
             per_unit=source.per_unit(inner),
+            made_of=made_of(typed(inner, source.scope), source.columns),
         )
         named.append(Named(each.name, typed(inner, source.scope)))
     if source.protects == BY_UNIT:
@@ -358,14 +366,16 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
         left.equated((a, right.depends(b)) for a, b in node.equal),
         right.equated((b, left.depends(a)) for a, b in node.equal),
     )
-    columns = joined_columns(left, right, plain, node.kind, once)
+    right = beside(left, right) if node.kind == "inner" else replace(right, leaves={}, conditions=())
+    columns = joined_columns(left, right, plain, node.kind, once, catalog)
     # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
     whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
     one_row = (left.one_row and once[1]) or (not left.private and right.one_row and once[0])
     joined = Join(left.relation, other, pairs, node.kind, span=span)
     rows, groups = joined_bounds(left, right, node, once)
     owner, tables = left if left.private else right, tuple(dict.fromkeys((*left.tables, *right.tables)))
-    return Shape(joined, columns, owner.protects, owner.root, tables, rows, groups, one_row, whole, joins)
+    shape = Shape(joined, columns, owner.protects, owner.root, tables, rows, groups, one_row, whole, joins)
+    return replace(shape, leaves={**left.leaves, **right.leaves}, conditions=(*left.conditions, *right.conditions))
 
 
 def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
@@ -472,6 +482,8 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         one_row=False,
         whole=None,
         together=(),
+        leaves={},
+        conditions=(),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )
 

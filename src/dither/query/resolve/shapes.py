@@ -25,7 +25,8 @@ from fractions import Fraction
 from dither.catalog.values import Catalog, ColumnFacts, Table
 from dither.errors import QueryError
 from dither.query.functions.base import Facts
-from dither.query.functions.registry import columns, declared, known
+from dither.query.functions.domains import declared
+from dither.query.functions.registry import columns, known
 from dither.query.nodes import Call, Column, Compute, Expression, Join, Literal, Named, Relation, Scan, Span, fresh
 from dither.query.sql.names import columns_of
 from dither.query.work import UNIT
@@ -77,10 +78,11 @@ class Known:
     size: int = 1  # of its expression, expanded to columns of tables
     depends: Dependence = Dependence.NONE  # on the unit
     per_unit: bool = False  # all rows of one unit have the same value, as far as the catalog says
+    made_of: Expression | None = None  # its value over leaves (narrowing.py); None: nothing is known of it
 
     def missing(self) -> Known:
         """Returns the column as it is on the side of an outer join that may be missing."""
-        return replace(self, facts=replace(self.facts, nullable=True), unit=False, unique=False)
+        return replace(self, facts=replace(self.facts, nullable=True), unit=False, unique=False, made_of=None)
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,8 @@ class Shape:
     whole: str | None = None  # the table, if this has each of its rows once
     joins: int = 0  # the number of joins below that may multiply one unit's rows
     together: tuple[str, ...] = ()  # columns that are unique together (empty: none known)
+    leaves: Mapping[str, Facts] = field(default_factory=dict, hash=False)  # what columns are made of, see narrowing.py
+    conditions: tuple[Expression, ...] = ()  # over leaves, true in every row
 
     @property
     def private(self) -> bool:
@@ -237,7 +241,7 @@ def _facts(table: Table, name: str, catalog: Catalog) -> Facts:
         parent, above = unit.references
         return declared(column, _facts(catalog.tables[parent], above, catalog).kind)
     if column.kind is not None or name not in table.columns:
-        return declared(column)
+        return declared(column, None, column.found if table.public else None)
     # No engine has opened the catalog, so the schema is not known; the declaration still gives the kind.
     numeric = any(part is not None for part in (column.low, column.high, column.step))
     known = [value for value in column.values or () if value is not None]
