@@ -53,6 +53,22 @@ QUERY = (
         "tests/sql/test_normal.py::test_a_denied_comparison_means_the_opposite",
     ),
     Mutant(
+        "keys-from-private-rows",
+        "values of private tables are looked up on opening and become public keys",
+        "engines/duckdb/sources.py",
+        "        if not table.public:\n            return table\n",
+        "",
+        "tests/engines/test_public_values.py::test_private_values_are_never_looked_up",
+    ),
+    Mutant(
+        "narrowed-as-if-clipped",
+        "conditions narrow keys as if no row lay outside its bounds",
+        "query/resolve/narrowing.py",
+        "    if not known.clipped or _is_empty(free):\n        return ()\n",
+        "    return ()\n",
+        "tests/sql/test_narrowing.py::test_conditions_narrow_keys",
+    ),
+    Mutant(
         "join-of-strangers",
         "two private tables are joined without looking at their units",
         "query/resolve/joins.py",
@@ -312,6 +328,14 @@ ENGINES = (
         "tests/engines/test_bounding.py::test_one_person_is_in_no_more_than_max_groups",
     ),
     Mutant(
+        "open-quotes-swallow-lines",
+        "a quote that stays open takes other people's lines into one cell, in files that Python reads",
+        "engines/duckdb/delimited.py",
+        "        strict=True,",
+        "        strict=False,",
+        "tests/catalog/test_as_it_comes.py::test_an_open_quote_is_refused_by_both_readers",
+    ),
+    Mutant(
         "one-group-too-many",
         "DuckDB keeps one group more than max_groups where there are many",
         "engines/duckdb/dialect.py",
@@ -426,6 +450,22 @@ SESSION = (
         "                paid = self._paid(program, attempt, early)\n"
         "                return shown[0] if shown else show(paid)\n",
         "tests/journey/test_program.py::test_an_answer_is_shown_after_it_is_kept",
+    ),
+    Mutant(
+        "choice-not-charged",
+        "the histogram that chooses bounds is not part of the charge",
+        "planning/auto.py",
+        "first.epsilon + max(one.epsilon for one in each),",
+        "max(one.epsilon for one in each),",
+        "tests/planning/test_auto.py::test_the_charge_covers_every_path_in_every_component",
+    ),
+    Mutant(
+        "cheapest-candidate-charged",
+        "the candidate with the smallest rho is charged, not the largest",
+        "planning/auto.py",
+        "rhos[0] + max(rhos[1:])",
+        "rhos[0] + min(rhos[1:])",
+        "tests/planning/test_auto.py::test_the_charge_covers_every_path_in_every_component",
     ),
     Mutant(
         "price-given-back-after-the-engine",

@@ -31,6 +31,7 @@ from dither.planning.outputs import (
 )
 from dither.planning.plan import Field, Plan
 from dither.planning.price import Price
+from dither.planning.program import Batch
 from dither.query.functions.base import double
 from dither.text import did_you_mean
 
@@ -39,14 +40,22 @@ from dither.text import did_you_mean
 class Quote:
     """The price of a question and the margins to expect. It reads no row and charges nothing."""
 
-    plan: Plan
+    program: Batch
     confidence: Fraction
-    assumed_rows: int | None
     total: Price  # of everything that would be charged
     refusal: str = ""  # why the budget would refuse it now
     again: int | None = None  # the entry of the stored answer that asking would return for free
     counted: bool = False  # the stored answer would count in the analyst's quota, who has not seen it yet
     further: tuple[tuple[str, str], ...] = ()  # lines about what is done besides the plan
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the answer."""
+        return self.program.plans[0]
+
+    @property
+    def assumed_rows(self) -> int | None:
+        return self.program.rows
 
     @property
     def price(self) -> str:
@@ -72,7 +81,7 @@ class Quote:
         return self.plan.schema
 
     def margins(self) -> dict[str, float | None]:
-        """Returns the predicted margin of each noisy output; None if it depends on rows that were not assumed, or is a rank.
+        """Returns the predicted margin of each noisy output; None if it depends on rows that were not assumed, or on values.
 
         For a variance or a standard deviation it is a typical margin: the real one depends on the values.
         """
@@ -123,8 +132,8 @@ class Answer:
     `receipt`: an auditor can check it; `replayed`: it is the stored answer of an earlier, equal question.
     """
 
-    plan: Plan
-    noisy: Noisy
+    program: Batch
+    released: tuple[Noisy, ...]
     table: Table
     confidence: Fraction
     receipt: Receipt
@@ -132,6 +141,15 @@ class Answer:
     replayed: bool = False
     left: Callable[[], str] = stored(default=str, compare=False)  # what was left of the budget after the charge
     chosen: str = ""  # the bounds that were chosen for it, in words
+
+    @property
+    def plan(self) -> Plan:
+        return self.program.plans[0]
+
+    @property
+    def noisy(self) -> Noisy:
+        """The noisy numbers of the answer."""
+        return self.released[0]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -159,8 +177,8 @@ class Answer:
         """Returns a margin per row for each noisy column: value ± margin holds the bounded truth with at least this confidence.
 
         Sums, differences and quotients of noisy numbers have margins from their joint distribution, other arithmetic by
-        intervals. None if no margin can be stated: for quantiles (their margin is a rank, see `ranks`), and for arithmetic
-        without limits, such as LN of a difference.
+        intervals. None if no margin can be stated, as for LN of a difference. The margin of a quantile is released with it and
+        holds with 99 %; at a higher confidence it is what the bounds allow. See also `ranks`.
         """
         return margins(self.plan, self.noisy, self.table, self._confidence(confidence))
 
@@ -284,6 +302,7 @@ class Answer:
             "rows": [list(row) for row in zip(*columns, strict=True)],
             "margins": {name: [_json(value) for value in each] for name, each in self.margins().items()},
             "ranks": self.ranks(),
+            "chosen": self.chosen or None,
             "confidence": str(self.confidence),
             "price": {"epsilon": epsilon, "delta": delta},
             "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": epsilon, "delta": delta},

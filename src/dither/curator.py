@@ -181,8 +181,8 @@ class Curator:
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups)
         program, asked, _ = self._planned(question, terms)
         preview = self.session.preview(self.session.request(program, asked, analyst))
-        shown = (program.quoted, terms.confidence, program.rows, _total(program))
-        return Quote(*shown, preview.refusal, preview.again, preview.counted, program.further)
+        found = (preview.refusal, preview.again, preview.counted)
+        return Quote(program.quoted, terms.confidence, _total(program), *found, program.further)
 
     def suggest(
         self,
@@ -279,10 +279,10 @@ class Curator:
 
 
 def _answer(table: Callable[[Plan, Noisy], Table], program: Batch | Auto, terms: Terms, paid: Paid) -> Answer:
-    plan, noisy, chosen = program.answer(paid.noisy)
-    rows = table(plan, noisy)  # post-processing: free
+    batch, released, chosen = program.answer(paid.noisy)
+    rows = table(batch.plans[0], released[0])  # post-processing: free
     total, again = _total(program), paid.stored is not None
-    return Answer(plan, noisy, rows, terms.confidence, paid.receipt, total, again, paid.left, chosen)
+    return Answer(batch, tuple(released), rows, terms.confidence, paid.receipt, total, again, paid.left, chosen)
 
 
 def _total(program: Batch | Auto) -> Price:

@@ -169,8 +169,8 @@ def test_a_choice_of_bounds_that_reads_exact_counts_is_found(monkeypatch: pytest
         counted = outputs.release(program.histogram, exact, draw)
         people = sum(int(group.measures[0][0]) for group in exact)  # type: ignore[index, arg-type]
         chosen = program.candidates[people % len(program.candidates)]
-        bounds = Noisy(((chosen.bounding.max_rows, chosen.bounding.max_groups),), ())
-        return counted, bounds, outputs.release(chosen, run(chosen.work), draw)
+        bounding = chosen.plans[0].bounding
+        return counted, Noisy(((bounding.max_rows, bounding.max_groups),), ()), *chosen.release(run, draw)
 
     all_auto(monkeypatch)
     monkeypatch.setattr(Auto, "release", release)

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import dither as dt
 from dither.catalog.file import parse
+from dither.engines.duckdb.delimited import guess
 from dither.engines.duckdb.sources import open_catalog
 from dither.errors import CatalogError
 
@@ -190,6 +192,26 @@ def test_an_open_quote_is_refused_by_both_readers(read: dict[str, Any], tmp_path
     with pytest.raises(CatalogError, match="a line of its file is no row") as refused:
         _rows(dt.Table(tmp_path / "t.csv", unit="row", columns={"a": dt.column()}, read=read))
     assert refused.value.diagnosis == (f"t: line {3 + read.get('skip', 0)} of {tmp_path / 't.csv'}",)
+
+
+GUESSED: list[tuple[bytes, dict[str, Any]]] = [
+    (b"a,b\n1,2\n", {}),
+    ("a,b\nä,2\n".encode(), {}),
+    ("\ufeffa,b\nä,2\n".encode(), {}),
+    ("a,b\nä,€\n".encode("cp1252"), {"encoding": "cp1252"}),
+    (b"a,b\n\x81,2\n", {"encoding": "latin-1"}),
+    ("a,b\nä,2\n".encode("utf-16"), {"encoding": "utf-16"}),
+    (b"a, b\n1, 2\n", {"trim": True}),
+    ("a, ä\n1, 2\n".encode("cp1252"), {"encoding": "cp1252", "trim": True}),
+    (("a,b\n" + "x" * ((1 << 20) - 5) + "ä").encode(), {}),
+]
+
+
+@pytest.mark.parametrize(("data", "settings"), GUESSED, ids=lambda value: str(value)[:30])
+def test_settings_can_be_guessed_for_the_curator(data: bytes, settings: dict[str, Any], tmp_path: Path) -> None:
+    for name, stored in (("t.csv", data), ("t.csv.gz", gzip.compress(data))):
+        (tmp_path / name).write_bytes(stored)
+        assert guess(str(tmp_path / name)) == settings
 
 
 LINES: list[tuple[dict[str, Any], str, list[Row]]] = [
@@ -372,6 +394,27 @@ def test_a_columns_own_setting_comes_first() -> None:
     columns = {"a": dt.column(kind="real"), "b": dt.column(kind="real", decimal="."), "c": dt.column(trim=False, na=[])}
     table = dt.Table(frame, unit="row", columns=columns, read={"trim": True, "na": ["-"], "decimal": ","})
     assert _rows(table) == [(1.5, 1.5, " x "), (None, None, "-")]
+
+
+def test_a_file_without_a_header_is_read_by_names(tmp_path: Path) -> None:
+    """UCI Adult as it is shipped: no header, a blank after every comma, ? for NULL, an empty line at the end."""
+    lines = [f"{20 + i % 50}, {'?' if i % 5 == 0 else 'Private'}, {'Male' if i % 3 else 'Female'}, <=50K" for i in range(300)]
+    (tmp_path / "adult.csv").write_text("\n".join([*lines, "", ""]), encoding="utf-8")
+    read = {"header": 0, "names": ["age", "workclass", "sex", "income"], "trim": True, "na": ["?"]}
+    columns = {"sex": dt.values("Male", "Female"), "workclass": dt.values("Private", None), "age": dt.between(17, 90)}
+    table = dt.Table(tmp_path / "adult.csv", unit="row", columns=columns, read=read)
+    with dt.open(dt.Catalog({"adult": table}, dt.Budget(epsilon=1000)), ledger=":memory:") as survey:
+        by_sex = survey.ask("SELECT sex, COUNT(*) AS n FROM adult GROUP BY sex ORDER BY sex", epsilon=100)
+        by_class = survey.ask("SELECT workclass, COUNT(*) AS n FROM adult GROUP BY workclass", epsilon=100)
+    assert [tuple(row) for row in by_sex.rows] == [("Female", 100), ("Male", 200)]
+    assert {tuple(row) for row in by_class.rows} == {("Private", 240), (None, 60)}
+
+
+def test_python_dates_in_pandas_are_read_by_their_kind() -> None:
+    days = [datetime.date(2020, 1, 1), None, datetime.date(1947, 10, 24)]
+    frame = pd.DataFrame({"x": pd.Series([*days, "no date"], dtype=object)})
+    for column in (dt.column(kind="date"), dt.between(datetime.date(1900, 1, 1), datetime.date(2030, 1, 1))):
+        assert [row[0] for row in _rows(dt.Table(frame, unit="row", columns={"x": column}))] == [*days, None]
 
 
 def test_blanks_around_names_are_removed() -> None:

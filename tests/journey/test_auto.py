@@ -93,7 +93,7 @@ def test_the_choice_is_within_a_factor_of_the_best_fixed_bounds(shop: Curator, f
 
 def test_it_says_what_was_chosen_and_what_that_cost(shop: Curator) -> None:
     quote, answer = shop.quote(CUSTOMERS, epsilon=1), shop.ask(CUSTOMERS, epsilon=1)
-    assert "max_groups from 1, 2, 4, 8, 16, 32, 64" in str(quote)
+    assert "max_groups from 1, 2, 4, …, 64" in str(quote)
     assert "chosen by a noisy count of people, for 10 % of the price (ε = 0.1)" in str(quote)
     assert (quote.epsilon, quote.price) == (1, "ε = 1")
     groups = answer.plan.bounding.max_groups

@@ -219,7 +219,9 @@ def test_computed_numbers_say_how_sure_they_are(survey: Curator) -> None:
     assert all(margin is not None and 0 < margin < 5 for margin in answer.margins()["each"][:3])  # nobody lives in the west
     assert "oldest: the 99 % quantile, rank ±" in shown
     assert answer["odd"] == [None] * 4
-    assert "± ?" in str(survey.ask("SELECT MEDIAN(age) / 2 AS half FROM people", epsilon=1))
+    assert "± ?" in str(survey.ask("SELECT 1 / (MEDIAN(age) - 50.5) AS odd FROM people", epsilon="0.001"))
+    iqr = survey.ask("SELECT QUANTILE(age, 0.75) - QUANTILE(age, 0.25) AS iqr FROM people", epsilon=50)
+    assert 0 < iqr.margins()["iqr"][0] < 60  # type: ignore[operator]
 
 
 def test_a_margin_for_a_computed_number_is_foretold_where_it_can_be(survey: Curator) -> None:

@@ -53,7 +53,12 @@ def auto(text: str = VISITS, declared: dt.Catalog | None = None, epsilon: Any = 
 
 
 def pairs(program: Auto) -> list[tuple[int, int]]:
-    return [(each.bounding.max_rows, each.bounding.max_groups) for each in program.candidates]
+    return [(each.bounding.max_rows, each.bounding.max_groups) for each in plans(program)]
+
+
+def plans(program: Auto) -> list[Plan]:
+    """The plans of the answer, one for each pair of bounds."""
+    return [each.plans[0] for each in program.candidates]
 
 
 # --- candidates: public, planned before anything is read --------------------------------------------------------
@@ -101,11 +106,37 @@ def test_where_one_candidate_is_left_nothing_is_paid_for_a_choice(text: str) -> 
     assert (made.plans[0].bounding.max_rows, made.plans[0].bounding.max_groups) == (1, 1)
 
 
+def test_one_row_for_each_person_needs_no_choice_even_where_it_is_asked_for() -> None:
+    people = {"people": dt.Table("p.parquet", unit="person", key="person", columns={"age": dt.between(0, 9, kind="int")})}
+    declared = dt.Catalog(people, dt.Budget(1))
+    for terms in ({}, {"max_rows": "auto", "max_groups": "auto"}):
+        made = planned("SELECT age, COUNT(*) AS n FROM people GROUP BY age", declared, **terms)
+        assert made.plans[0].bounding.max_rows == made.plans[0].bounding.max_groups == 1
+        assert made.plans[0].price.epsilon == 1
+
+
+def test_candidates_whose_noise_is_out_of_range_are_left_out() -> None:
+    columns = {"month": dt.values(*MONTHS), "cost": dt.between(0, 2**40, step=1)}
+    declared = dt.Catalog({"visits": dt.Table("v.parquet", unit="person", columns=columns)}, dt.Budget(10))
+    program = auto("SELECT month, SUM(cost) AS s FROM visits GROUP BY month", declared, epsilon=8)
+    assert 1 < len(program.candidates) < 45
+    with pytest.raises(dt.DitherError, match="out of range"):
+        planned("SELECT month, SUM(cost) AS s FROM visits GROUP BY month", declared, epsilon="1/10")
+
+
+def test_declared_rows_do_not_count_where_rows_are_chosen() -> None:
+    people = {
+        "people": dt.Table("p.parquet", unit="person", max_rows=1, rows={"at_least": 100}, columns={"x": dt.between(0, 1)})
+    }
+    made = planned("SELECT AVG(x) AS x FROM people", dt.Catalog(people, dt.Budget(1)), max_rows="auto")
+    assert made.quoted.rows is None
+
+
 def test_all_candidates_have_one_family_of_noise_and_one_price() -> None:
     program = auto(declared=catalog(delta="1e-6"))
-    assert len({each.price for each in program.candidates}) == 1
-    assert len({tuple(noise.gaussian for noise in each.noises) for each in program.candidates}) == 1
-    assert {each.loss for each in program.candidates} == {program.candidates[0].loss}
+    assert len({each.price for each in plans(program)}) == 1
+    assert len({tuple(noise.gaussian for noise in each.noises) for each in plans(program)}) == 1
+    assert {each.loss for each in plans(program)} == {plans(program)[0].loss}
 
 
 def test_a_margin_has_no_price_where_bounds_are_chosen() -> None:
@@ -121,7 +152,7 @@ def test_a_margin_has_no_price_where_bounds_are_chosen() -> None:
 @pytest.mark.parametrize("text", [VISITS, PEOPLE, "SELECT month, MEDIAN(cost) AS m FROM visits GROUP BY month"])
 def test_the_charge_covers_every_path_in_every_component(text: str, neighbours: str, delta: Any) -> None:
     program = auto(text, catalog(delta, neighbours))
-    paths = [charge([program.histogram, each]) for each in program.candidates]
+    paths = [charge([program.histogram, each]) for each in plans(program)]
     for part in ("epsilon", "delta", "rho", "slack"):
         assert getattr(program.charge, part) == max(getattr(path, part) for path in paths)
     assert program.charge.epsilon == 1
@@ -133,7 +164,7 @@ class Cheap(Auto):
 
     @property
     def charge(self) -> Any:  # type: ignore[override]
-        return charge([self.candidates[-1]])
+        return self.candidates[-1].charge
 
 
 def rows(*people: tuple[int, ...]) -> list[dict[str, Any]]:
@@ -166,13 +197,13 @@ def loss(one: Exact, two: Exact, reach: Sequence[int]) -> float:
     keys = tuple(outputs.choose_keys(program.histogram, {}))
     first = [np.subtract(a, b) for a, b in zip(*(each.logs(program.histogram, reach) for each in (one, two)), strict=True)]
     answers: dict[tuple[int, int], tuple[float, float]] = {}
-    for plan in program.candidates:
+    for plan in plans(program):
         cells = [np.subtract(a, b) for a, b in zip(*(each.logs(plan, reach) for each in (one, two)), strict=True)]
         bounds = (plan.bounding.max_rows, plan.bounding.max_groups)
         answers[bounds] = (sum(min(cell) for cell in cells), sum(max(cell) for cell in cells))
     for places in itertools.product(range(len(reach)), repeat=len(keys)):
         counted = Noisy(keys, (np.array([[reach[place]] for place in places]),))
-        chosen = program.choose(counted).bounding
+        chosen = program.choose(counted).plans[0].bounding
         here = sum(float(cell[place]) for cell, place in zip(first, places, strict=True))
         low, high = answers[(chosen.max_rows, chosen.max_groups)]
         worst = max(worst, abs(here + low), abs(here + high))
@@ -192,7 +223,7 @@ def test_neighbours_through_the_whole_program_stay_within_the_charge(place: int)
     program = auto(PEOPLE, catalog(months=(1, 2, 3), caps={"max_groups": 2}), epsilon=20)
     assert pairs(program) == [(1, 1), (1, 2)]
     light, heavy = (Noisy(program_keys(program), (np.array(each),)) for each in ([[9], [0], [0]], [[9], [9], [9]]))
-    assert [program.choose(each).bounding.max_groups for each in (light, heavy)] == [1, 2], "both ways are taken"
+    assert [program.choose(each).plans[0].bounding.max_groups for each in (light, heavy)] == [1, 2], "both ways are taken"
     one, two = (Exact(program, table) for table in NEIGHBOURS[place])
     worst = loss(one, two, range(-3, 8))
     twin = Cheap(program.histogram, program.candidates, program.listed, program.tables)
@@ -232,7 +263,7 @@ def bins(program: Auto, people: dict[tuple[int, int], float]) -> list[Bin]:
 def chosen(program: Auto, people: dict[tuple[int, int], float]) -> tuple[int, int]:
     scale = program.histogram.noises[0].scale
     kinds = believed(bins(program, people), program.listed, scale)
-    best = min(program.candidates, key=lambda each: predicted_error(each, kinds)).bounding
+    best = min(plans(program), key=lambda each: predicted_error(each, kinds)).bounding
     return best.max_rows, best.max_groups
 
 
@@ -311,8 +342,8 @@ def test_a_stored_answer_names_what_was_chosen_and_is_never_chosen_again(text: s
     assert all(
         np.array_equal(a, b) for one, two in zip(first, again, strict=True) for a, b in zip(one.cells, two.cells, strict=True)
     )
-    assert program.answer(again)[0] == program.answer(first)[0]
-    assert f'"keys":[[["int","{program.answer(first)[0].bounding.max_rows}"],' in stored
+    assert program.answer(again)[0] is program.answer(first)[0]
+    assert f'"keys":[[["int","{program.answer(first)[0].plans[0].bounding.max_rows}"],' in stored
 
 
 def test_the_identity_is_of_everything_that_may_run() -> None:

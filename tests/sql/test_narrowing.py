@@ -46,6 +46,7 @@ PEOPLE = Table(
         "size": ColumnFacts("int"),
         "active": ColumnFacts("bool"),
         "born": between("date", day(1900), day(1999, 12, 31)),
+        "seen": between("timestamp", day(2023), day(2025) - Fraction(1, 86_400_000_000)),
     },
 )
 VISITS = Table(
@@ -94,6 +95,9 @@ def only(where: str, key: str) -> tuple[Any, ...] | None:
         ("born >= DATE '1999-12-30'", "born", 2),
         ("YEAR(born) = 1950", "DATE_TRUNC('quarter', born)", 4),
         ("YEAR(born) >= 1998", "YEAR(born)", (1998, 1999)),
+        ("seen >= DATE '2024-11-15'", "DATE_TRUNC('month', seen)", 2),
+        ("seen >= DATE '2024-11-15'", "HOUR(seen)", 24),
+        ("seen BETWEEN TIMESTAMP '2024-05-01 10:00:00' AND TIMESTAMP '2024-05-01 12:30:00'", "HOUR(seen)", (10, 11, 12)),
         ("active", "active", (True,)),
         ("NOT active", "active", (False,)),
         ("maybe IS NULL", "maybe", (None,)),
@@ -171,12 +175,14 @@ CONDITIONS = (
     *("mode = 'AIR'", "mode IN ('MAIL', 'none')", "mode LIKE '%I%'", "mode IS NULL", "mode > 'N'"),
     *("maybe IS NULL", "maybe = 'x' OR maybe IS NULL", "COALESCE(maybe, 'z') <> 'y'", "active", "active IS NULL"),
     *("born < DATE '1910-02-03'", "YEAR(born) > 1997", "born >= DATE '1999-12-30'", "MONTH(born) = 2"),
+    *("seen >= DATE '2024-11-05'", "HOUR(seen) < 9 AND seen < TIMESTAMP '2024-03-09 08:07:00'"),
     *("age < 24 OR mode = 'AIR'", "age < 24 AND mode <> 'AIR'", "size IN (1, 2)", "size < 3", "city = 'a'"),
 )
 KEYS = (
     *("age", "CAST(age / 2 AS INT)", "age % 10", "FLOOR(income / 50000)", "ABS(FLOOR(income / 100000) - 1)", "mode"),
     *("LOWER(mode)", "COALESCE(maybe, 'none')", "maybe", "active", "born", "YEAR(born)", "DATE_TRUNC('month', born)"),
-    *("MONTH(born)", "CASE WHEN age < 18 THEN 'child' WHEN age > 100 THEN mode ELSE 'adult' END", "age > 95"),
+    *("MONTH(seen)", "HOUR(seen)", "CAST(seen AS DATE)", "MONTH(born)"),
+    *("CASE WHEN age < 18 THEN 'child' WHEN age > 100 THEN mode ELSE 'adult' END", "age > 95"),
     *(
         "CASE WHEN income > 275000 THEN 'top' ELSE 'rest' END",
         "size",
@@ -195,10 +201,14 @@ FORMS = (
 )
 
 
+PEOPLE_MADE = 50
+
+
 def made_up(seed: int) -> dict[str, list[dict[str, Any]]]:
     """Returns people and visits, many of them outside the declared bounds and values."""
     dice = random.Random(seed)
     days = (datetime.date(1899, 12, 31), datetime.date(1900, 1, 1), datetime.date(1999, 12, 31), datetime.date(2000, 2, 9))
+    moments = (datetime.datetime(2022, 12, 31, 23), datetime.datetime(2025, 1, 1))
     people = [
         {
             "person": number,
@@ -209,11 +219,15 @@ def made_up(seed: int) -> dict[str, list[dict[str, Any]]]:
             "city": dice.choice([None, "a", "b"]),
             "size": dice.choice([None, -1, 0, 1, 2, 3, 7]),
             "active": dice.choice([None, True, False]),
+            "seen": dice.choice([None, *moments, datetime.datetime(2024, dice.randint(1, 12), 9, 8, 7)]),
             "born": dice.choice([None, *days, datetime.date(1900, 1, 1) + datetime.timedelta(days=dice.randint(0, 36_523))]),
         }
-        for number in range(150)
+        for number in range(PEOPLE_MADE)
     ]
-    visits = [{"person": dice.randint(0, 149), "cost": dice.randint(0, 1000), "ward": dice.choice("abc")} for _ in range(150)]
+    visits = [
+        {"person": dice.randrange(PEOPLE_MADE), "cost": dice.randint(0, 1000), "ward": dice.choice("abc")}
+        for _ in range(PEOPLE_MADE)
+    ]
     return {"people": people, "visits": visits}
 
 
@@ -241,7 +255,8 @@ def dropped(text: str, seed: int) -> set[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("form", range(len(FORMS)))
 def test_no_key_of_a_row_is_dropped(form: int) -> None:
-    for number, (where, key) in enumerate(itertools.product(CONDITIONS, KEYS)):
+    every = itertools.product(CONDITIONS, KEYS)
+    for number, (where, key) in enumerate(itertools.islice(every, form, None, 1 + form)):  # fewer of the larger forms
         text = FORMS[form].format(where=where, key=key)
         assert dropped(text, number) == set(), text
 

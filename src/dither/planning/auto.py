@@ -86,6 +86,8 @@ def candidates(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: B
     def listed(name: str, bound: Bound, declared: int | None, most: int) -> tuple[int, ...]:
         if not is_auto(bound, declared):
             return (declared or 1,)
+        if query.one_row:
+            return (1,)
         cap = cap_of(query, catalog, name)
         return powers(most if cap is None else cap[0])
 
@@ -115,68 +117,64 @@ def plan_auto(
         return Batch((plan(fixed, catalog, price),), query.tables, rows=rows)
     rest = Price(price.epsilon * (1 - SHARE), price.delta)
     pairs = [(m, g) for m in listed.rows for g in listed.groups]
-    middle = pairs[len(pairs) // 2]
-    gaussian = any(noise.gaussian for noise in _planned(query, catalog, rest, middle).noises)
-    plans = list(_all_planned(query, catalog, rest, pairs, gaussian))
+    family = next(_all_planned(query, catalog, rest, pairs[len(pairs) // 2 :: -1]))
+    plans = _all_planned(query, catalog, rest, pairs, any(noise.gaussian for noise in family.noises))
+    made = tuple(Batch((each,), query.tables, rows=rows) for each in plans)
     counted = plan(histogram(query, first.work, listed.classes), catalog, Price(price.epsilon * SHARE))
-    return Auto(counted, tuple(plans), listed, query.tables, rows)
-
-
-def _planned(query: Resolved, catalog: Catalog, price: Price, pair: tuple[int, int], gaussian: bool | None = None) -> Plan:
-    return plan(replace(query, max_rows=pair[0], max_groups=pair[1]), catalog, price, gaussian)
+    return Auto(counted, made, listed, query.tables)
 
 
 def _all_planned(
-    query: Resolved, catalog: Catalog, price: Price, pairs: Sequence[tuple[int, int]], gaussian: bool
+    query: Resolved, catalog: Catalog, price: Price, pairs: Sequence[tuple[int, int]], gaussian: bool | None = None
 ) -> Iterator[Plan]:
-    """Plans all candidates. Leaves out those whose noise would be out of range, unless the first is."""
-    for pair in pairs:
+    """Plans the candidates with these bounds. Leaves out those whose noise would be out of range, but not the smallest."""
+    for rows, groups in pairs:
         try:
-            yield _planned(query, catalog, price, pair, gaussian)
+            yield plan(replace(query, max_rows=rows, max_groups=groups), catalog, price, gaussian)
         except (ArgumentError, QueryError):
-            if pair == pairs[0]:
+            if (rows, groups) == min(pairs):
                 raise
 
 
 @dataclass(frozen=True)
 class Auto:
-    """A question whose bounds are chosen: the plan of the histogram, and a plan for each pair of bounds."""
+    """A question whose bounds are chosen: the plan of the histogram, and the plans for each pair of bounds."""
 
     histogram: Plan
-    candidates: tuple[Plan, ...]
+    candidates: tuple[Batch, ...]
     listed: Candidates
     tables: tuple[str, ...]
-    rows: int | None = None  # rows in a group, for predicted margins
     works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "works", tuple(each.work for each in self.plans))
 
-    @property
+    @cached_property
     def plans(self) -> tuple[Plan, ...]:
         """Every plan that may run: the histogram first."""
-        return (self.histogram, *self.candidates)
+        return (self.histogram, *(each for one in self.candidates for each in one.plans))
 
     @property
-    def quoted(self) -> Plan:
-        """The plan that a quote shows: the one with the largest bounds."""
+    def quoted(self) -> Batch:
+        """The plans that a quote shows: those with the largest bounds."""
         return self.candidates[-1]
 
     @property
     def further(self) -> tuple[tuple[str, str], ...]:
         """Further lines of a quote: what is chosen, from which candidates, and for which share."""
         lists = (("max_rows", self.listed.rows), ("max_groups", self.listed.groups))
-        choices = [f"{name} from {', '.join(map(str, each))}" for name, each in lists if len(each) > 1]
+        choices = [f"{name} from {_short(each)}" for name, each in lists if len(each) > 1]
         price = show(self.histogram.price.epsilon)
         words = f"chosen by a noisy count of people, for {show_percent(SHARE)} of the price (ε = {price}): {'; '.join(choices)}"
         return ("bounds", words), ("", "this plan has the largest bounds; smaller ones have less noise")
 
-    def answer(self, released: Sequence[Noisy]) -> tuple[Plan, Noisy, str]:
-        """Returns the plan that was chosen, its noisy numbers, and what was chosen."""
-        _, bounds, noisy = released
-        chosen = self.chosen(bounds)
+    def answer(self, released: Sequence[Noisy]) -> tuple[Batch, Sequence[Noisy], str]:
+        """Returns the candidate that was chosen, its noisy numbers, and what was chosen."""
+        _, bounds, *noisy = released
+        chosen = self.candidates[self._place(bounds)]
+        bounding = chosen.plans[0].bounding
         parts = (("max_rows", self.listed.rows), ("max_groups", self.listed.groups))
-        named = " and ".join(f"{name} = {getattr(chosen.bounding, name)}" for name, each in parts if len(each) > 1)
+        named = " and ".join(f"{name} = {getattr(bounding, name)}" for name, each in parts if len(each) > 1)
         return chosen, noisy, f"{named}, chosen for {show_percent(SHARE)} of ε"
 
     @cached_property
@@ -190,7 +188,7 @@ class Auto:
     @cached_property
     def charge(self) -> Charge:
         """The histogram and, in every component, the largest candidate: the choice is adaptive."""
-        first, each = charge([self.histogram]), [charge([one]) for one in self.candidates]
+        first, each = charge([self.histogram]), [one.charge for one in self.candidates]
         rhos = [one.rho for one in (first, *each) if one.rho is not None]
         return Charge(
             first.epsilon + max(one.epsilon for one in each),
@@ -205,39 +203,59 @@ class Auto:
 
     @property
     def unit(self) -> str:
-        return f"one value of {self.histogram.unit}"
+        return self.quoted.unit
 
     def release(self, run: Run, draw: Draw) -> tuple[Noisy, ...]:
         """Returns the noisy histogram, the bounds chosen, and the noisy answer within them."""
         counted = outputs.release(self.histogram, run(self.histogram.work), draw)
         chosen = self.choose(counted)
-        bounds = Noisy(((chosen.bounding.max_rows, chosen.bounding.max_groups),), ())
-        return counted, bounds, outputs.release(chosen, run(chosen.work), draw)
+        return counted, Noisy((_bounds(chosen),), ()), *chosen.release(run, draw)
 
-    def choose(self, counted: Noisy) -> Plan:
+    def choose(self, counted: Noisy) -> Batch:
         """Chooses a candidate from the noisy histogram alone."""
         people = believed(read(counted, self.listed.classes), self.listed, self.histogram.noises[0].scale)
-        return min(self.candidates, key=lambda each: predicted_error(each, people))
-
-    def chosen(self, bounds: Noisy) -> Plan:
-        """Returns the candidate with the bounds that were released."""
-        for each in self.candidates:
-            if bounds.keys == ((each.bounding.max_rows, each.bounding.max_groups),):
-                return each
-        raise unreadable()
+        return min(self.candidates, key=lambda each: predicted_error(each.plans[0], people))
 
     def write(self, released: Sequence[Noisy]) -> str:
         """Encodes the answer with the bounds chosen, so that nothing is ever chosen again."""
-        counted, bounds, answer = released
-        first, last = self._identity.orders[0], self._order(bounds)
-        return encode_noisy([first.stored(counted), bounds, last.stored(answer)])
+        counted, bounds, *answer = released
+        first, rest = self._orders(bounds)
+        return encode_noisy(
+            [first.stored(counted), bounds, *(order.stored(each) for order, each in zip(rest, answer, strict=True))]
+        )
 
     def read(self, stored: str) -> tuple[Noisy, ...]:
-        counted, bounds, answer = decode_noisy(stored)
-        return self._identity.orders[0].planned(counted), bounds, self._order(bounds).planned(answer)
+        counted, bounds, *answer = decode_noisy(stored)
+        first, rest = self._orders(bounds)
+        return first.planned(counted), bounds, *(order.planned(each) for order, each in zip(rest, answer, strict=True))
 
-    def _order(self, bounds: Noisy) -> Order:
-        return self._identity.orders[self.plans.index(self.chosen(bounds))]
+    def _orders(self, bounds: Noisy) -> tuple[Order, tuple[Order, ...]]:
+        """Returns the order of the histogram, and those of the chosen candidate's plans."""
+        first, *rest = self._identity.orders
+        each = len(self.quoted.plans)
+        start = each * self._place(bounds)
+        return first, tuple(rest[start : start + each])
+
+    def _place(self, bounds: Noisy) -> int:
+        """Returns the place of the candidate with the bounds that were released."""
+        for place, each in enumerate(self.candidates):
+            if bounds.keys == (_bounds(each),):
+                return place
+        raise unreadable()
+
+
+def _bounds(candidate: Batch) -> tuple[int, int]:
+    bounding = candidate.plans[0].bounding
+    return bounding.max_rows, bounding.max_groups
+
+
+def _short(bounds: Sequence[int]) -> str:
+    """Lists candidates in short.
+
+    >>> _short((1, 2, 4, 8, 12)), _short((1, 2))
+    ('1, 2, 4, …, 12', '1, 2')
+    """
+    return ", ".join(map(str, bounds if len(bounds) < 5 else (*bounds[:3], "…", bounds[-1])))
 
 
 # --- the choice: post-processing of noisy counts -----------------------------------------------------------------

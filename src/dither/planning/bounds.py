@@ -41,7 +41,7 @@ def bounded(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: Boun
     numbers: dict[str, Any] = {name: bound for name, bound in given.items() if isinstance(bound, int)}
     for name, bound in numbers.items():
         _check_cap(query, catalog, name, bound)
-    if numbers.get("max_rows", 1) != 1:
+    if max_rows not in (None, 1):
         numbers["rows"] = Rows()  # a declared number of rows is about people who have one row each
     if query.one_group:
         numbers.pop("max_groups", None)

@@ -111,18 +111,18 @@ class Batch:
         object.__setattr__(self, "works", tuple(plan.work for plan in self.plans))
 
     @property
-    def quoted(self) -> Plan:
-        """The plan that a quote shows."""
-        return self.plans[0]
+    def quoted(self) -> Batch:
+        """The plans that a quote shows."""
+        return self
 
     @property
     def further(self) -> tuple[tuple[str, str], ...]:
         """Further lines of a quote: a word, and what it says."""
         return ()
 
-    def answer(self, released: Sequence[Noisy]) -> tuple[Plan, Noisy, str]:
-        """Returns the plan of the answer, its noisy numbers, and a note on how the plan was chosen."""
-        return self.plans[0], released[0], ""
+    def answer(self, released: Sequence[Noisy]) -> tuple[Batch, Sequence[Noisy], str]:
+        """Returns the plans of the answer, their noisy numbers, and a note on how the plans were chosen."""
+        return self, released, ""
 
     @cached_property
     def _identity(self) -> Identity:

@@ -9,7 +9,7 @@ mechanisms are frozen to their outputs for it.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -162,7 +162,7 @@ def _excess(distances: list[Move]) -> Violation | None:
 def _sorted(observed: Observation) -> list[str]:
     """Returns the integers in a fixed order."""
     groups = [*observed.groups, *(group for _, each in observed.others for group in each)]
-    plain = [(g.key, g.units, [sorted(m.items()) if isinstance(m, dict) else m for m in g.measures]) for g in groups]
+    plain = [(g.key, g.units, [sorted(m.items()) if isinstance(m, Mapping) else m for m in g.measures]) for g in groups]
     return sorted(map(repr, plain))
 
 

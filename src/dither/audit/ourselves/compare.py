@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dither.audit.ourselves.observe import Observation, empty
 from dither.mechanisms import PerCoordinate
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
-from dither.planning.releases.quantile import Choice, rank_scores
+from dither.planning.releases.quantile import Choice, Choices
+from dither.planning.releases.ranks import rank_scores, width_runs
 from dither.query.work import SCALE, Bins, Group
 
 Pairs = list[tuple[Any, Any]]
@@ -95,22 +96,33 @@ def _cells(value: Any) -> tuple[int, ...]:
 def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Move]:
     """Yields the moves of weights and scores in each group. Replacing a unit may move them twice as far."""
     draft, times = noise.of, plan.bounding.neighbours.changes
-    priced = noise.mechanism.sensitivity
-    if not isinstance(draft, Choice) or not isinstance(priced, Fraction):
+    if not isinstance(draft, Choice) or not isinstance(noise, Choices):
         raise TypeError("a histogram has bins, and a quantile to be asked for")
-    bins, different = draft.grid.steps + 1, [(a, b) for a, b in pairs if a != b]
+    different = [(a, b) for a, b in pairs if a != b]
     for a, b in different:
         weights = sum(abs(a.get(bin, 0) - b.get(bin, 0)) for bin in a.keys() | b.keys())
         yield Move(f"{draft.words}: weights", weights, times * draft.rows_per_unit * SCALE)
-        first, second = (_scores(tuple(sorted(histogram.items())), bins, draft.p) for histogram in (a, b))
-        farthest = int(np.abs(first - second).max())
-        yield Move(f"{draft.words}: scores", farthest, times * priced)
+        places = _places(draft.grid.steps, a, b)
+        first, second = (rank_scores(histogram, draft.p, places) for histogram in (a, b))
+        yield Move(f"{draft.words}: scores", int(np.abs(first - second).max()), times * noise.mechanism.sensitivity)
+        yield Move(f"{draft.words}: widths", _widths(draft, noise, a, b, places), times * noise.width.sensitivity)
     yield Move(f"{draft.words}: groups", len(different), noise.times)
 
 
-@lru_cache(maxsize=256)
-def _scores(histogram: tuple[tuple[int, int], ...], bins: int, p: Fraction) -> Any:
-    return rank_scores(dict(histogram), bins, p)
+def _places(steps: int, a: Mapping[int, int], b: Mapping[int, int]) -> NDArray[np.int64]:
+    """Returns the values between which no score changes: the occupied bins, those beside them, and both ends."""
+    found = {0, steps} | {bin + beside for bin in a.keys() | b.keys() for beside in (-1, 0, 1)}
+    return np.array(sorted(place for place in found if 0 <= place <= steps), dtype=np.int64)
+
+
+def _widths(draft: Choice, noise: Choices, a: Mapping[int, int], b: Mapping[int, int], places: NDArray[np.int64]) -> int:
+    """Returns how far the scores of widths moved, around some of the values that may have been chosen."""
+    steps, slack = draft.grid.steps, draft.slack(noise.width)
+    sides = (
+        [width_runs(histogram, draft.p, int(value), steps, slack).scores.tolist() for histogram in (a, b)]
+        for value in places[:: max(1, len(places) // 5)]
+    )
+    return int(max(abs(x - y) for first, second in sides for x, y in zip(first, second, strict=True)))
 
 
 def _units(plan: Plan, pairs: Pairs) -> Iterator[Move]:

@@ -117,14 +117,14 @@ class Release(ABC):
         norm = bounding.with_max_rows(self.rows_per_unit).l2(self.row, self.cells, self.signed)
         return Noise(self, Gaussian(epsilon=epsilon, delta=delta, sensitivity=norm))
 
-    def draw(self, mechanism: Geometric | Gaussian | Exponential, exact: Sequence[Any]) -> NDArray[Any]:
+    def draw(self, noise: Noise, exact: Sequence[Any]) -> NDArray[Any]:
         """Draws the noisy integers, one row per group."""
         values = [value for group in exact for value in (group if isinstance(group, tuple) else (group,))]
         if fits(self.row):
             clipped = np.array([min(max(value, -NARROW), NARROW) for value in values], dtype=np.int64)
-            noisy: NDArray[Any] = np.asarray(mechanism.release(clipped))
+            noisy: NDArray[Any] = np.asarray(noise.mechanism.release(clipped))
         else:
-            noisy = np.array([mechanism.release(value) for value in values], dtype=object)
+            noisy = np.array([noise.mechanism.release(value) for value in values], dtype=object)
         return noisy.reshape(-1, self.cells)
 
     def relative(self, noise: Noise) -> float:
@@ -216,7 +216,7 @@ class Noise:
         >>> Noise(Rows(1), Geometric(epsilon=1000, sensitivity=1)).release([(3,), (0,)]).tolist()
         [[3], [0]]
         """
-        return self.of.draw(self.mechanism, exact)
+        return self.of.draw(self, exact)
 
 
 class Reading(ABC):

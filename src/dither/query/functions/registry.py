@@ -97,6 +97,8 @@ def kind_of(value: Any) -> str:
 
 MOST_DEPTH = 150  # deeper expressions would hit Python's recursion limit, with a worse message
 
+_TEXT_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "in_list", "like", "starts_with", "contains")
+
 WORDS = {
     "int": "a whole number",
     "real": "a number",
@@ -113,6 +115,7 @@ def check(call: Call, function: Function, arguments: list[Facts]) -> None:
     for place, (written, known) in enumerate(zip(call.arguments, arguments, strict=True)):
         _check_argument(call, function, place, written, known.kind)
     _check_family(call, function, [argument.kind for argument in arguments])
+    _check_case(call)
     values = [argument.value if isinstance(argument, Literal) else None for argument in call.arguments]
     reason = function.refuse(values) if function.refuse is not None else None
     if reason is not None:
@@ -172,6 +175,22 @@ def _check_family(call: Call, function: Function, kinds: list[str]) -> None:
     if family(sorted(together)) is None or {"date", "timestamp"} <= returned:
         listed = " and ".join(WORDS[kind] for kind in sorted(together - {"null"}))
         raise QueryError(f"{_show_call(call)} mixes {listed}.", span=call.span, fix=_cast(together))
+
+
+def _check_case(call: Call) -> None:
+    """Refuses LOWER(x) LIKE 'ö%': only ASCII letters change their case, so rows with Ö would be missed without a word."""
+    cased = [part.name.upper() for part in call.arguments if isinstance(part, Call) and part.name in ("lower", "upper")]
+    if not cased or call.name not in _TEXT_COMPARISONS:
+        return
+    texts = [part for part in call.arguments if isinstance(part, Literal) and isinstance(part.value, str)]
+    for part in texts:
+        letter = next((each for each in str(part.value) if not each.isascii() and each.lower() != each.upper()), None)
+        if letter is not None:
+            raise QueryError(
+                f"{cased[0]} changes only the letters A to Z, so {letter.lower()} and {letter.upper()} stay different.",
+                span=part.span or call.span,
+                fix=f"leave {cased[0]} out, and compare with each spelling, joined by OR.",
+            )
 
 
 def _cast(kinds: set[str]) -> str:
@@ -254,4 +273,4 @@ def constant(value: Any) -> Facts:
     if kind in ("date", "timestamp"):
         place = day_number(value)
         return Facts(kind, place, place, False)
-    return Facts(kind, nullable=value is None)
+    return Facts(kind, nullable=value is None, values=(value,) if kind == "text" else None)

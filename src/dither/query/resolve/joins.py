@@ -240,9 +240,9 @@ def joined_columns(
 
 def _missing(known: Known, catalog: Catalog) -> Known:
     """Returns a column of the side that may be missing. NULL is then a value of a public table's column, as it is in SQL."""
-    origin, missing = known.origin, known.missing()
-    values = missing.facts.values
-    if origin is None or values is None or None in values or catalog.tables[origin[0]].columns[origin[1]].found is None:
+    missing, values = known.missing(), known.facts.values
+    column = None if known.origin is None else catalog.tables[known.origin[0]].columns.get(known.origin[1])
+    if column is None or column.found is None or values is None or None in values:
         return missing
     return replace(missing, facts=replace(missing.facts, values=(*values, None)))
 

@@ -22,7 +22,7 @@ from dither.catalog.values import Catalog, Rows
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, either
 from dither.query.functions.domains import facts
-from dither.query.functions.registry import columns, typed
+from dither.query.functions.registry import check_depth, columns, known, typed
 from dither.query.nodes import (
     Aggregate,
     Call,
@@ -298,7 +298,8 @@ def first_table(node: Relation) -> Span:
 
 def condition(expression: Expression, source: Shape) -> Expression:
     """Types a condition over the source's columns; refuses an expression that is not true, false or NULL."""
-    kind = facts(expression, source.scope).kind
+    check_depth(expression)
+    kind = known(expression, source.scope).kind
     if kind not in ("bool", "null"):
         raise QueryError(
             f"A condition is needed here, and this is {show_kind(kind)}.", span=expression.span, fix="compare it: x > 0."
@@ -496,9 +497,9 @@ def _total(bounds: list[int | None]) -> int | None:
 def _alike(part: Shape, columns: Mapping[str, Known]) -> Relation:
     """Casts a part's integers to real where another part has reals, and orders its columns alike."""
     named = []
-    for name, known in columns.items():
+    for name, column in columns.items():
         value: Expression = Column(name)
-        if known.facts.kind == "real" and part.columns[name].facts.kind == "int":
+        if column.facts.kind == "real" and part.columns[name].facts.kind == "int":
             value = Call("to_real", (value,))
         named.append(Named(name, value))
     if part.protects == BY_UNIT:

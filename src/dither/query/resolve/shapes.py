@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from fractions import Fraction
+from functools import cached_property
 
 from dither.catalog.values import Catalog, ColumnFacts, Table
 from dither.errors import QueryError
@@ -107,7 +108,7 @@ class Shape:
     def private(self) -> bool:
         return self.protects != PUBLIC
 
-    @property
+    @cached_property
     def scope(self) -> dict[str, Facts]:
         return {name: known.facts for name, known in self.columns.items()}
 
