@@ -170,6 +170,14 @@ def test_the_second_price_of_a_quantile_covers_a_person_replaced_within_a_group(
     assert concentrated(noise, one, other) <= float(noise.loss.zcdp().rho)
 
 
+@given(replaced())
+def test_the_first_price_of_a_quantile_covers_its_value_and_its_margin_together(case: Any) -> None:
+    noise, one, other = case
+    p, q = joint(noise, one), joint(noise, other)
+    seen = (p > 1e-250) & (q > 1e-250)
+    assert float(np.abs(np.log(p[seen] / q[seen])).max()) <= float(noise.loss.epsilon()) * (1 + 1e-9) + 1e-9
+
+
 def test_that_two_separate_draws_would_be_too_cheap_a_price() -> None:
     """Someone on the right is replaced by someone on the left, two in the middle: one draw moves by two steps."""
     noise = planned(query(ask("m", "median", "age")), Fraction(1, 10), DELTA, neighbours="replace").noises[0]

@@ -287,5 +287,5 @@ def test_a_large_column_listed_by_its_condition_loses_no_row_within_its_bounds()
 
 def test_narrowed_keys_are_asked_of_the_engine() -> None:
     question = read("SELECT mode, COUNT(*) AS n FROM people WHERE mode = 'AIR' GROUP BY mode", CATALOG)
-    assert replace(question, key_facts=None).operands().keys[0].values == MODES
+    assert replace(question, narrowed={}).operands().keys[0].values == MODES
     assert question.query.aggregates == (Aggregate("n", "count"),)

@@ -330,6 +330,9 @@ def _allowances(name: str, table: Table) -> _Faults:
         if not _is_whole(value) or value < 1:
             yield Fault((*path, part), f"{name}.{part} must be a whole number above 0.", f"write {part} = 1 or more.")
         elif table.public:
+            implied = part == "max_groups" and value == table.max_rows == 1  # nobody may have written it
+            if implied or table.by_row or table.unit is not None:
+                continue  # what is wrong is said once
             yield Fault((*path, part), f"{name} is public, so nobody is bounded in it.", f"leave {part} out.")
         elif table.by_row and value != 1:
             yield Fault((*path, part), f"{name} protects rows: each is one row in one group.", f"leave {part} out.")

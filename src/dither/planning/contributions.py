@@ -103,7 +103,6 @@ def one_bin(
         max_rows=1,
         max_groups=1,
         scope=scope,
-        key_facts=None,
         rows=Rows(),
     )
 

@@ -201,16 +201,15 @@ class Resolved:
     scope: Mapping[str, Facts] = field(hash=False)
     rows: Rows
     unit: str
+    narrowed: Mapping[Expression, Facts] = field(default_factory=dict, hash=False)  # keys' facts, by the conditions too
     one_row: bool = False  # each unit has at most one row, whatever the bounds
     one_group: bool = False  # there are no keys, or all have one value per unit: max_groups is 1, whatever is declared
-    key_facts: tuple[Facts, ...] | None = None  # narrowed by the question's conditions; None: as the scope gives them
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
         lowered = tuple(each.lowered() for each in self.query.aggregates)
-        keys = self.key_facts
-        if keys is None:
-            keys = tuple(facts(key.expression, self.scope) for key in self.query.keys)
+        written = [key.expression for key in self.query.keys]
+        keys = tuple(self.narrowed[key] if key in self.narrowed else facts(key, self.scope) for key in written)
         arguments = {each.argument: facts(each.argument, self.scope) for each in lowered if each.argument is not None}
         return Operands(keys, lowered, arguments)
 
@@ -260,9 +259,9 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
+        narrowed={key.expression: possible(key.expression, source) for key in resolved.keys},
         one_row=source.one_row,
         one_group=one_group,
-        key_facts=tuple(possible(key.expression, source) for key in resolved.keys),
     )
 
 
