@@ -96,6 +96,14 @@ QUERY = (
 
 PLANNING = (
     Mutant(
+        "one-group-believed",
+        "a key with one value per person is believed, and the engine lets a person with two rows into two groups",
+        "planning/plan.py",
+        "bounding.max_groups if question.by_unit and query.keys else None,",
+        "bounding.max_groups if question.by_unit and query.keys and bounding.max_groups > 1 else None,",
+        "tests/sql/test_one_group.py::test_a_person_in_two_groups_counts_in_one",
+    ),
+    Mutant(
         "replacement-counts-once",
         "someone who is replaced moves a vector of sums by one person's worth, not two",
         "planning/sensitivity.py",

@@ -47,8 +47,8 @@ def bounded(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: Boun
     named: dict[str, Any] = {name: None if bound == AUTO else bound for name, bound in given.items()}
     if max_rows not in (None, 1):
         named["rows"] = Rows()  # a declared number of rows is about people who have one row each
-    if not query.query.keys:
-        named.pop("max_groups", None)  # there is one group
+    if query.one_group:
+        named.pop("max_groups", None)
     return replace(query, **named)
 
 

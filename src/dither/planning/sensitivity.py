@@ -37,7 +37,8 @@ from dither.errors import QueryError
 from dither.mechanisms import L1, L2, PerCoordinate
 from dither.privacy.neighbours import AddRemove, Replace
 from dither.query.functions.base import Facts
-from dither.query.nodes import Aggregate, Expression
+from dither.query.nodes import Aggregate, Call, Expression, Literal
+from dither.query.resolve.shapes import constant
 from dither.query.work import Quantised
 
 SUMS, SQUARES, VALUES = 1 << 22, 1 << 11, 1 << 20
@@ -58,6 +59,7 @@ def fits(row: int) -> bool:
 def sum_grid(argument: Expression, facts: Facts, aggregate: Aggregate) -> Quantised:
     """Returns the grid for sums and means: with the declared step if there is one."""
     low, high = bounds(facts, aggregate)
+    argument = _within(argument, low, high)
     if facts.step is None or (facts.whole and facts.step == 1 and high - low > SUMS):
         return _power_of_two(argument, low, high, SUMS, facts.whole)
     steps = max(1, math.ceil((high - low) / facts.step))
@@ -73,6 +75,7 @@ def sum_grid(argument: Expression, facts: Facts, aggregate: Aggregate) -> Quanti
 def coarse_grid(argument: Expression, facts: Facts, aggregate: Aggregate, most: int) -> Quantised:
     """Returns the grid for squares: with the declared step if that makes at most `most` steps."""
     low, high = bounds(facts, aggregate)
+    argument = _within(argument, low, high)
     if facts.step is not None and math.ceil((high - low) / facts.step) <= most:
         return Quantised(argument, low, facts.step, max(1, math.ceil((high - low) / facts.step)))
     return _power_of_two(argument, low, high, most, facts.whole)
@@ -81,6 +84,13 @@ def coarse_grid(argument: Expression, facts: Facts, aggregate: Aggregate, most: 
 def fine_grid(argument: Expression, facts: Facts, aggregate: Aggregate) -> Quantised:
     """Returns the grid for quantiles: all declared steps or whole numbers, up to 2^40; without a step, about a million."""
     return coarse_grid(argument, facts, aggregate, VALUES if facts.step is None and not facts.whole else WIDEST)
+
+
+def _within(argument: Expression, low: Fraction, high: Fraction) -> Expression:
+    """Clips an argument whose bounds are one point: a grid has at least one step, which rows outside the bounds would reach."""
+    if low != high or isinstance(argument, Literal):
+        return argument
+    return Call("clamp", (argument, constant(low), constant(high)))
 
 
 def rounding_error(q: Quantised, facts: Facts) -> Fraction:

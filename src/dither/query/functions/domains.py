@@ -28,7 +28,7 @@ from dither.query.functions.base import Cell, Facts, apply
 from dither.query.functions.casts import as_key
 from dither.query.functions.dates import day_number, from_day_number
 from dither.query.functions.registry import FUNCTIONS, check_depth, columns, evaluator, known, literal, typed
-from dither.query.functions.representatives import MOST_VALUES, combinations, unit_starts
+from dither.query.functions.representatives import MOST_VALUES, clip_values, combinations, is_open, unit_starts
 from dither.query.nodes import Call, Column, Expression, Literal
 
 _REMEMBERED = 512
@@ -121,9 +121,11 @@ def _image(expression: Expression, scope: Mapping[str, Facts]) -> Image | None:
 
 def _enumerated(expression: Expression, scope: Mapping[str, Facts]) -> Image | None:
     """Evaluates the expression on its columns' representatives, or its function on the images of its arguments."""
+    if is_open(expression, scope):
+        return Image((False, True), null=known(expression, scope).nullable)
     chosen = combinations(expression, scope)
     if chosen is not None:
-        compute, names = evaluator(expression), tuple(chosen)
+        compute, names = evaluator(clip_values(expression, scope)), tuple(chosen)
         listed = [None in (scope[name].values or ()) for name in names]
         rows = itertools.product(*chosen.values())
         return _collected(((compute(dict(zip(names, row, strict=True))), row) for row in rows), listed)

@@ -8,7 +8,11 @@ constants or parts of a date, all values between two consecutive cuts give the s
     income * 2                   every value: here the value itself counts
 
 Bounds are made for clipping, and rows may lie outside (`Facts.clipped`). A comparison sees the value as it is, so a column
-that is only compared may have any value of its kind; elsewhere it has the values between its bounds.
+that is compared with constants may have any value of its kind; where its value counts, it is clipped to its bounds:
+
+    CASE WHEN age > 20 THEN age ELSE 0 END, age between 10 and 20      0 and 20
+
+Other comparisons of such columns (age > limit, age / 2 > 12) may be true or false, whatever the bounds.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import bisect
 import datetime
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -96,13 +100,47 @@ def _chosen(facts: Facts, use: Use) -> Iterable[Cell] | None:
         return facts.values if facts.values is not None else (False, True)
     dates = facts.kind in ("date", "timestamp")
     if use.value or (use.units and not dates) or not _comparable(facts.kind, use.cuts):
-        return facts.values
+        return _with_outside(facts, use)
     if use.units:
         return _class_starts(facts, use) if facts.values is None or facts.clipped else facts.values
     if facts.values is None or (facts.clipped and facts.kind != "text"):
         candidates = around(facts.kind, use.cuts)
         return candidates if facts.clipped or facts.kind == "text" else _inside(facts, candidates)
     return _neighbours([value for value in facts.values if value is not None], use.cuts)
+
+
+def _with_outside(facts: Facts, use: Use) -> Iterable[Cell] | None:
+    """Returns the values of a column, and those outside its bounds that its comparisons tell apart."""
+    if facts.values is None or not _is_clipped(facts) or not use.cuts or not _comparable(facts.kind, use.cuts):
+        return facts.values
+    return [*facts.values, *(value for value in around("int", use.cuts) if not facts.low <= value <= facts.high)]
+
+
+def _is_clipped(facts: Facts) -> bool:
+    """Whether the column has whole numbers between bounds that rows may exceed."""
+    return facts.clipped and facts.kind == "int" and facts.bounded
+
+
+def clip_values(expression: Expression, scope: Mapping[str, Facts]) -> Expression:
+    """Returns the expression with columns clipped to their bounds, except where they are compared with constants."""
+    if isinstance(expression, Column) and _is_clipped(scope[expression.name]):
+        low, high = scope[expression.name].low, scope[expression.name].high
+        return Call("clamp", (expression, Literal(int(low or 0)), Literal(int(high or 0))))
+    if not isinstance(expression, Call) or _compares_with_constants(expression):
+        return expression
+    return replace(expression, arguments=tuple(clip_values(part, scope) for part in expression.arguments))
+
+
+def _compares_with_constants(expression: Call) -> bool:
+    inner = [part for part in expression.arguments if not isinstance(part, Literal)]
+    return expression.name in _COMPARISONS and len(inner) == 1 and isinstance(inner[0], Column)
+
+
+def is_open(expression: Expression, scope: Mapping[str, Facts]) -> bool:
+    """Whether this is a comparison whose result the bounds of its columns would decide, and rows outside would not."""
+    if not isinstance(expression, Call) or expression.name not in _COMPARISONS or _compares_with_constants(expression):
+        return False
+    return any(scope[name].clipped for name in uses(expression))
 
 
 def _comparable(kind: str, cuts: list[Any]) -> bool:
@@ -241,8 +279,15 @@ def _next(unit: str, start: datetime.date) -> datetime.date | None:
     return datetime.date(months // 12, months % 12 + 1, 1) if months // 12 <= datetime.MAXYEAR else None
 
 
+def _has_open(expression: Expression, scope: Mapping[str, Facts]) -> bool:
+    parts = expression.arguments if isinstance(expression, Call) else ()
+    return is_open(expression, scope) or any(_has_open(part, scope) for part in parts)
+
+
 def combinations(expression: Expression, scope: Mapping[str, Facts]) -> dict[str, tuple[Cell, ...]] | None:
     """Returns the representatives of each column; None if a column has no finite ones, or if all together are too many."""
+    if _has_open(expression, scope):
+        return None
     found = {}
     count = 1
     for name, use in sorted(uses(expression).items()):

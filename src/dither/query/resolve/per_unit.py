@@ -65,28 +65,29 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
     named = [Named(key.name, Column(UNIT)) for key in mine] + [Named(key.name, Column(key.name)) for key in further]
     named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, lowered, strict=True)]
     relation = Compute(relation, (*named, Named(UNIT, Column(UNIT))))
-    columns = {key.name: replace(_origin(key.expression, source), unique=not further) for key in mine}
+    alone = all(source.per_unit(key.expression) for key in further)  # one row per unit
+    columns = {key.name: replace(_origin(key.expression, source), unique=not further, per_unit=True) for key in mine}
     columns |= {
         key.name: Known(
             known[key.name],
             origin=_origin(key.expression, source).origin,
             depends=source.depends(key.expression),
+            per_unit=source.per_unit(key.expression),
             made_of=made_of(typed(key.expression, source.scope), source.columns),
         )
         for key in further
     }
     columns |= {
-        each.name: Known(result, depends=_depends(each, source))
+        each.name: Known(result, depends=_depends(each, source), per_unit=alone)
         for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)
     }
-    alone = not further
     return replace(
         source,
         relation=relation,
         columns=columns,
         max_rows=1 if alone else source.max_rows,
         max_groups=1 if alone else source.max_groups,
-        one_row=alone,
+        one_row=not further,
         whole=None,
         together=(mine[0].name, *known),
     )

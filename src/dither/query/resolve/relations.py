@@ -53,6 +53,8 @@ from dither.query.resolve.joins import (
     check_scalar,
     check_semi,
     check_union,
+    joined_bounds,
+    joined_columns,
     unit_pair,
     with_mark,
 )
@@ -201,6 +203,7 @@ class Resolved:
     unit: str
     narrowed: Mapping[Expression, Facts] = field(default_factory=dict, hash=False)  # keys' facts, by the conditions too
     one_row: bool = False  # each unit has at most one row, whatever the bounds
+    one_group: bool = False  # there are no keys, or all have one value per unit: max_groups is 1, whatever is declared
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
@@ -245,18 +248,20 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         query, source=source.relation, keys=keys(query.keys, source), aggregates=aggregates(query.aggregates, source)
     )
     resolved = outputs(resolved, source.scope)
+    one_group = all(source.per_unit(key.expression) for key in query.keys)
     table = catalog.tables[source.whole] if source.whole and not query.keys else None
     return Resolved(
         query=prune(resolved, source.protects == BY_UNIT),
         by_unit=source.protects == BY_UNIT,
         tables=source.tables,
         max_rows=1 if source.max_rows is None and source.one_row else source.max_rows,
-        max_groups=1 if not query.keys or (source.max_groups is None and source.one_row) else source.max_groups,
+        max_groups=1 if one_group or (source.max_groups is None and source.one_row) else source.max_groups,
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
         narrowed={key.expression: possible(key.expression, source) for key in resolved.keys},
         one_row=source.one_row,
+        one_group=one_group,
     )
 
 
@@ -323,6 +328,7 @@ def _computed(node: Compute, source: Shape) -> Shape:
             facts(inner, source.scope),
             size=size([inner], source),
             depends=source.depends(inner),
+            per_unit=source.per_unit(inner),
             made_of=made_of(typed(inner, source.scope), source.columns),
         )
         named.append(Named(each.name, typed(inner, source.scope)))
@@ -338,25 +344,6 @@ def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str
     return tuple(names[name] for name in together) if all(name in names for name in together) else ()
 
 
-def _both(left: Shape, right: Shape) -> dict[str, object]:
-    """Returns the fields of two joined shapes: the larger max_rows and max_groups, if all private sides have one."""
-    private = [side for side in (left, right) if side.private]
-    return {
-        "protects": private[0].protects if private else PUBLIC,
-        "root": private[0].root if private else None,
-        "tables": tuple(dict.fromkeys((*left.tables, *right.tables))),
-        "max_rows": _largest([side.max_rows for side in private]),
-        "max_groups": _largest([side.max_groups for side in private]),
-        "leaves": {**left.leaves, **right.leaves},
-        "conditions": (*left.conditions, *right.conditions),
-    }
-
-
-def _largest(bounds: list[int | None]) -> int | None:
-    """Returns the largest bound, or None if one is not declared."""
-    return None if None in bounds else max([bound for bound in bounds if bound is not None], default=1)
-
-
 def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     span = node.span
     if node.kind not in ("inner", "left"):
@@ -364,7 +351,8 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     check_once((*left.columns, *right.columns), span)
     pairs = check_pairs(node.equal, left, right, span)
     check_join(left, right, pairs, node.kind, catalog, span)
-    once = [at_most_one(pairs, index, left, right) for index in (0, 1)]
+    once = at_most_one(pairs, 0, left, right), at_most_one(pairs, 1, left, right)
+    plain = pairs
     if node.scalar is not None:
         check_scalar(once[1], span)
     both = left.private and right.private
@@ -379,25 +367,15 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
         right.equated((b, left.depends(a)) for a, b in node.equal),
     )
     right = beside(left, right) if node.kind == "inner" else replace(right, leaves={}, conditions=())
-    # Unique columns stay unique if each row has at most one partner.
-    columns = {name: replace(known, unique=known.unique and once[1]) for name, known in left.columns.items()}
-    theirs = {name: replace(known, unique=known.unique and once[0]) for name, known in right.columns.items()}
-    columns |= {name: _missing(known, catalog) if node.kind == "left" else known for name, known in theirs.items()}
+    columns = joined_columns(left, right, plain, node.kind, once, catalog)
     # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
     whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
     one_row = (left.one_row and once[1]) or (not left.private and right.one_row and once[0])
     joined = Join(left.relation, other, pairs, node.kind, span=span)
-    shape = Shape(joined, columns, PUBLIC, one_row=one_row)
-    return replace(shape, whole=whole, joins=joins, **_both(left, right))  # type: ignore[arg-type]
-
-
-def _missing(known: Known, catalog: Catalog) -> Known:
-    """Returns a column of the side that may be missing. NULL is then a value of a public table's column, as it is in SQL."""
-    missing, values = known.missing(), known.facts.values
-    column = None if known.origin is None else catalog.tables[known.origin[0]].columns.get(known.origin[1])
-    if column is None or column.found is None or values is None or None in values:
-        return missing
-    return replace(missing, facts=replace(missing.facts, values=(*values, None)))
+    rows, groups = joined_bounds(left, right, node, once)
+    owner, tables = left if left.private else right, tuple(dict.fromkeys((*left.tables, *right.tables)))
+    shape = Shape(joined, columns, owner.protects, owner.root, tables, rows, groups, one_row, whole, joins)
+    return replace(shape, leaves={**left.leaves, **right.leaves}, conditions=(*left.conditions, *right.conditions))
 
 
 def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
@@ -490,7 +468,9 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         nullable = any(each.facts.nullable for each in known)
         unit = all(each.unit for each in known)
         largest, depends = max(each.size for each in known), max(each.depends for each in known)
-        columns[name] = Known(either([each.facts for each in known], nullable), unit, size=largest, depends=depends)
+        columns[name] = Known(
+            either([each.facts for each in known], nullable), unit, size=largest, depends=depends, per_unit=unit
+        )
     relations = tuple(_alike(part, columns) for part in parts)
     return replace(
         parts[0],
