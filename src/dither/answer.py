@@ -10,27 +10,29 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from dataclasses import field as stored
 from fractions import Fraction
+from functools import cached_property
 from importlib import import_module
 from os import PathLike
 from typing import Any
 
 from dither.errors import DitherError, extra
-from dither.exact.numbers import Number, between, flag, show_percent
+from dither.exact.numbers import Number, between, flag, show, show_percent
 from dither.ledger.receipts import Receipt
+from dither.planning.left_out import LeftOut, sentences
 from dither.planning.outputs import (
     Noisy,
     Table,
     Value,
-    epsilon_delta,
     explain,
     least,
     margins,
     outputs,
     predicted_margins,
     ranks,
-    show_price,
 )
 from dither.planning.plan import Field, Plan
+from dither.planning.price import Price
+from dither.planning.program import Batch
 from dither.query.functions.base import double
 from dither.text import did_you_mean
 
@@ -39,26 +41,34 @@ from dither.text import did_you_mean
 class Quote:
     """The price of a question and the margins to expect. It reads no row and charges nothing."""
 
-    plan: Plan
+    program: Batch
     confidence: Fraction
-    assumed_rows: int | None
     refusal: str = ""  # why the budget would refuse it now
     again: int | None = None  # the entry of the stored answer that asking would return for free
     counted: bool = False  # the stored answer would count in the analyst's quota, who has not seen it yet
 
     @property
+    def plan(self) -> Plan:
+        """The plan of the answer."""
+        return self.program.plans[0]
+
+    @property
+    def assumed_rows(self) -> int | None:
+        return self.program.rows
+
+    @property
     def price(self) -> str:
         """The price, as text."""
-        return show_price(self.plan)
+        return _price(self.program)
 
     @property
     def epsilon(self) -> Fraction:
         """The epsilon that would be charged."""
-        return epsilon_delta(self.plan)[0]
+        return self.program.charge.epsilon
 
     @property
     def delta(self) -> Fraction:
-        return epsilon_delta(self.plan)[1]
+        return self.program.charge.delta
 
     @property
     def schema(self) -> tuple[Field, ...]:
@@ -86,7 +96,8 @@ class Quote:
             "price": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
             "refused": self.refusal or None,
             "entry": self.again,
-            "plan": explain(self.plan, self.confidence, self.assumed_rows),
+            "left_out": {"epsilon": str(_reserved(self.program)), "for": [part.words for part in self.program.cuts.parts]},
+            "plan": self._explain(),
         }
 
     def to_json(self) -> str:
@@ -100,8 +111,11 @@ class Quote:
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
+    def _explain(self) -> str:
+        return _explain(self.program, self.confidence, self.assumed_rows)
+
     def __str__(self) -> str:
-        text = explain(self.plan, self.confidence, self.assumed_rows)
+        text = self._explain()
         if self.refusal:
             return f"{text}\nasked now      it would be refused: {self.refusal}"
         if self.again is None:
@@ -117,13 +131,22 @@ class Answer:
     `receipt`: an auditor can check it; `replayed`: it is the stored answer of an earlier, equal question.
     """
 
-    plan: Plan
-    noisy: Noisy
+    program: Batch
+    released: tuple[Noisy, ...]
     table: Table
     confidence: Fraction
     receipt: Receipt
     replayed: bool = False
     left: Callable[[], str] = stored(default=str, compare=False)  # what was left of the budget after the charge
+
+    @property
+    def plan(self) -> Plan:
+        return self.program.plans[0]
+
+    @property
+    def noisy(self) -> Noisy:
+        """The noisy numbers of the answer."""
+        return self.released[0]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -159,6 +182,12 @@ class Answer:
         """Returns how many rows' worth the rank of each quantile column may be off."""
         return ranks(self.plan, self._confidence(confidence))
 
+    @cached_property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What the bounds left out, with intervals at the answer's confidence; empty if they can leave nothing out, or if the
+        question or the catalog turned the estimate off."""
+        return self.program.left_out(self.released, self.confidence)
+
     def _confidence(self, confidence: Number | None) -> Fraction:
         if confidence is None:
             return self.confidence
@@ -167,11 +196,11 @@ class Answer:
     @property
     def price(self) -> str:
         """The price of the release, as text."""
-        return show_price(self.plan)
+        return _price(self.program)
 
     def explain(self) -> str:
         """Shows the plan behind the answer."""
-        return explain(self.plan, self.confidence)
+        return _explain(self.program, self.confidence, None)
 
     # --- for people ---------------------------------------------------------------------------------------------
 
@@ -192,13 +221,20 @@ class Answer:
         """Shows in one line the price, what is left, and what the margins do not include."""
         left = self.left()
         notes = [self._charged(), *([left] if left else []), f"± at {show_percent(self.confidence)} confidence"]
+        notes += sentences(self.left_out)
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
         if any("± ?" in text for row in self.cells() for text in row):
             notes.append("± ?: no margin can be stated (the group may be empty)")
-        bounded = [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit else []
-        if left_out := [*self.plan.margin_notes, *bounded]:
-            notes.append(f"not included in ±: {', '.join(left_out)}")
+        if constant := self._not_included():
+            notes.append(f"not included in ±: {', '.join(constant)}")
         return "; ".join(notes)
+
+    def _not_included(self) -> list[str]:
+        """Returns what the margins never include, without what cannot happen."""
+        cuts, texts = self.program.cuts, list(self.plan.margin_notes)
+        texts += [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit and cuts.rows else []
+        texts += [f"rows with other values of {' or '.join(cuts.keys)}"] if cuts.keys else []
+        return texts
 
     def _charged(self) -> str:
         if not self.replayed:
@@ -233,14 +269,16 @@ class Answer:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(self.footer())}</p>"
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
-        """Draws the noisy columns with error bars, one panel each. Returns a matplotlib Figure, and saves it to `path`."""
+        """Draws the noisy columns with error bars, one panel each, and above them what was left out. Returns a matplotlib
+        Figure, and saves it to `path`."""
         from dither.plots import answer_picture  # matplotlib is an extra
 
         wide, ranked = self.margins(), self.ranks()
         keys = [name for name in self.columns if name not in wide and name not in ranked]
         labels = [", ".join(_number(self[name][i], None) for name in keys) for i in range(len(self))]
         panels = [(name, self[name], wide[name]) for name in self.columns if name in wide]
-        return answer_picture(labels, panels, self.footer(), path)
+        seen = sentences([each for each in self.left_out if each.seen])
+        return answer_picture(labels, panels, self.footer(), path, seen)
 
     # --- for programs -------------------------------------------------------------------------------------------
 
@@ -256,7 +294,7 @@ class Answer:
 
     def as_data(self) -> dict[str, Any]:
         """Returns the fields that `to_json` writes."""
-        epsilon, delta = (str(part) for part in epsilon_delta(self.plan))
+        epsilon, delta = (str(part) for part in (self.program.charge.epsilon, self.program.charge.delta))
         columns = [[_json(value) for value in values] for _, values in self._typed(False)]
         return {
             "columns": list(self.columns),
@@ -264,6 +302,7 @@ class Answer:
             "rows": [list(row) for row in zip(*columns, strict=True)],
             "margins": {name: [_json(value) for value in each] for name, each in self.margins().items()},
             "ranks": self.ranks(),
+            "left_out": [each.as_data() for each in self.left_out],
             "confidence": str(self.confidence),
             "price": {"epsilon": epsilon, "delta": delta},
             "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": epsilon, "delta": delta},
@@ -337,6 +376,22 @@ class Answer:
                 (replace(field, kind="real"), [_double(value) for value in values]) if field.long else (field, values)
             )
         return columns
+
+
+def _price(program: Batch) -> str:
+    return str(Price(program.charge.epsilon, program.charge.delta))
+
+
+def _reserved(program: Batch) -> Fraction:
+    """Returns the part of epsilon that is for what is left out."""
+    return sum((plan.price.epsilon for plan in program.plans[1:]), Fraction(0))
+
+
+def _explain(program: Batch, confidence: Fraction, rows: int | None) -> str:
+    """Shows the plan, and what the rest of the price is for."""
+    spent = _reserved(program)
+    aside = [f"ε = {show(spent)} of the price is for an estimate of {' and '.join(part.words for part in program.cuts.parts)}"]
+    return explain(program.plans[0], confidence, rows, _price(program), aside if program.cuts.parts else ())
 
 
 _END = 1 << 63

@@ -146,14 +146,16 @@ class Curator:
         margin: Number | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
+        left_out: bool | None = None,
         analyst: str | None = None,
         fresh: bool = False,
     ) -> Answer:
         """Returns a noisy table, charged before any row is read. Pass the price (epsilon) or the margin you want.
 
-        The same question at the same price returns the stored answer for free; `fresh` pays for a new one.
+        The same question at the same price returns the stored answer for free; `fresh` pays for a new one. `left_out=False`
+        spends nothing on an estimate of what the bounds leave out.
         """
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows)
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, left_out)
         program, asked, within = self._planned(question, terms)
         show = partial(_answer, self.steps.table, program, terms)
         return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
@@ -167,13 +169,14 @@ class Curator:
         margin: Number | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
+        left_out: bool | None = None,
         analyst: str | None = None,
     ) -> Quote:
         """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows)
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, left_out)
         program, asked, _ = self._planned(question, terms)
         preview = self.session.preview(self.session.request(program, asked, analyst))
-        return Quote(program.plans[0], terms.confidence, program.rows, preview.refusal, preview.again, preview.counted)
+        return Quote(program, terms.confidence, preview.refusal, preview.again, preview.counted)
 
     def suggest(
         self,
@@ -270,9 +273,8 @@ class Curator:
 
 
 def _answer(table: Callable[[Plan, Noisy], Table], program: Batch, terms: Terms, paid: Paid) -> Answer:
-    (plan,), (noisy,) = program.plans, paid.noisy
-    rows = table(plan, noisy)  # post-processing: free
-    return Answer(plan, noisy, rows, terms.confidence, paid.receipt, paid.stored is not None, paid.left)
+    rows = table(program.plans[0], paid.noisy[0])  # post-processing: free
+    return Answer(program, tuple(paid.noisy), rows, terms.confidence, paid.receipt, paid.stored is not None, paid.left)
 
 
 def _propose(table: str, column: str, program: Batch, catalog: Catalog, paid: Paid) -> Proposal:

@@ -32,7 +32,7 @@ from dither.errors import Argument, ArgumentError, Blank, DitherError, Fix, Inte
 _OPTIONS = {
     name: f"--{name}" for name in ("epsilon", "delta", "margin", "confidence", "analyst", "ledger", "key", "witness", "by")
 }
-_OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh"}
+_OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh", "left_out": "--left-out"}
 
 
 def shell(part: Part) -> str:
@@ -224,6 +224,14 @@ Margin = Annotated[
 ]
 Confidence = Annotated[str, typer.Option(help="Confidence of the margins.")]
 Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Number of rows to assume for the margins of means.")]
+LeftOut = Annotated[
+    bool | None,
+    typer.Option(
+        "--left-out/--no-left-out",
+        help="Estimate what bounds leave out, for 5 % of the price. Default: as the catalog says.",
+        show_default=False,
+    ),
+]
 
 
 def existing_catalog(catalog: Path) -> Path:

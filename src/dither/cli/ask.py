@@ -19,6 +19,7 @@ from dither.cli.app import (
     Epsilon,
     Key,
     Ledger,
+    LeftOut,
     Margin,
     Question,
     Rows,
@@ -48,6 +49,7 @@ def _quote(
     delta: Delta = None,
     confidence: Confidence = "0.95",
     rows: Rows = None,
+    left_out: LeftOut = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
     key: Key = None,
@@ -59,7 +61,9 @@ def _quote(
     """
     where = _quoting(ledger_place(existing_catalog(catalog), ledger))
     with open_curator(catalog, where, key, analyst) as survey:
-        found = survey.quote(question_text(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows)
+        found = survey.quote(
+            question_text(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, left_out=left_out
+        )
     print_lines(str(found), hang=15)
     if found.refusal:
         raise typer.Exit(3)
@@ -89,6 +93,7 @@ def _ask(
     delta: Delta = None,
     confidence: Confidence = "0.95",
     rows: Rows = None,
+    left_out: LeftOut = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise if the question was answered before.")] = False,
     form: Form = None,
     out: Out = None,
@@ -112,7 +117,14 @@ def _ask(
     form = output.choose_format(form, out)
     with ReadingProgress() as progress, open_curator(catalog, where, key, analyst, progress, witness) as survey:
         answer = survey.ask(
-            question_text(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
+            question_text(question),
+            epsilon,
+            delta,
+            margin=margin,
+            confidence=confidence,
+            assume_rows=rows,
+            left_out=left_out,
+            fresh=fresh,
         )
         left = standing(survey, analyst)
     charged = "nothing, it was given again" if answer.replayed else answer.price

@@ -320,9 +320,13 @@ def _sortable(value: Any) -> Any:
 _WIDTH = 14
 
 
-def explain(plan: Plan, confidence: Fraction, rows: int | None = None) -> str:
-    """Shows the plan as text. `rows`: the assumed rows of a group, for the margins of means."""
-    lines = [("price", f"{show_price(plan)}{least(plan)}, charged before any row is read"), ("each person", _unit(plan))]
+def explain(plan: Plan, confidence: Fraction, rows: int | None = None, price: str = "", left_out: Sequence[str] = ()) -> str:
+    """Shows the plan as text. `rows`: the assumed rows of a group, for the margins of means. `price`: of everything, if it is
+    more than the plan's; `left_out`: what the rest of it is for."""
+    lines = [
+        ("price", f"{price or show_price(plan)}{least(plan)}, charged before any row is read"),
+        ("each person", _unit(plan)),
+    ]
     lines.append(("groups", _groups(plan)))
     who = "person" if plan.work.by_unit else "row"
     noises = (noise.explain(who) for noise in plan.noises)
@@ -332,6 +336,7 @@ def explain(plan: Plan, confidence: Fraction, rows: int | None = None) -> str:
         ("margins", f"hold for each number with {show_percent(confidence)} confidence, clipping and bounding not included")
     )
     lines += [("not included", text) for text in plan.margin_notes]
+    lines += [("left out", text) for text in left_out]
     return "\n".join(f"{left:<{_WIDTH}} {right}".rstrip() for left, right in lines)
 
 

@@ -13,7 +13,9 @@ from fractions import Fraction
 from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, Blank, DitherError, Fix, QueryError
 from dither.exact.laws.base import search
-from dither.exact.numbers import Number, between, not_negative, positive, show, whole
+from dither.exact.numbers import Number, between, flag, not_negative, positive, show, whole
+from dither.planning import left_out
+from dither.planning.left_out import Cuts
 from dither.planning.outputs import Computed, outputs
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price
@@ -103,6 +105,7 @@ class Terms:
     margin: Fraction | None
     confidence: Fraction
     assume_rows: int | None
+    left_out: bool | None = None  # whether to estimate what bounds leave out; None: as the catalog says
 
     @classmethod
     def of(
@@ -112,6 +115,7 @@ class Terms:
         margin: Number | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
+        left_out: bool | None = None,
     ) -> Terms:
         """Checks the arguments of `ask`, `quote` or `suggest`. Refuses a wrong one even if it is not used."""
         level = between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
@@ -126,6 +130,7 @@ class Terms:
             None if margin is None else positive(margin, "margin"),
             level,
             None if assume_rows is None else whole(assume_rows, "assume_rows", least=1),
+            None if left_out is None else flag(left_out, "left_out"),
         )
 
     def price(self, caps: Caps, epsilon: Fraction | None = None) -> Price:
@@ -147,18 +152,36 @@ class Terms:
 
 
 def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, text: str) -> Batch:
-    """Plans a question at its price, or at the smallest price that gives its margin. A refusal marks its place in `text`."""
+    """Plans a question at its price, or at the smallest price that gives its margin. A refusal marks its place in `text`.
+
+    What its bounds leave out is estimated at a part of that price, if they can leave anything out.
+    """
     rows = terms.rows(query)
-
-    def at(epsilon: Fraction) -> Plan:
-        return plan(query, catalog, terms.price(caps, epsilon))
-
     try:
-        if terms.margin is None:
-            made = plan(query, catalog, terms.price(caps))
-        else:
-            budget = catalog.budget
-            made = cheapest(at, budget.least_epsilon, budget.epsilon, terms.margin, terms.confidence, rows)
+        cuts = _cuts(query, catalog, caps, terms)
+        made = _at_price(query, catalog, caps, terms, rows, reserve=bool(cuts.parts))
+        further = left_out.plans(cuts.parts, catalog, left_out.beside(made.price.epsilon))
+        if cuts.parts and not further:
+            cuts, made = replace(cuts, parts=()), _at_price(query, catalog, caps, terms, rows, reserve=False)
     except QueryError as error:
         raise error.located(text) from None
-    return Batch((made,), query.tables, rows=rows)
+    return Batch((made, *further), query.tables, rows=rows, cuts=cuts)
+
+
+def _at_price(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, rows: int | None, *, reserve: bool) -> Plan:
+    """Plans the answer itself. `reserve`: a part of the price is for what is left out."""
+
+    def at(epsilon: Fraction) -> Plan:
+        price = terms.price(caps, epsilon)
+        return plan(query, catalog, replace(price, epsilon=epsilon - left_out.reserved(epsilon)) if reserve else price)
+
+    if terms.epsilon is not None:
+        return at(terms.epsilon)
+    budget = catalog.budget
+    return cheapest(at, budget.least_epsilon, budget.epsilon, terms.margin or Fraction(0), terms.confidence, rows)
+
+
+def _cuts(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms) -> Cuts:
+    """Returns what the bounds can leave out, and how it is estimated unless the terms or the catalog turn that off."""
+    work = plan(query, catalog, terms.price(caps, terms.epsilon or catalog.budget.epsilon)).work  # the same at every price
+    return left_out.cuts(query, work, estimate=catalog.budget.left_out if terms.left_out is None else terms.left_out)

@@ -79,6 +79,7 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
         max_rows=1 if alone else source.max_rows,
         max_groups=1 if alone else source.max_groups,
         whole=None,
+        one_row=alone,
         notes=key_notes((key.expression for key in others), source),
         together=(mine[0].name, *known),
     )

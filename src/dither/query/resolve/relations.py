@@ -201,6 +201,7 @@ class Resolved:
     unit: str
     key_notes: tuple[str, ...] = ()  # notes for the answer about its keys
     unclamped_keys: tuple[Named, ...] = ()  # the keys before counts and sums per unit are clamped to their bounds
+    one_row: bool = False  # each unit has at most one row, as the catalog declares and opening checks
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
@@ -262,6 +263,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         unit=source.root[1] if source.root else "row",
         key_notes=key_notes([key.expression for key in query.keys], source) if query.keys else (),
         unclamped_keys=tuple(Named(key.name, typed(key.expression, source.scope)) for key in query.keys),
+        one_row=source.one_row,
     )
 
 
@@ -382,7 +384,9 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
     whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
     joined = Join(left.relation, other, pairs, node.kind, span=span)
-    return replace(Shape(joined, columns, PUBLIC), whole=whole, joins=joins, **_both(left, right))  # type: ignore[arg-type]
+    one = (left.one_row and once[1]) or (right.one_row and once[0])
+    shape = Shape(joined, columns, PUBLIC, whole=whole, joins=joins, one_row=one)
+    return replace(shape, **_both(left, right))  # type: ignore[arg-type]
 
 
 def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
@@ -488,6 +492,7 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         max_rows=sum(part.max_rows for part in parts),
         max_groups=None if None in groups else sum(count for count in groups if count is not None),
         whole=None,
+        one_row=False,
         together=(),
         notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),

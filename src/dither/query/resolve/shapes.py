@@ -95,6 +95,7 @@ class Shape:
     notes: tuple[str, ...] = ()  # notes for the answer about keys made from loose columns
     joins: int = 0  # the number of joins below that may multiply one unit's rows
     together: tuple[str, ...] = ()  # columns that are unique together (empty: none known)
+    one_row: bool = False  # each unit has at most one row, as the catalog declares and opening checks
 
     @property
     def private(self) -> bool:
@@ -224,7 +225,15 @@ def scan(node: Scan, catalog: Catalog) -> Shape:
     else:
         relation = _join_parent(node, own, hop, tuple(columns), catalog)
     return Shape(
-        relation, columns, BY_UNIT, root(node.table, catalog), (node.table,), _rows(table, node), table.max_groups, node.table
+        relation,
+        columns,
+        BY_UNIT,
+        root(node.table, catalog),
+        (node.table,),
+        _rows(table, node),
+        table.max_groups,
+        node.table,
+        one_row=columns[own].unit and columns[own].unique,
     )
 
 
