@@ -26,6 +26,7 @@ from dither.planning.outputs import (
     explain,
     least,
     margins,
+    may_be_empty,
     outputs,
     predicted_margins,
     ranks,
@@ -43,9 +44,11 @@ class Quote:
 
     program: Batch
     confidence: Fraction
+    total: Price  # of everything that would be charged
     refusal: str = ""  # why the budget would refuse it now
     again: int | None = None  # the entry of the stored answer that asking would return for free
     counted: bool = False  # the stored answer would count in the analyst's quota, who has not seen it yet
+    further: tuple[tuple[str, str], ...] = ()  # lines about what is done besides the plan
 
     @property
     def plan(self) -> Plan:
@@ -59,16 +62,21 @@ class Quote:
     @property
     def price(self) -> str:
         """The price, as text."""
-        return _price(self.program)
+        return str(self.total)
 
     @property
     def epsilon(self) -> Fraction:
         """The epsilon that would be charged."""
-        return self.program.charge.epsilon
+        return self.total.epsilon
 
     @property
     def delta(self) -> Fraction:
-        return self.program.charge.delta
+        return self.total.delta
+
+    def explain(self) -> str:
+        """Shows the plan."""
+        further = (*self.further, *_left_out_lines(self.program))
+        return explain(self.plan, self.confidence, self.assumed_rows, self.total, further)
 
     @property
     def schema(self) -> tuple[Field, ...]:
@@ -76,7 +84,7 @@ class Quote:
         return self.plan.schema
 
     def margins(self) -> dict[str, float | None]:
-        """Returns the predicted margin of each noisy output; None if it depends on rows that were not assumed, or is a rank.
+        """Returns the predicted margin of each noisy output; None if it depends on rows that were not assumed, or on values.
 
         For a variance or a standard deviation it is a typical margin: the real one depends on the values.
         """
@@ -97,7 +105,7 @@ class Quote:
             "refused": self.refusal or None,
             "entry": self.again,
             "left_out": {"epsilon": str(_reserved(self.program)), "for": [part.words for part in self.program.cuts.parts]},
-            "plan": self._explain(),
+            "plan": self.explain(),
         }
 
     def to_json(self) -> str:
@@ -111,11 +119,8 @@ class Quote:
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
-    def _explain(self) -> str:
-        return _explain(self.program, self.confidence, self.assumed_rows)
-
     def __str__(self) -> str:
-        text = self._explain()
+        text = self.explain()
         if self.refusal:
             return f"{text}\nasked now      it would be refused: {self.refusal}"
         if self.again is None:
@@ -136,8 +141,10 @@ class Answer:
     table: Table
     confidence: Fraction
     receipt: Receipt
+    total: Price  # of the whole release
     replayed: bool = False
     left: Callable[[], str] = stored(default=str, compare=False)  # what was left of the budget after the charge
+    chosen: str = ""  # the bounds that were chosen for it, in words
 
     @property
     def plan(self) -> Plan:
@@ -173,8 +180,9 @@ class Answer:
     def margins(self, confidence: Number | None = None) -> dict[str, list[float | None]]:
         """Returns a margin per row for each noisy column: value ± margin holds the bounded truth with at least this confidence.
 
-        Numbers computed from several noisy ones have margins by interval arithmetic. None if no margin can be stated: for
-        quantiles (their margin is a rank, see `ranks`), numbers computed from quantiles, and divisors that may be zero.
+        Sums, differences and quotients of noisy numbers have margins from their joint distribution, other arithmetic by
+        intervals. The margin of a quantile is drawn with it and holds at 99 %; see also `ranks`. None if no margin can be
+        stated: for arithmetic without limits, such as LN of a difference.
         """
         return margins(self.plan, self.noisy, self.table, self._confidence(confidence))
 
@@ -196,24 +204,27 @@ class Answer:
     @property
     def price(self) -> str:
         """The price of the release, as text."""
-        return _price(self.program)
+        return str(self.total)
 
     def explain(self) -> str:
         """Shows the plan behind the answer."""
-        return _explain(self.program, self.confidence, None)
+        further = (("bounds", self.chosen),) if self.chosen else ()
+        return explain(self.plan, self.confidence, None, self.total, (*further, *_left_out_lines(self.program)))
 
     # --- for people ---------------------------------------------------------------------------------------------
 
     def cells(self) -> list[list[str]]:
         """Shows every cell, with its margin."""
         wide, ranked = self.margins(), self.ranks()
+        empty = may_be_empty(self.plan, self.noisy, self.table, self.confidence)
         cells = []
         for i, row in enumerate(self.rows):
             texts = []
             for name, value in zip(self.columns, row, strict=True):
                 margin = wide[name][i] if name in wide else None
                 unknown = name in wide and name not in ranked and margin is None and _is_number(value)
-                texts.append(_unsure(value) if unknown else _number(value, margin))
+                text = _unsure(value) if unknown else _number(value, margin)
+                texts.append(f"{text} ?" if margin is not None and empty[name][i] else text)
             cells.append(texts)
         return cells
 
@@ -223,8 +234,8 @@ class Answer:
         notes = [self._charged(), *([left] if left else []), f"± at {show_percent(self.confidence)} confidence"]
         notes += sentences(self.left_out)
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
-        if any("± ?" in text for row in self.cells() for text in row):
-            notes.append("± ?: no margin can be stated (the group may be empty)")
+        notes += self._doubts()
+        notes += [self.chosen] if self.chosen else []
         if constant := self._not_included():
             notes.append(f"not included in ±: {', '.join(constant)}")
         return "; ".join(notes)
@@ -235,6 +246,14 @@ class Answer:
         texts += [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit and cuts.rows else []
         texts += [f"rows with other values of {' or '.join(cuts.keys)}"] if cuts.keys else []
         return texts
+
+    def _doubts(self) -> list[str]:
+        """Explains `± ?` and `?` behind a margin, where the table has them."""
+        ranked, wide = self.ranks(), self.margins()
+        unstated = ((name, i) for name in wide if name not in ranked for i, margin in enumerate(wide[name]) if margin is None)
+        notes = ["± ?: no margin can be stated"] if any(_is_number(self[name][i]) for name, i in unstated) else []
+        empty = may_be_empty(self.plan, self.noisy, self.table, self.confidence)
+        return [*notes, *(["?: the group may be empty"] if any(any(each) for each in empty.values()) else [])]
 
     def _charged(self) -> str:
         if not self.replayed:
@@ -294,7 +313,7 @@ class Answer:
 
     def as_data(self) -> dict[str, Any]:
         """Returns the fields that `to_json` writes."""
-        epsilon, delta = (str(part) for part in (self.program.charge.epsilon, self.program.charge.delta))
+        epsilon, delta = str(self.total.epsilon), str(self.total.delta)
         columns = [[_json(value) for value in values] for _, values in self._typed(False)]
         return {
             "columns": list(self.columns),
@@ -303,6 +322,7 @@ class Answer:
             "margins": {name: [_json(value) for value in each] for name, each in self.margins().items()},
             "ranks": self.ranks(),
             "left_out": [each.as_data() for each in self.left_out],
+            "chosen": self.chosen or None,
             "confidence": str(self.confidence),
             "price": {"epsilon": epsilon, "delta": delta},
             "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": epsilon, "delta": delta},
@@ -378,20 +398,15 @@ class Answer:
         return columns
 
 
-def _price(program: Batch) -> str:
-    return str(Price(program.charge.epsilon, program.charge.delta))
-
-
 def _reserved(program: Batch) -> Fraction:
     """Returns the part of epsilon that is for what is left out."""
     return sum((plan.price.epsilon for plan in program.plans[1:]), Fraction(0))
 
 
-def _explain(program: Batch, confidence: Fraction, rows: int | None) -> str:
-    """Shows the plan, and what the rest of the price is for."""
-    spent = _reserved(program)
-    aside = [f"ε = {show(spent)} of the price is for an estimate of {' and '.join(part.words for part in program.cuts.parts)}"]
-    return explain(program.plans[0], confidence, rows, _price(program), aside if program.cuts.parts else ())
+def _left_out_lines(program: Batch) -> tuple[tuple[str, str], ...]:
+    """Returns the line of a plan on the part of the price that is for what is left out."""
+    words = " and ".join(part.words for part in program.cuts.parts)
+    return (("left out", f"ε = {show(_reserved(program))} of the price is for an estimate of {words}"),) if words else ()
 
 
 _END = 1 << 63

@@ -38,7 +38,7 @@ def visits(frame: Frame, neighbours: str = "add-remove") -> dt.Curator:
     tables = {"visits": dt.Table(dict(frame), unit="person", max_rows=2, max_groups=2, columns=columns)}
     people = {"person": np.unique(frame["person"])}
     if neighbours == "replace":  # then the number of people is public
-        tables["people"] = dt.Table(people, unit="person", rows=dt.Rows(public=len(people["person"])))
+        tables["people"] = dt.Table(people, unit="person", max_rows=1, rows=dt.Rows(public=len(people["person"])))
     return dt.open(dt.Catalog(tables=tables, budget=dt.Budget(epsilon=10**6), neighbours=neighbours), ":memory:")
 
 

@@ -268,9 +268,11 @@ def test_a_mark_is_not_negated() -> None:
 ANSWERS = [
     "SELECT SUM(CASE WHEN p.person_id IN (SELECT person_id FROM visits) THEN age ELSE 0 END) AS s FROM people p",
     f"SELECT COUNT(*) FILTER (WHERE NOT EXISTS (SELECT 1 {OWN} AND v.cost > 300)) AS s FROM people p",
-    "SELECT SUM((SELECT COUNT(*) FROM visits w WHERE w.person_id = v.person_id AND w.ward = v.ward)) AS s FROM visits v",
-    WIDE := "SELECT SUM((SELECT SUM(w.cost) FROM visits w WHERE w.person_id = v.person_id AND w.ward = v.ward"
-    " AND (w.cost > 100 OR w.region IN (SELECT name FROM regions)))) AS s FROM visits v",  # one person moves it by 400,000
+    "SELECT SUM(LEAST((SELECT COUNT(*) FROM visits w WHERE w.person_id = v.person_id AND w.ward = v.ward), 50)) AS s"
+    " FROM visits v",
+    # One person moves it by 400,000.
+    WIDE := "SELECT SUM(LEAST(COALESCE((SELECT SUM(w.cost) FROM visits w WHERE w.person_id = v.person_id AND w.ward = v.ward"
+    " AND (w.cost > 100 OR w.region IN (SELECT name FROM regions))), 0), 20000)) AS s FROM visits v",
     "SELECT COUNT(*) AS s FROM people p JOIN visits v ON v.person_id = p.person_id"
     " AND v.cost >= (SELECT AVG(w.cost) FROM visits w WHERE w.person_id = p.person_id)",
 ]

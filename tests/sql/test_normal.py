@@ -271,9 +271,9 @@ DIFFERENT = [
     "SELECT COUNT(*) FROM people p WHERE (SELECT COUNT(*) FROM visits v WHERE v.person_id = p.person_id) > 3",
     "SELECT COUNT(*) FROM people p WHERE (SELECT MAX(cost) FROM visits v WHERE v.person_id = p.person_id) > 3",
     "SELECT COUNT(*) FROM people p WHERE (SELECT COUNT(*) FROM visits v WHERE v.person_id = p.person_id) >= 3",
-    "SELECT SUM(n) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id) t",
-    "SELECT SUM(n) FROM (SELECT person_id, COUNT(DISTINCT ward) AS n FROM visits GROUP BY person_id) t",
-    "SELECT SUM(n) FROM (SELECT person_id, ward, COUNT(*) AS n FROM visits GROUP BY person_id, ward) t",
+    "SELECT SUM(CLAMP(n, 0, 20)) FROM (SELECT person_id, COUNT(*) AS n FROM visits GROUP BY person_id) t",
+    "SELECT SUM(CLAMP(n, 0, 20)) FROM (SELECT person_id, COUNT(DISTINCT ward) AS n FROM visits GROUP BY person_id) t",
+    "SELECT SUM(CLAMP(n, 0, 20)) FROM (SELECT person_id, ward, COUNT(*) AS n FROM visits GROUP BY person_id, ward) t",
 ]
 
 

@@ -32,7 +32,7 @@ def refused(question: str) -> bool:
         "SELECT COUNT(*) FROM {} WHERE n = 'a'",
         "SELECT COUNT(n) FROM {}",
         "SELECT LENGTH(n) AS k, COUNT(*) FROM {} GROUP BY LENGTH(n)",
-        "SELECT SUM(c) FROM (SELECT person_id, COUNT(DISTINCT n) AS c FROM {} GROUP BY person_id) x",
+        "SELECT SUM(CLAMP(c, 0, 9)) FROM (SELECT person_id, COUNT(DISTINCT n) AS c FROM {} GROUP BY person_id) x",
         "SELECT COUNT(*) FROM people p JOIN {} ON p.person_id = t.person_id AND p.city = t.n",
     ],
 )

@@ -13,6 +13,7 @@ handlers; the library does not. Exit codes (errors.py has that of each error):
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -32,7 +33,8 @@ from dither.errors import Argument, ArgumentError, Blank, DitherError, Fix, Inte
 _OPTIONS = {
     name: f"--{name}" for name in ("epsilon", "delta", "margin", "confidence", "analyst", "ledger", "key", "witness", "by")
 }
-_OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh", "left_out": "--left-out"}
+_OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh", "max_rows": "--max-rows", "max_groups": "--max-groups"}
+_OPTIONS |= {"left_out": "--left-out"}
 
 
 def shell(part: Part) -> str:
@@ -232,6 +234,17 @@ LeftOut = Annotated[
         show_default=False,
     ),
 ]
+MaxRows = Annotated[str | None, typer.Option(help="Most rows per person in one group, or auto. Default: the catalog's.")]
+MaxGroups = Annotated[str | None, typer.Option(help="Most groups per person, or auto. Default: the catalog's.")]
+
+
+def bound(text: str | None) -> int | str | None:
+    """Returns the value of --max-rows or --max-groups: a number, or the text as it is, which `ask` checks.
+
+    >>> bound("20"), bound("auto"), bound(None)
+    (20, 'auto', None)
+    """
+    return int(text) if text is not None and re.fullmatch(r"-?[0-9]{1,18}", text) else text
 
 
 def existing_catalog(catalog: Path) -> Path:

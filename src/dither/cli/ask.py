@@ -21,10 +21,13 @@ from dither.cli.app import (
     Ledger,
     LeftOut,
     Margin,
+    MaxGroups,
+    MaxRows,
     Question,
     Rows,
     Witness,
     app,
+    bound,
     existing_catalog,
     existing_ledger,
     ledger_place,
@@ -49,6 +52,8 @@ def _quote(
     delta: Delta = None,
     confidence: Confidence = "0.95",
     rows: Rows = None,
+    max_rows: MaxRows = None,
+    max_groups: MaxGroups = None,
     left_out: LeftOut = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
@@ -62,7 +67,15 @@ def _quote(
     where = _quoting(ledger_place(existing_catalog(catalog), ledger))
     with open_curator(catalog, where, key, analyst) as survey:
         found = survey.quote(
-            question_text(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, left_out=left_out
+            question_text(question),
+            epsilon,
+            delta,
+            margin=margin,
+            confidence=confidence,
+            assume_rows=rows,
+            max_rows=bound(max_rows),
+            max_groups=bound(max_groups),
+            left_out=left_out,
         )
     print_lines(str(found), hang=15)
     if found.refusal:
@@ -93,6 +106,8 @@ def _ask(
     delta: Delta = None,
     confidence: Confidence = "0.95",
     rows: Rows = None,
+    max_rows: MaxRows = None,
+    max_groups: MaxGroups = None,
     left_out: LeftOut = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise if the question was answered before.")] = False,
     form: Form = None,
@@ -123,6 +138,8 @@ def _ask(
             margin=margin,
             confidence=confidence,
             assume_rows=rows,
+            max_rows=bound(max_rows),
+            max_groups=bound(max_groups),
             left_out=left_out,
             fresh=fresh,
         )

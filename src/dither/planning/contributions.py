@@ -106,8 +106,6 @@ def one_bin(
         max_groups=1,
         scope=scope,
         rows=Rows(),
-        key_notes=(),
-        unclamped_keys=(),
     )
 
 

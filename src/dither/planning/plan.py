@@ -18,13 +18,14 @@ from dither.mechanisms import Threshold
 from dither.planning import releases
 from dither.planning.price import Price, choose
 from dither.planning.releases.base import Collection, Noise, Note, Reading, collect
-from dither.planning.releases.keys import key_names, public_keys
+from dither.planning.releases.keys import public_keys
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import ZCDP, Loss, total
 from dither.privacy.neighbours import BY_NAME, AddRemove, Replace
 from dither.query.functions.base import Facts
 from dither.query.functions.registry import columns, known
 from dither.query.nodes import Query
+from dither.query.resolve.aggregates import short
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Work
 
@@ -112,8 +113,8 @@ class Plan:
         return total([*own, self.threshold.zcdp()] if self.threshold else own).zcdp()
 
 
-def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
-    """Plans a legal question. Reads the catalog and the question only."""
+def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | None = None) -> Plan:
+    """Plans a legal question. Reads the catalog and the question only. `gaussian`: the family of noise, if it is decided."""
     query = question.query
     neighbours = BY_NAME[catalog.neighbours]
     operands = question.operands()
@@ -125,7 +126,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
     public = question.rows.public if isinstance(neighbours, Replace) else None
     collected = Collection(query.aggregates, operands, question.scope, bounding.max_rows, public, question.rows.at_least or 1)
     readings = collect(releases.KINDS, collected)
-    choice = choose(collected.releases, bounding, price, discover=known is None)
+    choice = choose(collected.releases, bounding, price, known is None, gaussian)
     return Plan(
         query,
         Work(
@@ -144,7 +145,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
         price if choice.uses_delta else Price(price.epsilon),  # an unused delta must not change the identity
         choice.loss,
         question.unit,
-        (*collected.notes, *question.key_notes),
+        tuple(collected.notes),
         schema=schema(query, operands.keys, known, readings, choice.noises),
     )
 
@@ -152,16 +153,17 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
 def _refuse_discovery(query: Query, known: Sequence[Facts], price: Price) -> None:
     """Refuses keys that are not public if the price has no delta."""
     if not price.delta:
-        key = next(key for key, facts in zip(query.keys, known, strict=True) if facts.values is None)
+        key, facts = next(pair for pair in zip(query.keys, known, strict=True) if pair[1].values is None)
+        clamped = f"group by CLAMP({short(key.expression)}, 0, 20) with your own limits, " if facts.numeric else ""
         raise QueryError(
             f"The keys of GROUP BY {key.name} are not public, and a pure epsilon cannot show keys found in the data.",
             span=key.expression.span,
-            fix="declare their `values` in the catalog, or declare a delta in [budget] and ask with it.",
+            fix=f"{clamped}declare their `values` in the catalog, or declare a delta in [budget] and ask with it.",
         )
 
 
 def _bounding(question: Resolved, known: object, neighbours: AddRemove | Replace) -> Bounding:
-    """Returns the limits of each unit, as declared. Refuses GROUP BY without max_groups."""
+    """Returns the limits of each unit, which the engine enforces."""
     groups = None
     if isinstance(known, tuple):
         groups = 1
@@ -169,10 +171,7 @@ def _bounding(question: Resolved, known: object, neighbours: AddRemove | Replace
             groups *= max(1, len(values))
     if not question.by_unit:
         return Bounding(1, 1, groups, neighbours)
-    most = question.max_groups if question.query.keys else 1
-    if most is None:
-        raise QueryError(
-            f"GROUP BY {key_names(question.query.keys)} needs max_groups: one {question.unit} may be in any number of groups.",
-            fix="declare max_groups for the table in the catalog, or leave GROUP BY out.",
-        )
-    return Bounding(question.max_rows, most if groups is None else min(most, groups), groups, neighbours)
+    rows, most = question.max_rows, question.max_groups if question.query.keys else 1
+    if rows is None or most is None:
+        raise TypeError("a question is planned with bounds: bounds.py sets those that the catalog leaves open")
+    return Bounding(rows, most if groups is None else min(most, groups), groups, neighbours)

@@ -29,7 +29,6 @@ from dither.planning.plan import Plan, plan
 from dither.planning.price import Price, shares
 from dither.query import fluent
 from dither.query.fluent import FluentQuestion
-from dither.query.functions.registry import columns
 from dither.query.functions.registry import facts as infer
 from dither.query.nodes import Aggregate, Call, Column, Expression, Literal, Named
 from dither.query.resolve.relations import Resolved
@@ -184,20 +183,10 @@ def plans(bounds: Resolved, column: str, counts: Sequence[Resolved], catalog: Ca
     deltas = [price.delta * part / price.epsilon for part in parts]
     low, high = (Aggregate(name, "quantile", _grid_place(x), p) for name, p in (("low", _TAIL), ("high", 1 - _TAIL)))
     query = replace(bounds.query, aggregates=(low, high), outputs=tuple(Named(name, Column(name)) for name in ("low", "high")))
-    first = plan(replace(bounds, query=query), catalog, Price(parts[0], deltas[0]))
-    rest = (
-        plan(_without_limits(each), catalog, Price(part, delta))
-        for each, part, delta in zip(counts, parts[1:], deltas[1:], strict=True)
-    )
+    rows = bounds.max_rows or 1  # a proposal needs no declared bound: everyone counts for one row
+    first = plan(replace(bounds, query=query, max_rows=rows), catalog, Price(parts[0], deltas[0]))
+    rest = (plan(each, catalog, Price(part, delta)) for each, part, delta in zip(counts, parts[1:], deltas[1:], strict=True))
     return (first, *rest)
-
-
-def _without_limits(histogram: Resolved) -> Resolved:
-    """Returns the histogram without declared limits: they must not limit the proposal, nor drop a person."""
-    keys = histogram.unclamped_keys
-    used = {name for key in keys for name in columns(key.expression)}
-    free = {name: replace(facts, high=None, values=None) if name in used else facts for name, facts in histogram.scope.items()}
-    return replace(histogram, query=replace(histogram.query, keys=keys), scope=free, key_notes=())
 
 
 def _grid_place(x: Expression) -> Expression:

@@ -12,6 +12,7 @@ OTHER = ("active", "born", "day", "person_id", "nothing", "1", "NULL", "'north'"
 PLAIN = ("ABS", "FLOOR", "CEIL", "ROUND", "SQRT", "LN", "EXP", "SIGN", "LOWER", "UPPER", "TRIM", "LENGTH", "YEAR")
 ONE = (*PLAIN, "RANDOM", "READ_CSV")
 AGGREGATES = ("COUNT", "SUM", "AVG", "MEDIAN", "STDDEV", "VAR_POP", "VAR_SAMP", "MIN", "MAX", "CLIPPED")
+FILTERS = ("age < 18", "age BETWEEN 18 AND 64", "age > 60", "region = 'north'", "region IN ('south', 'west')", "age IS NULL")
 TABLES = (
     "people p",
     "people",
@@ -182,6 +183,8 @@ class Maker:
             return self.pick(*self.people, f"COUNT(DISTINCT {self.pick(*self.words)})")
         if kind < 0.45:
             return f"QUANTILE({self.pick(*self.numbers)}, {self.pick('0.5', '0.9', '1.5', 'age')})"
+        if kind < 0.5:
+            return f"COUNT(*) FILTER (WHERE {self.pick(*FILTERS)})"
         return f"{self.pick(*AGGREGATES)}({self.pick(*self.numbers) if kind < 0.8 else self.value(1)})"
 
     def source(self) -> str:

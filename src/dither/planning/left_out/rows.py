@@ -106,7 +106,7 @@ def cutting(question: Resolved, work: Work) -> Bounds:
     """Returns the bounds that can leave rows out, with their names."""
     if not question.by_unit or question.one_row or one_row_each(question.query.source):
         return ()
-    rows = () if _counts_people(question) else (("max_rows", question.max_rows),)
+    rows = () if _counts_people(question) else (("max_rows", question.max_rows or 1),)
     most = work.max_groups
     return (("max_groups", most), *rows) if most is not None and _more_groups(work, most) else rows
 
@@ -126,7 +126,7 @@ def rows(question: Resolved, work: Work) -> Iterator[Part]:
     if not bounds:
         return
     people, groups = _counts_people(question), max(1, work.max_groups or 1)
-    in_group = 1 if people else question.max_rows
+    in_group = 1 if people else question.max_rows or 1
     most = groups * in_group * len(counted(work))
     count = _count(work, in_group)
     last = None

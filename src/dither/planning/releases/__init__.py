@@ -4,6 +4,7 @@
     sums      SUM, AVG, CLIPPED
     spread    VAR, STDDEV
     count     COUNT(*), COUNT(x), COUNT(DISTINCT unit)
+    parts     counts with disjoint FILTERs
     distinct  COUNT(DISTINCT x)
     quantile  MEDIAN, QUANTILE, MIN, MAX
     keys      which groups are shown

@@ -1,7 +1,8 @@
 """COUNT(*), COUNT(x) and COUNT(DISTINCT unit).
 
-If joint releases (sums.py) count the same rows, a count is read from them; several counts are combined by inverse variance.
-Otherwise it is a release of its own. If the catalog says that x is never NULL, COUNT(*) and COUNT(x) are the same number.
+Counts with disjoint FILTERs are read from one release (parts.py). If joint releases (sums.py) count the same rows, a count is
+read from them; several counts are combined by inverse variance. Otherwise it is a release of its own. If the catalog says that
+x is never NULL, COUNT(*) and COUNT(x) are the same number.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dither.planning.releases import parts
 from dither.planning.releases.base import (
     Bounds,
     Cells,
@@ -73,6 +78,9 @@ def read(aggregate: Aggregate, collection: Collection) -> Reading:
     everywhere = collection.counts_every_row(x)
     if collection.public_rows is not None and everywhere:
         return Linear(aggregate, (), Fraction(collection.public_rows), whole=True)
+    if aggregate.name in collection.parts:
+        part, cells = collection.parts[aggregate.name]
+        return Linear(aggregate, tuple(Term(part, cell, Fraction(1)) for cell in cells), whole=True)
     places = tuple(place for each, place in collection.joint.items() if _counts(collection, each, x, everywhere))
     if places:
         return Combined(aggregate, places, everywhere)
@@ -136,8 +144,11 @@ class Combined(Reading):
     def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
         return self.linear(noises).bounds(noises, noisy, confidence)
 
+    def smallest(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> NDArray[np.float64]:
+        return self.linear(noises).smallest(noises, noisy, confidence)
+
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
         return self.linear(noises).predicted(noises, rows, confidence)
 
 
-KIND = Kind({"count": read, "count_units": read_units})
+KIND = Kind({"count": read, "count_units": read_units}, parts.share)

@@ -125,17 +125,23 @@ def _check_number(aggregate: Aggregate, inner: Expression, known: Facts, source:
     origins = [source.columns[name].origin for name in free]
     declare = " and ".join(f"{origin[0]}.{origin[1]}" for origin in origins if origin is not None)
     first = f"declare bounds for {declare} in the catalog, or " if declare else ""
+    own = "limits" if _counts(known) else "low and high"
     raise QueryError(
         f"{word}({short(inner)}) has no bounds, so one person could change it without limit.",
         span=inner.span or aggregate.span,
-        fix=f"{first}write {word}({_clamped(aggregate, inner)}) with your own low and high.",
+        fix=f"{first}write {word}({_clamped(aggregate, inner, known)}) with your own {own}.",
     )
 
 
-def _clamped(aggregate: Aggregate, inner: Expression) -> str:
-    """Shows the argument inside CLAMP, without example numbers: bounds for an income would be copied for an age."""
+def _clamped(aggregate: Aggregate, inner: Expression, known: Facts) -> str:
+    """Shows the argument inside CLAMP. Only counts get example numbers: bounds for an income would be copied for an age."""
     extra = f", {float(aggregate.parameter):g}" if aggregate.parameter is not None else ""
-    return f"CLAMP({short(inner)}, low, high){extra}"
+    return f"CLAMP({short(inner)}, {'0, 20' if _counts(known) else 'low, high'}){extra}"
+
+
+def _counts(known: Facts) -> bool:
+    """Whether a number without bounds is a count per person: only these are known to be whole and 0 or more."""
+    return known.kind == "int" and known.low == 0 and known.high is None
 
 
 def _number_fix(kind: str, word: str, name: str) -> str:

@@ -1,49 +1,53 @@
 """Resolves aggregation inside one unit: legal if the unit is among the keys, exact because only whole numbers are added.
 
 A sum of fractions would depend on the order of rows. So a bounded column with a step is first put on its grid,
-q = floor((x - low) / step + 1/2), the whole numbers q are added, and the sum is low * n + step * q.
+q = floor((x - low) / step + 1/2), the whole numbers q are added, and the sum is low * n + step * q. Without bounds
+(a sum of sums) low is 0.
+
+A unit's true rows are aggregated, however many there are: the bounding step comes later, before the private aggregate. So
+nothing is known of a count or a sum from `max_rows`, and whoever adds it up states its bounds: SUM(CLAMP(k, 0, 20)).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
 from dither.errors import QueryError
-from dither.query.functions.base import Facts
+from dither.query.functions.base import Facts, outward
 from dither.query.functions.registry import facts, typed
-from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Join, Literal, Named, PerUnit, Relation, fresh
+from dither.query.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    Compute,
+    Expression,
+    Join,
+    Literal,
+    Named,
+    PerUnit,
+    Relation,
+    fresh,
+)
 from dither.query.nodes import per_unit as functions
 from dither.query.resolve.aggregates import check_functions, check_key, short, show_kind
-from dither.query.resolve.shapes import (
-    BY_ROW,
-    BY_UNIT,
-    PUBLIC,
-    Dependence,
-    Known,
-    Shape,
-    check_names,
-    clamp_loose,
-    constant,
-    key_notes,
-    size,
-)
+from dither.query.resolve.shapes import BY_ROW, BY_UNIT, PUBLIC, Dependence, Known, Shape, check_names, constant, size
 from dither.query.work import UNIT
 
-_LOOSE = ("count", "count_distinct", "sum")  # their bounds assume max_rows rows, and a unit may have more
+_COUNTED = Facts("int", Fraction(0), None, nullable=False, whole=True, step=Fraction(1))
 
 
 def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
     """Returns the shape with one row for each unit and value of the other keys. `lookup`: the scalar join that reads it."""
     _check_parts(node, source, lookup)
-    compared = lookup is not None and bool(lookup.equal)  # keys that are only compared drop nobody, and are not clamped
+    compared = lookup is not None and bool(lookup.equal)
     if source.protects == PUBLIC:
         return _public(node, source, compared)
     _check_unit(node, source, lookup)
     mine = [key for key in node.keys if _is_unit(key.expression, source)]
-    others = [key for key in node.keys if not _is_unit(key.expression, source)]
-    further = [Named(key.name, key.expression if compared else clamp_loose(key.expression, source)) for key in others]
+    further = [key for key in node.keys if not _is_unit(key.expression, source)]
     known = {key.name: facts(key.expression, source.scope) for key in further}
     _check_keys(node, known, compared)
     lowered = [_lowered(each, source) for each in node.aggregates]
@@ -59,16 +63,11 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
     relation = Compute(relation, (*named, Named(UNIT, Column(UNIT))))
     columns = {key.name: replace(_origin(key.expression, source), unique=not further) for key in mine}
     columns |= {
-        key.name: Known(
-            known[key.name],
-            origin=_origin(key.expression, source).origin,
-            loose=compared,
-            depends=source.depends(key.expression),
-        )
+        key.name: Known(known[key.name], origin=_origin(key.expression, source).origin, depends=source.depends(key.expression))
         for key in further
     }
     columns |= {
-        each.name: Known(result, loose=each.function in _LOOSE, depends=_depends(each, source))
+        each.name: Known(result, depends=_depends(each, source))
         for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)
     }
     alone = not further
@@ -78,9 +77,8 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
         columns=columns,
         max_rows=1 if alone else source.max_rows,
         max_groups=1 if alone else source.max_groups,
-        whole=None,
         one_row=alone,
-        notes=key_notes((key.expression for key in others), source),
+        whole=None,
         together=(mine[0].name, *known),
     )
 
@@ -185,14 +183,11 @@ Lowered = tuple[tuple[Aggregate, ...], Expression, Facts]
 def _lowered(each: Aggregate, source: Shape) -> Lowered:
     """Returns the aggregates that the engine computes, the value made from them, and its facts."""
     each = each.lowered()
-    most = source.max_rows if source.private else None  # a public table has no limit
-    top = None if most is None else Fraction(most)
-    counted = Facts("int", Fraction(0), top, nullable=False, whole=True, values=_up_to(most), step=Fraction(1))
     if each.argument is None or each.function in ("count", "count_distinct"):
         if each.argument is not None:
             facts(each.argument, source.scope)
         inner = None if each.argument is None else typed(each.argument, source.scope)
-        return (replace(each, argument=inner),), Column(each.name), counted
+        return (replace(each, argument=inner),), Column(each.name), _COUNTED
     known = facts(each.argument, source.scope)
     argument = typed(each.argument, source.scope)
     if each.function in ("bool_or", "bool_and"):
@@ -207,25 +202,19 @@ def _lowered(each: Aggregate, source: Shape) -> Lowered:
             span=each.argument.span or each.span,
             fix="use a number, or CASE WHEN ... THEN 1 ELSE 0 END.",
         )
-    return _added(each, argument, known, source)
+    return _added(each, argument, known)
 
 
-def _up_to(most: int | None) -> tuple[int, ...] | None:
-    return tuple(range(most + 1)) if most is not None and most <= 10_000 else None
-
-
-def _added(each: Aggregate, x: Expression, known: Facts, source: Shape) -> Lowered:
+def _added(each: Aggregate, x: Expression, known: Facts) -> Lowered:
     """Computes SUM and AVG from whole numbers; refuses sums of fractions without a grid."""
-    result = _sum_facts(each, known, source.max_rows if source.private else None)
-    if known.low is None or known.high is None:
-        if known.whole:
-            return (replace(each, argument=x),), Column(each.name), result
-    else:
-        clipped = Call("clamp", (x, constant(known.low), constant(known.high)), span=x.span)
-        if known.whole:
-            return (replace(each, argument=clipped),), Column(each.name), result
-        if known.step is not None:
-            return _on_grid(each, clipped, known.low, known.step, result)
+    result = _sum_facts(each, known)
+    low, value = Fraction(0), x
+    if known.low is not None and known.high is not None:
+        low, value = known.low, Call("clamp", (x, constant(known.low), constant(known.high)), span=x.span)
+    if known.whole:
+        return (replace(each, argument=value),), Column(each.name), result
+    if known.step is not None:
+        return _on_grid(each, value, low, known.step, result)
     raise QueryError(
         f"{each.function.upper()}({short(x)}) inside a subquery adds fractions, and their sum depends on the order.",
         span=x.span or each.span,
@@ -233,8 +222,8 @@ def _added(each: Aggregate, x: Expression, known: Facts, source: Shape) -> Lower
     )
 
 
-def _on_grid(each: Aggregate, clipped: Expression, low: Fraction, step: Fraction, result: Facts) -> Lowered:
-    above = Call("sub", (clipped, Literal(low)))
+def _on_grid(each: Aggregate, x: Expression, low: Fraction, step: Fraction, result: Facts) -> Lowered:
+    above = Call("sub", (x, Literal(low)))
     q = Call("floor", (Call("add", (Call("div", (above, Literal(step))), Literal(Fraction(1, 2)))),))
     total, number = fresh(f"sum {each.name}"), fresh(f"count {each.name}")
     parts = (Aggregate(total, "sum", q, span=each.span), Aggregate(number, "count", q, span=each.span))
@@ -246,12 +235,23 @@ def _on_grid(each: Aggregate, clipped: Expression, low: Fraction, step: Fraction
     return parts, value, result
 
 
-def _sum_facts(each: Aggregate, known: Facts, rows: int | None) -> Facts:
-    """Returns the facts of a sum: a unit has 1 to max_rows rows; larger sums are clipped where they are used."""
+def _sum_facts(each: Aggregate, known: Facts) -> Facts:
+    """Returns the facts of a sum: of its size only the sign is known, because a unit may have any number of rows."""
     if each.function == "avg":
         return Facts("real", known.low, known.high)
-    if rows is None:
+    if known.low is None or known.high is None:
         return Facts("real", whole=known.whole, step=known.step)
-    low = None if known.low is None else min(known.low, known.low * rows)
-    high = None if known.high is None else max(known.high, known.high * rows)
-    return Facts("real", low, high, whole=known.whole, step=known.step)
+    low, high = known.low if known.low >= 0 else None, known.high if known.high <= 0 else None
+    return Facts("real", *outward(low, high), whole=known.whole, step=_sum_step(known.low, known.step))
+
+
+def _sum_step(low: Fraction, step: Fraction | None) -> Fraction | None:
+    """Returns a grid through 0 that contains every sum of numbers on the grid that begins at `low`.
+
+    >>> _sum_step(Fraction(1, 2), Fraction(1)), _sum_step(Fraction(-10), Fraction(1, 100))
+    (Fraction(1, 2), Fraction(1, 100))
+    """
+    if step is None:
+        return None
+    both = math.gcd(step.numerator * low.denominator, low.numerator * step.denominator)
+    return Fraction(both, step.denominator * low.denominator)

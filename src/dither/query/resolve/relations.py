@@ -64,9 +64,7 @@ from dither.query.resolve.shapes import (
     Shape,
     check_names,
     check_once,
-    clamp_loose,
     equalities,
-    key_notes,
     scan,
     size,
 )
@@ -194,14 +192,12 @@ class Resolved:
     query: Query
     by_unit: bool
     tables: tuple[str, ...]
-    max_rows: int
+    max_rows: int | None  # None: not declared, like max_groups
     max_groups: int | None
     scope: Mapping[str, Facts] = field(hash=False)
     rows: Rows
     unit: str
-    key_notes: tuple[str, ...] = ()  # notes for the answer about its keys
-    unclamped_keys: tuple[Named, ...] = ()  # the keys before counts and sums per unit are clamped to their bounds
-    one_row: bool = False  # each unit has at most one row, as the catalog declares and opening checks
+    one_row: bool = False  # each unit has at most one row, whatever the bounds
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
@@ -241,28 +237,20 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         )
     check_names([key.name for key in query.keys] + [each.name for each in query.aggregates])
     _check_size(query, source)
-    named = keys(tuple(Named(key.name, clamp_loose(key.expression, source)) for key in query.keys), source)
-    resolved = replace(query, source=source.relation, keys=named, aggregates=aggregates(query.aggregates, source))
+    resolved = replace(
+        query, source=source.relation, keys=keys(query.keys, source), aggregates=aggregates(query.aggregates, source)
+    )
     resolved = outputs(resolved, source.scope)
-    groups = source.max_groups if query.keys else 1
-    if groups is None:
-        raise QueryError(
-            "The catalog does not say how many groups one person may be in.",
-            span=query.keys[0].expression.span,
-            fix=f"declare max_groups for {' and '.join(source.tables)} in the catalog, or leave GROUP BY out.",
-        )
     table = catalog.tables[source.whole] if source.whole and not query.keys else None
     return Resolved(
         query=prune(resolved, source.protects == BY_UNIT),
         by_unit=source.protects == BY_UNIT,
         tables=source.tables,
-        max_rows=source.max_rows,
-        max_groups=groups,
+        max_rows=1 if source.max_rows is None and source.one_row else source.max_rows,
+        max_groups=1 if not query.keys or (source.max_groups is None and source.one_row) else source.max_groups,
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
-        key_notes=key_notes([key.expression for key in query.keys], source) if query.keys else (),
-        unclamped_keys=tuple(Named(key.name, typed(key.expression, source.scope)) for key in query.keys),
         one_row=source.one_row,
     )
 
@@ -324,16 +312,14 @@ def _computed(node: Compute, source: Shape) -> Shape:
     for each in node.columns:
         inner = each.expression
         plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
-        inner = inner if plain else clamp_loose(inner, source)
         columns[each.name] = plain or Known(
             facts(inner, source.scope), size=size([inner], source), depends=source.depends(inner)
         )
         named.append(Named(each.name, typed(inner, source.scope)))
     if source.protects == BY_UNIT:
         named.append(Named(UNIT, Column(UNIT)))
-    notes = key_notes((each.expression for each in node.columns if not isinstance(each.expression, Column)), source)
     together = _renamed(source.together, node.columns)
-    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns, notes=notes, together=together)
+    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns, together=together)
 
 
 def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str, ...]:
@@ -343,17 +329,20 @@ def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str
 
 
 def _both(left: Shape, right: Shape) -> dict[str, object]:
-    """Returns the fields of two joined shapes: the larger max_rows; max_groups only if all private sides have one."""
+    """Returns the fields of two joined shapes: the larger max_rows and max_groups, if all private sides have one."""
     private = [side for side in (left, right) if side.private]
-    groups = [side.max_groups for side in private]
     return {
         "protects": private[0].protects if private else PUBLIC,
         "root": private[0].root if private else None,
         "tables": tuple(dict.fromkeys((*left.tables, *right.tables))),
-        "notes": tuple(dict.fromkeys((*left.notes, *right.notes))),
-        "max_rows": max([side.max_rows for side in private], default=1),
-        "max_groups": None if None in groups else max([count for count in groups if count is not None], default=1),
+        "max_rows": _largest([side.max_rows for side in private]),
+        "max_groups": _largest([side.max_groups for side in private]),
     }
+
+
+def _largest(bounds: list[int | None]) -> int | None:
+    """Returns the largest bound, or None if one is not declared."""
+    return None if None in bounds else max([bound for bound in bounds if bound is not None], default=1)
 
 
 def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
@@ -383,10 +372,10 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     columns |= {name: known.missing() if node.kind == "left" else known for name, known in theirs.items()}
     # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
     whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
+    one_row = (left.one_row and once[1]) or (not left.private and right.one_row and once[0])
     joined = Join(left.relation, other, pairs, node.kind, span=span)
-    one = (left.one_row and once[1]) or (right.one_row and once[0])
-    shape = Shape(joined, columns, PUBLIC, whole=whole, joins=joins, one_row=one)
-    return replace(shape, **_both(left, right))  # type: ignore[arg-type]
+    shape = Shape(joined, columns, PUBLIC, one_row=one_row)
+    return replace(shape, whole=whole, joins=joins, **_both(left, right))  # type: ignore[arg-type]
 
 
 def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
@@ -477,26 +466,27 @@ def _union(node: Union, catalog: Catalog) -> Shape:
     for name in parts[0].columns:
         known = [part.columns[name] for part in parts]
         nullable = any(each.facts.nullable for each in known)
-        unit, loose = all(each.unit for each in known), any(each.loose for each in known)
+        unit = all(each.unit for each in known)
         largest, depends = max(each.size for each in known), max(each.depends for each in known)
-        columns[name] = Known(
-            either([each.facts for each in known], nullable), unit, size=largest, loose=loose, depends=depends
-        )
-    groups = [part.max_groups for part in parts]
+        columns[name] = Known(either([each.facts for each in known], nullable), unit, size=largest, depends=depends)
     relations = tuple(_alike(part, columns) for part in parts)
     return replace(
         parts[0],
         relation=Union(relations),
         columns=columns,
         tables=tuple(dict.fromkeys(table for part in parts for table in part.tables)),
-        max_rows=sum(part.max_rows for part in parts),
-        max_groups=None if None in groups else sum(count for count in groups if count is not None),
-        whole=None,
+        max_rows=_total([part.max_rows for part in parts]),
+        max_groups=_total([part.max_groups for part in parts]),
         one_row=False,
+        whole=None,
         together=(),
-        notes=tuple(dict.fromkeys(text for part in parts for text in part.notes)),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )
+
+
+def _total(bounds: list[int | None]) -> int | None:
+    """Returns the sum of the bounds, or None if one is not declared."""
+    return None if None in bounds else sum(bound for bound in bounds if bound is not None)
 
 
 def _alike(part: Shape, columns: Mapping[str, Known]) -> Relation:

@@ -20,7 +20,6 @@ from fractions import Fraction
 
 from dither.catalog.values import Catalog, ColumnFacts, Table
 from dither.errors import QueryError
-from dither.exact.numbers import show
 from dither.query.functions.base import Facts
 from dither.query.functions.registry import declared, known
 from dither.query.nodes import Call, Column, Compute, Expression, Join, Literal, Named, Relation, Scan, Span, fresh
@@ -72,7 +71,6 @@ class Known:
     unique: bool = False
     sure: bool = True  # False: its kind is not declared, and not checked
     size: int = 1  # of its expression, expanded to columns of tables
-    loose: bool = False  # a count or sum per unit, which exceeds its bounds for units with more than max_rows rows
     depends: Dependence = Dependence.NONE  # on the unit
 
     def missing(self) -> Known:
@@ -89,13 +87,12 @@ class Shape:
     protects: str
     root: tuple[str, str] | None = None  # the (table, column) that names the unit
     tables: tuple[str, ...] = ()
-    max_rows: int = 1
+    max_rows: int | None = 1  # None: not declared
     max_groups: int | None = 1
+    one_row: bool = False  # each unit has at most one row
     whole: str | None = None  # the table, if this has each of its rows once
-    notes: tuple[str, ...] = ()  # notes for the answer about keys made from loose columns
     joins: int = 0  # the number of joins below that may multiply one unit's rows
     together: tuple[str, ...] = ()  # columns that are unique together (empty: none known)
-    one_row: bool = False  # each unit has at most one row, as the catalog declares and opening checks
 
     @property
     def private(self) -> bool:
@@ -138,40 +135,9 @@ def _parts(expression: Expression, shape: Shape) -> int:
     return 1 + sum(_parts(argument, shape) for argument in expression.arguments) if isinstance(expression, Call) else 1
 
 
-def clamp_loose(expression: Expression, shape: Shape) -> Expression:
-    """Clamps loose columns of a key to their bounds; without it, units beyond the bounds would be dropped."""
-    if isinstance(expression, Column) and expression.name in shape.columns and shape.columns[expression.name].loose:
-        known = shape.columns[expression.name].facts
-        if known.low is not None and known.high is not None:
-            return Call("clamp", (expression, constant(known.low), constant(known.high)), span=expression.span)
-    if isinstance(expression, Call):
-        return replace(expression, arguments=tuple(clamp_loose(argument, shape) for argument in expression.arguments))
-    return expression
-
-
 def constant(value: Fraction) -> Literal:
     """Returns a bound as a literal, an int if it is whole."""
     return Literal(int(value) if value.denominator == 1 else value)
-
-
-def key_notes(expressions: Iterable[Expression], shape: Shape) -> tuple[str, ...]:
-    """Returns the shape's notes, and one for each column of the expressions that `clamp_loose` clamps."""
-    columns = {column.name: column for expression in expressions for column in _columns(expression)}
-    notes = []
-    for name in sorted(columns):
-        low, high = shape.columns[name].facts.low, shape.columns[name].facts.high
-        if shape.columns[name].loose and low is not None and high is not None:
-            word = columns[name].words or name.rsplit(".", 1)[-1]
-            notes.append(f"{word} is held to [{show(low)}, {show(high)}], so {show(high)} means {show(high)} or more")
-    return tuple(dict.fromkeys((*shape.notes, *notes)))
-
-
-def _columns(expression: Expression) -> Iterator[Column]:
-    if isinstance(expression, Column):
-        yield expression
-    elif isinstance(expression, Call):
-        for argument in expression.arguments:
-            yield from _columns(argument)
 
 
 def check_names(names: Iterable[str], span: Span = None) -> None:
@@ -230,10 +196,10 @@ def scan(node: Scan, catalog: Catalog) -> Shape:
         BY_UNIT,
         root(node.table, catalog),
         (node.table,),
-        _rows(table, node),
+        table.max_rows,
         table.max_groups,
-        node.table,
-        one_row=columns[own].unit and columns[own].unique,
+        one_row=hop is None and _is_unique(node.table, table.unit.column, catalog),
+        whole=node.table,
     )
 
 
@@ -266,16 +232,6 @@ def _facts(table: Table, name: str, catalog: Catalog) -> Facts:
     known = [value for value in column.values or () if value is not None]
     kind = "real" if numeric else {bool: "bool", int: "int", str: "text"}.get(type(known[0]), "date") if known else "text"
     return declared(column, kind)
-
-
-def _rows(table: Table, node: Scan) -> int:
-    if table.max_rows is None:
-        raise QueryError(
-            f"{node.table} does not say how many rows one person may have in a group.",
-            span=node.span,
-            fix=f"declare max_rows for {node.table} in the catalog.",
-        )
-    return table.max_rows
 
 
 def _with_unit(source: Relation, names: tuple[str, ...], unit: Column) -> Relation:
