@@ -181,8 +181,8 @@ class Answer:
         """Returns a margin per row for each noisy column: value ± margin holds the bounded truth with at least this confidence.
 
         Sums, differences and quotients of noisy numbers have margins from their joint distribution, other arithmetic by
-        intervals. The margin of a quantile is drawn with it and holds at 99 %; see also `ranks`. None if no margin can be
-        stated: for arithmetic without limits, such as LN of a difference.
+        intervals. None if no margin can be stated, as for LN of a difference. The margin of a quantile is released with it and
+        holds with 99 %; at a higher confidence it is what the bounds allow. See also `ranks`.
         """
         return margins(self.plan, self.noisy, self.table, self._confidence(confidence))
 

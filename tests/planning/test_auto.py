@@ -106,6 +106,32 @@ def test_where_one_candidate_is_left_nothing_is_paid_for_a_choice(text: str) -> 
     assert (made.plans[0].bounding.max_rows, made.plans[0].bounding.max_groups) == (1, 1)
 
 
+def test_one_row_for_each_person_needs_no_choice_even_where_it_is_asked_for() -> None:
+    people = {"people": dt.Table("p.parquet", unit="person", key="person", columns={"age": dt.between(0, 9, kind="int")})}
+    declared = dt.Catalog(people, dt.Budget(1))
+    for terms in ({}, {"max_rows": "auto", "max_groups": "auto"}):
+        made = planned("SELECT age, COUNT(*) AS n FROM people GROUP BY age", declared, **terms)
+        assert made.plans[0].bounding.max_rows == made.plans[0].bounding.max_groups == 1
+        assert made.plans[0].price.epsilon == 1
+
+
+def test_candidates_whose_noise_is_out_of_range_are_left_out() -> None:
+    columns = {"month": dt.values(*MONTHS), "cost": dt.between(0, 2**40, step=1)}
+    declared = dt.Catalog({"visits": dt.Table("v.parquet", unit="person", columns=columns)}, dt.Budget(10))
+    program = auto("SELECT month, SUM(cost) AS s FROM visits GROUP BY month", declared, epsilon=8)
+    assert 1 < len(program.candidates) < 45
+    with pytest.raises(dt.DitherError, match="out of range"):
+        planned("SELECT month, SUM(cost) AS s FROM visits GROUP BY month", declared, epsilon="1/10")
+
+
+def test_declared_rows_do_not_count_where_rows_are_chosen() -> None:
+    people = {
+        "people": dt.Table("p.parquet", unit="person", max_rows=1, rows={"at_least": 100}, columns={"x": dt.between(0, 1)})
+    }
+    made = planned("SELECT AVG(x) AS x FROM people", dt.Catalog(people, dt.Budget(1)), max_rows="auto")
+    assert made.quoted.rows is None
+
+
 def test_all_candidates_have_one_family_of_noise_and_one_price() -> None:
     program = auto(declared=catalog(delta="1e-6"))
     assert len({each.price for each in plans(program)}) == 1

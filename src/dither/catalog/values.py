@@ -41,6 +41,8 @@ class ColumnFacts:
     longest: int = LONGEST  # a longer text is NULL; in a unit or key column its row is left out
     cells: Cells = AS_IS  # how its text is read; Table.read.cells where this says nothing
     implied: bool = field(default=False, compare=False, repr=False)  # `kind` was inferred from values or bounds
+    # All values in a public table, read when it was opened. They are data, not declared: they enter no digest.
+    found: tuple[Key, ...] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

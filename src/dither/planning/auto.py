@@ -27,7 +27,7 @@ from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, QueryError
 from dither.exact.numbers import show, show_percent
 from dither.planning import outputs
-from dither.planning.bounds import AUTO, Bound, cap_of
+from dither.planning.bounds import cap_of
 from dither.planning.contributions import Bin, Classes, histogram, read
 from dither.planning.outputs import Draw, Noisy
 from dither.planning.plan import Plan, plan
@@ -69,30 +69,17 @@ def powers(most: int) -> tuple[int, ...]:
     return (*(1 << place for place in range((most - 1).bit_length())), most)
 
 
-def is_auto(bound: Bound, declared: int | None) -> bool:
-    """Whether a bound is to be chosen: the question says so, or neither it nor the catalog names one."""
-    return bound == AUTO or (bound is None and declared is None)
-
-
-def needs_choice(query: Resolved, max_rows: Bound, max_groups: Bound) -> bool:
-    """Whether a bound of the question is to be chosen."""
-    groups = bool(query.query.keys) and is_auto(max_groups, query.max_groups)
-    return query.by_unit and (is_auto(max_rows, query.max_rows) or groups)
-
-
-def candidates(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: Bound, groups: int | None) -> Candidates:
+def candidates(query: Resolved, catalog: Catalog, groups: int | None) -> Candidates:
     """Returns the candidates of a question. `groups`: the number of its public groups, if they are public."""
 
-    def listed(name: str, bound: Bound, declared: int | None, most: int) -> tuple[int, ...]:
-        if not is_auto(bound, declared):
-            return (declared or 1,)
+    def listed(name: str, bound: int | None, most: int) -> tuple[int, ...]:
+        if bound is not None or query.one_row:
+            return (bound or 1,)
         cap = cap_of(query, catalog, name)
         return powers(most if cap is None else cap[0])
 
-    rows = listed("max_rows", max_rows, query.max_rows, MOST_ROWS)
-    if not query.query.keys:
-        return Candidates(rows, (1,))
-    few = listed("max_groups", max_groups, query.max_groups, MOST_GROUPS)
+    rows = listed("max_rows", query.max_rows, MOST_ROWS)
+    few = listed("max_groups", query.max_groups, MOST_GROUPS)
     if len(few) > 1 and groups is not None:
         few = powers(max(1, min(groups, few[-1])))
     while len(rows) * len(few) > MOST_CANDIDATES:
@@ -102,12 +89,10 @@ def candidates(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: B
     return Candidates(rows, few)
 
 
-def plan_auto(
-    query: Resolved, catalog: Catalog, price: Price, max_rows: Bound, max_groups: Bound, rows: int | None
-) -> Batch | Auto:
+def plan_auto(query: Resolved, catalog: Catalog, price: Price, rows: int | None) -> Batch | Auto:
     """Plans the histogram and every candidate. A question with one candidate is an ordinary one."""
     first = plan(replace(query, max_rows=1, max_groups=1), catalog, price)
-    listed = candidates(query, catalog, max_rows, max_groups, first.bounding.groups)
+    listed = candidates(query, catalog, first.bounding.groups)
     if len(listed.rows) > 1 and plan(replace(query, max_rows=2, max_groups=1), catalog, price).work == first.work:
         listed = listed._replace(rows=listed.rows[:1])  # it counts people: rows do not matter
     if listed.classes == Classes():
@@ -115,25 +100,22 @@ def plan_auto(
         return Batch((plan(fixed, catalog, price),), query.tables, rows=rows)
     rest = Price(price.epsilon * (1 - SHARE), price.delta)
     pairs = [(m, g) for m in listed.rows for g in listed.groups]
-    gaussian = any(noise.gaussian for noise in _planned(query, catalog, rest, pairs[len(pairs) // 2]).noises)
-    made = tuple(Batch((each,), query.tables, rows=rows) for each in _all_planned(query, catalog, rest, pairs, gaussian))
+    family = next(_all_planned(query, catalog, rest, pairs[len(pairs) // 2 :: -1]))
+    plans = _all_planned(query, catalog, rest, pairs, any(noise.gaussian for noise in family.noises))
+    made = tuple(Batch((each,), query.tables, rows=rows) for each in plans)
     counted = plan(histogram(query, first.work, listed.classes), catalog, Price(price.epsilon * SHARE))
     return Auto(counted, made, listed, query.tables)
 
 
-def _planned(query: Resolved, catalog: Catalog, price: Price, pair: tuple[int, int], gaussian: bool | None = None) -> Plan:
-    return plan(replace(query, max_rows=pair[0], max_groups=pair[1]), catalog, price, gaussian)
-
-
 def _all_planned(
-    query: Resolved, catalog: Catalog, price: Price, pairs: Sequence[tuple[int, int]], gaussian: bool
+    query: Resolved, catalog: Catalog, price: Price, pairs: Sequence[tuple[int, int]], gaussian: bool | None = None
 ) -> Iterator[Plan]:
-    """Plans all candidates. Leaves out those whose noise would be out of range, unless the first is."""
-    for pair in pairs:
+    """Plans the candidates with these bounds. Leaves out those whose noise would be out of range, but not the smallest."""
+    for rows, groups in pairs:
         try:
-            yield _planned(query, catalog, price, pair, gaussian)
+            yield plan(replace(query, max_rows=rows, max_groups=groups), catalog, price, gaussian)
         except (ArgumentError, QueryError):
-            if pair == pairs[0]:
+            if (rows, groups) == min(pairs):
                 raise
 
 
@@ -154,6 +136,11 @@ class Auto:
     def plans(self) -> tuple[Plan, ...]:
         """Every plan that may run: the histogram first."""
         return (self.histogram, *(each for one in self.candidates for each in one.plans))
+
+    @cached_property
+    def total(self) -> Price:
+        """The price of everything, as (epsilon, delta)."""
+        return Price(self.charge.epsilon, self.charge.delta)
 
     @property
     def quoted(self) -> Batch:

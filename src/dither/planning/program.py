@@ -21,6 +21,7 @@ from dither.planning import outputs
 from dither.planning.left_out import Cuts, LeftOut, left_out_of
 from dither.planning.outputs import DRAW, Draw, Noisy
 from dither.planning.plan import Plan
+from dither.planning.price import Price
 from dither.planning.records import Identity, identity
 from dither.privacy.filters import Charge
 from dither.privacy.losses import Approx, Pure, total
@@ -110,11 +111,17 @@ class Batch:
     tables: tuple[str, ...]
     purpose: str = "answer"
     rows: int | None = None  # rows in a group, for predicted margins
+    relative: str = ""  # what a margin in percent was relative to
     cuts: Cuts = field(default=Cuts(), compare=False)
     works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "works", tuple(plan.work for plan in self.plans))
+
+    @cached_property
+    def total(self) -> Price:
+        """The price of everything, as (epsilon, delta)."""
+        return Price(self.charge.epsilon, self.charge.delta)
 
     @property
     def quoted(self) -> Batch:
@@ -124,7 +131,7 @@ class Batch:
     @property
     def further(self) -> tuple[tuple[str, str], ...]:
         """Further lines of a quote: a word, and what it says."""
-        return ()
+        return (("asked for", self.relative),) if self.relative else ()
 
     def answer(self, released: Sequence[Noisy]) -> tuple[Batch, Sequence[Noisy], str]:
         """Returns the plans of the answer, their noisy numbers, and a note on how the plans were chosen."""

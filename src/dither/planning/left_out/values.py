@@ -25,7 +25,7 @@ from dither.planning.outputs import Noisy
 from dither.planning.plan import Plan
 from dither.planning.releases.sums import Joint, Total
 from dither.query.functions.base import Facts
-from dither.query.functions.registry import facts
+from dither.query.functions.domains import facts
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Filter, Literal, Named, PerUnit, Relation
 from dither.query.resolve.relations import Resolved
 from dither.query.show import show_expression

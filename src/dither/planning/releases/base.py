@@ -30,7 +30,7 @@ from dither.planning import margins
 from dither.planning.sensitivity import NARROW, Bounding, fits
 from dither.privacy.losses import ZCDP, Loss
 from dither.query.functions.base import Facts, double
-from dither.query.functions.registry import facts as infer
+from dither.query.functions.domains import facts as infer
 from dither.query.nodes import Aggregate, Call, Expression
 from dither.query.resolve.relations import Operands
 from dither.query.show import show_expression

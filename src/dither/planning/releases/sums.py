@@ -254,7 +254,8 @@ class Ratio(Reading):
     Margin (Fieller): for the true share r the noise of (1 - r) A - r B is known exactly, and its exact value is 0, so
     {r : |A - r (A + B)| <= m(r)} holds r with the confidence, m(r) being the reach of (1 - r) X - r Y for the two noises.
     m falls up to r = 1/2 and rises after it (Proschan 1965), so over an interval it is largest at an end: from the whole of
-    [0, 1] the interval is narrowed step by step and always holds the set. `slack`: how far the grid may have moved the mean.
+    [0, 1] the interval is narrowed step by step and always holds the set, each end by the larger of m there and m at
+    A / (A + B). `slack`: how far the grid may have moved the mean.
     The interval always lies within the bounds, so a margin is always stated: small groups have one as often as large ones,
     and it holds as often (margins.py, *Stated margins*). Where A or B came out negative, the interval is widened by that
     of the same parts held at 0. `unsure` are groups that may be empty: a mean of no rows is undefined, and no margin holds.
@@ -298,11 +299,12 @@ class Ratio(Reading):
         self, noise: Noise, a: NDArray[np.float64], b: NDArray[np.float64], confidence: Fraction
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns the ends of the possible shares, NaN where there is none."""
-        low, high = np.zeros_like(a), np.ones_like(a)
+        low, high, total = np.zeros_like(a), np.ones_like(a), a + b
+        middle = self._reach(noise, np.clip(a / np.where(total > 0, total, 1.0), 0, 1), confidence)
         for _ in range(4):
             ends = (np.nan_to_num(each, nan=0.5) for each in (low, high))
-            first, last = (self._reach(noise, each, confidence) for each in ends)
-            low, high = fieller(a, a + b, np.maximum(first, last), low, high)
+            first, last = (np.maximum(self._reach(noise, each, confidence), middle) for each in ends)
+            low, high = fieller(a, total, (first, last), low, high)
         return low, high
 
     @staticmethod
@@ -358,14 +360,14 @@ class Ratio(Reading):
 def fieller(
     a: NDArray[np.float64],
     total: NDArray[np.float64],
-    reach: NDArray[np.float64],
+    reach: tuple[NDArray[np.float64], NDArray[np.float64]],
     low: NDArray[np.float64],
     high: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the r in [low, high] with |a - r total| <= reach: NaN where there is none, all of [low, high] where the total is
-    not positive."""
+    """Returns the r in [low, high] with -reach[1] <= a - r total <= reach[0]: NaN where there is none, all of [low, high] where
+    the total is not positive."""
     safe = np.where(total > 0, total, 1.0)
-    down, up = np.maximum((a - reach) / safe, low), np.minimum((a + reach) / safe, high)
+    down, up = np.maximum((a - reach[0]) / safe, low), np.minimum((a + reach[1]) / safe, high)
     down, up = np.where(total > 0, down, low), np.where(total > 0, up, high)
     return np.where(down <= up, down, np.nan), np.where(down <= up, up, np.nan)
 

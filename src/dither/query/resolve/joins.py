@@ -22,7 +22,8 @@ from dataclasses import replace
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, family
-from dither.query.functions.registry import facts, typed
+from dither.query.functions.domains import facts
+from dither.query.functions.registry import typed
 from dither.query.nodes import (
     Aggregate,
     Call,

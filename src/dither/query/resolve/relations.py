@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from dither.catalog.values import Catalog, Rows
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, either
-from dither.query.functions.registry import columns, facts, typed
+from dither.query.functions.domains import facts
+from dither.query.functions.registry import check_depth, columns, known, typed
 from dither.query.nodes import (
     Aggregate,
     Call,
@@ -55,6 +56,7 @@ from dither.query.resolve.joins import (
     unit_pair,
     with_mark,
 )
+from dither.query.resolve.narrowing import beside, filtered, made_of, possible, traced
 from dither.query.resolve.per_unit import per_unit
 from dither.query.resolve.shapes import (
     BY_ROW,
@@ -197,12 +199,14 @@ class Resolved:
     scope: Mapping[str, Facts] = field(hash=False)
     rows: Rows
     unit: str
+    narrowed: Mapping[Expression, Facts] = field(default_factory=dict, hash=False)  # keys' facts, by the conditions too
     one_row: bool = False  # each unit has at most one row, whatever the bounds
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
         lowered = tuple(each.lowered() for each in self.query.aggregates)
-        keys = tuple(facts(key.expression, self.scope) for key in self.query.keys)
+        written = [key.expression for key in self.query.keys]
+        keys = tuple(self.narrowed[key] if key in self.narrowed else facts(key, self.scope) for key in written)
         arguments = {each.argument: facts(each.argument, self.scope) for each in lowered if each.argument is not None}
         return Operands(keys, lowered, arguments)
 
@@ -251,6 +255,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
+        narrowed={key.expression: possible(key.expression, source) for key in resolved.keys},
         one_row=source.one_row,
     )
 
@@ -263,7 +268,7 @@ def _relation(node: Relation, catalog: Catalog) -> Shape:
         source = _relation(node.source, catalog)
         kept = condition(node.condition, source)
         sides = ((a, source.depends(b)) for pair in equalities(kept) for a, b in (pair, pair[::-1]))
-        return replace(source.equated(sides), relation=Filter(source.relation, kept), whole=None)
+        return filtered(replace(source.equated(sides), relation=Filter(source.relation, kept), whole=None), kept)
     if isinstance(node, Compute):
         return _compute(node, _relation(node.source, catalog))
     if isinstance(node, Join) and node.scalar is not None:
@@ -287,7 +292,8 @@ def first_table(node: Relation) -> Span:
 
 def condition(expression: Expression, source: Shape) -> Expression:
     """Types a condition over the source's columns; refuses an expression that is not true, false or NULL."""
-    kind = facts(expression, source.scope).kind
+    check_depth(expression)
+    kind = known(expression, source.scope).kind
     if kind not in ("bool", "null"):
         raise QueryError(
             f"A condition is needed here, and this is {show_kind(kind)}.", span=expression.span, fix="compare it: x > 0."
@@ -308,12 +314,16 @@ def _compute(node: Compute, source: Shape) -> Shape:
 
 def _computed(node: Compute, source: Shape) -> Shape:
     size((each.expression for each in node.columns), source)
+    source = traced(source, _used(tuple(each for each in node.columns if not isinstance(each.expression, Column))))
     columns, named = {}, []
     for each in node.columns:
         inner = each.expression
         plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
         columns[each.name] = plain or Known(
-            facts(inner, source.scope), size=size([inner], source), depends=source.depends(inner)
+            facts(inner, source.scope),
+            size=size([inner], source),
+            depends=source.depends(inner),
+            made_of=made_of(typed(inner, source.scope), source.columns),
         )
         named.append(Named(each.name, typed(inner, source.scope)))
     if source.protects == BY_UNIT:
@@ -337,6 +347,8 @@ def _both(left: Shape, right: Shape) -> dict[str, object]:
         "tables": tuple(dict.fromkeys((*left.tables, *right.tables))),
         "max_rows": _largest([side.max_rows for side in private]),
         "max_groups": _largest([side.max_groups for side in private]),
+        "leaves": {**left.leaves, **right.leaves},
+        "conditions": (*left.conditions, *right.conditions),
     }
 
 
@@ -366,16 +378,26 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
         left.equated((a, right.depends(b)) for a, b in node.equal),
         right.equated((b, left.depends(a)) for a, b in node.equal),
     )
+    right = beside(left, right) if node.kind == "inner" else replace(right, leaves={}, conditions=())
     # Unique columns stay unique if each row has at most one partner.
     columns = {name: replace(known, unique=known.unique and once[1]) for name, known in left.columns.items()}
     theirs = {name: replace(known, unique=known.unique and once[0]) for name, known in right.columns.items()}
-    columns |= {name: known.missing() if node.kind == "left" else known for name, known in theirs.items()}
+    columns |= {name: _missing(known, catalog) if node.kind == "left" else known for name, known in theirs.items()}
     # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
     whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
     one_row = (left.one_row and once[1]) or (not left.private and right.one_row and once[0])
     joined = Join(left.relation, other, pairs, node.kind, span=span)
     shape = Shape(joined, columns, PUBLIC, one_row=one_row)
     return replace(shape, whole=whole, joins=joins, **_both(left, right))  # type: ignore[arg-type]
+
+
+def _missing(known: Known, catalog: Catalog) -> Known:
+    """Returns a column of the side that may be missing. NULL is then a value of a public table's column, as it is in SQL."""
+    missing, values = known.missing(), known.facts.values
+    column = None if known.origin is None else catalog.tables[known.origin[0]].columns.get(known.origin[1])
+    if column is None or column.found is None or values is None or None in values:
+        return missing
+    return replace(missing, facts=replace(missing.facts, values=(*values, None)))
 
 
 def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
@@ -480,6 +502,8 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         one_row=False,
         whole=None,
         together=(),
+        leaves={},
+        conditions=(),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )
 
@@ -492,9 +516,9 @@ def _total(bounds: list[int | None]) -> int | None:
 def _alike(part: Shape, columns: Mapping[str, Known]) -> Relation:
     """Casts a part's integers to real where another part has reals, and orders its columns alike."""
     named = []
-    for name, known in columns.items():
+    for name, column in columns.items():
         value: Expression = Column(name)
-        if known.facts.kind == "real" and part.columns[name].facts.kind == "int":
+        if column.facts.kind == "real" and part.columns[name].facts.kind == "int":
             value = Call("to_real", (value,))
         named.append(Named(name, value))
     if part.protects == BY_UNIT:

@@ -17,11 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from fractions import Fraction
+from functools import cached_property
 
 from dither.catalog.values import Catalog, ColumnFacts, Table
 from dither.errors import QueryError
 from dither.query.functions.base import Facts
-from dither.query.functions.registry import declared, known
+from dither.query.functions.domains import declared
+from dither.query.functions.registry import known
 from dither.query.nodes import Call, Column, Compute, Expression, Join, Literal, Named, Relation, Scan, Span, fresh
 from dither.query.sql.names import columns_of
 from dither.query.work import UNIT
@@ -72,10 +74,11 @@ class Known:
     sure: bool = True  # False: its kind is not declared, and not checked
     size: int = 1  # of its expression, expanded to columns of tables
     depends: Dependence = Dependence.NONE  # on the unit
+    made_of: Expression | None = None  # its value over leaves (narrowing.py); None: nothing is known of it
 
     def missing(self) -> Known:
         """Returns the column as it is on the side of an outer join that may be missing."""
-        return replace(self, facts=replace(self.facts, nullable=True), unit=False, unique=False)
+        return replace(self, facts=replace(self.facts, nullable=True), unit=False, unique=False, made_of=None)
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,14 @@ class Shape:
     whole: str | None = None  # the table, if this has each of its rows once
     joins: int = 0  # the number of joins below that may multiply one unit's rows
     together: tuple[str, ...] = ()  # columns that are unique together (empty: none known)
+    leaves: Mapping[str, Facts] = field(default_factory=dict, hash=False)  # what columns are made of, see narrowing.py
+    conditions: tuple[Expression, ...] = ()  # over leaves, true in every row
 
     @property
     def private(self) -> bool:
         return self.protects != PUBLIC
 
-    @property
+    @cached_property
     def scope(self) -> dict[str, Facts]:
         return {name: known.facts for name, known in self.columns.items()}
 
@@ -226,7 +231,7 @@ def _facts(table: Table, name: str, catalog: Catalog) -> Facts:
         parent, above = unit.references
         return declared(column, _facts(catalog.tables[parent], above, catalog).kind)
     if column.kind is not None or name not in table.columns:
-        return declared(column)
+        return declared(column, None, column.found if table.public else None)
     # No engine has opened the catalog, so the schema is not known; the declaration still gives the kind.
     numeric = any(part is not None for part in (column.low, column.high, column.step))
     known = [value for value in column.values or () if value is not None]
