@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -366,3 +368,19 @@ def test_unreadable_bounds_are_refused() -> None:
     other = (counted, Noisy(((3, 5),), ()), answer)
     with pytest.raises(dt.DitherError, match="cannot read the stored answer"):
         program.read(encode_noisy(other))
+
+
+FILE = Path(__file__).parent.parent / "golden" / "auto.txt"
+
+
+def test_the_identity_and_a_stored_answer_are_those_of_the_file() -> None:
+    """Ledgers hold both for ever."""
+    program = auto(PEOPLE, catalog(months=(1, 2, 3), caps={"max_groups": 2}))
+    counted = Noisy(program_keys(program), (np.array([[9], [-2], [40]]),))
+    answer = Noisy(((1,), (2,), (3,)), (np.array([[7], [0], [-1]]),))
+    stored = program.write((counted, Noisy(((1, 2),), ()), answer))
+    found = f"{program.identity}\n\n{stored}\n"
+    if os.environ.get("UPDATE_GOLDEN"):
+        FILE.write_text(found, encoding="utf-8")
+    assert found == FILE.read_text(encoding="utf-8")
+    assert program.answer(program.read(stored))[2] == "max_groups = 2, chosen for 10 % of ε"
