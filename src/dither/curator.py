@@ -167,6 +167,7 @@ class Curator:
         assume_rows: int | None = None,
         max_rows: Bound = None,
         max_groups: Bound = None,
+        left_out: bool | None = None,
         analyst: str | None = None,
         fresh: bool = False,
     ) -> Answer:
@@ -174,9 +175,10 @@ class Curator:
 
         The same question at the same price returns the stored answer for free; `fresh` pays for a new one. A margin may be a
         share ("2 %") of a public number, `of`: an earlier answer or a number. `max_rows`, `max_groups`: the bounds of each
-        person in this question, by default those of the catalog.
+        person in this question, by default those of the catalog. `left_out=False` spends nothing on an estimate of what they
+        leave out.
         """
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, of=_public(of))
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
         program, asked, within = self._planned(question, terms)
         show = partial(_answer, self.steps.table, program, terms)
         return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
@@ -193,10 +195,11 @@ class Curator:
         assume_rows: int | None = None,
         max_rows: Bound = None,
         max_groups: Bound = None,
+        left_out: bool | None = None,
         analyst: str | None = None,
     ) -> Quote:
         """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, of=_public(of))
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
         program, asked, _ = self._planned(question, terms)
         preview = self.session.preview(self.session.request(program, asked, analyst))
         found = (preview.refusal, preview.again, preview.counted)

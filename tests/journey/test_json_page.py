@@ -42,7 +42,15 @@ def answer(survey: dt.Curator) -> dict[str, Any]:
     (noise,), groups = found.plan.noises, len(found.noisy.keys)
     cells = (np.tile(np.array([512, 768, 0]) * noise.of.row // 10, (groups, 1)),)
     noisy = Noisy(found.noisy.keys, cells)
-    return {**replace(found, released=(noisy,), table=table(found.plan, noisy)).as_data(), "receipt": {}}
+    return {
+        **replace(found, released=(noisy, *map(_nobody, found.released[1:])), table=table(found.plan, noisy)).as_data(),
+        "receipt": {},
+    }
+
+
+def _nobody(noisy: Noisy) -> Noisy:
+    """Nobody has a value outside the bounds."""
+    return Noisy(noisy.keys, tuple(0 * cells for cells in noisy.cells))
 
 
 def refused(ask: Callable[[], object]) -> dict[str, Any]:

@@ -258,6 +258,9 @@ def _budget(budget: Budget) -> _Faults:
             what = f"{part} must be above 0 and at most epsilon, and it is {encode_toml(cap)}."
             yield Fault((*path, part), what, "write a share of epsilon, or leave it out.")
     yield from _least(budget)
+    declared: object = budget.left_out
+    if not isinstance(declared, bool):
+        yield Fault((*path, "left_out"), "left_out must be true or false.", "write left_out = false, or leave it out.")
     if budget.analysts is not None:
         yield from _analysts(budget.analysts)
 

@@ -49,6 +49,7 @@ _OPTIONS = {
     for name in ("epsilon", "delta", "margin", "of", "confidence", "analyst", "ledger", "key", "witness", "by")
 }
 _OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh", "max_rows": "--max-rows", "max_groups": "--max-groups"}
+_OPTIONS |= {"left_out": "--left-out"}
 
 
 def shell(part: Part) -> str:
@@ -241,6 +242,14 @@ Margin = Annotated[
 Of = Annotated[str | None, typer.Option("--of", help="Number that a --margin in percent is a share of, such as 12000.")]
 Confidence = Annotated[str, typer.Option(help="Confidence of the margins.")]
 Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Number of rows to assume for the margins of means.")]
+LeftOut = Annotated[
+    bool | None,
+    typer.Option(
+        "--left-out/--no-left-out",
+        help="Estimate what bounds leave out, for 5 % of the price. Default: as the catalog says.",
+        show_default=False,
+    ),
+]
 MaxRows = Annotated[str | None, typer.Option(help="Most rows per person in one group, or auto. Default: the catalog's.")]
 MaxGroups = Annotated[str | None, typer.Option(help="Most groups per person, or auto. Default: the catalog's.")]
 

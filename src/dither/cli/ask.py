@@ -19,6 +19,7 @@ from dither.cli.app import (
     Epsilon,
     Key,
     Ledger,
+    LeftOut,
     Margin,
     MaxGroups,
     MaxRows,
@@ -55,6 +56,7 @@ def _quote(
     rows: Rows = None,
     max_rows: MaxRows = None,
     max_groups: MaxGroups = None,
+    left_out: LeftOut = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
     key: Key = None,
@@ -76,6 +78,7 @@ def _quote(
             assume_rows=rows,
             max_rows=bound(max_rows),
             max_groups=bound(max_groups),
+            left_out=left_out,
         )
     print_lines(str(found), hang=15)
     if found.refusal:
@@ -109,6 +112,7 @@ def _ask(
     rows: Rows = None,
     max_rows: MaxRows = None,
     max_groups: MaxGroups = None,
+    left_out: LeftOut = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise if the question was answered before.")] = False,
     form: Form = None,
     out: Out = None,
@@ -141,6 +145,7 @@ def _ask(
             assume_rows=rows,
             max_rows=bound(max_rows),
             max_groups=bound(max_groups),
+            left_out=left_out,
             fresh=fresh,
         )
         left = standing(survey, analyst)

@@ -11,10 +11,12 @@ from fractions import Fraction
 
 from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, Blank, Fix, QueryError
-from dither.exact.numbers import Number, between, not_negative, positive, whole
+from dither.exact.numbers import Number, between, flag, not_negative, positive, whole
+from dither.planning import left_out
 from dither.planning.aims import Aim, Earlier, cheapest
 from dither.planning.auto import Auto, plan_auto
 from dither.planning.bounds import Bound, bounded, check_bound
+from dither.planning.left_out import Cuts
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price
 from dither.planning.program import Batch
@@ -35,6 +37,7 @@ class Terms:
     assume_rows: int | None
     max_rows: Bound = None
     max_groups: Bound = None
+    left_out: bool | None = None  # whether to estimate what bounds leave out; None: as the catalog says
 
     @classmethod
     def of(
@@ -46,6 +49,7 @@ class Terms:
         assume_rows: int | None = None,
         max_rows: Bound = None,
         max_groups: Bound = None,
+        left_out: bool | None = None,
         *,
         of: Number | Earlier | None = None,
     ) -> Terms:
@@ -69,6 +73,7 @@ class Terms:
             None if assume_rows is None else whole(assume_rows, "assume_rows", least=1),
             None if max_rows is None else check_bound(max_rows, "max_rows"),
             None if max_groups is None else check_bound(max_groups, "max_groups"),
+            None if left_out is None else flag(left_out, "left_out"),
         )
 
     def price(self, caps: Caps, epsilon: Fraction | None = None) -> Price:
@@ -90,27 +95,50 @@ class Terms:
 
 
 def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, text: str) -> Batch | Auto:
-    """Plans a question at its price, or at the smallest price that gives its margin. A refusal marks its place in `text`."""
+    """Plans a question at its price, or at the smallest price that gives its margin. A refusal marks its place in `text`.
+
+    What its bounds leave out is estimated at a part of that price, if they can leave anything out.
+    """
     if terms.max_rows is not None or terms.max_groups is not None:
         query = bounded(query, catalog, terms.max_rows, terms.max_groups)
-    rows, relative = terms.rows(query), ""
-
-    def at(epsilon: Fraction) -> Plan:
-        return plan(query, catalog, terms.price(caps, epsilon))
-
+    rows = terms.rows(query)
     try:
         if query.max_rows is None or query.max_groups is None:
             _refuse_margin(terms)
             return plan_auto(query, catalog, terms.price(caps), rows)
-        if terms.margin is None:
-            made = plan(query, catalog, terms.price(caps))
-        else:
-            budget, aim = catalog.budget, replace(terms.margin, rows=query.rows)
-            made = cheapest(at, budget.least_epsilon, budget.epsilon, aim, terms.confidence, rows)
-            relative = aim.words(made, terms.confidence)
+        cuts = _cuts(query, catalog, caps, terms)
+        made, relative = _at_price(query, catalog, caps, terms, rows, reserve=bool(cuts.parts))
+        further = left_out.plans(cuts.parts, catalog, left_out.beside(made.price.epsilon))
+        if cuts.parts and not further:
+            cuts = replace(cuts, parts=())
+            made, relative = _at_price(query, catalog, caps, terms, rows, reserve=False)
     except QueryError as error:
         raise error.located(text) from None
-    return Batch((made,), query.tables, rows=rows, relative=relative)
+    return Batch((made, *further), query.tables, rows=rows, relative=relative, cuts=cuts)
+
+
+def _at_price(
+    query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, rows: int | None, *, reserve: bool
+) -> tuple[Plan, str]:
+    """Plans the answer itself, and says what its margin is relative to. `reserve`: a part of the price is for what is left
+    out."""
+
+    def at(epsilon: Fraction) -> Plan:
+        price = terms.price(caps, epsilon)
+        return plan(query, catalog, replace(price, epsilon=epsilon - left_out.reserved(epsilon)) if reserve else price)
+
+    if terms.margin is None:
+        return at(terms.price(caps).epsilon), ""
+    budget, aim = catalog.budget, replace(terms.margin, rows=query.rows)
+    made = cheapest(at, budget.least_epsilon, budget.epsilon, aim, terms.confidence, rows)
+    return made, aim.words(made, terms.confidence)
+
+
+def _cuts(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms) -> Cuts:
+    """Returns what the bounds can leave out, and how it is estimated unless the terms or the catalog turn that off."""
+    price = terms.price(caps, terms.epsilon or min(catalog.budget.epsilon, Fraction(1)))  # the work is the same at every price
+    estimate = catalog.budget.left_out if terms.left_out is None else terms.left_out
+    return left_out.cuts(query, plan(query, catalog, price).work, estimate=estimate)
 
 
 def _refuse_margin(terms: Terms) -> None:
