@@ -432,6 +432,8 @@ class Collection:
     operands: Operands
     scope: Mapping[str, Facts]
     max_rows: int
+    one_row: bool = False  # each unit has one row at most
+    one_part: frozenset[str] = frozenset()  # aggregates whose argument is the same in all rows of a unit
     public_rows: int | None = None
     least_rows: int = 1
     releases: list[Release] = field(default_factory=list)
