@@ -115,9 +115,10 @@ def _compared(name: str, left: Expression, right: Expression) -> Iterator[tuple[
 def _comparable(constant: Expression) -> Value:
     """Returns a constant as engines compare it, numbers as the nearest double; None if it is none, or beyond exact doubles."""
     value = constant.value if isinstance(constant, Literal) else None
-    if type(value) in (int, Fraction):
-        return Fraction(float(value)) if abs(value) < _EXACT else None  # type: ignore[arg-type]
-    return value
+    if isinstance(value, bool) or not isinstance(value, (int, Fraction)):
+        return value
+    exact = Fraction(value)
+    return Fraction(float(exact)) if abs(exact) < _EXACT else None
 
 
 def _one_kind(*values: Value) -> bool:
