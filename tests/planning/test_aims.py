@@ -101,7 +101,7 @@ def test_a_margin_has_its_price_whatever_the_budget(question: str, budget: int) 
 
 
 def test_a_margin_that_no_noise_is_fine_enough_for() -> None:
-    with opened(10**6) as survey:
+    with opened(10**9) as survey:
         with pytest.raises(DitherError, match=r"needs more than ε = 1.*its noise cannot be finer"):
             survey.quote("SELECT AVG(x) AS a FROM people", margin="1e-12", assume_rows=10)
         with pytest.raises(DitherError, match="how many rows"):

@@ -42,7 +42,7 @@ def rows(flags: list[int]) -> list[dict[str, Any]]:
 def test_that_whole_steps_would_lose_it() -> None:
     """The grid of people with one row each: of ten rows with a single 1, one row's worth is 0 of 1 step."""
     flag = ask("s", "sum", "age")
-    coarse, fine = planned(query(flag), one_row=True), planned(query(flag))
+    coarse, fine = planned(query(flag), one_row=True), planned(query(flag), one_row=False)
     heavy = rows([1] + [0] * 9)
     assert run(coarse, heavy)[0].measures == ((0,),)
     (((sum_of_steps,),),) = (run(fine, heavy)[0].measures,)  # type: ignore[misc]

@@ -8,7 +8,8 @@ cell counts the rows of no part, and COUNT(*) is the sum of all cells.
 A unit may have several rows in one group. The cells of one measure are cut together: a unit counts for `max_rows` rows in all
 parts, where separate counts would each allow it `max_rows`, and a part of a row is cut to none. So parts share a release only
 where a unit is in one part: if it has one row (tables protected by row, or whose unit is their key), or if the conditions are
-the same in all its rows (columns of the person).
+the same in all its rows (columns of the person). The catalog may be wrong about that. So each row counts for 2^16 in its cell
+where a unit may be cut, and a unit in two parts counts for half a row in each.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from dither.planning.releases.base import Collection, Release, not_null
+from dither.planning.sensitivity import PARTS
 from dither.query.disjoint import disjoint
 from dither.query.nodes import Aggregate, Call, Expression, Literal
 from dither.query.show import show_expression
@@ -36,7 +38,7 @@ class Parts(Release):
     max_rows: int
     titles: tuple[str, ...]
     rest: bool = False
-    row = 1
+    row: int = 1  # what a row adds to its cell
 
     @property
     def empty_value(self) -> tuple[int, ...]:
@@ -48,7 +50,7 @@ class Parts(Release):
 
     @cached_property
     def measure(self) -> Sums:
-        cells = tuple(Cell(_first(self.conditions, place), linear=1) for place in range(self.cells))
+        cells = tuple(Cell(_first(self.conditions, place), linear=self.row) for place in range(self.cells))
         return Sums(cells, self.max_rows, None if self.rest else Call("or", self.conditions))
 
     @property
@@ -87,7 +89,8 @@ def _add(
     if len(conditions) + rest < 2:
         return
     titles = dict.fromkeys(show_expression(where) for where in map(_where, part) if where is not None)
-    place = collection.add(Parts(conditions, collection.max_rows, tuple(titles), rest))
+    row = PARTS if collection.may_be_cut else 1
+    place = collection.add(Parts(conditions, collection.max_rows, tuple(titles), rest, row))
     for one in part:
         collection.parts[one.name] = (place, (conditions.index(_condition(one)),))
     for one in every if rest else ():
