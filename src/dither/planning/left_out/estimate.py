@@ -90,18 +90,38 @@ class Share(NamedTuple):
     level: int
 
 
-def share(cells: Cells, floors: Sequence[float], start: int, confidence: Fraction, most: float = 1.0) -> Share:
-    """Estimates the share. `start`: the first class whose people may have lost something; `most`: no share is larger."""
+def share(
+    cells: Cells,
+    floors: Sequence[float],
+    start: int,
+    confidence: Fraction,
+    most: float = 1.0,
+    ends: tuple[Cells, Cells] | None = None,
+) -> Share:
+    """Estimates the share. `start`: the first class whose people may have lost something; `most`: no share is larger.
+
+    `ends`: the same cells with weights that make the share too small and too large, if the true weights are not known. Each
+    gives one end of the interval, and noise leaves an interval on one side for half of the doubt, so the two hold together.
+    """
     levels = range(start, len(floors))
     each = float(1 - (1 - confidence) / len(levels))
-    found = {level: _interval(cells.up_to(level), each, most) for level in levels}
-    low, best = max((min(found[level][1], floors[level]), level) for level in levels)
+    least, largest = ends or (cells, cells)
+    lows = {level: _interval(least.up_to(level), each, most) for level in levels}
+    highs = lows if largest is least else {level: _interval(largest.up_to(level), each, most) for level in levels}
+    low, best = max((min(lows[level][1], floors[level]), level) for level in levels)
     sure = 1 - (1 - each) * _DOUBT
     level = max([best if low > 0 else start, *(level for level in levels if _has_people(cells.at(level), sure))])
     if low <= 0:  # say it of as many people as can be said
-        level = max([level, *(each for each in levels if found[each][2] <= _SMALL)])
-    estimate, _, high = found[level]
-    return Share(max(estimate, low), low, max(high, low), level)
+        level = max([level, *(each for each in levels if highs[each][2] <= _SMALL)])
+    high = max(highs[level][2], low)
+    estimate = lows[level][0] if largest is least else min(_middle(cells.up_to(level), most), high)
+    return Share(max(estimate, low), low, high, level)
+
+
+def _middle(cells: Cells, most: float) -> float:
+    """Returns S / T."""
+    lost, total = float(cells.lost @ cells.values), float(cells.total @ cells.values)
+    return min(max(lost / total, 0.0), most) if total > 0 else 0.0
 
 
 def _interval(cells: Cells, confidence: float, most: float) -> tuple[float, float, float]:
@@ -110,7 +130,7 @@ def _interval(cells: Cells, confidence: float, most: float) -> tuple[float, floa
     lost, total = float(cells.lost @ cells.values), float(cells.total @ cells.values)
     if total <= 0:
         return 0.0, 0.0, most
-    middle = min(max(lost / total, 0.0), most)
+    middle = _middle(cells, most)
 
     def inside(end: float) -> bool:
         return abs(lost - end * total) <= cells.reach(cells.lost - end * cells.total, confidence)
