@@ -37,6 +37,8 @@ from dither.query.nodes import Aggregate
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Work
 
+_WORTH = 4  # times the bound: "at most" is worth saying if it leaves out only people with more
+
 
 class Ends(NamedTuple):
     """The lower and upper ends of each bin's classes. An open class has its lower end twice: it is beyond all bounds."""
@@ -78,9 +80,13 @@ class BinsPart(Part):
         counts = None if self.count is None else count_cells(self.count, *main)
         cells = [_cells(people, scales, levels, mass, counts) for mass in (few, usual, many)]
         found = share(cells[1], self._floors(levels, few), 0, confidence, ends=(cells[0], cells[2]))
-        beyond = self._beyond(ends, levels, found.level)
         parts = self._bounds(ends, np.where(levels <= found.level, people, 0), found.estimate)
-        return [LeftOut(self.of, found.estimate, found.low, found.high, parts, beyond)]
+        aside = self._aside(ends, (levels > found.level) | ends.open)
+        high, beyond = found.high, None
+        if aside is not None:
+            beyond = f"{aside} {'row' if self.of == 'rows' else 'group'}{'' if aside == 1 else 's'}"
+            high = 1.0 if found.low <= 0 and aside < _WORTH * self._bound else high
+        return [LeftOut(self.of, found.estimate, found.low, high, parts, beyond)]
 
     def _ends(self, groups: Sequence[int], rows: Sequence[int]) -> Ends:
         by_groups, open_groups = spans(self.classes.groups, self.last, 1)
@@ -126,15 +132,16 @@ class BinsPart(Part):
         shares = few.lost / np.maximum(few.lost + few.kept, 1)
         return [float(shares[levels > level].min(initial=1.0)) for level in range(int(levels.max()) + 1)]
 
-    def _beyond(self, ends: Ends, levels: NDArray[np.int64], level: int) -> str | None:
-        """Returns what all people have more of whom the upper end leaves out; None if it leaves out nobody."""
-        aside = (levels > level) | ends.open
+    @property
+    def _bound(self) -> int:
+        return self.max_rows if self.of == "rows" else self.max_groups
+
+    def _aside(self, ends: Ends, aside: NDArray[np.bool_]) -> int | None:
+        """Returns what all the people have more of whom the upper end leaves out; None if it leaves out nobody."""
         if not aside.any():
             return None
-        people = self.of != "rows"
-        fewest = ends.groups[0] if people else ends.rows[0] + (ends.groups[0] * self.ways - 1) * self.least
-        most = int(fewest[aside].min()) - 1
-        return f"{most} {'group' if people else 'row'}{'' if most == 1 else 's'}"
+        fewest = ends.rows[0] + (ends.groups[0] * self.ways - 1) * self.least if self.of == "rows" else ends.groups[0]
+        return int(fewest[aside].min()) - 1
 
     def _bounds(self, ends: Ends, people: Floats, estimate: float) -> tuple[tuple[str, str, float], ...]:
         """Returns each bound with its part of the estimate."""
