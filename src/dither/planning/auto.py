@@ -5,8 +5,8 @@
 The candidates are public: powers of two up to a cap. Each is a whole plan, made and prepared before the charge. A share of
 epsilon buys the histogram of people by class of contributions (contributions.py): each person is in one bin. The choice reads
 that noisy histogram and public facts alone, so it is post-processing; then the chosen plan runs at the rest of the price. All
-candidates have the same family of noise and the same epsilon and delta. The charge is the histogram plus the largest candidate
-in every component, which holds for adaptive choice (program.py).
+candidates have the same family of noise and the same epsilon and delta. The charge is the histogram, what runs beside it, and
+the largest candidate in every component, which holds for adaptive choice (program.py).
 
 The choice minimises the predicted error: noise, plus what the bounds would leave out. In counts and sums that weighs more,
 because a margin does not cover it; in means it weighs less. A class at the heavy end counts as empty where noise could look
