@@ -55,8 +55,9 @@ def planned(
     max_rows: int = 1,
     max_groups: int | None = 1,
     rows: Rows | None = None,
+    **more: Any,
 ) -> Plan:
-    question = Resolved(asked, by_unit, ("people",), max_rows, max_groups, SCOPE, rows or Rows(), "person")
+    question = Resolved(asked, by_unit, ("people",), max_rows, max_groups, SCOPE, rows or Rows(), "person", **more)
     return plan(question, catalog(delta, neighbours), Price(Fraction(epsilon), delta))
 
 

@@ -131,7 +131,7 @@ def test_quotients_with_one_divisor_are_one() -> None:
 
 
 def test_public_limits_of_quotients() -> None:
-    share, output = computed(Call("div", (Column("a"), Column("n"))), *COUNTS[:1], ask("n", "count"))
+    share, output = computed(Call("div", (Column("a"), Column("n"))), *COUNTS[:1], ask("n", "count"), one_row=True)
     mean, over = computed(Call("div", (Column("s"), Column("n"))), ask("s", "sum", "age"), ask("n", "count"))
     heavy, several = computed(Call("div", (Column("a"), Column("n"))), *COUNTS[:1], ask("n", "count"), max_rows=2)
     beside = (*COUNTS[:1], ask("n", "count"), ask("m", "avg", "age"))
@@ -145,7 +145,7 @@ def test_public_limits_of_quotients() -> None:
 def test_nullif_of_a_divisor_is_the_divisor() -> None:
     below = Call("nullif", (Column("n"), Literal(0)))
     plan, output = computed(Call("div", (Column("a"), below)), *COUNTS[:1], ask("n", "count"))
-    plain, other = computed(Call("div", (Column("a"), Column("n"))), *COUNTS[:1], ask("n", "count"))
+    plain, other = computed(Call("div", (Column("a"), Column("n"))), *COUNTS[:1], ask("n", "count"), one_row=True)
     assert output.form(plan) == other.form(plain)
 
 
@@ -175,7 +175,7 @@ def test_many_sums_at_once_reach_as_far_as_one(gaussian: bool) -> None:
 
 def test_the_interval_of_a_quotient_is_its_definition() -> None:
     """Every r inside is possible, and none outside: by the reach of N - r D, one r at a time."""
-    plan, output = computed(Call("div", (Column("a"), Column("n"))), *COUNTS[:1], ask("n", "count"))
+    plan, output = computed(Call("div", (Column("a"), Column("n"))), *COUNTS[:1], ask("n", "count"), one_row=True)
     form = output.form(plan)
     assert isinstance(form, forms.Form)
     one = form.quotients[0][1]

@@ -6,8 +6,9 @@ needed for the meaning: only then is "the first that is true" what each FILTER a
 cell counts the rows of no part, and COUNT(*) is the sum of all cells.
 
 A unit may have several rows in one group. The cells of one measure are cut together: a unit counts for `max_rows` rows in all
-parts, where separate counts would each allow it `max_rows`. So parts share a release only where that is the same: if `max_rows`
-is 1, as in tables protected by row.
+parts, where separate counts would each allow it `max_rows`, and a part of a row is cut to none. So parts share a release only
+where a unit is in one part: if it has one row (tables protected by row, or whose unit is their key), or if the conditions are
+the same in all its rows (columns of the person).
 """
 
 from __future__ import annotations
@@ -72,10 +73,8 @@ def _first(conditions: Sequence[Expression], place: int) -> Quantised:
 
 def share(collection: Collection) -> None:
     """Adds a release for each set of counts with disjoint FILTERs, and notes which cells each count is read from."""
-    if collection.max_rows != 1:
-        return
     counts = [collection.lower(one) for one in collection.aggregates if one.function == "count"]
-    filtered = [one for one in counts if _where(one) is not None]
+    filtered = [one for one in counts if _where(one) is not None and (collection.one_row or one.name in collection.one_part)]
     for part in _partitions(sorted(filtered, key=lambda one: show_expression(_condition(one)))):
         _add(part, tuple(dict.fromkeys(map(_condition, part))), counts, collection)
 

@@ -67,7 +67,7 @@ class Squares(Release):
 def read(aggregate: Aggregate, collection: Collection) -> Spread:
     x = collection.argument(aggregate)
     facts, (_, first) = collection.facts(x), joint(collection, x)
-    grid = sensitivity.coarse_grid(x, facts, aggregate, sensitivity.SQUARES)
+    grid = sensitivity.square_grid(x, facts, aggregate, collection.may_be_cut)
     second = collection.add(Squares(x, grid, collection.max_rows, facts.nullable and not first.nulls))
     root, sample = aggregate.function.startswith("stddev"), aggregate.function.endswith("samp")
     return Spread(

@@ -156,7 +156,7 @@ def _joint(collection: Collection, x: Expression, aggregate: Aggregate, function
     nulls = everyone and facts.nullable and collection.public_rows is None
     alone = collection.public_rows is not None and not facts.nullable and not functions & set(SPREADS)
     optional, outside = facts.nullable and not nulls, functions == {"clipped"}
-    grid = sensitivity.sum_grid(x, facts, aggregate)
+    grid = sensitivity.sum_grid(x, facts, aggregate, collection.may_be_cut)
     collection.joint[x] = collection.add(Joint(x, grid, collection.max_rows, nulls, optional, alone, outside))
     if not outside:
         collection.note_bounds(x)
@@ -206,7 +206,7 @@ def ratio(aggregate: Aggregate, x: Expression, collection: Collection) -> Ratio:
 def read_sum(aggregate: Aggregate, collection: Collection) -> Reading:
     x = collection.argument(aggregate)
     facts = collection.facts(x)
-    q = sensitivity.sum_grid(x, facts, aggregate)
+    q = sensitivity.sum_grid(x, facts, aggregate, collection.may_be_cut)
     if x not in collection.joint:
         if (q.low / q.step).denominator == 1:
             return _total(aggregate, x, q, collection)
@@ -219,7 +219,8 @@ def read_sum(aggregate: Aggregate, collection: Collection) -> Reading:
     moved = sensitivity.rounding_error(q, facts)
     counted = tuple(Term(place, cell, Fraction(1, q.steps)) for cell in (0, 1)) if moved else ()
     nonzero = tuple(term for term in terms if term.weight)
-    return Linear(aggregate, nonzero, whole=is_whole(q, facts), each=moved, counted=counted, step=_step(q, facts))
+    whole, step, parted = is_whole(q, facts), _step(q, facts), collection.may_be_cut
+    return Linear(aggregate, nonzero, whole=whole, each=moved, counted=counted, step=step, parted=parted)
 
 
 def _total(aggregate: Aggregate, x: Expression, q: Quantised, collection: Collection) -> Linear:
@@ -229,12 +230,14 @@ def _total(aggregate: Aggregate, x: Expression, q: Quantised, collection: Collec
     moved = sensitivity.rounding_error(q, facts)
     if moved:  # a SUM alone has no count, so an error that grows with the rows cannot be in its margin
         collection.note(Rounded(x, q.step, moved))
-    return Linear(aggregate, (Term(place, 0, q.step),), whole=is_whole(q, facts), step=_step(q, facts))
+    whole, step, parted = is_whole(q, facts), _step(q, facts), collection.may_be_cut
+    return Linear(aggregate, (Term(place, 0, q.step),), whole=whole, step=step, parted=parted)
 
 
 def _step(q: Quantised, facts: Facts) -> Fraction | None:
-    """Returns the step of which sums on this grid are multiples, if it was declared."""
-    return q.step if q.step == facts.step and (q.low / q.step).denominator == 1 else None
+    """Returns the step of which sums of rows are multiples, if it was declared."""
+    step = facts.step
+    return step if step is not None and {(step / q.step).denominator, (q.low / step).denominator} == {1} else None
 
 
 def _over(aggregate: Aggregate, place: int, release: Joint, collection: Collection, part: Fraction) -> Linear:
