@@ -484,6 +484,14 @@ SESSION = (
         "tests/planning/test_auto.py::test_the_charge_covers_every_path_in_every_component",
     ),
     Mutant(
+        "beside-the-choice-not-charged",
+        "the estimate of clipped values that runs beside a choice of bounds is not part of the charge",
+        "planning/auto.py",
+        "charge([self.histogram, *self.beside])",
+        "charge([self.histogram])",
+        "tests/planning/test_auto.py::test_the_charge_covers_every_path_in_every_component",
+    ),
+    Mutant(
         "cheapest-candidate-charged",
         "the candidate with the smallest rho is charged, not the largest",
         "planning/auto.py",

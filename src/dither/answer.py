@@ -400,13 +400,17 @@ class Answer:
 
 def _reserved(program: Batch) -> Fraction:
     """Returns the part of epsilon that is for what is left out."""
-    return sum((plan.price.epsilon for plan in program.plans[1:]), Fraction(0))
+    pairs = zip(program.cuts.parts, program.plans[1:], strict=False)
+    return sum((plan.price.epsilon for part, plan in pairs if not part.free), Fraction(0))
 
 
 def _left_out_lines(program: Batch) -> tuple[tuple[str, str], ...]:
-    """Returns the line of a plan on the part of the price that is for what is left out."""
-    words = " and ".join(part.words for part in program.cuts.parts)
-    return (("left out", f"ε = {show(_reserved(program))} of the price is for an estimate of {words}"),) if words else ()
+    """Returns the lines of a plan on how it is estimated what is left out, and for which part of the price."""
+    free = " and ".join(part.words for part in program.cuts.parts if part.free)
+    paid = " and ".join(part.words for part in program.cuts.parts if not part.free)
+    lines = [f"{free} is estimated from the same noisy count of people, free"] if free else []
+    lines += [f"ε = {show(_reserved(program))} of the price is for an estimate of {paid}"] if paid else []
+    return tuple(("" if place else "left out", line) for place, line in enumerate(lines))
 
 
 _END = 1 << 63

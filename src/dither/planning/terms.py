@@ -14,7 +14,7 @@ from dither.errors import ArgumentError, Blank, Fix, QueryError
 from dither.exact.numbers import Number, between, flag, not_negative, positive, whole
 from dither.planning import left_out
 from dither.planning.aims import Aim, Earlier, cheapest
-from dither.planning.auto import Auto, plan_auto
+from dither.planning.auto import Auto, choices, plan_auto
 from dither.planning.bounds import Bound, bounded, check_bound
 from dither.planning.left_out import Cuts
 from dither.planning.plan import Plan, plan
@@ -105,7 +105,10 @@ def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, tex
     try:
         if query.max_rows is None or query.max_groups is None:
             _refuse_margin(terms)
-            return plan_auto(query, catalog, terms.price(caps), rows)
+            listed = choices(query, catalog, terms.price(caps))
+            if not listed.one:
+                return plan_auto(query, catalog, terms.price(caps), listed, rows, estimate=_estimate(catalog, terms))
+            query = replace(query, max_rows=listed.rows[0], max_groups=listed.groups[0])
         cuts = _cuts(query, catalog, caps, terms)
         made, relative = _at_price(query, catalog, caps, terms, rows, reserve=bool(cuts.parts))
         further = left_out.plans(cuts.parts, catalog, left_out.beside(made.price.epsilon))
@@ -137,8 +140,11 @@ def _at_price(
 def _cuts(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms) -> Cuts:
     """Returns what the bounds can leave out, and how it is estimated unless the terms or the catalog turn that off."""
     price = terms.price(caps, terms.epsilon or min(catalog.budget.epsilon, Fraction(1)))  # the work is the same at every price
-    estimate = catalog.budget.left_out if terms.left_out is None else terms.left_out
-    return left_out.cuts(query, plan(query, catalog, price).work, estimate=estimate)
+    return left_out.cuts(query, plan(query, catalog, price).work, estimate=_estimate(catalog, terms))
+
+
+def _estimate(catalog: Catalog, terms: Terms) -> bool:
+    return catalog.budget.left_out if terms.left_out is None else terms.left_out
 
 
 def _refuse_margin(terms: Terms) -> None:

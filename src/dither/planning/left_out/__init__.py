@@ -1,6 +1,7 @@
 """Estimates how much the bounds of a question leave out, at a small share of its price.
 
     rows     rows beyond max_rows and max_groups (rows.py)
+    bins     the same where the bounds are chosen, from the count of people that chose them (bins.py)
     values   values beyond the bounds of a column that is added up (values.py)
 
 Each is an ordinary question over one row per person (contributions.py): planned, charged and drawn together with the answer. It
@@ -16,8 +17,10 @@ from fractions import Fraction
 
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
+from dither.planning.contributions import Classes
 from dither.planning.left_out.base import Cuts, LeftOut, Part, sentences
-from dither.planning.left_out.rows import cutting, rows
+from dither.planning.left_out.bins import bins
+from dither.planning.left_out.rows import counts_people, cutting, ends_below, rows
 from dither.planning.left_out.values import freed, values
 from dither.planning.outputs import Noisy
 from dither.planning.plan import Plan, plan
@@ -28,13 +31,39 @@ from dither.query.work import Work
 SHARE = Fraction(1, 20)  # of the price, for all parts together
 _ENOUGH = Fraction(8)  # an epsilon whose noise is less than one person
 
-__all__ = ["SHARE", "Cuts", "LeftOut", "Part", "beside", "cuts", "left_out_of", "plans", "reserved", "sentences"]
+__all__ = [
+    "SHARE",
+    "Cuts",
+    "LeftOut",
+    "Part",
+    "beside",
+    "clipped",
+    "counts_people",
+    "cuts",
+    "cuts_of_chosen",
+    "ends_below",
+    "left_out_of",
+    "plans",
+    "reserved",
+    "sentences",
+]
 
 
 def cuts(question: Resolved, work: Work, *, estimate: bool) -> Cuts:
     """Returns what can be left out. `work`: of the question's own plan. `estimate`: with the questions that estimate it."""
     asked = (*rows(question, work), *values(question, work)) if estimate and work.measures else ()
     return Cuts(asked, bool(cutting(question, work)), _open_keys(question, work))
+
+
+def clipped(question: Resolved, work: Work) -> tuple[Part, ...]:
+    """Returns the questions about values outside their bounds. They are the same whatever max_rows and max_groups are."""
+    return tuple(values(question, work)) if work.measures else ()
+
+
+def cuts_of_chosen(question: Resolved, work: Work, classes: Classes, last: int | None, beside: Sequence[Part]) -> Cuts:
+    """Returns what chosen bounds can leave out. `classes`: of the count of people that chose them; `last`: the number of
+    public groups; `beside`: the questions about values, asked whatever was chosen."""
+    return Cuts((*bins(question, work, classes, last), *beside), bool(cutting(question, work)), _open_keys(question, work))
 
 
 def _open_keys(question: Resolved, work: Work) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -128,8 +128,9 @@ class Cuts:
 
 @dataclass(frozen=True)
 class Part:
-    """A question about what is left out, and how it is read."""
+    """A question about what is left out, and how it is read. `free`: it is asked for another purpose anyway."""
 
+    free: ClassVar[bool] = False
     question: Resolved
     words: str
 

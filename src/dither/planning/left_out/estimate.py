@@ -63,6 +63,10 @@ class Cells:
     def _where(self, kept: NDArray[np.bool_]) -> Cells:
         return Cells(*(part[kept] for part in self._parts()))
 
+    def sums(self) -> tuple[float, float]:
+        """Returns S and T."""
+        return float(self.lost @ self.values), float(self.total @ self.values)
+
     def reach(self, weights: Floats, confidence: float) -> float:
         """Returns how far the noise of a weighted sum reaches. Geometric noise is within a step of Laplace noise."""
         size = np.abs(weights)
@@ -90,34 +94,65 @@ class Share(NamedTuple):
     level: int
 
 
-def share(cells: Cells, floors: Sequence[float], start: int, confidence: Fraction, most: float = 1.0) -> Share:
-    """Estimates the share. `start`: the first class whose people may have lost something; `most`: no share is larger."""
+def share(
+    cells: Cells,
+    floors: Sequence[float],
+    start: int,
+    confidence: Fraction,
+    most: float = 1.0,
+    ends: tuple[Cells, Cells] | None = None,
+) -> Share:
+    """Estimates the share. `start`: the first class whose people may have lost something; `most`: no share is larger.
+
+    `ends`: the same cells with weights that make the share too small and too large, if the true weights are not known. Each
+    gives one end of the interval, and noise leaves an interval on one side for half of the doubt, so the two hold together.
+    """
     levels = range(start, len(floors))
     each = float(1 - (1 - confidence) / len(levels))
-    found = {level: _interval(cells.up_to(level), each, most) for level in levels}
-    low, best = max((min(found[level][1], floors[level]), level) for level in levels)
+    least, largest = ends or (cells, cells)
+    low, best = max((min(_low(least.up_to(level), each, most), floors[level]), level) for level in levels)
     sure = 1 - (1 - each) * _DOUBT
     level = max([best if low > 0 else start, *(level for level in levels if _has_people(cells.at(level), sure))])
     if low <= 0:  # say it of as many people as can be said
-        level = max([level, *(each for each in levels if found[each][2] <= _SMALL)])
-    estimate, _, high = found[level]
-    return Share(max(estimate, low), low, max(high, low), level)
+        said = (one for one in reversed(levels) if one <= level or _high(largest.up_to(one), each, most) <= _SMALL)
+        level = next(said)
+    high = max(_high(largest.up_to(level), each, most), low)
+    return Share(max(min(_middle(cells.up_to(level), most), high), low), low, high, level)
 
 
-def _interval(cells: Cells, confidence: float, most: float) -> tuple[float, float, float]:
-    """Returns S / T and the ends of its interval. What is beyond the noise at an end is concave in the share, because the reach
-    is convex, so it changes its sign once between the middle and each end."""
-    lost, total = float(cells.lost @ cells.values), float(cells.total @ cells.values)
-    if total <= 0:
-        return 0.0, 0.0, most
-    middle = min(max(lost / total, 0.0), most)
+def _middle(cells: Cells, most: float) -> float:
+    """Returns S / T."""
+    lost, total = cells.sums()
+    return min(max(lost / total, 0.0), most) if total > 0 else 0.0
+
+
+def _low(cells: Cells, confidence: float, most: float) -> float:
+    """Returns the lower end of the interval of S / T.
+
+    What is beyond the noise at an end is concave in the share, because the reach is convex, so it changes its sign once between
+    the middle and each end.
+    """
+    inside = _inside(cells, confidence)
+    return 0.0 if cells.sums()[1] <= 0 or inside(0.0) else _end(inside, _middle(cells, most), 0.0)
+
+
+def _high(cells: Cells, confidence: float, most: float) -> float:
+    """Returns the upper end of the interval of S / T."""
+    if cells.sums()[1] <= 0:
+        return most
+    inside, middle = _inside(cells, confidence), _middle(cells, most)
+    far = most if most < math.inf else _beyond(inside, middle)
+    return far if far == math.inf or inside(far) else _end(inside, middle, far)
+
+
+def _inside(cells: Cells, confidence: float) -> Callable[[float], bool]:
+    """Returns whether a share is in the interval."""
+    lost, total = cells.sums()
 
     def inside(end: float) -> bool:
         return abs(lost - end * total) <= cells.reach(cells.lost - end * cells.total, confidence)
 
-    low = 0.0 if inside(0.0) else _end(inside, middle, 0.0)
-    far = most if most < math.inf else _beyond(inside, middle)
-    return middle, low, far if far == math.inf or inside(far) else _end(inside, middle, far)
+    return inside
 
 
 def _beyond(inside: Callable[[float], bool], middle: float) -> float:

@@ -61,7 +61,7 @@ class RowsPart(Part):
             floors = [max(0.0, 1 - self.most / top) for top in tops]
             found = share(cells, floors, sum(end < self.most for end in self.ends), confidence)
         else:
-            found = share(cells.with_cells(self._counted(self.count, *main)), [1.0] * len(tops), 0, confidence)
+            found = share(cells.with_cells(count_cells(self.count, *main)), [1.0] * len(tops), 0, confidence)
         everyone = not self.open and found.level == len(tops) - 1
         beyond = None if everyone else self._beyond(tops[found.level])
         return [LeftOut(self.of, found.estimate, found.low, found.high, self._bounds(cells, reasons, found), beyond)]
@@ -83,13 +83,6 @@ class RowsPart(Part):
         levels, reasons = (np.tile(np.repeat(each, 2), len(places)) for each in (level, why))
         return Cells(places.ravel(), scales.ravel(), levels, lost.ravel(), total.ravel(), people.ravel()), reasons
 
-    def _counted(self, count: Count, made: Plan, noisy: Noisy) -> Cells:
-        """Returns the answer's own cells that count rows."""
-        values = noisy.cells[count.measure].astype(np.float64)
-        none, scale = np.zeros(values.size), laplace_scale(made.noises[count.measure])
-        weights = np.tile([float(weight) for weight in count.weights], len(values))
-        return Cells(values.ravel(), none + scale, np.full(values.size, -1), none, weights, none)
-
     def _bounds(self, cells: Cells, reasons: NDArray[np.int64], found: Share) -> tuple[tuple[str, str, float], ...]:
         """Returns each bound with the share that is mainly due to it."""
         if len(self.bounds) == 1:
@@ -106,7 +99,7 @@ def cutting(question: Resolved, work: Work) -> Bounds:
     """Returns the bounds that can leave rows out, with their names."""
     if not question.by_unit or question.one_row or one_row_each(question.query.source):
         return ()
-    rows = () if _counts_people(question) else (("max_rows", question.max_rows or 1),)
+    rows = () if counts_people(question) else (("max_rows", question.max_rows or 1),)
     most = work.max_groups
     return (("max_groups", most), *rows) if most is not None and _more_groups(work, most) else rows
 
@@ -116,7 +109,7 @@ def _more_groups(work: Work, most: int) -> bool:
     return bool(work.keys) and (work.known is None or math.prod(len(set(values)) for values in work.known) > most)
 
 
-def _counts_people(question: Resolved) -> bool:
+def counts_people(question: Resolved) -> bool:
     return all(each.function == "count_units" for each in question.query.aggregates)
 
 
@@ -125,10 +118,10 @@ def rows(question: Resolved, work: Work) -> Iterator[Part]:
     bounds = cutting(question, work)
     if not bounds:
         return
-    people, groups = _counts_people(question), max(1, work.max_groups or 1)
+    people, groups = counts_people(question), max(1, work.max_groups or 1)
     in_group = 1 if people else question.max_rows or 1
     most = groups * in_group * len(counted(work))
-    count = _count(work, in_group)
+    count = count_of(work, in_group)
     last = None
     if people and work.known is not None:  # nobody is in more groups than there are
         last = math.prod(len(set(values)) for values in work.known) - (groups if count is not None else 0)
@@ -140,7 +133,7 @@ def rows(question: Resolved, work: Work) -> Iterator[Part]:
     yield RowsPart(asked, f"how many {of} were not counted", ends, last is None, of, bounds, most, count)
 
 
-def _count(work: Work, max_rows: int) -> Count | None:
+def count_of(work: Work, max_rows: int) -> Count | None:
     """Returns where the answer counts its rows in all groups; None if it does not, or if it shows only some groups."""
     if (work.keys and work.known is None) or len(counted(work)) > 1:
         return None
@@ -156,16 +149,28 @@ def _count(work: Work, max_rows: int) -> Count | None:
     return None
 
 
+def count_cells(count: Count, made: Plan, noisy: Noisy) -> Cells:
+    """Returns the answer's own cells that count rows."""
+    values = noisy.cells[count.measure].astype(np.float64)
+    none, scale = np.zeros(values.size), laplace_scale(made.noises[count.measure])
+    weights = np.tile([float(weight) for weight in count.weights], len(values))
+    return Cells(values.ravel(), none + scale, np.full(values.size, -1), none, weights, none)
+
+
 def _ends(bound: int, last: int | None) -> tuple[int, ...]:
     """Returns the ends of classes: the bound, halved down to 1, and doubled up to the last end.
 
     >>> _ends(20, None), _ends(5, 12)
     ((1, 2, 5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120, 10240, 20480), (1, 2, 5, 10, 12))
     """
-    below = {bound >> i for i in range(bound.bit_length())}
-    above = {bound << i for i in range(1, _BEYOND + 1)}
-    every = sorted(below | above)
-    return tuple(every) if last is None else (*(end for end in every if end < last), last)
+    above = (bound << i for i in range(1, _BEYOND + 1))
+    every = (*ends_below(bound), *above)
+    return every if last is None else (*(end for end in every if end < last), last)
+
+
+def ends_below(bound: int) -> tuple[int, ...]:
+    """Returns the ends of classes up to a bound, which is halved down to 1."""
+    return tuple(bound >> i for i in reversed(range(bound.bit_length())))
 
 
 def _totals(work: Work, people: bool, most: int) -> Relation:
