@@ -153,7 +153,7 @@ def _highest(build: Callable[[Fraction], Plan], most: Fraction, last: int) -> in
     def refused(index: int) -> bool:
         try:
             build(min(_price(index), most))
-        except QueryError:
+        except (ArgumentError, QueryError):
             return True
         return False
 
