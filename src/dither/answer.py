@@ -234,6 +234,7 @@ class Answer:
         notes = [self._charged(), *([left] if left else []), f"± at {show_percent(self.confidence)} confidence"]
         notes += sentences(self.left_out)
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
+        notes += self._hidden()
         notes += self._doubts()
         notes += [self.chosen] if self.chosen else []
         if constant := self._not_included():
@@ -246,6 +247,11 @@ class Answer:
         texts += [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit and cuts.rows else []
         texts += [f"rows with other values of {' or '.join(cuts.keys)}"] if cuts.keys else []
         return texts
+
+    def _hidden(self) -> list[str]:
+        """Says that small groups are hidden where keys are found in the data."""
+        rule = self.plan.threshold
+        return [] if rule is None else [f"groups of fewer than about {rule.margin('0.95')} people are not shown"]
 
     def _doubts(self) -> list[str]:
         """Explains `± ?` and `?` behind a margin, where the table has them."""

@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.errors import QueryError
 from dither.exact.numbers import show_decimal
 from dither.planning.contributions import among, by_class, class_facts, into_classes, one_bin, spelling
 from dither.planning.left_out.base import PLACE, LeftOut, Part, laplace_scale, place_cells, whole_key
@@ -141,11 +142,15 @@ def _sides(raw: Expression, low: Fraction, high: Fraction, question: Resolved) -
 
 def freed(x: Expression, question: Resolved) -> Facts:
     """Returns the facts of an expression that do not rest on the declared bounds and values of columns."""
-    scope = {name: replace(known, low=None, high=None, values=None) for name, known in question.scope.items()}
+    free = {name: replace(known, low=None, high=None, values=None) for name, known in question.scope.items()}
+    scope = dict(free)
     expanded = _expanded(x, question.query.source, scope)
     if isinstance(expanded, Column) and scope[expanded.name].kind == "bool":
         return replace(scope[expanded.name], values=(False, True))
-    return facts(expanded, scope)
+    try:
+        return facts(expanded, scope)
+    except QueryError:  # a column inside a subquery is not the number it is taken for
+        return facts(x, free)
 
 
 def _expanded(x: Expression, source: Relation, scope: dict[str, Facts]) -> Expression:
@@ -153,6 +158,9 @@ def _expanded(x: Expression, source: Relation, scope: dict[str, Facts]) -> Expre
     while isinstance(source, (Filter, Compute)):
         if isinstance(source, Compute):
             x = _replaced(x, {each.name: each.expression for each in source.columns})
+            for each in source.columns:
+                if isinstance(each.expression, Column) and each.name in scope:
+                    scope.setdefault(each.expression.name, scope[each.name])
         source = source.source
     for name in _column_names(x):
         scope.setdefault(name, Facts("real"))
