@@ -65,7 +65,7 @@ class LeftOut:
     def _clipped(self) -> str:
         ((side, bound, _),) = self.bounds
         if not self.seen:
-            return self._hidden(f"{self.of} was clipped at {bound}", f"how much of {self.of} was clipped at {bound}")
+            return self._hidden(f"{self.of} was clipped", f"how much of {self.of} was clipped")
         if side == "above":
             return f"about {self._show(self.estimate)} of the sum of {self.of} was clipped at {bound} ({self._interval()})"
         return f"the sum of {self.of} is about {self._show(self.estimate)} too high: clipped at {bound} ({self._interval()})"
@@ -73,7 +73,8 @@ class LeftOut:
     def _hidden(self, what: str, doubt: str) -> str:
         if not self.amount and self.high > _HIDDEN:
             return f"noise hides {doubt}"
-        aside = f", people with more than {self.beyond} aside" if self.beyond and not self.clipped else ""
+        who = f"{self.beyond} beyond the bounds" if self.clipped else self.beyond
+        aside = f", people with more than {who} aside" if self.beyond else ""
         return f"no sign that {what} (at most {self._show(self.high)}{' of the sum' if self.clipped else ''}{aside})"
 
     def _interval(self) -> str:
