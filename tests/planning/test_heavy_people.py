@@ -55,7 +55,9 @@ def test_a_share_is_cut_like_what_it_is_a_share_of(bound: int | str) -> None:
     """Of each person's 60 rows 15 are fives: bounded apart, 15 of 16 rows would be."""
     data = {"person": np.repeat(np.arange(300), 60), "rating": np.tile([5] * 15 + [3] * 45, 300)}
     table = dt.Table(data, unit="person", max_groups=1, columns={"rating": dt.between(1, 5)})
-    text = "SELECT COUNT(*) FILTER (WHERE rating = 5) / COUNT(*) AS s, COUNT(*) FILTER (WHERE rating > 2) / COUNT(*) AS t FROM r"
+    text = (
+        "SELECT COUNT(*) FILTER (WHERE rating = 5) / COUNT(*) AS s, COUNT(*) FILTER (WHERE rating > 2) / COUNT(*) AS t FROM r"
+    )
     with dt.open(dt.Catalog({"r": table}, dt.Budget(10**4)), ledger=":memory:") as survey:
         answer = survey.ask(text, epsilon=900, max_rows=bound)
     assert answer["s"][0] == pytest.approx(0.25, abs=0.01)
@@ -64,6 +66,8 @@ def test_a_share_is_cut_like_what_it_is_a_share_of(bound: int | str) -> None:
 
 def test_conditions_inside_a_subquery_can_be_averaged() -> None:
     table = dt.Table(DATA, unit="person", columns=COLUMNS)
-    text = "SELECT AVG(CASE WHEN i THEN 1 ELSE 0 END) AS s FROM (SELECT person, BOOL_OR(flag = 1) AS i FROM v GROUP BY person) t"
+    text = (
+        "SELECT AVG(CASE WHEN i THEN 1 ELSE 0 END) AS s FROM (SELECT person, BOOL_OR(flag = 1) AS i FROM v GROUP BY person) t"
+    )
     with dt.open(dt.Catalog({"v": table}, dt.Budget(10**4)), ledger=":memory:") as survey:
         assert survey.ask(text, epsilon=500)["s"][0] == pytest.approx(1, abs=0.01)

@@ -7,7 +7,8 @@ of S - s T reaches (Fieller); the intervals of all classes hold together (union 
     low    the largest lower end of all classes. People beyond class b can only add to the share, if each of them has lost at
            least that share; `floors` says what they have lost at least.
     high   the upper end for the last class that has people in it beyond doubt. It leaves out people beyond that class: noise
-           hides a few of them, and a few may have any number of rows.
+           hides a few of them, and a few may have any number of rows. If nothing was seen to be left out, a small upper end is
+           stated only if at most one in a hundred can be beyond its class; otherwise it is that of all classes.
 
 So the true share is at least `low`, and at most `high` as far as people up to `level` go.
 """
@@ -30,6 +31,7 @@ _ROUNDS = 12  # to the fourth digit
 _FAR = 1e30
 _EXACT, _REST = 5, 0.1
 _SMALL = 0.1  # a share that is worth stating as the most
+_FEW = 0.01  # of the people, who may be set aside when it is stated
 _DOUBT = 0.02  # of the doubt: for a class that is taken to have people in it, because that moves the estimate far
 _POINTS = np.arange(1, 64) / 64
 
@@ -48,6 +50,9 @@ class Cells:
 
     def up_to(self, level: int) -> Cells:
         return self._where(self.levels <= level)
+
+    def above(self, level: int) -> Cells:
+        return self._where(self.levels > level)
 
     def at(self, level: int) -> Cells:
         return self._where(self.levels == level)
@@ -113,9 +118,9 @@ def share(
     low, best = max((min(_low(least.up_to(level), each, most), floors[level]), level) for level in levels)
     sure = 1 - (1 - each) * _DOUBT
     level = max([best if low > 0 else start, *(level for level in levels if _has_people(cells.at(level), sure))])
-    if low <= 0:  # say it of as many people as can be said
-        said = (one for one in reversed(levels) if one <= level or _high(largest.up_to(one), each, most) <= _SMALL)
-        level = next(said)
+    if low <= 0:  # a small upper end is worth stating only if few people can be beyond it
+        said = (one for one in reversed(levels) if _few_beyond(cells, one, sure))
+        level = next((one for one in said if _high(largest.up_to(one), each, most) <= _SMALL), levels[-1])
     high = max(_high(largest.up_to(level), each, most), low)
     return Share(max(min(_middle(cells.up_to(level), most), high), low), low, high, level)
 
@@ -169,6 +174,13 @@ def _end(inside: Callable[[float], bool], within: float, beyond: float) -> float
         half = (within + beyond) / 2
         within, beyond = (half, beyond) if inside(half) else (within, half)
     return beyond
+
+
+def _few_beyond(cells: Cells, level: int, confidence: float) -> bool:
+    """Whether at most a hundredth of the people are in classes beyond this one, as far as noise allows to say."""
+    beyond = cells.above(level)
+    most = float(beyond.people @ beyond.values) + beyond.reach(beyond.people, confidence)
+    return most <= _FEW * float(cells.people @ cells.values)
 
 
 def _has_people(cells: Cells, confidence: float) -> bool:
