@@ -24,7 +24,7 @@ def filled(tables: dict[str, Rows], neighbours: str = "add-remove", delta: str =
         people = held["people"]
         counted = dt.Table(people.source, unit=people.unit, max_rows=1, rows={"public": 1000}, columns=people.columns)
         held = {"people": counted}
-    return dt.Catalog(held, dt.Budget(10**6, delta), neighbours)
+    return dt.Catalog(held, dt.Budget(10**6, delta, left_out=False), neighbours)
 
 
 # --- small tables of one's own ----------------------------------------------------------------------------------
@@ -54,4 +54,4 @@ def small(rows: list[tuple[Any, ...]], **more: Any) -> dt.Catalog:
     tables = {"t": dt.Table(table, unit=unit, columns=columns, **more)}
     if neighbours == "replace":  # the number of people is public, and this is the table that says so
         tables["everyone"] = dt.Table({"person": [1]}, unit="person", max_rows=1, rows={"public": 5})
-    return dt.Catalog(tables, dt.Budget(10**6, "1/2"), neighbours)
+    return dt.Catalog(tables, dt.Budget(10**6, "1/2", left_out=False), neighbours)

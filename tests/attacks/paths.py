@@ -25,7 +25,7 @@ def catalog(
 ) -> dt.Catalog:
     """Returns a catalog of one table t, with the unit u by default."""
     held = dt.Table(pa.table(dict(table)), unit=unit, columns=dict(columns), **more)
-    return dt.Catalog({"t": held}, dt.Budget(epsilon, delta), neighbours)
+    return dt.Catalog({"t": held}, dt.Budget(epsilon, delta, left_out=False), neighbours)
 
 
 def ask(question: str, table: Mapping[str, Any], columns: Mapping[str, Any], price: Any = 1, **more: Any) -> Observation:

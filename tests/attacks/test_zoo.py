@@ -55,7 +55,9 @@ NO_KIND = "t.x is of a type that questions cannot use."  # said of the schema, w
 def statuses(source: Any, *, unit: str = "pid") -> list[str]:
     """Returns what an analyst sees of a source: whether questions succeed, and the texts of errors."""
     columns = {"pid": dt.column(kind="int"), "flag": dt.column(kind="bool"), "x": dt.column()}
-    catalog = dt.Catalog({"t": dt.Table(source, unit=unit, max_rows=1, columns=columns)}, dt.Budget(epsilon=1000))
+    catalog = dt.Catalog(
+        {"t": dt.Table(source, unit=unit, max_rows=1, columns=columns)}, dt.Budget(epsilon=1000, left_out=False)
+    )
     try:
         survey = dt.open(catalog, ledger=":memory:")
     except dt.DitherError as error:
