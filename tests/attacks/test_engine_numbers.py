@@ -28,7 +28,9 @@ def values(x: Any, low: Any, high: Any, question: str = ALL, price: Any = 1, **m
     """Asks about one value per person, or about all values as one person's."""
     column = x if isinstance(x, pa.Array) else pa.array(x, pa.float64())
     step = more.pop("step", None)
-    units = more.pop("units", None) or list(range(len(column)))
+    units = more.pop("units", None)
+    if units is None:
+        units, more["key"] = list(range(len(column))), "u"
     return ask(question, {"u": units, "x": column}, {"x": dt.between(low, high, step=step)}, price, **more)
 
 

@@ -99,6 +99,10 @@ def test_no_option_skips_the_odometer() -> None:
         "analyst": "ana",
         "fresh": True,
         "margin": None,
+        "of": None,
+        "max_rows": 1,
+        "max_groups": 1,
+        "left_out": False,
     }
     assert set(inspect.signature(dt.Curator.ask).parameters) == {"self", "question", "epsilon", *options}
     survey = dt.open(people(), ledger=":memory:")

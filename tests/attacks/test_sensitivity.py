@@ -42,11 +42,11 @@ def test_variance_around_zero_is_not_under_noised(low: int, high: int) -> None:
 def test_group_by_columns_are_clamped_too() -> None:
     """SUM(y) GROUP BY y: a value out of bounds is no group, and its sum is within its bounds."""
     table = {"u": [1, 2, 3], "y": [3, 999_999_999, -(2**62)]}
-    seen = ask("SELECT y, SUM(y) AS s FROM t GROUP BY y", table, {"y": dt.between(0, 9)})
+    seen = ask("SELECT y, SUM(y) AS s FROM t GROUP BY y", table, {"y": dt.between(0, 9)}, key="u")
     assert seen.answer is not None
     assert seen.answer["y"] == list(range(10))
     assert {group.key: group.measures for group in seen.groups} == {(3,): ((3,),)}
-    wide = ask("SELECT y > 5 AS k, SUM(y) AS s FROM t GROUP BY k", table, {"y": dt.between(0, 9)})
+    wide = ask("SELECT y > 5 AS k, SUM(y) AS s FROM t GROUP BY k", table, {"y": dt.between(0, 9)}, key="u")
     assert {group.key: group.measures for group in wide.groups} == {(True,): ((9,),), (False,): ((3,),)}
 
 
@@ -64,7 +64,8 @@ def test_a_group_of_at_most_k_rows_changes_by_2k_when_a_person_is_replaced() -> 
             declared = {"t": table} | ({"everyone": more} if neighbours == "replace" else {})
             seen.append(observe(open_observed(dt.Catalog(declared, dt.Budget(9), neighbours)), "SELECT SUM(x) AS s FROM t"))
         held[neighbours] = complaints(*seen)
-        assert [one.only() for one in seen] == [((-30,),), ((30,),)]
+        parts = 2048  # of a step, where people may be cut
+        assert [one.only() for one in seen] == [((-30 * parts,),), ((30 * parts,),)]
     assert held["replace"] == []
     assert held["add-remove"] != []  # the twin: priced for a person more or less, it would not do
 
@@ -115,7 +116,7 @@ def test_the_largest_group_with_its_value_costs_the_whole_histogram() -> None:
 
 def test_a_mean_is_not_divided_by_a_count_that_includes_nan() -> None:
     table = {"u": list(range(6)), "x": [10.0, 10.0, NAN, None, NAN, 10.0]}
-    seen = ask("SELECT AVG(x) AS a, COUNT(x) AS n, COUNT(*) AS all FROM t", table, {"x": dt.between(0, 20, step=1)}, 900)
+    seen = ask("SELECT AVG(x) AS a, COUNT(x) AS n, COUNT(*) AS all FROM t", table, {"x": dt.between(0, 20, step=1)}, 900, key="u")
     assert seen.answer is not None
     assert seen.only() == ((30, 30, 60),)  # the values, what is missing to the upper bound, the missing values
     ((mean, known, everyone),) = seen.answer.rows

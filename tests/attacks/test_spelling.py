@@ -27,7 +27,7 @@ def test_literals_and_identifiers_are_not_spliced_into_text(word: str) -> None:
     assert {group.key[0] for group in discovered.groups} == {word, "other"}
     if word != "\0":  # refused as a name
         name = '"' + word.replace('"', '""') + '"'
-        total = ask(f"SELECT SUM({name}) AS s FROM t", {"u": [1, 2, 3], word: [1, 2, 3]}, {word: dt.between(0, 9)})
+        total = ask(f"SELECT SUM({name}) AS s FROM t", {"u": [1, 2, 3], word: [1, 2, 3]}, {word: dt.between(0, 9)}, key="u")
         assert total.only() == ((6,),)
 
 
