@@ -226,5 +226,5 @@ def test_that_a_twin_with_another_plan_is_no_neighbour() -> None:
 
 def test_the_golden_files_are_all_here() -> None:
     refused = {question for question, seen in zip(GOLDEN, asked("nobody more"), strict=True) if seen.status != "answered"}
-    assert refused == {"SELECT drug, COUNT(*) AS n FROM prescriptions GROUP BY drug"}
+    assert refused == set()  # a table without max_groups chooses them
     assert isinstance(open_observed(filled(survey())), dt.Curator)

@@ -144,7 +144,7 @@ def test_a_count_of_a_column_declared_not_null_is_not_exact_and_not_free() -> No
     assert seen.plan is not None
     assert isinstance(seen.plan.noises[0].mechanism, Geometric)
     assert scale_in_rows(seen) == 1
-    free = open_observed(catalog({"u": [1], "x": [None]}, {"x": dt.between(0, 1)}, neighbours="replace", rows={"public": 7}))
+    free = open_observed(catalog({"u": [1], "x": [None]}, {"x": dt.between(0, 1)}, neighbours="replace", rows={"public": 7}, max_rows=1))
     known = observe(free, "SELECT COUNT(*) AS n FROM t")
     assert known.answer is not None
     assert known.answer.rows == ((7,),)  # the twin: what is declared public is free, and comes from the catalog, not from rows

@@ -181,7 +181,7 @@ def test_what_the_analyser_says_of_a_function_holds_in_the_engine(expression: st
 
 
 def test_that_values_outside_are_counted() -> None:
-    seen = ask("SELECT CLIPPED(x) AS far FROM t", {"u": [1, 2, 3], "x": [9.5, 3.0, -9.0]}, {"x": dt.between(-8, 8)})
+    seen = ask("SELECT CLIPPED(x) AS far FROM t", {"u": [1, 2, 3], "x": [9.5, 3.0, -9.0]}, {"x": dt.between(-8, 8)}, key="u")
     assert seen.only()[0][:2] == (2, 1)
 
 

@@ -25,9 +25,9 @@ OWN = "FROM visits v WHERE v.u = p.u"
 QUESTIONS = [
     f"SELECT COUNT(*) AS n FROM people p WHERE (SELECT COUNT(*) {OWN}) > 2",
     f"SELECT COUNT(*) AS n FROM people p WHERE (SELECT COUNT(DISTINCT v.y) {OWN}) = 0",
-    f"SELECT SUM((SELECT SUM(v.y) {OWN})) AS s, COUNT(*) AS n FROM people p",
+    f"SELECT SUM(CLAMP((SELECT SUM(v.y) {OWN}), 0, 90)) AS s, COUNT(*) AS n FROM people p",
     f"SELECT AVG((SELECT MAX(v.y) {OWN} AND v.y < 7)) AS s FROM people p WHERE x > (SELECT AVG(z) FROM lists)",
-    f"SELECT (SELECT COUNT(*) {OWN}) AS k, COUNT(*) AS n, AVG(x) AS x FROM people p GROUP BY k",
+    f"SELECT LEAST((SELECT COUNT(*) {OWN}), 9) AS k, COUNT(*) AS n, AVG(x) AS x FROM people p GROUP BY k",
     f"SELECT COUNT(*) AS n, SUM(x) AS s FROM people p WHERE p.x NOT IN (SELECT v.y {OWN})",
     "SELECT COUNT(*) AS n FROM people p WHERE u NOT IN (SELECT u FROM visits WHERE y > 3)",
     "SELECT COUNT(*) AS n FROM people p WHERE x NOT IN (SELECT z FROM lists)",
