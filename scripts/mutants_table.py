@@ -149,9 +149,17 @@ PLANNING = (
         "mean-interval-swapped",
         "the ends of a mean's interval are exchanged",
         "planning/releases/sums.py",
-        "start + width * low - slack), np.where(few, math.inf, start + width * high + slack)",
-        "start + width * high - slack), np.where(few, math.inf, start + width * low + slack)",
+        "np.maximum(start + width * low - slack, start), np.minimum(start + width * high + slack, start + width)",
+        "np.maximum(start + width * high - slack, start), np.minimum(start + width * low + slack, start + width)",
         "tests/planning/test_finish.py::test_a_mean_lies_between_its_lower_and_its_upper_end",
+    ),
+    Mutant(
+        "shared-cells-apart",
+        "a difference of two counts adds up the noise of a cell that both have, instead of taking it out",
+        "planning/forms.py",
+        'both = parts[0] + parts[1] * Fraction(1 if call.name == "add" else -1)',
+        "both = parts[0] + parts[1] * Fraction(1)",
+        "tests/planning/test_forms.py::test_a_difference_of_counts_has_the_noise_of_the_null_cell",
     ),
     Mutant(
         "slack-forgotten",
@@ -296,6 +304,14 @@ ENGINES = (
         "tests/engines/test_bounding.py::test_one_person_is_in_no_more_than_max_groups",
     ),
     Mutant(
+        "open-quotes-swallow-lines",
+        "a quote that stays open takes other people's lines into one cell, in files that Python reads",
+        "engines/duckdb/delimited.py",
+        "        strict=True,",
+        "        strict=False,",
+        "tests/catalog/test_as_it_comes.py::test_an_open_quote_is_refused_by_both_readers",
+    ),
+    Mutant(
         "one-group-too-many",
         "DuckDB keeps one group more than max_groups where there are many",
         "engines/duckdb/dialect.py",
@@ -410,6 +426,22 @@ SESSION = (
         "                paid = self._paid(program, attempt, early)\n"
         "                return shown[0] if shown else show(paid)\n",
         "tests/journey/test_program.py::test_an_answer_is_shown_after_it_is_kept",
+    ),
+    Mutant(
+        "choice-not-charged",
+        "the histogram that chooses bounds is not part of the charge",
+        "planning/auto.py",
+        "first.epsilon + max(one.epsilon for one in each),",
+        "max(one.epsilon for one in each),",
+        "tests/planning/test_auto.py::test_the_charge_covers_every_path_in_every_component",
+    ),
+    Mutant(
+        "cheapest-candidate-charged",
+        "the candidate with the smallest rho is charged, not the largest",
+        "planning/auto.py",
+        "rhos[0] + max(rhos[1:])",
+        "rhos[0] + min(rhos[1:])",
+        "tests/planning/test_auto.py::test_the_charge_covers_every_path_in_every_component",
     ),
     Mutant(
         "price-given-back-after-the-engine",

@@ -21,16 +21,17 @@ from dither.planning.outputs import (
     Noisy,
     Table,
     Value,
-    epsilon_delta,
     explain,
     least,
     margins,
+    may_be_empty,
     outputs,
     predicted_margins,
     ranks,
-    show_price,
 )
 from dither.planning.plan import Field, Plan
+from dither.planning.price import Price
+from dither.planning.program import Batch
 from dither.query.functions.base import double
 from dither.text import did_you_mean
 
@@ -39,26 +40,40 @@ from dither.text import did_you_mean
 class Quote:
     """The price of a question and the margins to expect. It reads no row and charges nothing."""
 
-    plan: Plan
+    program: Batch
     confidence: Fraction
-    assumed_rows: int | None
+    total: Price  # of everything that would be charged
     refusal: str = ""  # why the budget would refuse it now
     again: int | None = None  # the entry of the stored answer that asking would return for free
     counted: bool = False  # the stored answer would count in the analyst's quota, who has not seen it yet
+    further: tuple[tuple[str, str], ...] = ()  # lines about what is done besides the plan
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the answer."""
+        return self.program.plans[0]
+
+    @property
+    def assumed_rows(self) -> int | None:
+        return self.program.rows
 
     @property
     def price(self) -> str:
         """The price, as text."""
-        return show_price(self.plan)
+        return str(self.total)
 
     @property
     def epsilon(self) -> Fraction:
         """The epsilon that would be charged."""
-        return epsilon_delta(self.plan)[0]
+        return self.total.epsilon
 
     @property
     def delta(self) -> Fraction:
-        return epsilon_delta(self.plan)[1]
+        return self.total.delta
+
+    def explain(self) -> str:
+        """Shows the plan."""
+        return explain(self.plan, self.confidence, self.assumed_rows, self.total, self.further)
 
     @property
     def schema(self) -> tuple[Field, ...]:
@@ -66,7 +81,7 @@ class Quote:
         return self.plan.schema
 
     def margins(self) -> dict[str, float | None]:
-        """Returns the predicted margin of each noisy output; None if it depends on rows that were not assumed, or is a rank.
+        """Returns the predicted margin of each noisy output; None if it depends on rows that were not assumed, or on values.
 
         For a variance or a standard deviation it is a typical margin: the real one depends on the values.
         """
@@ -86,7 +101,7 @@ class Quote:
             "price": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
             "refused": self.refusal or None,
             "entry": self.again,
-            "plan": explain(self.plan, self.confidence, self.assumed_rows),
+            "plan": self.explain(),
         }
 
     def to_json(self) -> str:
@@ -101,7 +116,7 @@ class Quote:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def __str__(self) -> str:
-        text = explain(self.plan, self.confidence, self.assumed_rows)
+        text = self.explain()
         if self.refusal:
             return f"{text}\nasked now      it would be refused: {self.refusal}"
         if self.again is None:
@@ -117,13 +132,24 @@ class Answer:
     `receipt`: an auditor can check it; `replayed`: it is the stored answer of an earlier, equal question.
     """
 
-    plan: Plan
-    noisy: Noisy
+    program: Batch
+    released: tuple[Noisy, ...]
     table: Table
     confidence: Fraction
     receipt: Receipt
+    total: Price  # of the whole release
     replayed: bool = False
     left: Callable[[], str] = stored(default=str, compare=False)  # what was left of the budget after the charge
+    chosen: str = ""  # the bounds that were chosen for it, in words
+
+    @property
+    def plan(self) -> Plan:
+        return self.program.plans[0]
+
+    @property
+    def noisy(self) -> Noisy:
+        """The noisy numbers of the answer."""
+        return self.released[0]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -150,8 +176,9 @@ class Answer:
     def margins(self, confidence: Number | None = None) -> dict[str, list[float | None]]:
         """Returns a margin per row for each noisy column: value ± margin holds the bounded truth with at least this confidence.
 
-        Numbers computed from several noisy ones have margins by interval arithmetic. None if no margin can be stated: for
-        quantiles (their margin is a rank, see `ranks`), numbers computed from quantiles, and divisors that may be zero.
+        Sums, differences and quotients of noisy numbers have margins from their joint distribution, other arithmetic by
+        intervals. The margin of a quantile is drawn with it and holds at 99 %; see also `ranks`. None if no margin can be
+        stated: for arithmetic without limits, such as LN of a difference.
         """
         return margins(self.plan, self.noisy, self.table, self._confidence(confidence))
 
@@ -167,24 +194,27 @@ class Answer:
     @property
     def price(self) -> str:
         """The price of the release, as text."""
-        return show_price(self.plan)
+        return str(self.total)
 
     def explain(self) -> str:
         """Shows the plan behind the answer."""
-        return explain(self.plan, self.confidence)
+        further = (("bounds", self.chosen),) if self.chosen else ()
+        return explain(self.plan, self.confidence, None, self.total, further)
 
     # --- for people ---------------------------------------------------------------------------------------------
 
     def cells(self) -> list[list[str]]:
         """Shows every cell, with its margin."""
         wide, ranked = self.margins(), self.ranks()
+        empty = may_be_empty(self.plan, self.noisy, self.table, self.confidence)
         cells = []
         for i, row in enumerate(self.rows):
             texts = []
             for name, value in zip(self.columns, row, strict=True):
                 margin = wide[name][i] if name in wide else None
                 unknown = name in wide and name not in ranked and margin is None and _is_number(value)
-                texts.append(_unsure(value) if unknown else _number(value, margin))
+                text = _unsure(value) if unknown else _number(value, margin)
+                texts.append(f"{text} ?" if margin is not None and empty[name][i] else text)
             cells.append(texts)
         return cells
 
@@ -193,12 +223,20 @@ class Answer:
         left = self.left()
         notes = [self._charged(), *([left] if left else []), f"± at {show_percent(self.confidence)} confidence"]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
-        if any("± ?" in text for row in self.cells() for text in row):
-            notes.append("± ?: no margin can be stated (the group may be empty)")
+        notes += self._doubts()
+        notes += [self.chosen] if self.chosen else []
         bounded = [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit else []
         if left_out := [*self.plan.margin_notes, *bounded]:
             notes.append(f"not included in ±: {', '.join(left_out)}")
         return "; ".join(notes)
+
+    def _doubts(self) -> list[str]:
+        """Explains `± ?` and `?` behind a margin, where the table has them."""
+        ranked, wide = self.ranks(), self.margins()
+        unstated = ((name, i) for name in wide if name not in ranked for i, margin in enumerate(wide[name]) if margin is None)
+        notes = ["± ?: no margin can be stated"] if any(_is_number(self[name][i]) for name, i in unstated) else []
+        empty = may_be_empty(self.plan, self.noisy, self.table, self.confidence)
+        return [*notes, *(["?: the group may be empty"] if any(any(each) for each in empty.values()) else [])]
 
     def _charged(self) -> str:
         if not self.replayed:
@@ -256,7 +294,7 @@ class Answer:
 
     def as_data(self) -> dict[str, Any]:
         """Returns the fields that `to_json` writes."""
-        epsilon, delta = (str(part) for part in epsilon_delta(self.plan))
+        epsilon, delta = str(self.total.epsilon), str(self.total.delta)
         columns = [[_json(value) for value in values] for _, values in self._typed(False)]
         return {
             "columns": list(self.columns),
@@ -264,6 +302,7 @@ class Answer:
             "rows": [list(row) for row in zip(*columns, strict=True)],
             "margins": {name: [_json(value) for value in each] for name, each in self.margins().items()},
             "ranks": self.ranks(),
+            "chosen": self.chosen or None,
             "confidence": str(self.confidence),
             "price": {"epsilon": epsilon, "delta": delta},
             "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": epsilon, "delta": delta},

@@ -27,8 +27,11 @@ from dither.exact import entropy
 from dither.exact.numbers import Number
 from dither.ledger.ledger import Ledger
 from dither.planning import suggest as proposals
+from dither.planning.auto import Auto
+from dither.planning.bounds import Bound
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
+from dither.planning.price import Price
 from dither.planning.program import Batch, Program, Run, release
 from dither.planning.suggest import Proposal
 from dither.planning.terms import Terms, plan_answer
@@ -55,7 +58,7 @@ class Steps:
     """The steps from a question to its table. `draw` draws the noise of a release."""
 
     read: Callable[[Question, Catalog], Resolved] = read
-    plan: Callable[[Resolved, Catalog, Caps, Terms, str], Batch] = plan_answer
+    plan: Callable[[Resolved, Catalog, Caps, Terms, str], Batch | Auto] = plan_answer
     prepare: Callable[[Engine, Sequence[Work]], None] = prepare
     run: Callable[[Engine, Work], Sequence[Group]] = run
     release: Callable[[Program, Run, Draw], Sequence[Noisy]] = release
@@ -146,14 +149,17 @@ class Curator:
         margin: Number | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
+        max_rows: Bound = None,
+        max_groups: Bound = None,
         analyst: str | None = None,
         fresh: bool = False,
     ) -> Answer:
         """Returns a noisy table, charged before any row is read. Pass the price (epsilon) or the margin you want.
 
-        The same question at the same price returns the stored answer for free; `fresh` pays for a new one.
+        The same question at the same price returns the stored answer for free; `fresh` pays for a new one. `max_rows`,
+        `max_groups`: the bounds of each person in this question, by default those of the catalog.
         """
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows)
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups)
         program, asked, within = self._planned(question, terms)
         show = partial(_answer, self.steps.table, program, terms)
         return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
@@ -167,13 +173,16 @@ class Curator:
         margin: Number | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
+        max_rows: Bound = None,
+        max_groups: Bound = None,
         analyst: str | None = None,
     ) -> Quote:
         """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows)
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups)
         program, asked, _ = self._planned(question, terms)
         preview = self.session.preview(self.session.request(program, asked, analyst))
-        return Quote(program.plans[0], terms.confidence, program.rows, preview.refusal, preview.again, preview.counted)
+        found = (preview.refusal, preview.again, preview.counted)
+        return Quote(program.quoted, terms.confidence, _total(program), *found, program.further)
 
     def suggest(
         self,
@@ -262,17 +271,22 @@ class Curator:
     def __repr__(self) -> str:
         return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
-    def _planned(self, question: Question, terms: Terms) -> tuple[Batch, str, str]:
+    def _planned(self, question: Question, terms: Terms) -> tuple[Batch | Auto, str, str]:
         """Returns the plan, the question as text, and the text in which a refusal marks its place."""
         query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
         text, within = show_question(question), text_of(question)
         return self.steps.plan(query, self.catalog, self.session.caps, terms, within), text, within  # planning
 
 
-def _answer(table: Callable[[Plan, Noisy], Table], program: Batch, terms: Terms, paid: Paid) -> Answer:
-    (plan,), (noisy,) = program.plans, paid.noisy
-    rows = table(plan, noisy)  # post-processing: free
-    return Answer(plan, noisy, rows, terms.confidence, paid.receipt, paid.stored is not None, paid.left)
+def _answer(table: Callable[[Plan, Noisy], Table], program: Batch | Auto, terms: Terms, paid: Paid) -> Answer:
+    batch, released, chosen = program.answer(paid.noisy)
+    rows = table(batch.plans[0], released[0])  # post-processing: free
+    total, again = _total(program), paid.stored is not None
+    return Answer(batch, tuple(released), rows, terms.confidence, paid.receipt, total, again, paid.left, chosen)
+
+
+def _total(program: Batch | Auto) -> Price:
+    return Price(program.charge.epsilon, program.charge.delta)
 
 
 def _propose(table: str, column: str, program: Batch, catalog: Catalog, paid: Paid) -> Proposal:

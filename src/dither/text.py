@@ -18,6 +18,22 @@ def did_you_mean(word: str, known: Iterable[str], of: str = "") -> str:
 
     >>> did_you_mean("max_row", ["max_rows", "unit"]), did_you_mean("zzz", ["unit"])
     ('did you mean max_rows? ', '')
+    >>> did_you_mean("sex", [" sex"])
+    'did you mean " sex"? (it begins with a blank) '
     """
     matches = get_close_matches(word, sorted(set(known)), n=1, cutoff=_CUTOFF)
-    return f"did you mean {of}{matches[0]}? " if matches else ""
+    if not matches:
+        return ""
+    name = matches[0]
+    where = [verb for verb, bare in (("begins", name.lstrip()), ("ends", name.rstrip())) if bare != name]
+    blank = f"(it {' and '.join(where)} with a blank) " if where else ""
+    return f"did you mean {of}{visible(name)}? {blank}"
+
+
+def visible(name: str) -> str:
+    """Returns a name, in quotes if there are blanks around it.
+
+    >>> print(visible("sex"), visible(" sex"))
+    sex " sex"
+    """
+    return name if name == name.strip() else f'"{name}"'

@@ -53,5 +53,5 @@ def small(rows: list[tuple[Any, ...]], **more: Any) -> dt.Catalog:
     neighbours, unit = more.pop("neighbours", "add-remove"), more.pop("unit", "person")
     tables = {"t": dt.Table(table, unit=unit, columns=columns, **more)}
     if neighbours == "replace":  # the number of people is public, and this is the table that says so
-        tables["everyone"] = dt.Table({"person": [1]}, unit="person", rows={"public": 5})
+        tables["everyone"] = dt.Table({"person": [1]}, unit="person", max_rows=1, rows={"public": 5})
     return dt.Catalog(tables, dt.Budget(10**6, "1/2"), neighbours)

@@ -109,7 +109,7 @@ def test_broken_text_is_null_and_changes_no_status(stored: str, tmp_path: Path) 
         if stored == "parquet":
             pq.write_table(source, tmp_path / "t.parquet")
             source = tmp_path / "t.parquet"
-        declared = dt.Catalog({"t": dt.Table(source, unit="u", columns={"s": dt.column()})}, dt.Budget(9, "1/2"))
+        declared = dt.Catalog({"t": dt.Table(source, unit="u", max_rows=1, columns={"s": dt.column()})}, dt.Budget(9, "1/2"))
         assert observe(open_observed(declared), "SELECT s, COUNT(*) AS n FROM t GROUP BY s").status == "answered"
 
 

@@ -54,7 +54,7 @@ def test_a_group_of_at_most_k_rows_changes_by_2k_when_a_person_is_replaced() -> 
     """A signed sum can go from -k to k times its bound."""
     held = {}
     for neighbours in ("add-remove", "replace"):
-        more = dt.Table({"u": [1]}, unit="u", rows={"public": 5})
+        more = dt.Table({"u": [1]}, unit="u", max_rows=1, rows={"public": 5})
         tables = {
             end: dt.Table({"u": [1] * 9, "x": [end] * 9}, unit="u", max_rows=3, columns={"x": dt.between(-10, 10)})
             for end in (-10, 10)

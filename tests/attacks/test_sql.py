@@ -84,7 +84,9 @@ def test_a_table_missing_from_the_catalog_is_not_public(question: str) -> None:
 
 def test_undeclared_columns_of_a_declared_table_are_not_even_in_reach() -> None:
     table = {"u": [1, 2], "x": [1, 2], "diagnosis": ["a", "b"]}
-    curator = open_observed(dt.Catalog({"t": dt.Table(table, unit="u", columns={"x": dt.between(0, 9)})}, dt.Budget(9, "1/2")))
+    curator = open_observed(
+        dt.Catalog({"t": dt.Table(table, unit="u", max_rows=1, columns={"x": dt.between(0, 9)})}, dt.Budget(9, "1/2"))
+    )
     for question in ("SELECT diagnosis, COUNT(*) FROM t GROUP BY diagnosis", "SELECT COUNT(*) FROM t WHERE diagnosis = 'a'"):
         refused(curator, question)
     assert "diagnosis" not in curator.engine.schema("t")

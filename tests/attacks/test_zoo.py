@@ -181,7 +181,9 @@ def test_files_of_different_units_and_partitions_are_one_table(tmp_path: Path) -
         rows = pa.table({"pid": pa.array(range(len(moments)), pa.int64()), "x": moments, "nested": nested})
         pq.write_table(rows, tmp_path / f"flag={name == '1'}" / f"{name}.parquet")
     columns = {"x": dt.column(), "flag": dt.column(kind="bool")}
-    opened = sources.open_catalog(dt.Catalog({"t": dt.Table(str(tmp_path), unit="pid", columns=columns)}, dt.Budget(1)))
+    opened = sources.open_catalog(
+        dt.Catalog({"t": dt.Table(str(tmp_path), unit="pid", max_rows=1, columns=columns)}, dt.Budget(1))
+    )
     found = opened.connection.execute("SELECT flag, epoch_ms(x) FROM t ORDER BY ALL").fetchall()
     opened.close()
     assert found == [(False, 1000), (False, 2000), (True, 1000), (True, None)]
@@ -225,7 +227,7 @@ def test_both_readers_of_parquet_read_the_same(store: str, tmp_path: Path) -> No
 def _rows(files: dict[str, Path], by_arrow: bool) -> dict[str, list[Any]]:
     """Returns what a question sees of each file in one catalog; leaves out files that DuckDB cannot read."""
     columns = {"flag": dt.column(), "x": dt.column()}
-    tables = {name: dt.Table(file, unit="pid", columns=columns) for name, file in files.items()}
+    tables = {name: dt.Table(file, unit="pid", max_rows=1, columns=columns) for name, file in files.items()}
     while tables:
         opening = sources._Opening(dt.Catalog(tables, dt.Budget(1)), 1, None)
         opening._careful.update(tables if by_arrow else [])

@@ -27,6 +27,8 @@ from dither.curator import STEPS, Steps
 from dither.engines.base import Engine
 from dither.engines.duckdb.dialect import DIALECT
 from dither.mechanisms import L1, PerCoordinate
+from dither.planning import outputs
+from dither.planning.auto import Auto
 from dither.planning.outputs import Draw, Noisy
 from dither.planning.program import Batch, Program, Run
 from dither.planning.sensitivity import Bounding
@@ -93,7 +95,8 @@ def after_release(then: Callable[[Noisy, Sequence[Group]], Noisy]) -> Steps:
     def release(program: Program, run: Run, draw: Draw) -> Sequence[Noisy]:
         found.clear()
         noisy = STEPS.release(program, run, draw)
-        return [then(one, groups) for one, groups in zip(noisy, found, strict=True)]
+        exact = iter(found)  # chosen bounds are released without numbers
+        return [then(one, next(exact)) if one.cells else one for one in noisy]
 
     return Steps(run=run, release=release)
 
@@ -154,6 +157,50 @@ def test_a_plan_that_depends_on_rows_is_found(monkeypatch: pytest.MonkeyPatch) -
     verdict = replay(pairs=500, seed=4, steps=a_price_that_depends_on_rows(monkeypatch))
     assert verdict.outcome == VIOLATES
     assert "plan" in str(verdict.evidence["counterexample"])
+
+
+def all_auto(planted: pytest.MonkeyPatch) -> None:
+    planted.setattr(replaying, "any_bounds", lambda _: ("auto", "auto"))
+
+
+def test_a_choice_of_bounds_that_reads_exact_counts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def release(program: Auto, run: Run, draw: Draw) -> tuple[Noisy, ...]:
+        exact = run(program.histogram.work)
+        counted = outputs.release(program.histogram, exact, draw)
+        people = sum(int(group.measures[0][0]) for group in exact)  # type: ignore[index, arg-type]
+        chosen = program.candidates[people % len(program.candidates)]
+        bounding = chosen.plans[0].bounding
+        return counted, Noisy(((bounding.max_rows, bounding.max_groups),), ()), *chosen.release(run, draw)
+
+    all_auto(monkeypatch)
+    monkeypatch.setattr(Auto, "release", release)
+    monkeypatch.setattr(replaying, "shrink", lambda finding, *_: finding)
+    verdict = replay(pairs=500, seed=4)
+    assert verdict.outcome == VIOLATES
+    assert "plan" in str(verdict.evidence["counterexample"])
+
+
+def test_a_histogram_for_the_choice_that_counts_people_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its integers are compared with its price, like those of the answer."""
+
+    def run(engine: Engine, work: Work) -> Sequence[Group]:
+        groups = STEPS.run(engine, work)
+        if not any(key.name == "#groups" for key in work.keys):
+            return groups
+        return [replace(each, measures=tuple(tuple(2 * cell for cell in cells) for cells in each.measures)) for each in groups]  # type: ignore[union-attr, misc]
+
+    all_auto(monkeypatch)
+    monkeypatch.setattr(replaying, "shrink", lambda finding, *_: finding)
+    verdict = replay(pairs=500, seed=4, steps=Steps(run=run))
+    assert verdict.outcome == VIOLATES
+    assert verdict.epsilon > 1
+
+
+def test_questions_that_choose_their_bounds_show_no_more_than_was_priced(monkeypatch: pytest.MonkeyPatch) -> None:
+    all_auto(monkeypatch)
+    verdict = replay(pairs=500, seed=4)
+    assert verdict.outcome == NOT_FOUND, verdict.evidence["counterexample"]
+    assert verdict.evidence["questions answered"] > 0.6 * verdict.evidence["questions"]
 
 
 def test_that_the_halved_sensitivity_is_the_only_thing_wrong_there() -> None:

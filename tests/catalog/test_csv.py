@@ -24,8 +24,8 @@ from dither.errors import CatalogError
 PIECES = ["1", "2", "x", "é", ",", '"', '""', "\n", "\r\n", "\r", "\\", " ", "\0", '1,"x\ny"\n', '"a""b",c\n', "1,2\n", "1,2\n"]
 
 
-def _rows(file: Path, columns: dict[str, Any]) -> list[tuple[object, ...]]:
-    sources = open_catalog(Catalog({"t": Table(file, unit="row", columns=columns)}, Budget(1)), threads=1)
+def _rows(file: Path, columns: dict[str, Any], read: dict[str, Any] | None = None) -> list[tuple[object, ...]]:
+    sources = open_catalog(Catalog({"t": Table(file, unit="row", columns=columns, read=read)}, Budget(1)), threads=1)
     try:
         return sources.connection.execute("SELECT * FROM t").fetchall()
     finally:
@@ -62,6 +62,22 @@ def test_a_file_is_read_as_it_stands_or_refused(body: str, tmp_path_factory: pyt
     except CatalogError:
         return
     assert [_bare(row) for row in found] == _as_python_reads(body)
+
+
+@pytest.mark.slow
+@given(body=st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_pythons_reader_reads_it_as_it_stands_or_refuses_it(body: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The reader of files that DuckDB cannot read."""
+    file = tmp_path_factory.mktemp("csv") / "t.csv"
+    file.write_bytes(f"a,b\n{body}".encode("utf-16"))
+    try:
+        found = _rows(file, {"a": dt.column(), "b": dt.column()}, {"encoding": "utf-16", "trim": True})
+    except CatalogError:
+        assert _as_python_reads(body) is None
+        return
+    assert [_bare(tuple(str(cell or "").strip() or None for cell in row)) for row in found] == [
+        _bare(tuple(str(cell or "").strip() or None for cell in row)) for row in _as_python_reads(body) or []
+    ]
 
 
 SPOILT = {
@@ -139,6 +155,6 @@ def test_an_empty_line_is_a_row_only_where_there_is_one_column(text: str, count:
 def test_rows_that_the_two_readers_count_differently_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n", encoding="utf-8")
     assert len(_texts(tmp_path / "t.csv")) == 2
-    monkeypatch.setattr("dither.engines.duckdb.files.rows", lambda files, separator, width: 3)
+    monkeypatch.setattr("dither.engines.duckdb.files.rows", lambda files, read, separator, width: 3)
     with pytest.raises(CatalogError, match="t cannot be read"):
         _texts(tmp_path / "t.csv")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import FrozenInstanceError, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -24,7 +24,7 @@ from dither.errors import CatalogError
 def test_the_design_example() -> None:
     frame = pd.DataFrame({"person_id": [1, 2], "age": [30, 40], "region": ["north", "south"]})
     columns = {"age": dt.between(0, 120), "region": dt.values("north", "south")}
-    catalog = Catalog(tables={"people": Table(frame, unit="person_id", columns=columns)}, budget=Budget(epsilon=1))
+    catalog = Catalog(tables={"people": Table(frame, unit="person_id", max_rows=1, columns=columns)}, budget=Budget(epsilon=1))
     people = catalog.tables["people"]
     assert (people.unit, people.max_rows, people.max_groups) == (Unit("person_id"), 1, 1)
     opened = open_catalog(catalog)
@@ -42,7 +42,7 @@ def test_numbers_mean_what_they_print_as() -> None:
 def test_units_and_rows_are_read_as_in_a_file() -> None:
     assert Table("v", unit={"column": "p", "references": "people.id"}, max_rows=3).unit == Unit("p", ("people", "id"))
     assert Table("v", unit="row").by_row
-    assert Table("v", unit="p", rows={"at_least": 5}).rows == Rows(at_least=5)
+    assert Table("v", unit="p", max_rows=1, rows={"at_least": 5}).rows == Rows(at_least=5)
     assert Table("v", unit="p", max_rows=3).max_groups is None
 
 
@@ -55,7 +55,7 @@ def test_numpy_values_become_keys() -> None:
 
 
 def test_values_are_frozen_and_travel() -> None:
-    table = Table("v", unit="p", columns={"x": dt.between(0, 1)})
+    table = Table("v", unit="p", max_rows=1, columns={"x": dt.between(0, 1)})
     with pytest.raises(FrozenInstanceError):
         table.max_rows = 2  # type: ignore[misc]
     assert pickle.loads(pickle.dumps(table)) == copy.deepcopy(table) == replace(table) == table
@@ -70,7 +70,9 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: dt.between(0, 1, step="1/3", kind="int"), "whole"),
     (lambda: dt.between(0, 1, step="2/3"), "whole number of steps"),
     (lambda: dt.between(date(2000, 1, 1), 7), "finite"),
-    (lambda: dt.between(datetime(2000, 1, 1), datetime(2001, 1, 1)), "finite"),
+    (lambda: dt.between(datetime(2000, 1, 1, tzinfo=UTC), datetime(2001, 1, 1, tzinfo=UTC)), "finite"),
+    (lambda: dt.between(datetime(2000, 1, 1), datetime(2001, 1, 1), step=1), "no step"),
+    (lambda: dt.between(0, 120, kind="timestamp"), "two dates"),
     (dt.values, "no value"),
     (lambda: dt.values(None), "no value"),
     (lambda: dt.values(0.5), "cannot be keys"),
@@ -81,21 +83,25 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: dt.column(kind="number"), "no known kind"),
     (lambda: Budget("ten"), "finite number"),
     (lambda: Budget(float("nan")), "finite number"),
-    (lambda: Table("x", unit=3), "names no column"),
-    (lambda: Table("x", unit={"column": "a", "reference": "b.c"}), "names no column"),
-    (lambda: Table("x", unit={"column": "a", "references": "b"}), "a table and a column"),
-    (lambda: Table("x", unit="a", rows={"exactly": 3}), "public or at_least"),
-    (lambda: Table("x", unit="a", columns={"x": {"between": [0, 1]}}), "has the wrong type"),
-    (lambda: Table("x", unit="a", columns=["x"]), "not a mapping of names"),
+    (lambda: Table("x", unit=3, max_rows=1), "names no column"),
+    (lambda: Table("x", unit={"column": "a", "reference": "b.c"}, max_rows=1), "names no column"),
+    (lambda: Table("x", unit={"column": "a", "references": "b"}, max_rows=1), "a table and a column"),
+    (lambda: Table("x", unit="a", max_rows=1, rows={"exactly": 3}), "public or at_least"),
+    (lambda: Table("x", unit="a", max_rows=1, caps={"rows": 3}), "max_rows or max_groups"),
+    (lambda: Table("x", unit="a", max_rows=1, columns={"x": {"between": [0, 1]}}), "has the wrong type"),
+    (lambda: Table("x", unit="a", max_rows=1, columns=["x"]), "not a mapping of names"),
     (lambda: Catalog({"t": "x.parquet"}, Budget(1)), "has the wrong type"),
-    (lambda: Catalog({"t": Table("x", unit="a")}, 1), "budget is a int"),
+    (lambda: Catalog({"t": Table("x", unit="a", max_rows=1)}, 1), "budget is a int"),
     (lambda: Catalog({}, Budget(1)), "No table"),
     (lambda: Catalog({"t": Table("x")}, Budget(1)), "declares neither a unit"),
     (lambda: Catalog({"t": Table("x", unit="a", public=True)}, Budget(1)), "public and has a unit"),
     (lambda: Catalog({"t": Table("x", unit="a", max_rows=-1)}, Budget(1)), "above 0"),
-    (lambda: Catalog({"t": Table("x", unit="")}, Budget(1)), "column's name"),
-    (lambda: Catalog({"t": Table("x", unit="a")}, Budget(1), "replace"), "declared public"),
-    (lambda: Catalog({"t": Table("x", unit="a", columns={"x": ColumnFacts(low=Fraction(1))})}, Budget(1)), "only one bound"),
+    (lambda: Catalog({"t": Table("x", unit="", max_rows=1)}, Budget(1)), "column's name"),
+    (lambda: Catalog({"t": Table("x", unit="a", max_rows=1)}, Budget(1), "replace"), "declared public"),
+    (
+        lambda: Catalog({"t": Table("x", unit="a", max_rows=1, columns={"x": ColumnFacts(low=Fraction(1))})}, Budget(1)),
+        "only one bound",
+    ),
 ]
 
 
@@ -113,13 +119,13 @@ def test_the_same_put_right_is_taken() -> None:
         "d": dt.values("a", None),
         "e": dt.column(),
     }
-    assert Catalog({"t": Table("x", unit="u", columns=columns)}, Budget("1/2")).tables["t"].columns == columns
-    assert Catalog({"t": Table("x", unit="a", rows={"public": 9})}, Budget(1), "replace").neighbours == "replace"
+    assert Catalog({"t": Table("x", unit="u", max_rows=1, columns=columns)}, Budget("1/2")).tables["t"].columns == columns
+    assert Catalog({"t": Table("x", unit="a", max_rows=1, rows={"public": 9})}, Budget(1), "replace").neighbours == "replace"
 
 
 def test_python_catalogs_report_all_problems_at_once() -> None:
     with pytest.raises(CatalogError) as caught:
-        Catalog({"t": Table("x"), "u": Table("y", unit="a", max_groups=0)}, Budget(0, 2))
+        Catalog({"t": Table("x"), "u": Table("y", unit="a", max_rows=1, max_groups=0)}, Budget(0, 2))
     assert len(caught.value.problems) == 4
 
 

@@ -50,7 +50,7 @@ def test_a_draft_reads_no_row_and_passes_its_check(tmp_path: Path) -> None:
 def test_that_the_monitor_can_fail(tmp_path: Path) -> None:
     people = unreadable_parquet(tmp_path / "people.parquet", PEOPLE)
     with pytest.raises(CatalogError, match="cannot be read"):  # a key is looked at row by row, on opening
-        open_catalog(Catalog({"people": Table(people, unit="person_id", key="person_id")}, Budget(1)))
+        open_catalog(Catalog({"people": Table(people, unit="person_id", max_rows=1, key="person_id")}, Budget(1)))
 
 
 def test_a_lazy_frame_is_not_computed_for_its_schema() -> None:
@@ -59,7 +59,7 @@ def test_a_lazy_frame_is_not_computed_for_its_schema() -> None:
 
     lazy = pl.LazyFrame({"id": [1], "x": [2.5]}).map_batches(fail, schema={"id": pl.Int64, "x": pl.Float64})
     assert schema(lazy) == {"id": "int", "x": "real"}
-    catalog = Catalog({"t": Table(lazy, unit="id", columns={"x": dt.between(0, 1)})}, Budget(1))
+    catalog = Catalog({"t": Table(lazy, unit="id", max_rows=1, columns={"x": dt.between(0, 1)})}, Budget(1))
     assert check(catalog, schema) == []
     with pytest.raises(CatalogError, match="The frame cannot be read"):
         open_catalog(catalog)

@@ -104,6 +104,12 @@ def test_rows_and_replace_neighbours() -> None:
     assert parse(bounded).neighbours == "replace"
 
 
+def test_a_table_without_bounds_leaves_them_to_the_questions() -> None:
+    table = parse(SMALL.replace("max_rows = 1\n", "")).tables["people"]
+    assert (table.max_rows, table.max_groups) == (None, None)
+    assert (parse(SMALL).tables["people"].max_rows, parse(SMALL).tables["people"].max_groups) == (1, 1)
+
+
 def test_a_table_of_rows_needs_no_allowance() -> None:
     table = parse('[budget]\nepsilon = 1\n[tables.t]\nsource = "t.csv"\nunit = "row"').tables["t"]
     assert (table.by_row, table.unit, table.max_rows, table.max_groups) == (True, None, 1, 1)
@@ -159,7 +165,6 @@ BROKEN = [
     (SMALL.replace("= 1\n[", "= 1\nanalysts = [3]\n["), 3, "must be a list of names", SMALL),
     (SMALL.replace("= 1\n[", '= 1\nanalysts = [" a"]\n['), 3, "is not a valid name", SMALL),
     (SMALL.replace("= 1\n[", '= 1\nanalysts = ["a", "a"]\n['), 3, "twice", SMALL),
-    (SMALL.replace("max_rows = 1\n", ""), 3, "does not say how many rows", SMALL),
     (SMALL.replace("max_rows = 1", "max_rows = 0"), 6, "must be a whole number above 0", SMALL),
     (
         SMALL.replace("max_rows = 1", "max_rows = 1000000000001"),
@@ -184,6 +189,17 @@ BROKEN = [
         SMALL + "rows = { at_least = 9 }",
     ),
     (SMALL + "rows = { at_least = 0 }", 7, "whole number above 0", SMALL + "rows = { at_least = 1 }"),
+    (SMALL + "caps = { max_rows = 0 }", 7, "caps.max_rows must be a whole number above 0", SMALL + "caps = { max_rows = 1 }"),
+    (SMALL + "caps = { max_groups = 1.5 }", 7, "must be a whole number", SMALL + "caps = { max_groups = 2 }"),
+    (SMALL + "caps = { rows = 1 }", 7, "tables.people.caps.rows is not known", SMALL + "caps = { max_rows = 1 }"),
+    (SMALL + "caps = 3", 7, "must hold named values", SMALL),
+    (
+        SMALL.replace("max_rows = 1", "max_rows = 9") + "caps = { max_rows = 8 }",
+        7,
+        "max_rows is 9, above its own cap of 8",
+        SMALL.replace("max_rows = 1", "max_rows = 9") + "caps = { max_rows = 9 }",
+    ),
+    (SMALL.replace('"id"', '"row"') + "caps = { max_rows = 1 }", 7, "no unit column", SMALL),
     ('[privacy]\nneighbours = "replace"\n' + SMALL, 2, "must be declared public", SMALL),
     ('[privacy]\nneighbours = "swap"\n' + SMALL, 2, "neighbours is unknown", SMALL),
     ("snapshot = 3\n" + SMALL, 1, "snapshot must be text", 'snapshot = "3"\n' + SMALL),
@@ -257,7 +273,7 @@ def test_the_same_put_right_is_read(_text: str, _line: int, _words: str, right: 
 def test_what_a_catalog_allows_at_most_can_still_be_counted_and_added_up() -> None:
     """The twin of the refusals above: the limits are those of the noise and the grids, not tighter."""
     x = ColumnFacts("real", Fraction(0), Fraction(2) ** 500)
-    one = Catalog({"t": Table("t.csv", unit="id", columns={"id": ColumnFacts("int"), "x": x})}, Budget(1))
+    one = Catalog({"t": Table("t.csv", unit="id", max_rows=1, columns={"id": ColumnFacts("int"), "x": x})}, Budget(1))
     many = Catalog({"t": Table("t.csv", unit="id", max_rows=10**12, columns={"id": ColumnFacts("int")})}, Budget(1))
 
     def noise(text: str, catalog: Catalog, epsilon: str) -> float:

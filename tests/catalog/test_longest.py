@@ -74,7 +74,7 @@ def test_only_tables_with_long_texts_are_copied(tmp_path: Path) -> None:
 
     def views(rows: dict[str, list[Any]]) -> list[tuple[str]]:
         pq.write_table(pa.table(rows), tmp_path / "t.parquet")
-        table = Table(tmp_path / "t.parquet", unit="id", columns={"note": dt.column()})
+        table = Table(tmp_path / "t.parquet", unit="id", max_rows=1, columns={"note": dt.column()})
         sources = open_catalog(Catalog({"t": table}, Budget(1)))
         found = sources.connection.execute("SELECT sql FROM duckdb_views() WHERE view_name = 't'").fetchall()
         sources.close()

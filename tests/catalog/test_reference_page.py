@@ -25,6 +25,8 @@ PROBES = {
     "## Choose what the guarantee compares": f'{BUDGET}[privacy]\nzzz = 1\n{TABLE}unit = "id"\n',
     "## Declare a table": f'{BUDGET}{TABLE}unit = "id"\nzzz = 1\n',
     "### Say who is protected": f'{BUDGET}{TABLE}unit = {{ column = "id", zzz = 1 }}\n',
+    "### Limit what a question may ask for": f'{BUDGET}{TABLE}unit = "id"\ncaps = {{ zzz = 1 }}\n',
+    "### Read text as it comes": f'{BUDGET}{TABLE}unit = "id"\n[tables.t.read]\nzzz = 1\n',
     "### State how many people there are": f'{BUDGET}{TABLE}unit = "id"\nrows = {{ zzz = 1 }}\n',
     "## Declare columns": f'{BUDGET}{TABLE}unit = "id"\n[tables.t.columns]\nx = {{ zzz = 1 }}\n',
 }
@@ -67,10 +69,7 @@ def test_every_key_is_on_the_page_and_no_other() -> None:
 def test_that_check_can_fail() -> None:
     without = "\n".join(line for line in PAGE.split("\n") if not line.startswith("| `per_query`"))
     assert missing(without) == ["## Set the budget: per_query"]
-    assert missing(PAGE.replace("| `max_groups`", "| `most_groups`")) == [
-        "## Declare a table: max_groups",
-        "## Declare a table: most_groups",
-    ]
+    assert missing(PAGE.replace("| `longest`", "| `longer`")) == ["## Declare columns: longer", "## Declare columns: longest"]
 
 
 @pytest.mark.parametrize("place", PROBES)

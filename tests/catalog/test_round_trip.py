@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from fractions import Fraction
 
 import pytest
@@ -12,20 +12,49 @@ from hypothesis import strategies as st
 
 from dither.catalog import declare as dt
 from dither.catalog.file import parse
+from dither.catalog.reading import Cells, Read
 from dither.catalog.text import catalog_hash, catalog_text
-from dither.catalog.values import Budget, Catalog, ColumnFacts, Rows, Table, Unit
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Rows, Table, TableCaps, Unit
 from dither.errors import CatalogError
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=6)
 NUMBERS = st.fractions(-(10**6), 10**6, max_denominator=1000)
 POSITIVE = st.fractions(Fraction(1, 1000), 100, max_denominator=1000)
 DATES = st.dates(date(1000, 1, 1), date(3000, 1, 1))
+TIMES = st.datetimes(datetime(1000, 1, 1), datetime(3000, 1, 1))
+
+
+FORMATS = st.sampled_from(["%d.%m.%Y", "%m/%d/%y %H:%M", ["%Y-%m-%d", "%d %b %Y"], '"%Y"\n'])
+CELLS = {
+    "na": st.lists(TEXTS, max_size=2),
+    "trim": st.booleans(),
+    "decimal": st.sampled_from([",", "٫"]),
+    "thousands": st.sampled_from(["'", "\u00a0"]),
+}
+READ = {
+    "encoding": st.sampled_from(["cp1252", "utf-16", "utf-8"]),
+    "delimiter": st.sampled_from([";", "\t", "|"]),
+    "quote": st.sampled_from(["'", ""]),
+    "skip": st.integers(0, 5),
+    "header": st.integers(1, 3),
+    "names": st.lists(st.from_regex(r"[a-z]{2}", fullmatch=True), min_size=1, max_size=3, unique=True),
+    "format": FORMATS,
+    **CELLS,
+}
 
 
 @st.composite
 def columns(draw: st.DrawFn) -> ColumnFacts:
-    shape = draw(st.sampled_from(["plain", "between", "whole", "dates", "values"]))
+    shape = draw(st.sampled_from(["plain", "between", "whole", "dates", "times", "values", "marks", "format"]))
     null = draw(st.booleans())
+    if shape == "marks":
+        return dt.column(null=null, **draw(st.fixed_dictionaries({}, optional=CELLS)))
+    if shape == "format":
+        kind = draw(st.sampled_from([None, "date", "timestamp"]))
+        return dt.column(kind=kind, format=draw(FORMATS), trim=draw(st.none() | st.booleans()), null=null)
+    if shape == "times":
+        first, last = sorted(draw(st.lists(TIMES, min_size=2, max_size=2, unique=True)))
+        return dt.between(first, last, null=null)
     if shape == "plain":
         return dt.column(kind=draw(st.sampled_from([None, "int", "real", "text", "bool", "date", "timestamp"])), null=null)
     if shape == "between":
@@ -49,13 +78,16 @@ def tables(draw: st.DrawFn, parent: str | None) -> Table:
     held = {name: facts for name, facts in held.items() if not (name.lower() in seen or seen.add(name.lower()))}
     shape = draw(st.sampled_from(["unit", "row", "public"]))
     key = draw(st.one_of(st.none(), TEXTS))
+    read = draw(st.none() | st.fixed_dictionaries({}, optional=READ))
     if shape != "unit":
-        return Table(draw(TEXTS), by_row=shape == "row", public=shape == "public", key=key, columns=held)
+        return Table(draw(TEXTS), by_row=shape == "row", public=shape == "public", key=key, columns=held, read=read)
     max_rows = draw(st.integers(1, 50))
     unit = Unit(draw(TEXTS), (parent, draw(TEXTS)) if parent else None)
     rows = Rows(at_least=draw(st.integers(1, 10**9))) if max_rows == 1 and draw(st.booleans()) else Rows()
     max_groups = draw(st.one_of(st.none(), st.integers(1, 9)))
-    return Table(draw(TEXTS), unit=unit, max_rows=max_rows, max_groups=max_groups, rows=rows, key=key, columns=held)
+    bounds = {"max_rows": max_rows, "max_groups": max_groups}
+    caps = draw(st.sampled_from([None, TableCaps(50), TableCaps(50, 9), TableCaps(None, 10)]))
+    return Table(draw(TEXTS), unit=unit, **bounds, rows=rows, key=key, columns=held, caps=caps, read=read)
 
 
 @st.composite
@@ -120,6 +152,22 @@ def test_every_declared_fact_enters_the_digest() -> None:
         with_table(max_groups=3),
         with_table(key="id"),
         with_table(unit=None, by_row=True, max_rows=1),
+        with_table(read=Read(encoding="cp1252")),
+        with_table(read=Read(delimiter=";")),
+        with_table(read=Read(quote="'")),
+        with_table(read=Read(skip=1)),
+        with_table(read=Read(header=2)),
+        with_table(read=Read(names=("id", "age"))),
+        with_table(read=Read(cells=Cells(trim=True))),
+        with_table(read=Read(cells=Cells(na=("-",)))),
+        with_age(dt.between(0, 120, decimal=",", kind="int")),
+        with_age(dt.between(0, 120, thousands=",", kind="int")),
+        with_age(dt.between(0, 120, na=["-"])),
+        with_age(dt.between(0, 120, na=["-", "."])),
+        with_age(dt.between(0, 120, trim=True)),
+        with_age(dt.between(0, 120, trim=False)),
+        with_age(dt.column(format="%d.%m.%Y")),
+        with_age(dt.column(format="%d.%m.%y")),
         with_age(dt.between(0, 121)),
         with_age(dt.between(0, 120, step=1)),
         with_age(dt.between(0, 120, kind="int")),

@@ -45,7 +45,7 @@ def opened(**tables: Table) -> Sources:
 
 
 def rows(source: Any, columns: dict[str, ColumnFacts] = COLUMNS) -> list[tuple[Any, ...]]:
-    sources = opened(t=Table(source, unit="id", columns=columns))
+    sources = opened(t=Table(source, unit="id", max_rows=1, columns=columns))
     try:
         return sources.connection.execute("SELECT id, age, name, ok, day FROM t").fetchall()
     finally:
@@ -109,7 +109,7 @@ def test_schemas_are_told_without_opening(tmp_path: Path) -> None:
 
 def test_undeclared_columns_and_other_files_are_out_of_reach(tmp_path: Path) -> None:
     every_source(tmp_path)
-    sources = opened(t=Table(tmp_path / "t.parquet", unit="id", columns={"age": dt.column()}))
+    sources = opened(t=Table(tmp_path / "t.parquet", unit="id", max_rows=1, columns={"age": dt.column()}))
     run = sources.connection.execute
     assert sources.engine.schema("t") == {"id": "int", "age": "real"}
     assert len(run("SELECT id, age FROM t").fetchall()) == 4
@@ -185,7 +185,7 @@ def test_partition_folders_are_text_columns(tmp_path: Path) -> None:
     for region, number in (("007", 1), ("north", 2)):
         (tmp_path / f"region={region}").mkdir()
         pq.write_table(pa.table({"id": [number]}), tmp_path / f"region={region}" / "part.parquet")
-    sources = opened(t=Table(str(tmp_path), unit="id", columns={"region": dt.values("007", "north")}))
+    sources = opened(t=Table(str(tmp_path), unit="id", max_rows=1, columns={"region": dt.values("007", "north")}))
     assert set(sources.connection.execute("SELECT id, region FROM t").fetchall()) == {(1, "007"), (2, "north")}
     sources.close()
 
@@ -194,7 +194,7 @@ def test_partition_folders_are_text_columns(tmp_path: Path) -> None:
 
 
 def family(ids: list[int | None], key: str | None = None) -> Sources:
-    people = Table({"id": ids}, unit="id", key=key)
+    people = Table({"id": ids}, unit="id", max_rows=1, key=key)
     return opened(people=people, visits=Table({"who": [1]}, unit={"column": "who", "references": "people.id"}, max_rows=9))
 
 
@@ -235,12 +235,13 @@ def test_sources_that_cannot_be_used_say_why(tmp_path: Path) -> None:
         database.execute("CREATE VIEW v AS SELECT random() AS x")
     wrong = {
         "none.parquet": "no such file",
-        "t.xlsx": "not known by its ending",
+        "t.json": "not known by its ending",
+        "t.xlsx": "there is no such file",
         "t.duckdb": "not named",
         "t.duckdb#u": "no such table",
         "view.duckdb#v": "no such table",
         "torn.duckdb#t": "cannot be opened",
-        "t.parquet#t": "only a DuckDB file",
+        "t.parquet#t": "only a database or a workbook",
         "torn.parquet": "cannot be read as Parquet",
         "part[24].parquet": "differ in columns",
         "empty.csv": "no header line",
@@ -286,7 +287,7 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
 def test_too_little_memory_to_open_says_so_and_quotes_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """DuckDB's own message, which may quote a value, is not shown."""
     (tmp_path / "people.csv").write_text("person_id,age\n1,30\n", encoding="utf-8")
-    catalog = Catalog({"people": Table(tmp_path / "people.csv", unit="person_id")}, Budget(1))
+    catalog = Catalog({"people": Table(tmp_path / "people.csv", unit="person_id", max_rows=1)}, Budget(1))
 
     def full(*_: object) -> object:
         raise duckdb.OutOfMemoryException("could not allocate for 'Ada Lovelace'")

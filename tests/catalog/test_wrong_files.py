@@ -32,13 +32,15 @@ def refusal(source: Path | str) -> CatalogError:
         ("part-*.parquet", "no file matches"),
         ("**/*.csv", "no file matches"),
         ("folder", "the folder has no .parquet file in it"),
-        ("people.xlsx", "the kind of file is not known by its ending"),
+        ("people.json", "the kind of file is not known by its ending"),
+        ("people.xlsx", "the file cannot be read as a workbook"),
         ("broken.parquet", "cannot be read as Parquet"),
     ],
 )
 def test_a_draft_of_what_cannot_be_read_names_it(tmp_path: Path, name: str, words: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "people.xlsx").write_bytes(b"")
+    (tmp_path / "people.json").write_bytes(b"")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     error = refusal(tmp_path / name)
     assert error.what.startswith(f"{tmp_path / name} cannot be used: ")

@@ -173,7 +173,9 @@ def file(tmp_path: Path) -> Path:
 
 def catalog(file: Path, **others: dt.Table) -> dt.Catalog:
     columns = {"age": dt.between(0, 100, step=1), "region": dt.values("north", "south")}
-    return dt.Catalog({"people": dt.Table(f"sqlite://{file}#persons", unit="id", columns=columns), **others}, dt.Budget(100))
+    return dt.Catalog(
+        {"people": dt.Table(f"sqlite://{file}#persons", unit="id", max_rows=1, columns=columns), **others}, dt.Budget(100)
+    )
 
 
 @pytest.fixture
@@ -210,7 +212,7 @@ def test_schemas_and_drafts_come_from_the_engine_that_reads_the_source(file: Pat
 
 @pytest.mark.usefixtures("_sqlite")
 def test_one_catalog_is_read_by_one_engine(file: Path) -> None:
-    other = dt.Table({"id": [1]}, unit="id")
+    other = dt.Table({"id": [1]}, unit="id", max_rows=1)
     with pytest.raises(CatalogError, match="people is read by SQLite and pets by DuckDB"):
         dt.open(catalog(file, pets=other), ledger=":memory:")
 

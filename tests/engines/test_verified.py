@@ -63,7 +63,7 @@ def readings(monkeypatch: pytest.MonkeyPatch, table: Table) -> int:
 
 
 def test_an_unchanged_file_is_read_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = Table(file, unit="id", columns=COLUMNS)
+    table = Table(file, unit="id", max_rows=1, columns=COLUMNS)
     assert [readings(monkeypatch, table) for _ in range(3)] == [1, 0, 0]
 
 
@@ -93,10 +93,10 @@ def test_another_file_declaration_or_version_is_read_again(file: Path, tmp_path:
 
 
 def test_frames_and_poisoned_files_are_read_every_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [readings(monkeypatch, Table(TABLE, unit="id", columns=COLUMNS)) for _ in range(2)] == [1, 1]
+    assert [readings(monkeypatch, Table(TABLE, unit="id", max_rows=1, columns=COLUMNS)) for _ in range(2)] == [1, 1]
     far = pa.array([0, 10**16], pa.int64()).view(pa.timestamp("ms"))
     pq.write_table(pa.table({"id": [1, 2], "seen": far}), tmp_path / "p.parquet")
-    table = Table(tmp_path / "p.parquet", unit="id", columns={"seen": dt.column()})
+    table = Table(tmp_path / "p.parquet", unit="id", max_rows=1, columns={"seen": dt.column()})
     assert [readings(monkeypatch, table) for _ in range(2)] == [2, 2]
 
 
@@ -132,7 +132,7 @@ def test_the_log_of_a_duckdb_file_belongs_to_it(tmp_path: Path, cache: Path) -> 
 
 
 def test_the_memory_has_no_value_and_is_ones_own(file: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    readings(monkeypatch, Table(file, unit="id", key="id", columns=COLUMNS))
+    readings(monkeypatch, Table(file, unit="id", max_rows=1, key="id", columns=COLUMNS))
     held = list(cache.iterdir())
     assert len(held) == 2  # the view, and its key
     assert all(len(path.name) == 64 and path.stat().st_size == 0 for path in held)
@@ -157,7 +157,7 @@ def test_a_memory_that_cannot_be_used_is_done_without(
         monkeypatch.setenv("HOME", str(tmp_path / "t.parquet" / "nowhere"))
     else:
         monkeypatch.setattr(Path, "touch", _refused)
-    table = Table(file, unit="id", columns=COLUMNS)
+    table = Table(file, unit="id", max_rows=1, columns=COLUMNS)
     assert [readings(monkeypatch, table) for _ in range(2)] == [1, 1]
 
 

@@ -14,7 +14,7 @@ from dither.errors import ArgumentError
 from dither.exact import balls, replay
 from dither.exact.laws.categorical import Categorical
 from dither.exact.samplers import uniform
-from dither.exact.samplers.choice import Classes, draw_index
+from dither.exact.samplers.choice import Classes, draw_index, draw_run, proposals
 from exact.chosen import specified, with_bits
 
 below_best = st.lists(st.fractions(min_value="1/1000", max_value=900, max_denominator=1000), max_size=30, unique=True)
@@ -112,3 +112,73 @@ def test_dice_are_fair_by_counting_words() -> None:
             again = with_bits(both, lambda n=n: uniform.below_each(np.array([n], dtype=np.uint64)))
             assert int(again[0]) == 5 % n
     assert with_bits((2**64 - 1).to_bytes(8, "little") + bytes(8), lambda: uniform.below(6)) == 0
+
+
+# --- runs of equal candidates ---------------------------------------------------------------------------------------------
+
+run_lists = st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 10**12)), min_size=1, max_size=30)
+
+
+@given(runs=run_lists, rate=st.fractions(min_value=0, max_value=2, max_denominator=10**6))
+def test_proposals_are_never_below_the_exact_weights(runs: list[tuple[int, int]], rate: Fraction) -> None:
+    """Then a run is kept with a probability of at most 1, so that kept runs follow their exact weights."""
+    gaps, counts = (np.array(part) for part in zip(*runs, strict=True))
+    gaps = gaps - gaps.min()
+    estimates = counts * np.exp(-np.minimum(gaps * float(rate), 1000))
+    shares, power = proposals(estimates)
+    assert 0 < sum(map(int, shares)) < 2**62
+    with balls.working(200):
+        for gap, count, share in zip(gaps.tolist(), counts.tolist(), shares.tolist(), strict=True):
+            exact = balls.exp(-rate * gap) * count * arb(2) ** power
+            assert exact < share
+            assert exact * (1 + arb(2) ** -36) + 2 > share  # and close: few proposals are refused
+
+
+def test_that_check_can_fail() -> None:
+    shares, power = proposals(np.array([1.0, 0.5]) * (1 - 2.0**-30))
+    with balls.working(200):
+        assert not arb(1) * arb(2) ** power < int(shares[0])
+
+
+def kept(scores: list[int], counts: list[int], rate: Fraction) -> list[Fraction]:
+    """Returns how often each run is drawn, over all proposals and with the exact chance to keep each: to within 2^-90."""
+    gaps = np.max(scores) - np.array(scores)
+    shares, power = proposals(np.array(counts) * np.exp(-np.minimum(gaps * float(rate), 1000)))
+    with balls.working(200):
+        chances = [
+            int(share) * balls.fraction((balls.exp(-rate * int(gap)) * count * arb(2) ** power / int(share)).mid())
+            for share, gap, count in zip(shares, gaps, counts, strict=True)
+        ]
+    return [chance / sum(chances) for chance in chances]
+
+
+small = st.lists(st.tuples(st.integers(-40, 0), st.integers(1, 5)), min_size=1, max_size=6)
+
+
+@given(runs=small, rate=st.fractions(min_value="1/100", max_value=2, max_denominator=100))
+def test_runs_follow_the_law_of_all_their_candidates(runs: list[tuple[int, int]], rate: Fraction) -> None:
+    scores, counts = (list(part) for part in zip(*runs, strict=True))
+    plain = Categorical(tuple(rate * score for score, count in runs for _ in range(count)))
+    assert matches(kept(scores, counts, rate), plain, counts)
+
+
+def matches(found: list[Fraction], plain: Categorical, counts: list[int]) -> bool:
+    """Whether each run has the probability of its candidates under the plain law."""
+    ends = np.cumsum(counts)
+    with balls.working(200):
+        exact = [sum((plain.pmf(k) for k in range(end - count, end)), arb(0)) for end, count in zip(ends, counts, strict=True)]
+        return all(abs(balls.ball(one) - other) < arb(2) ** -80 for one, other in zip(found, exact, strict=True))
+
+
+def test_lengths_off_by_one_would_be_noticed() -> None:
+    rate, counts = Fraction(1, 3), [2, 1, 4]
+    plain = Categorical(tuple(rate * score for score, count in zip([-3, 0, -1], counts, strict=True) for _ in range(count)))
+    assert matches(kept([-3, 0, -1], counts, rate), plain, counts)
+    assert not matches(kept([-3, 0, -1], [2, 1, 5], rate), plain, counts)
+
+
+def test_a_run_draws_each_of_its_members() -> None:
+    drawn = {draw_run(np.array([0, 1]), np.array([3, 2]), Fraction(1, 2)) for _ in range(500)}
+    assert drawn == {(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)}
+    huge = [draw_run(np.array([0, -(10**15)]), np.array([2**40, 1]), Fraction(1))[1] for _ in range(20)]
+    assert 2**30 < max(huge) < 2**40

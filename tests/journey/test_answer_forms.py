@@ -13,7 +13,10 @@ import pytest
 import dither as dt
 from journey.hospital import built, run
 
-QUESTION = "SELECT ward, COUNT(*) AS n, AVG(weight) AS n_margin, MEDIAN(weight) AS kg FROM patients GROUP BY ward"
+QUESTION = (
+    "SELECT ward, COUNT(*) AS n, AVG(weight) AS n_margin, MEDIAN(weight) / (COUNT(*) - COUNT(*)) AS kg FROM patients "
+    "GROUP BY ward"
+)
 COLUMNS = ["ward", "n", "n_margin_", "n_margin", "n_margin_margin", "kg", "kg_margin"]
 
 
@@ -45,7 +48,7 @@ def test_frames_have_the_columns_of_the_files(hospital: Path) -> None:
         assert list(found) == COLUMNS
         assert found == written
     assert written["n_margin_"] == answer.margins()["n"]
-    assert written["kg_margin"] == [None] * 4  # a quantile's margin is a rank
+    assert written["kg_margin"] == [None] * 4  # division by zero
 
 
 def test_margins_are_floats_even_where_there_is_none(hospital: Path) -> None:

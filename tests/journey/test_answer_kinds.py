@@ -108,7 +108,7 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "born": dt.between(first, last),
     }
     catalog = dt.Catalog(
-        {"people": dt.Table(str(file), unit="person", columns=columns)}, dt.Budget(epsilon=10_000, delta="1e-3")
+        {"people": dt.Table(str(file), unit="person", max_rows=1, columns=columns)}, dt.Budget(epsilon=10_000, delta="1e-3")
     )
     with dt.open(catalog, ledger=":memory:") as opened:
         yield opened
@@ -120,7 +120,7 @@ def drawn(answer: Any, keys: list[Any], number: int) -> Any:
     keys = [key for key in keys if nullable or key is not None]
     cells = tuple(np.full((len(keys), max(noise.of.cells, 1)), number) for noise in answer.plan.noises)
     noisy = Noisy(tuple((key,) for key in keys), cells)
-    return replace(answer, noisy=noisy, table=table(answer.plan, noisy))
+    return replace(answer, released=(noisy,), table=table(answer.plan, noisy))
 
 
 def kinds(answer: Any) -> dict[str, list[str]]:
@@ -209,7 +209,7 @@ def test_two_answers_of_one_plan_have_the_same_kinds(survey: Any, output: str, k
 def test_whole_numbers_that_may_exceed_64_bits_are_floats_in_frames(tmp_path: Path) -> None:
     pq.write_table(pa.table({"person": [1, 2], "bytes": [5, 7]}), tmp_path / "t.parquet")
     columns = {"bytes": dt.between(0, 2**61, step=2**40)}
-    people = dt.Table(str(tmp_path / "t.parquet"), unit="person", columns=columns)
+    people = dt.Table(str(tmp_path / "t.parquet"), unit="person", max_rows=1, columns=columns)
     with dt.open(dt.Catalog({"t": people}, dt.Budget(epsilon=10)), ledger=":memory:") as opened:
         large, small = (
             opened.ask(question, epsilon=1) for question in ("SELECT SUM(bytes) AS s FROM t", "SELECT COUNT(*) AS n FROM t")

@@ -41,7 +41,7 @@ def answer(survey: dt.Curator) -> dict[str, Any]:
     (noise,), groups = found.plan.noises, len(found.noisy.keys)
     cells = (np.tile(np.array([512, 768, 0]) * noise.of.row // 10, (groups, 1)),)
     noisy = Noisy(found.noisy.keys, cells)
-    return {**replace(found, noisy=noisy, table=table(found.plan, noisy)).as_data(), "receipt": {}}
+    return {**replace(found, released=(noisy,), table=table(found.plan, noisy)).as_data(), "receipt": {}}
 
 
 def refused(ask: Callable[[], object]) -> dict[str, Any]:

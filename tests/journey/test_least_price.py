@@ -28,7 +28,7 @@ ROWS = {"person": list(range(300)), "age": [i % 90 for i in range(300)]}
 
 
 def opened(epsilon: Any = 1, delta: Any = 0, **budget: Any) -> Curator:
-    table = dt.Table(ROWS, unit="person", columns={"age": dt.between(0, 99, kind="int")})
+    table = dt.Table(ROWS, unit="person", max_rows=1, columns={"age": dt.between(0, 99, kind="int")})
     regions = dt.Table({"name": ["north", "south"]}, public=True, key="name")
     catalog = dt.Catalog({"people": table, "regions": regions}, dt.Budget(epsilon, delta, **budget))
     return dt.open(catalog, ledger=":memory:")
@@ -77,7 +77,7 @@ def test_a_margin_is_rounded_up_to_the_least_price_and_says_so() -> None:
 
 
 def test_what_is_public_stays_free() -> None:
-    table = dt.Table(ROWS, unit="person", rows={"public": 300}, columns={"age": dt.between(0, 99)})
+    table = dt.Table(ROWS, unit="person", max_rows=1, rows={"public": 300}, columns={"age": dt.between(0, 99)})
     catalog = dt.Catalog({"people": table}, dt.Budget(1), neighbours="replace")
     with dt.open(catalog, ledger=":memory:") as survey:
         assert survey.ask(COUNT, epsilon="1e-9")["n"] == [300]

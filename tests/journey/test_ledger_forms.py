@@ -28,7 +28,7 @@ from journey.paid import COUNT, MEANS, Broken, kinds, opened, people
 
 
 def test_what_is_public_is_answered_for_nothing_and_recorded() -> None:
-    table = dt.Table(people(400), unit="person", rows={"public": 400}, columns={"age": dt.between(0, 120)})
+    table = dt.Table(people(400), unit="person", max_rows=1, rows={"public": 400}, columns={"age": dt.between(0, 120)})
     survey = dt.open(dt.Catalog({"people": table}, dt.Budget(1), neighbours="replace"), ":memory:")
     engine = Broken(AssertionError())
     survey.engine = engine
@@ -118,7 +118,7 @@ def written(
         "region": dt.values("north", "south", "east", "west"),
         "town": dt.column(kind="text"),
     }
-    catalog = dt.Catalog({"people": dt.Table(frame, unit="person", columns=columns)}, dt.Budget(1, "1e-3"))
+    catalog = dt.Catalog({"people": dt.Table(frame, unit="person", max_rows=1, columns=columns)}, dt.Budget(1, "1e-3"))
     survey = dt.open(catalog, ":memory:")
     survey = Curator(survey.catalog, survey.engine, frozen(monkeypatch))
     for text, epsilon in QUESTIONS:
@@ -154,7 +154,9 @@ def test_neighbours_with_the_same_integers_leave_the_same_bytes(monkeypatch: pyt
     heads = []
     for each in (frame, moved):
         columns = {"person": dt.column(kind="int"), "age": dt.between(0, 120)}
-        survey = dt.open(dt.Catalog({"people": dt.Table(each, unit="person", columns=columns)}, dt.Budget(1)), ":memory:")
+        survey = dt.open(
+            dt.Catalog({"people": dt.Table(each, unit="person", max_rows=1, columns=columns)}, dt.Budget(1)), ":memory:"
+        )
         survey = Curator(survey.catalog, survey.engine, frozen(monkeypatch))
         with replay.stream(b"same"):
             survey.ask(COUNT, epsilon="0.1")

@@ -52,7 +52,9 @@ def test_a_file_that_is_no_ledger_is_not_written_over(folder: Path) -> None:
 
 
 def test_a_catalog_without_a_file_needs_its_ledger_named(folder: Path) -> None:
-    catalog = dt.Catalog({"people": dt.Table(people(), unit="person", columns={"age": dt.between(0, 120)})}, dt.Budget(1))
+    catalog = dt.Catalog(
+        {"people": dt.Table(people(), unit="person", max_rows=1, columns={"age": dt.between(0, 120)})}, dt.Budget(1)
+    )
     with pytest.raises(dt.LedgerError, match="needs its ledger named"):
         dt.open(catalog)
     for odd in ({"ledger": 3}, {"ledger": ""}, {"ledger": "a.ledger", "key": 3}, {"ledger": ":memory:", "analyst": 3}):

@@ -38,7 +38,9 @@ def test_a_catalog_edited_under_a_session_is_refused(folder: Path) -> None:
 
 def test_another_session_that_changed_the_catalog_ends_this_one(folder: Path) -> None:
     catalogs = [
-        dt.Catalog({"people": dt.Table(people(), unit="person", columns={"age": dt.between(0, high)})}, dt.Budget(1))
+        dt.Catalog(
+            {"people": dt.Table(people(), unit="person", max_rows=1, columns={"age": dt.between(0, high)})}, dt.Budget(1)
+        )
         for high in (120, 130)
     ]
     idle, first, second = (dt.open(each, folder / "two.ledger", make=True) for each in (catalogs[0], *catalogs))
@@ -68,7 +70,7 @@ def test_the_unit_of_a_child_changes_with_that_of_its_parent() -> None:
         references = {"column": "person", "references": "people.person"}
         return dt.Catalog(
             {
-                "people": dt.Table(people(), unit=unit, columns=columns),
+                "people": dt.Table(people(), unit=unit, max_rows=1, columns=columns),
                 "visits": dt.Table(visits, unit=references, max_rows=3),
             },
             dt.Budget(1),

@@ -105,7 +105,7 @@ def _text(thing: Any) -> str:
     return f"10**{len(str(Decimal(thing)))}" if isinstance(thing, int) and thing > 10**300 else repr(thing)[:60]
 
 
-PEOPLE = dt.Table({"id": [1, 2], "x": [3, 4]}, unit="id", columns={"x": dt.between(0, 9)})
+PEOPLE = dt.Table({"id": [1, 2], "x": [3, 4]}, unit="id", max_rows=1, columns={"x": dt.between(0, 9)})
 CATALOG = dt.Catalog({"people": PEOPLE}, dt.Budget(500))
 
 

@@ -42,7 +42,7 @@ def query(*aggregates: Aggregate, keys: tuple[str, ...] = (), **more: Any) -> Qu
 
 def catalog(delta: Fraction = Fraction(0), neighbours: str = "add-remove") -> Catalog:
     rows = Rows(public=1000) if neighbours == "replace" else None
-    return Catalog({"people": Table("people.parquet", unit="person", rows=rows)}, Budget(10, delta), neighbours)
+    return Catalog({"people": Table("people.parquet", unit="person", max_rows=1, rows=rows)}, Budget(10, delta), neighbours)
 
 
 def planned(

@@ -15,8 +15,8 @@ from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning.plan import Plan
 from dither.planning.program import charge, mechanisms
 from dither.planning.releases.base import Noise
-from dither.planning.releases.quantile import rank_scores
-from dither.privacy.losses import ZCDP
+from dither.planning.releases.ranks import rank_scores, width_scores
+from dither.privacy.losses import ZCDP, total
 from dither.query.work import SCALE, Bins
 from planning.hand import ask, planned, query
 
@@ -55,7 +55,8 @@ def by_hand(plan: Plan) -> tuple[Fraction, Fraction]:
         if isinstance(mechanism, Gaussian):
             rho += mechanism.sensitivity.squares(None) / (2 * mechanism.variance)
         elif isinstance(mechanism, Exponential):
-            rho += noise.groups * (noise.steps * mechanism.epsilon) ** 2 / 8
+            parts = (mechanism.epsilon, noise.width.epsilon)  # type: ignore[attr-defined]
+            rho += sum(noise.groups * (noise.steps * epsilon) ** 2 / 8 for epsilon in parts)
         else:
             moves = mechanism.sensitivity.separate(None)
             rho += mechanism.epsilon**2 / 2 / (moves[0] if moves else 1)
@@ -125,16 +126,25 @@ def test_public_questions_cost_nothing() -> None:
 # --- the price of a choice, held against the laws of two neighbouring tables ----------------------------------------------
 
 
+def joint(noise: Noise, histogram: dict[int, int]) -> Any:
+    """The probabilities of all pairs of a value and the width of its margin."""
+    share, steps, slack = noise.of.p, noise.of.grid.steps, noise.of.slack(noise.width)  # type: ignore[attr-defined]
+    values = chances(noise.mechanism, rank_scores(histogram, share, np.arange(steps + 1)))
+    widths = (width_scores(histogram, share, value, steps, slack) for value in range(steps + 1))
+    return np.concatenate([p * chances(noise.width, np.array(each)) for p, each in zip(values, widths, strict=True)])  # type: ignore[attr-defined]
+
+
+def chances(mechanism: Any, scores: Any) -> Any:
+    exponent = float(mechanism.epsilon) * scores.astype(float) / (2 * float(mechanism.sensitivity))
+    weight = np.exp(exponent - exponent.max())
+    return weight / weight.sum()
+
+
 def concentrated(noise: Noise, one: dict[int, int], other: dict[int, int]) -> float:
     """The largest D_a / a found between the two laws from which a quantile is chosen: no rho below it is a price."""
     if noise.of.p is None or not isinstance(noise.of.measure, Bins):
         raise TypeError("a quantile is asked")
-    bins, weights = noise.of.measure.argument.steps + 1, []
-    for histogram in (one, other):
-        scores = rank_scores(histogram, bins, noise.of.p).astype(float)
-        weight = np.exp(float(noise.mechanism.epsilon) * scores / (2 * float(noise.mechanism.sensitivity)))  # type: ignore[arg-type]
-        weights.append(weight / weight.sum())
-    p, q = weights
+    p, q = (joint(noise, histogram) for histogram in (one, other))
     orders = (1.001, 1.5, 2.0, 4.0, 16.0)
     return max(float(np.log((a**m * b ** (1 - m)).sum())) / (m - 1) / m for m in orders for a, b in ((p, q), (q, p)))
 
@@ -165,7 +175,8 @@ def test_that_two_separate_draws_would_be_too_cheap_a_price() -> None:
     noise = planned(query(ask("m", "median", "age")), Fraction(1, 10), DELTA, neighbours="replace").noises[0]
     bins = noise.of.measure.argument.steps  # type: ignore[union-attr]
     found = concentrated(noise, {0: SCALE, bins // 2: 2 * SCALE, bins: SCALE}, {0: 2 * SCALE, bins // 2: 2 * SCALE})
-    assert found > float(noise.mechanism.loss().repeat(noise.times).zcdp().rho)
+    separate = total([noise.mechanism.loss(), noise.width.loss()])  # type: ignore[attr-defined]
+    assert found > float(separate.repeat(noise.times).zcdp().rho)
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), DELTA])

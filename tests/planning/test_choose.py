@@ -54,9 +54,7 @@ def test_keys_that_are_not_public_need_a_delta_and_say_both_ways_out() -> None:
     assert planned(query(ask("n", "count"), keys=("town",)), 1, DELTA, neighbours="replace").threshold.keys_per_unit == 2  # type: ignore[union-attr]
 
 
-def test_max_groups_has_to_be_declared() -> None:
-    with pytest.raises(QueryError, match="max_groups"):
-        planned(query(ask("n", "count"), keys=("region",)), max_rows=5, max_groups=None)
+def test_without_group_by_there_is_one_group() -> None:
     assert planned(query(ask("n", "count")), max_rows=5, max_groups=None).bounding.max_groups == 1
 
 

@@ -6,13 +6,14 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dither.mechanisms import Gaussian
 from dither.planning.plan import Plan
-from dither.planning.releases.quantile import rank_scores
+from dither.planning.releases.ranks import rank_scores, width_scores
 from dither.query.work import Bins, Group
 from planning.hand import REGIONS, ask, planned, query, run
 
@@ -59,9 +60,8 @@ def moves(plan: Plan, before: list[Group], after: list[Group]) -> None:
             for k in left.keys() | right.keys()
         ]
         if isinstance(draft.measure, Bins):
-            spent = sum(_score_move(draft.measure, draft.p, a, b) for a, b in pairs)
-            allowed = noise.times * noise.mechanism.sensitivity
-            assert spent <= allowed
+            for mechanism, move in ((noise.mechanism, _score_move), (noise.width, _width_move)):
+                assert sum(move(noise, a or {}, b or {}) for a, b in pairs) <= noise.times * mechanism.sensitivity
             continue
         changes = [abs(y - x) for a, b in pairs for x, y in zip(_cells(a, b), _cells(b, a), strict=True)]
         total, squares = sum(changes), sum(c * c for c in changes)
@@ -79,10 +79,19 @@ def _cells(mine: Any, other: Any) -> tuple[int, ...]:
     return mine if isinstance(mine, tuple) else (mine,)
 
 
-def _score_move(measure: Bins, p: Fraction, a: Any, b: Any) -> int:
-    bins = measure.argument.steps + 1
-    first, second = rank_scores(a or {}, bins, p), rank_scores(b or {}, bins, p)
-    return max(abs(x - y) for x, y in zip(first, second, strict=True))
+def _score_move(noise: Any, a: Any, b: Any) -> int:
+    places = np.arange(min(noise.of.grid.steps + 1, 5000))
+    first, second = rank_scores(a, noise.of.p, places), rank_scores(b, noise.of.p, places)
+    return int(np.abs(first - second).max())
+
+
+def _width_move(noise: Any, a: Any, b: Any) -> int:
+    """The largest move of a width's score, around values at the data and far from it."""
+    steps, moved = noise.of.grid.steps, 0
+    for value in {0, 1, steps // 2, steps, *a, *b}:
+        scores = [width_scores(each, noise.of.p, value, steps, noise.of.slack(noise.width)) for each in (a, b)]
+        moved = max(moved, *(abs(x - y) for x, y in zip(*scores, strict=True)))
+    return moved
 
 
 @pytest.mark.slow

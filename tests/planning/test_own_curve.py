@@ -130,8 +130,8 @@ def test_keys_and_quantiles_have_their_price_apart() -> None:
     smooth, pick = plan.noises
     assert isinstance(smooth.mechanism, Gaussian)
     assert smooth.mechanism.delta == plan.threshold.delta == delta / 2  # type: ignore[union-attr]
-    parts = smooth.mechanism.epsilon + pick.mechanism.epsilon + plan.threshold.epsilon  # type: ignore[operator,union-attr]
-    assert parts == epsilon
+    assert smooth.mechanism.epsilon + pick.loss.epsilon() + plan.threshold.epsilon == epsilon  # type: ignore[operator,union-attr]
+    assert pick.loss.epsilon() == pick.mechanism.epsilon + pick.width.epsilon  # type: ignore[attr-defined,operator]
     assert plan.loss == Approx(epsilon, delta)
 
 

@@ -76,7 +76,9 @@ def test_a_proposal_can_be_pasted_whatever_it_says(epsilon: str) -> None:
 def test_a_declared_step_stays_and_the_bounds_fit_it(step: str, epsilon: str) -> None:
     ages = np.arange(9000) % 90 if step == "7" else np.arange(9000) % 90 + 0.3
     length = Fraction(step)
-    table = dt.Table({"id": np.arange(9000), "age": ages}, unit="id", columns={"age": dt.between(0, 700 * length, step=step)})
+    table = dt.Table(
+        {"id": np.arange(9000), "age": ages}, unit="id", max_rows=1, columns={"age": dt.between(0, 700 * length, step=step)}
+    )
     catalog = dt.Catalog(tables={"people": table}, budget=dt.Budget(epsilon=1000))
     with dt.open(catalog, ledger=":memory:") as curator:
         found = curator.suggest("people.age", epsilon=epsilon)

@@ -65,7 +65,7 @@ def test_a_csv_column_that_nobody_called_whole_says_how_it_becomes_so(tmp_path: 
 
     def keyed(age: str) -> None:
         columns = {"id": dt.column(kind="int"), "age": dt.between(0, 9, kind=age or None)}
-        people = dt.Table(tmp_path / "people.csv", unit="id", columns=columns)
+        people = dt.Table(tmp_path / "people.csv", unit="id", max_rows=1, columns=columns)
         with dt.open(dt.Catalog({"people": people}, dt.Budget(1)), ledger=":memory:") as survey:
             survey.quote("SELECT age, COUNT(*) FROM people GROUP BY age", epsilon="0.1")
 
@@ -75,7 +75,7 @@ def test_a_csv_column_that_nobody_called_whole_says_how_it_becomes_so(tmp_path: 
 
 
 def test_a_closed_session_says_so_to_every_question() -> None:
-    people = dt.Table({"id": [1], "age": [2]}, unit="id", columns={"age": dt.between(0, 9)})
+    people = dt.Table({"id": [1], "age": [2]}, unit="id", max_rows=1, columns={"age": dt.between(0, 9)})
     survey = dt.open(dt.Catalog({"people": people}, dt.Budget(1)), ledger=":memory:")
     survey.close()
     question = "SELECT COUNT(*) FROM people"
@@ -93,7 +93,7 @@ def test_a_closed_session_says_so_to_every_question() -> None:
 
 
 def test_nothing_is_charged_for_half_a_question() -> None:
-    people = dt.Table({"id": [1], "age": [2]}, unit="id", columns={"age": dt.between(0, 9)})
+    people = dt.Table({"id": [1], "age": [2]}, unit="id", max_rows=1, columns={"age": dt.between(0, 9)})
     with dt.open(dt.Catalog({"people": people}, dt.Budget(1)), ledger=":memory:") as survey:
         before = survey.budget.remaining
         for half in ("SELECT COUNT(*) FROM people GROUP BY", "SELECT COUNT(*), FROM people", "SELECT COUNT(*) FROM people,"):

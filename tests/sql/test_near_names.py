@@ -52,23 +52,23 @@ def test_an_aggregate_without_a_name_is_told_so() -> None:
 
 
 def test_names_in_a_catalog_that_are_nearly_right() -> None:
-    people = dt.Table({"id": [1], "age": [2]}, unit="id", columns={"age": dt.between(0, 9)})
+    people = dt.Table({"id": [1], "age": [2]}, unit="id", max_rows=1, columns={"age": dt.between(0, 9)})
 
     def refers(to: str) -> dt.Catalog:
-        visits = dt.Table({"id": [1]}, unit={"column": "id", "references": to})
+        visits = dt.Table({"id": [1]}, unit={"column": "id", "references": to}, max_rows=1)
         return dt.Catalog({"people": people, "visits": visits}, dt.Budget(1))
 
     with pytest.raises(CatalogError, match="did you mean people"):
         refers("peple.id")
     with pytest.raises(CatalogError, match="did you mean id"):
         dt.open(refers("people.idd"), ledger=":memory:")
-    wrong = dt.Table({"id": [1], "age": [2]}, unit="id", columns={"agee": dt.between(0, 9)})
+    wrong = dt.Table({"id": [1], "age": [2]}, unit="id", max_rows=1, columns={"agee": dt.between(0, 9)})
     with pytest.raises(CatalogError, match="did you mean age"):
         dt.open(dt.Catalog({"people": wrong}, dt.Budget(1)), ledger=":memory:")
 
 
 def test_a_suggestion_for_a_column_that_is_nearly_right() -> None:
-    people = dt.Table({"id": [1], "age": [2]}, unit="id", columns={"age": dt.between(0, 9)})
+    people = dt.Table({"id": [1], "age": [2]}, unit="id", max_rows=1, columns={"age": dt.between(0, 9)})
     survey = dt.open(dt.Catalog({"people": people}, dt.Budget(1)), ledger=":memory:")
     for wrong in ("people.agee", "peple.age"):
         with pytest.raises(dt.DitherError, match=r"did you mean people\.age") as refusal:

@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path as FilePath
-from typing import Any
 
 from dither.catalog.file import Problem, file_text, parts, problems
+from dither.catalog.reading import CELLS, EXCEL
 from dither.catalog.rules import KINDS, Fault, column_faults, listed
 from dither.catalog.values import Catalog, ColumnFacts, Table
 from dither.errors import CatalogError
 from dither.text import did_you_mean, folded
 
 Schema = Mapping[str, str]  # column -> kind, or UNSUPPORTED
-ReadSchema = Callable[[Any], Schema]
+ReadSchema = Callable[..., Schema]  # of a source, and of how it is read
 UNSUPPORTED = "unsupported"
 CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")  # all columns are text: declared bounds or values give the kind
 
@@ -66,7 +66,7 @@ def read_schemas(tables: Mapping[str, Table], read_schema: ReadSchema) -> tuple[
     faults: list[Fault] = []
     for name, table in tables.items():
         try:
-            schemas[name] = read_schema(table.source)
+            schemas[name] = read_schema(table.source, table.read)
         except CatalogError as error:
             faults += [Fault(("tables", name, "source"), f"{name}: {what}", fix) for _, what, fix in error.problems]
     return schemas, faults
@@ -130,15 +130,24 @@ def _column(path: tuple[str, ...], facts: ColumnFacts, schema: Schema) -> Iterat
         what = f"{name} is declared as {kind} and stored as {stored}."
         quotes = " Dates are written without quotes." if stored in ("date", "timestamp") and facts.values else ""
         yield Fault(path, what, f"declare it as {' or '.join(READ_AS[stored])}, or store it as {kind}.{quotes}")
-    elif kind == "date" and facts.kind is None and facts.low is not None:
+    elif kind in ("date", "timestamp") and facts.kind is None and facts.low is not None:
         yield Fault((*path, "between"), f"{name} holds dates.", "write dates: between = [1900-01-01, 2030-12-31].")
     else:
+        yield from _settings(path, facts, stored)
         yield from column_faults(path, replace(facts, kind=kind))
 
 
+def _settings(path: tuple[str, ...], facts: ColumnFacts, stored: str) -> Iterator[Fault]:
+    """Refuses settings for text where the source stores something else."""
+    for part in CELLS:
+        if stored != "text" and getattr(facts.cells, part) is not None:
+            what = f"{path[1]}.{path[3]} is stored as {stored}, and {part} is for columns that are stored as text."
+            yield Fault((*path, part), what, f"leave {part} out.")
+
+
 def is_csv(source: object) -> bool:
-    """Returns whether the ending of a source says CSV."""
-    return isinstance(source, (str, PathLike)) and str(source).lower().endswith(CSV)
+    """Returns whether the ending of a source says CSV or Excel: files in which every column is text."""
+    return isinstance(source, (str, PathLike)) and str(source).partition("#")[0].lower().endswith((*CSV, *EXCEL))
 
 
 def _has_types(source: object) -> bool:
@@ -201,7 +210,10 @@ def _one_kind(mine: tuple[str, str, str], theirs: tuple[str, str, str], schemas:
 
 
 def _missing(path: tuple[str, ...], table: str, column: str, schema: Schema) -> Fault:
-    return Fault(path, f"{table} has no column {column}.", f"{did_you_mean(column, schema)}Its columns are: {listed(schema)}.")
+    near = did_you_mean(column, schema)
+    if column not in schema and any(name.strip() == column.strip() for name in schema):
+        near += f"Write trim = true under [tables.{table}.read] to remove blanks around names and cells. "
+    return Fault(path, f"{table} has no column {column}.", f"{near}Its columns are: {listed(schema)}.")
 
 
 def _same_but_for_case(table: str, schema: Schema) -> Iterator[Fault]:

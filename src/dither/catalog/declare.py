@@ -1,6 +1,6 @@
 """Declares columns in Python: between, values, column.
 
-    columns={"age": dt.between(0, 120), "region": dt.values("north", "south"), "city": dt.column(kind="text")}
+    columns={"age": dt.between(0, 120), "region": dt.values("north", "south"), "born": dt.column(format="%d.%m.%Y")}
 
 Python and catalog files both go through `read_column`, so that they mean the same.
 """
@@ -8,12 +8,14 @@ Python and catalog files both go through `read_column`, so that they mean the sa
 from __future__ import annotations
 
 import datetime
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
+from dither.catalog.reading import CELLS, Cells, has_time, read_cells
 from dither.catalog.rules import LONGEST, Fault, Path, column_faults, kind_of, listed
 from dither.catalog.values import ColumnFacts, Key
 from dither.errors import CatalogError
@@ -22,7 +24,18 @@ from dither.text import did_you_mean
 
 _EPOCH = datetime.date(1970, 1, 1)
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?.*")
-_PARTS = ("kind", "between", "step", "values", "null", "longest")
+_MICROSECONDS = 86_400_000_000  # of a day
+_PARTS = ("kind", "between", "step", "values", "null", "longest", *CELLS)
+
+
+class CellSettings(TypedDict, total=False):
+    """How the cells of a text column are read: reading.Cells, as written."""
+
+    format: str | Sequence[str] | None
+    decimal: str | None
+    thousands: str | None
+    na: Sequence[str] | None
+    trim: bool | None
 
 
 def between(
@@ -32,16 +45,17 @@ def between(
     step: Number | None = None,
     kind: str | None = None,
     null: bool = True,
+    **cells: Unpack[CellSettings],
 ) -> ColumnFacts:
     """Declares a column whose values are clipped to [low, high] in sums, on a grid of `step` if one is given.
 
     >>> between(0, 120).high
     Fraction(120, 1)
     """
-    return column(between=(low, high), step=step, kind=kind, null=null)
+    return column(between=(low, high), step=step, kind=kind, null=null, **cells)
 
 
-def values(*public: Key, null: bool = True, longest: int | None = None) -> ColumnFacts:
+def values(*public: Key, null: bool = True, longest: int | None = None, **cells: Unpack[CellSettings]) -> ColumnFacts:
     """Declares a column whose possible values are public: each is shown as a group, even if it is empty.
 
     None makes a group of the rows with NULL. Rows with other values are left out of groupings.
@@ -49,7 +63,7 @@ def values(*public: Key, null: bool = True, longest: int | None = None) -> Colum
     >>> values("north", "south").kind
     'text'
     """
-    return column(values=public, null=null, longest=longest)
+    return column(values=public, null=null, longest=longest, **cells)
 
 
 def column(
@@ -60,12 +74,17 @@ def column(
     values: tuple[Key, ...] | None = None,
     null: bool = True,
     longest: int | None = None,
+    **cells: Unpack[CellSettings],
 ) -> ColumnFacts:
     """Declares a column, which makes it usable. All facts are optional.
 
     `longest`: a text with more characters is NULL; in a unit or key column its row is left out. Default: 4,096.
+    `format`, `decimal`, `thousands`, `na`, `trim`: how its text is read, as in a catalog file.
+
+    >>> column(format="%m/%d/%Y %H:%M").kind
+    'timestamp'
     """
-    given: dict[str, Any] = {"kind": kind, "between": between, "step": step, "values": values, "longest": longest}
+    given: dict[str, Any] = {"kind": kind, "between": between, "step": step, "values": values, "longest": longest, **cells}
     facts, faults = read_column(("column",), {**{part: it for part, it in given.items() if it is not None}, "null": null})
     if facts is None or faults:
         raise CatalogError([(None, fault.what.removeprefix("column: "), fault.fix) for fault in faults])
@@ -87,49 +106,80 @@ def read_column(path: Path, written: Any) -> tuple[ColumnFacts | None, list[Faul
     def report(part: str, what: str, fix: str) -> None:
         faults.append(Fault((*path, part), f"{name}: {what}", fix))
 
-    low, high, kind = _read_between(written, report)
+    cells = read_cells(written, report)
+    said = written.get("kind") or _kind_of_cells(cells)
+    low, high, kind = _read_between(written, said, report)
     step = _read_step(written, report)
     public, nullable = _read_values(written, report)
     if public and kind is None:
         kind = kind_of(next((value for value in public if value is not None), None))
-    if written.get("kind") is not None:
-        kind = written["kind"]
+    if said is not None and (kind is None or written.get("kind") is not None):
+        kind = said
     if faults:
         return None, unknown + faults
     counts = [value for value in public or () if isinstance(value, int)]
     if low is None and kind == "int" and len(set(counts)) > 1:
         low, high = Fraction(min(counts)), Fraction(max(counts))  # the values imply the bounds
     longest = written.get("longest", LONGEST)
-    facts = ColumnFacts(kind, low, high, step, public, nullable, longest, implied=written.get("kind") is None)
+    facts = ColumnFacts(kind, low, high, step, public, nullable, longest, cells, implied=said is None)
     return facts, unknown + column_faults(path, facts)
 
 
+def _kind_of_cells(cells: Cells) -> str | None:
+    """Returns the kind that the settings of a column imply."""
+    if cells.format:
+        return "timestamp" if has_time(cells.format) else "date"
+    return "real" if cells.decimal or cells.thousands else None
+
+
 def days(date: datetime.date) -> Fraction:
-    """Returns a date as days since 1970-01-01, the unit of a date column's bounds."""
-    return Fraction((date - _EPOCH).days)
+    """Returns a date or timestamp as days since 1970-01-01, the unit of their bounds.
+
+    >>> days(datetime.datetime(1970, 1, 2, 12))
+    Fraction(3, 2)
+    """
+    whole = Fraction(date.toordinal() - _EPOCH.toordinal())
+    if not isinstance(date, datetime.datetime):
+        return whole
+    past = date - datetime.datetime(date.year, date.month, date.day)
+    return whole + Fraction(past // datetime.timedelta(microseconds=1), _MICROSECONDS)
 
 
 def date_of(count: Fraction) -> datetime.date:
     """Returns the date of a number of days since 1970-01-01."""
-    return _EPOCH + datetime.timedelta(days=int(count))
+    return _EPOCH + datetime.timedelta(days=math.floor(count))
 
 
-def _read_between(written: Mapping[str, Any], report: Any) -> tuple[Fraction | None, Fraction | None, str | None]:
+def time_of(count: Fraction) -> datetime.datetime:
+    """Returns the timestamp of a number of days since 1970-01-01."""
+    midnight = datetime.datetime.combine(date_of(count), datetime.time())
+    return midnight + datetime.timedelta(microseconds=int((count - math.floor(count)) * _MICROSECONDS))
+
+
+def _read_between(written: Mapping[str, Any], said: object, report: Any) -> tuple[Fraction | None, Fraction | None, str | None]:
+    """Reads the bounds and the kind that they imply. `said`: the kind of the column, if anything else says it."""
     pair = written.get("between")
     if pair is None:
         return None, None, None
     if not isinstance(pair, (list, tuple)) or len(pair) != 2:
         report("between", "between must be a lower and an upper bound.", "write between = [0, 120].")
         return None, None, None
-    if all(kind_of(end) == "date" for end in pair):
-        return days(pair[0]), days(pair[1]), "date"
+    kinds = {"timestamp" if _is_time(end) else kind_of(end) for end in pair}
+    if kinds <= {"date", "timestamp"}:
+        kind = "timestamp" if said == "timestamp" or "timestamp" in kinds else "date"
+        whole_day = kind == "timestamp" and not _is_time(pair[1])  # the upper bound is the day's last moment
+        return days(pair[0]), days(pair[1]) + (1 - Fraction(1, _MICROSECONDS) if whole_day else 0), kind
     low, high = parse_number(pair[0]), parse_number(pair[1])
-    if low is None or high is None:
-        quoted = any(isinstance(end, str) and _DATE.fullmatch(end) for end in pair)
+    if low is None or high is None or said == "timestamp":
+        dated = said == "timestamp" or any(isinstance(end, str) and _DATE.fullmatch(end) for end in pair)
         dates = "write dates without quotes: between = [1900-01-01, 2030-12-31]; in Python, datetime.date(1900, 1, 1)."
-        fix = dates if quoted else "write between = [0, 120]."
+        fix = dates if dated else "write between = [0, 120]."
         report("between", "the bounds must be two finite numbers or two dates.", fix)
     return low, high, None
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, datetime.datetime) and value.tzinfo is None
 
 
 def _read_step(written: Mapping[str, Any], report: Any) -> Fraction | None:

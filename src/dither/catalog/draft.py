@@ -214,8 +214,7 @@ def _unit_lines(unit: str, parents: Sequence[tuple[str, str]]) -> list[str]:
         hint += [f'#                        {{ column = {quoted(unit)}, references = "TABLE.COLUMN" }}']
     return [
         *hint,
-        "max_rows = 1             # CHECK: the most rows one person counts for in one group; more rows are averaged down",
-        "max_groups = 1           # CHECK: the most groups one person counts in; further groups are left out",
+        "max_rows = 1             # CHECK that each person has one row; if not, leave it out: each question then chooses",
     ]
 
 
@@ -224,10 +223,9 @@ def _missing_unit_lines(unit: str, parents: Sequence[tuple[str, str]]) -> list[s
     hint = [f"# It has no column {key(unit)}. SAY who is protected, one of:"]
     if parents:
         hint += [f"# unit = {_reference(*parent)}   # if it points to a row of {parent[1]}" for parent in parents]
-        hint += ["# max_rows = 1             # with it: the most rows one person counts for in one group"]
-        hint += ["# max_groups = 1           # and the most groups"]
+        hint += ["# max_rows = 1             # with it, if each person has one row; otherwise each question chooses bounds"]
     else:
-        hint += ['# unit = { column = "COLUMN", references = "TABLE.COLUMN" }   # and max_rows, max_groups']
+        hint += ['# unit = { column = "COLUMN", references = "TABLE.COLUMN" }   # and max_rows = 1 if each person has one row']
     return [*hint, "# public = true           # nobody's data: its rows may be shown to anyone"]
 
 

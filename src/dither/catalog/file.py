@@ -19,8 +19,9 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from dither.catalog.declare import read_column
+from dither.catalog.reading import read_source
 from dither.catalog.rules import NEIGHBOURS, Fault, Path, faults, listed
-from dither.catalog.values import Budget, Catalog, ColumnFacts, Rows, Table, Unit, amount
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Rows, Table, TableCaps, Unit, amount
 from dither.errors import CatalogError, Fix, Python, Shell
 from dither.text import did_you_mean
 
@@ -142,7 +143,7 @@ _TOP = ("budget", "privacy", "tables", "snapshot")
 _BUDGET = ("epsilon", "delta", "per_analyst", "per_query", "least_epsilon")
 _EXAMPLE = 'dt.Catalog(tables={"people": dt.Table(...)}, budget=dt.Budget(epsilon=1))'
 _DATA = (".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz", ".duckdb", ".db", ".ddb", ".json", ".xlsx", ".arrow")
-_TABLE = ("source", "unit", "max_rows", "max_groups", "public", "rows", "key", "columns")
+_TABLE = ("source", "unit", "max_rows", "max_groups", "public", "rows", "key", "read", "columns", "caps")
 
 
 def to_catalog(catalog: object) -> Catalog:
@@ -285,11 +286,10 @@ class _Reader:
         unit = self._unit(name, section.get("unit"))
         protected = unit if isinstance(unit, Unit) else None
         counts = {part: self._count((*path, part), section) for part in ("max_rows", "max_groups")}
-        if protected and counts["max_rows"] is None and "max_rows" not in section:
-            what = f"{name} does not say how many rows one person may bring to a group."
-            self._report(path, what, "write max_rows = 1, or how many rows one person may count for.")
         if unit is None and "unit" in section:
             return None
+        read, faults = read_source((*path, "read"), section.get("read", {}))
+        self.faults += faults
         return Table(
             located(source, self.base),
             unit=protected,
@@ -298,6 +298,8 @@ class _Reader:
             rows=self._rows((*path, "rows"), section.get("rows", {})),
             key=self._text((*path, "key"), section, None),
             columns=self._columns(name, section.get("columns", {})),
+            caps=self._caps((*path, "caps"), section.get("caps", {})),
+            read=read,
             **counts,
         )
 
@@ -336,6 +338,10 @@ class _Reader:
     def _rows(self, path: Path, written: Any) -> Rows:
         section = self._section(path, written, ("public", "at_least"))
         return Rows(self._count((*path, "public"), section), self._count((*path, "at_least"), section))
+
+    def _caps(self, path: Path, written: Any) -> TableCaps:
+        section = self._section(path, written, ("max_rows", "max_groups"))
+        return TableCaps(self._count((*path, "max_rows"), section), self._count((*path, "max_groups"), section))
 
     # --- one value ---------------------------------------------------------------------------------------------
 

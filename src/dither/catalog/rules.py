@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dither.exact.numbers import encode_toml
-from dither.text import did_you_mean, folded
+from dither.text import did_you_mean, folded, visible
 
 if TYPE_CHECKING:
     from dither.catalog.values import Budget, ColumnFacts, Table
@@ -37,7 +37,7 @@ def listed(words: Iterable[str]) -> str:
     >>> listed(["b", "a"])
     'a, b'
     """
-    names = sorted(words)
+    names = sorted(map(visible, words))
     return ", ".join(names[:30]) + (f" and {len(names) - 30} more" if len(names) > 30 else "")
 
 
@@ -68,6 +68,7 @@ def column_faults(path: Path, column: ColumnFacts) -> list[Fault]:
     faults = [Fault((*path, part), f"{name}: {what}", fix) for part, what, fix in _bounds(column)]
     faults += [Fault((*path, part), f"{name}: {what}", fix) for part, what, fix in _values(column)]
     faults += [Fault((*path, "longest"), f"{name}: {what}", fix) for what, fix in _longest(column)]
+    faults += [Fault((*path, part), f"{name}: {what}", fix) for part, what, fix in _cells(column)]
     return faults
 
 
@@ -90,9 +91,11 @@ def _bounds(column: ColumnFacts) -> Iterator[tuple[str, str, str]]:
         if step is not None:
             yield "step", "a step needs bounds to count from.", "declare between = [low, high] as well."
         return
-    if column.kind in ("text", "bool", "timestamp"):
-        fix = "declare values instead" if column.kind != "timestamp" else 'leave the bounds out, or declare kind = "date"'
-        yield "between", f"bounds make no sense for {column.kind}.", f"{fix}."
+    if column.kind in ("text", "bool"):
+        yield "between", f"bounds make no sense for {column.kind}.", "declare values instead."
+        return
+    if column.kind == "timestamp" and step is not None:
+        yield "step", "timestamps cannot be added up, so they have no step.", "leave step out."
         return
     if low >= high:
         turned = f"[{encode_toml(high)}, {encode_toml(low)}]" if low > high else "a range with more than one number"
@@ -111,8 +114,8 @@ def _bounds(column: ColumnFacts) -> Iterator[tuple[str, str, str]]:
             yield "between", f"bounds and step of kind {column.kind} must be whole.", 'write whole numbers, or kind = "real".'
         if max(abs(low), abs(high)) > LARGEST_KEY:
             yield "between", "a bound is beyond 2^62.", "declare narrower bounds."
-        elif column.kind == "date" and not (low >= FIRST_DAY and high <= LAST_DAY):
-            yield "between", "a bound is outside the years 1 to 9999.", "declare dates of the calendar."
+    if column.kind in ("date", "timestamp") and not (low >= FIRST_DAY and high < LAST_DAY + 1):
+        yield "between", "a bound is outside the years 1 to 9999.", "declare dates of the calendar."
     if step is not None:
         yield from _step(low, high, step)
 
@@ -162,6 +165,16 @@ def _longest(column: ColumnFacts) -> Iterator[tuple[str, str]]:
         yield f"longest is for text, and the column is {column.kind}.", "leave longest out."
     elif any(isinstance(value, str) and len(value) > longest for value in column.values or ()):
         yield "a public value is longer than longest.", "write a larger longest."
+
+
+def _cells(column: ColumnFacts) -> Iterator[tuple[str, str, str]]:
+    """Yields the settings of cells that make no sense for the column's kind."""
+    cells, kind = column.cells, column.kind
+    if cells.format is not None and kind not in (None, "date", "timestamp"):
+        yield "format", f"format is for dates, and the column is {kind}.", 'leave format out, or write kind = "date".'
+    for part in ("decimal", "thousands"):
+        if getattr(cells, part) is not None and kind not in (None, "int", "real"):
+            yield part, f"{part} is for numbers, and the column is {kind}.", f'leave {part} out, or write kind = "real".'
 
 
 def _each_value(values: tuple[Any, ...], known: list[Any]) -> Iterator[tuple[str, str, str]]:
@@ -296,6 +309,7 @@ def _table(name: str, table: Table, unit: str) -> _Faults:
         if text is not None and (not isinstance(text, str) or not text):
             yield Fault((*path, part), f"{name}.{part} must be a column's name.", f'write {part} = "person_id".')
     yield from _allowances(name, table)
+    yield from _caps(name, table)
     yield from _same_but_for_case((*path, "columns"), list(table.columns), f"columns of {name}")
     for column, facts in table.columns.items():
         yield from column_faults((*path, "columns", column), facts)
@@ -305,15 +319,30 @@ def _allowances(name: str, table: Table) -> _Faults:
     path = ("tables", name)
     for part, value in (("max_rows", table.max_rows), ("max_groups", table.max_groups)):
         if value is None:
-            if part == "max_rows" and table.unit is not None:
-                what = f"{name} does not say how many rows one person may bring to a group."
-                yield Fault(path, what, "write max_rows = 1, or how many rows one person may count for.")
-        elif not _is_whole(value) or value < 1:
+            continue  # chosen for each question
+        if not _is_whole(value) or value < 1:
             yield Fault((*path, part), f"{name}.{part} must be a whole number above 0.", f"write {part} = 1 or more.")
         elif table.public:
             yield Fault((*path, part), f"{name} is public, so nobody is bounded in it.", f"leave {part} out.")
         elif table.by_row and value != 1:
             yield Fault((*path, part), f"{name} protects rows: each is one row in one group.", f"leave {part} out.")
+
+
+def _caps(name: str, table: Table) -> _Faults:
+    """Checks the limits on what a question may say: whole numbers, not below the table's own default."""
+    path = ("tables", name, "caps")
+    caps = {"max_rows": table.caps.max_rows, "max_groups": table.caps.max_groups}
+    given = {part: cap for part, cap in caps.items() if cap is not None}
+    if given and table.unit is None:
+        yield Fault(path, f"{name} has no unit column, so questions set no bounds in it.", "leave caps out.")
+        return
+    for part, cap in given.items():
+        declared = getattr(table, part)
+        if not _is_whole(cap) or cap < 1:
+            yield Fault((*path, part), f"{name}.caps.{part} must be a whole number above 0.", f"write {part} = 100.")
+        elif _is_whole(declared) and declared > cap:
+            what = f"{name}.{part} is {declared}, above its own cap of {cap}."
+            yield Fault((*path, part), what, f"write {part} = {declared} or more under [tables.{name}.caps].")
 
 
 def _countable(name: str, table: Table, budget: Budget | None) -> _Faults:

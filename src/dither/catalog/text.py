@@ -7,17 +7,21 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from dither.catalog.declare import date_of
+from dither.catalog.declare import date_of, time_of
+from dither.catalog.reading import AS_IS, DEFAULT, LINES, TEXT_FILE, Cells, Read
 from dither.catalog.rules import LONGEST
-from dither.catalog.values import Budget, Catalog, ColumnFacts, Key, Table, least_price
+from dither.catalog.values import Budget, Catalog, ColumnFacts, Key, Table, TableCaps, least_price
 from dither.errors import CatalogError
 from dither.exact.numbers import encode_toml
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+$")
 _ADDED_LATER = ("per_query", "analysts", "least_epsilon")
+_LATER_FACTS = {"longest": LONGEST, "cells": AS_IS}  # facts added later enter only if declared
+_NEVER = object()
 _FACTS = tuple(name for name, part in ColumnFacts.__dataclass_fields__.items() if part.compare)
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
@@ -38,6 +42,7 @@ def catalog_text(catalog: Catalog) -> str:
         lines += ["", "[privacy]", f"neighbours = {quoted(catalog.neighbours)}"]
     for name, table in catalog.tables.items():
         lines += ["", f"[tables.{key(name)}]", *_table(name, table)]
+        lines += [f"[tables.{key(name)}.read]", *_read(table.read)] if table.read != DEFAULT else []
         if table.columns:
             lines += [f"[tables.{key(name)}.columns]"]
             lines += [f"{key(column)} = {_column(facts)}" for column, facts in table.columns.items()]
@@ -93,13 +98,34 @@ def _table(name: str, table: Table) -> list[str]:
     facts = ", ".join(f"{part} = {value}" for part, value in declared.items() if value is not None)
     lines += [f"rows = {{ {facts} }}"] if facts else []
     lines += [f"key = {quoted(table.key)}"] if table.key is not None else []
+    limits = {"max_rows": table.caps.max_rows, "max_groups": table.caps.max_groups}
+    caps = ", ".join(f"{part} = {value}" for part, value in limits.items() if value is not None)
+    lines += [f"caps = {{ {caps} }}"] if caps else []
     return lines
+
+
+def _read(read: Read) -> list[str]:
+    given = [(part, getattr(read, part)) for part in read.given((*TEXT_FILE, *LINES))]
+    return [f"{part} = {_setting(value)}" for part, value in given] + _cells(read.cells)
+
+
+def _cells(cells: Cells) -> list[str]:
+    given = [(part, getattr(cells, part)) for part in Cells.__dataclass_fields__]
+    return [f"{part} = {_setting(value)}" for part, value in given if value is not None]
+
+
+def _setting(value: Any) -> str:
+    return f"[{', '.join(map(quoted, value))}]" if isinstance(value, tuple) else _value(value)
 
 
 def _column(facts: ColumnFacts) -> str:
     parts = [f"kind = {quoted(facts.kind)}"] if facts.kind is not None else []
     if facts.low is not None and facts.high is not None:
-        ends = [date_of(end).isoformat() if facts.kind == "date" else encode_toml(end) for end in (facts.low, facts.high)]
+        written: dict[str | None, Callable[[Fraction], str]] = {
+            "date": lambda end: date_of(end).isoformat(),
+            "timestamp": lambda end: time_of(end).isoformat(),
+        }
+        ends = [written.get(facts.kind, encode_toml)(end) for end in (facts.low, facts.high)]
         parts.append(f"between = [{', '.join(ends)}]")
     parts += [f"step = {encode_toml(facts.step)}"] if facts.step is not None else []
     if facts.values is not None:
@@ -107,6 +133,7 @@ def _column(facts: ColumnFacts) -> str:
         parts += ['null = "group"'] if None in facts.values else []
     parts += ["null = false"] if not facts.nullable else []
     parts += [f"longest = {facts.longest}"] if facts.longest != LONGEST else []
+    parts += _cells(facts.cells)
     return f"{{ {', '.join(parts)} }}" if parts else "{}"
 
 
@@ -121,13 +148,17 @@ def _value(value: Key) -> str:
 def _canonical(value: Any) -> Any:
     """Returns a value that JSON encodes in one way only. Types are named, so that 1, "1" and true differ."""
     if isinstance(value, (Catalog, Table)):
-        return {name: _canonical(getattr(value, name)) for name in value.__dataclass_fields__ if name != "source"}
+        parts = {name: getattr(value, name) for name in value.__dataclass_fields__ if name != "source"}
+        later = {"read": DEFAULT, "caps": TableCaps()}  # fields added later, as below
+        return {name: _canonical(part) for name, part in parts.items() if name not in later or part != later[name]}
     if isinstance(value, Budget):  # fields added later enter only if declared, so that older digests stay the same
         parts = {name: getattr(value, name) for name in value.__dataclass_fields__}
         parts["least_epsilon"] = None if value.least_epsilon == least_price(value.epsilon) else value.least_epsilon
         return {name: _canonical(part) for name, part in parts.items() if part is not None or name not in _ADDED_LATER}
-    if isinstance(value, ColumnFacts) and value.longest == LONGEST:
-        return _canonical({name: getattr(value, name) for name in _FACTS if name != "longest"})
+    if isinstance(value, ColumnFacts):
+        return {
+            name: _canonical(getattr(value, name)) for name in _FACTS if getattr(value, name) != _LATER_FACTS.get(name, _NEVER)
+        }
     if hasattr(value, "__dataclass_fields__"):
         return {name: _canonical(getattr(value, name)) for name, part in value.__dataclass_fields__.items() if part.compare}
     if isinstance(value, dict):

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from dither.catalog import rules
+from dither.catalog.reading import AS_IS, DEFAULT, Cells, Read, read_source
 from dither.catalog.rules import LONGEST
 from dither.errors import Argument, CatalogError, Fix, Python
 from dither.exact.numbers import Number, parse_number
@@ -27,7 +28,8 @@ _LARGEST = 10**300
 class ColumnFacts:
     """Declared facts about one column. Bounds are enforced: sums clip to them.
 
-    Bounds of a date column are days since 1970-01-01. None in `values` makes a group of the rows with NULL.
+    Bounds of dates and timestamps are days since 1970-01-01, with the time of day as a fraction. None in `values` makes a group
+    of the rows with NULL.
     """
 
     kind: str | None = None  # one of KINDS; None: from the source's schema, when the table is opened
@@ -37,6 +39,7 @@ class ColumnFacts:
     values: tuple[Key, ...] | None = None
     nullable: bool = True
     longest: int = LONGEST  # a longer text is NULL; in a unit or key column its row is left out
+    cells: Cells = AS_IS  # how its text is read; Table.read.cells where this says nothing
     implied: bool = field(default=False, compare=False, repr=False)  # `kind` was inferred from values or bounds
 
 
@@ -56,13 +59,23 @@ class Rows:
     at_least: int | None = None
 
 
+@dataclass(frozen=True)
+class TableCaps:
+    """The largest `max_rows` and `max_groups` that a question may ask for; None: no limit."""
+
+    max_rows: int | None = None
+    max_groups: int | None = None
+
+
 @dataclass(frozen=True, init=False)
 class Table:
     """One table. A Catalog refuses a table that has no unit, is not `by_row` and is not public.
 
-    `source`: a path or glob (Parquet, CSV), "file.duckdb#table", or a frame (pandas, Polars, Arrow).
+    `source`: a path or glob (Parquet, CSV), "file.duckdb#table", "file.sqlite#table", "book.xlsx#sheet", or a frame (pandas,
+    Polars, Arrow). `read`: how its text is read, as in {"encoding": "cp1252", "decimal": ","}.
     `by_row`: every row is its own unit (unit = "row"). `key`: a column with unique values, checked on opening.
-    `max_rows`: 1 by default in Python. `max_groups`: 1 by default if `max_rows` is 1. Both are enforced.
+    `max_rows`, `max_groups`: the default bounds of a question, which the engine enforces. A question may set others, up to
+    `caps`; without a default they are chosen for each question ("auto"). `max_groups` is 1 by default if `max_rows` is 1.
 
     >>> Table("visits.parquet", unit={"column": "person", "references": "people.id"}, max_rows=20).unit
     Unit(column='person', references=('people', 'id'))
@@ -77,6 +90,8 @@ class Table:
     rows: Rows
     key: str | None
     columns: Mapping[str, ColumnFacts]
+    caps: TableCaps
+    read: Read
 
     def __init__(
         self,
@@ -89,18 +104,20 @@ class Table:
         rows: Rows | Mapping[str, int] | None = None,
         key: str | None = None,
         columns: Mapping[str, ColumnFacts] | None = None,
+        caps: TableCaps | Mapping[str, int] | None = None,
+        read: Read | Mapping[str, Any] | None = None,
     ) -> None:
         if isinstance(unit, str) and unit == "row":
             unit, by_row = None, True
         _check_types(by_row=by_row, public=public, max_rows=max_rows, max_groups=max_groups)
-        if max_rows is None and (by_row or unit is not None):
+        if max_rows is None and by_row:
             max_rows = 1
         if max_groups is None and max_rows == 1:
             max_groups = 1
         _fill(self, source=source, unit=_unit(unit), by_row=by_row, public=public, max_rows=max_rows, max_groups=max_groups)
         facts = {} if columns is None else columns
         _check_mapping(ColumnFacts, facts, "columns")
-        _fill(self, rows=_rows(rows), key=key, columns=dict(facts))
+        _fill(self, rows=_rows(rows), key=key, columns=dict(facts), caps=_caps(caps), read=_read(read))
 
 
 @dataclass(frozen=True, init=False)
@@ -232,6 +249,24 @@ def _rows(rows: Rows | Mapping[str, int] | None) -> Rows:
             ]
         )
     return Rows(**rows)
+
+
+def _caps(caps: TableCaps | Mapping[str, int] | None) -> TableCaps:
+    if caps is None or isinstance(caps, TableCaps):
+        return caps or TableCaps()
+    if not isinstance(caps, Mapping) or set(caps) - {"max_rows", "max_groups"}:
+        fix = Fix("write {it}.", it=Python('caps={"max_rows": 100, "max_groups": 50}'))
+        raise CatalogError([(None, "caps says something other than max_rows or max_groups.", fix)])
+    return TableCaps(**caps)
+
+
+def _read(read: Read | Mapping[str, Any] | None) -> Read:
+    if read is None or isinstance(read, Read):
+        return read or DEFAULT
+    settings, faults = read_source(("read",), read)
+    if faults:
+        raise CatalogError([(None, fault.what, fault.fix) for fault in faults])
+    return settings
 
 
 def _analysts(names: object) -> tuple[str, ...] | None:

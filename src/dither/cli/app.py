@@ -13,6 +13,7 @@ handlers; the library does not. Exit codes (errors.py has that of each error):
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ from dither.errors import Argument, ArgumentError, Blank, DitherError, Fix, Inte
 _OPTIONS = {
     name: f"--{name}" for name in ("epsilon", "delta", "margin", "confidence", "analyst", "ledger", "key", "witness", "by")
 }
-_OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh"}
+_OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh", "max_rows": "--max-rows", "max_groups": "--max-groups"}
 
 
 def shell(part: Part) -> str:
@@ -224,6 +225,17 @@ Margin = Annotated[
 ]
 Confidence = Annotated[str, typer.Option(help="Confidence of the margins.")]
 Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Number of rows to assume for the margins of means.")]
+MaxRows = Annotated[str | None, typer.Option(help="Most rows per person in one group, or auto. Default: the catalog's.")]
+MaxGroups = Annotated[str | None, typer.Option(help="Most groups per person, or auto. Default: the catalog's.")]
+
+
+def bound(text: str | None) -> int | str | None:
+    """Returns the value of --max-rows or --max-groups: a number, or the text as it is, which `ask` checks.
+
+    >>> bound("20"), bound("auto"), bound(None)
+    (20, 'auto', None)
+    """
+    return int(text) if text is not None and re.fullmatch(r"-?[0-9]{1,18}", text) else text
 
 
 def existing_catalog(catalog: Path) -> Path:

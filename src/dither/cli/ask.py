@@ -20,10 +20,13 @@ from dither.cli.app import (
     Key,
     Ledger,
     Margin,
+    MaxGroups,
+    MaxRows,
     Question,
     Rows,
     Witness,
     app,
+    bound,
     existing_catalog,
     existing_ledger,
     ledger_place,
@@ -48,6 +51,8 @@ def _quote(
     delta: Delta = None,
     confidence: Confidence = "0.95",
     rows: Rows = None,
+    max_rows: MaxRows = None,
+    max_groups: MaxGroups = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
     key: Key = None,
@@ -59,7 +64,16 @@ def _quote(
     """
     where = _quoting(ledger_place(existing_catalog(catalog), ledger))
     with open_curator(catalog, where, key, analyst) as survey:
-        found = survey.quote(question_text(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows)
+        found = survey.quote(
+            question_text(question),
+            epsilon,
+            delta,
+            margin=margin,
+            confidence=confidence,
+            assume_rows=rows,
+            max_rows=bound(max_rows),
+            max_groups=bound(max_groups),
+        )
     print_lines(str(found), hang=15)
     if found.refusal:
         raise typer.Exit(3)
@@ -89,6 +103,8 @@ def _ask(
     delta: Delta = None,
     confidence: Confidence = "0.95",
     rows: Rows = None,
+    max_rows: MaxRows = None,
+    max_groups: MaxGroups = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise if the question was answered before.")] = False,
     form: Form = None,
     out: Out = None,
@@ -112,7 +128,15 @@ def _ask(
     form = output.choose_format(form, out)
     with ReadingProgress() as progress, open_curator(catalog, where, key, analyst, progress, witness) as survey:
         answer = survey.ask(
-            question_text(question), epsilon, delta, margin=margin, confidence=confidence, assume_rows=rows, fresh=fresh
+            question_text(question),
+            epsilon,
+            delta,
+            margin=margin,
+            confidence=confidence,
+            assume_rows=rows,
+            max_rows=bound(max_rows),
+            max_groups=bound(max_groups),
+            fresh=fresh,
         )
         left = standing(survey, analyst)
     charged = "nothing, it was given again" if answer.replayed else answer.price

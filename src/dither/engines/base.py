@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from dither.catalog.reading import DEFAULT, Read
 from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, QueryError
 from dither.query.nodes import Literal
@@ -143,7 +144,7 @@ class Backend(Protocol):
         """Whether a source (a path, an address, a frame) is of this kind, by its form alone."""
         ...
 
-    def schema(self, source: Any) -> Mapping[str, str]:
+    def schema(self, source: Any, read: Read = DEFAULT) -> Mapping[str, str]:
         """Returns the column names and kinds of a source, check.UNSUPPORTED for types that questions cannot use. Reads no row.
 
         Raises CatalogError.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from dither.catalog.reading import DEFAULT, Read
 from dither.catalog.values import Catalog
 from dither.engines.base import Backend, Opened, Progress
 from dither.engines.duckdb.sources import DuckDBBackend
@@ -36,9 +37,9 @@ def backend_for(source: Any) -> Backend:
     return next(backend for backend in _backends if backend.takes(source))
 
 
-def read_schema(source: Any) -> Mapping[str, str]:
+def read_schema(source: Any, read: Read = DEFAULT) -> Mapping[str, str]:
     """Returns the column names and kinds of a source. Reads no row."""
-    return backend_for(source).schema(source)
+    return backend_for(source).schema(source, read)
 
 
 def open_sources(catalog: Catalog, progress: Progress | None = None) -> Opened:

@@ -24,11 +24,11 @@ import numpy as np
 from dither.exact.laws.base import Law
 from dither.exact.laws.categorical import Categorical
 from dither.exact.numbers import Number, flag, positive
-from dither.exact.samplers.choice import draw_among, draw_index
+from dither.exact.samplers.choice import draw_among, draw_index, draw_run
 from dither.mechanisms import selection
 from dither.mechanisms.base import Example, Mechanism, epsilon_words
 from dither.mechanisms.norms import bound
-from dither.mechanisms.selection import Scores
+from dither.mechanisms.selection import Runs, Scores
 from dither.privacy.losses import Curve, Pure
 from dither.privacy.parts import BoundedRange
 
@@ -82,6 +82,11 @@ class Exponential(Mechanism):
 
     def release(self, exact: Scores) -> Any:
         # Draws from the law of `law`, without a Fraction for each of a million scores.
+        if isinstance(exact, Runs):
+            ends = np.cumsum(exact.counts)
+            selection.check_size(int(ends[-1]), self.candidates)
+            run, place = draw_run(exact.scores, exact.counts, self._weight)
+            return self.outcome(int(ends[run] - exact.counts[run]) + place)
         if isinstance(exact, np.ndarray):
             array = selection.whole_array(exact)
             selection.check_size(len(array), self.candidates)
@@ -145,4 +150,10 @@ class Exponential(Mechanism):
             Example(
                 cls(epsilon=2, sensitivity="1/2"), (Fraction(1, 3), 1000), ((Fraction(5, 6), Fraction(1999, 2)), (0, 1000))
             ),
+            Example(cls(epsilon=1, sensitivity=2), _runs((3, 4), (0, 1), (-2, 2)), (_runs((1, 4), (2, 1), (-4, 2)),)),
         )
+
+
+def _runs(*pairs: tuple[int, int]) -> Runs:
+    scores, counts = np.array(pairs, dtype=np.int64).T
+    return Runs(scores, counts)

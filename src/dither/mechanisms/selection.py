@@ -1,6 +1,7 @@
 """Reads the scores of a selection. Checks type and shape, never values.
 
-Scores are whole numbers or Fractions, in a sequence or in an integer array. `weight(epsilon, sensitivity, monotone)` is
+Scores are whole numbers or Fractions, in a sequence or in an integer array. Neighbouring candidates of equal score may be
+given as runs: the mechanism chooses among all their members. `weight(epsilon, sensitivity, monotone)` is
 how strongly a score counts: a score may move up while another moves down, so the distance between two scores
 moves by 2 * sensitivity, or by `sensitivity` if all scores of neighbours move the same way (monotone).
 """
@@ -8,6 +9,7 @@ moves by 2 * sensitivity, or by `sensitivity` if all scores of neighbours move t
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +22,29 @@ from dither.exact.balls import above, ball
 from dither.exact.numbers import Number
 from dither.mechanisms.base import check_confidence, refuse_masked
 
-Scores = Sequence[int | Fraction] | NDArray[np.integer[Any]]
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Scores of many candidates: the first counts[0] have scores[0], the next counts[1] have scores[1], and so on.
+
+    >>> Runs(np.array([5, 7]), np.array([1, 3])).expanded().tolist()
+    [5, 7, 7, 7]
+    """
+
+    scores: NDArray[np.integer[Any]]
+    counts: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        whole_array(self.scores)
+        if whole_array(self.counts).shape != self.scores.shape or self.counts.size == 0 or int(self.counts.min()) < 1:
+            raise ArgumentError("counts must be one positive number for each score.", fix="leave out runs without candidates.")
+
+    def expanded(self) -> NDArray[np.integer[Any]]:
+        """Returns one score per candidate."""
+        return np.repeat(self.scores, self.counts)
+
+
+Scores = Sequence[int | Fraction] | NDArray[np.integer[Any]] | Runs
 
 
 def labels(candidates: Sequence[Hashable] | None) -> tuple[Hashable, ...] | None:
@@ -36,6 +60,8 @@ def labels(candidates: Sequence[Hashable] | None) -> tuple[Hashable, ...] | None
 
 def read_scores(scores: Scores, candidates: tuple[Hashable, ...] | None, *, fractions: bool = True) -> list[int | Fraction]:
     """Returns the scores as exact numbers, one per candidate."""
+    if isinstance(scores, Runs):
+        scores = scores.expanded()
     if isinstance(scores, np.ndarray):
         exact = whole_array(scores).tolist()
     else:

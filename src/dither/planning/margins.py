@@ -11,6 +11,28 @@ widens the sum, because symmetric unimodal variables get less peaked when one of
 Above six terms the moment bound 2 exp(-a t) / product of (1 - a^2 b_i^2) takes over, at its best a.
 Discrete Gaussian noise of variance v reaches at most one step further than the normal one (Canonne et al. 2020, Prop. 25).
 
+Quotients. N and D are weighted sums of exact cells c_i, with weights n_i and d_i, and r = N / D is the truth. Then the noisy
+N^ - r D^ is the weighted sum of noise alone, with weights n_i - r d_i, and m(r) is its reach. So the set
+
+    S = {x : |N^ - x D^| <= m(x)}        contains r with at least the confidence (Fieller 1954)
+
+whatever N and D are, as long as D is not 0: small groups too. m is convex, because the reach of a weighted sum of symmetric
+log-concave variables is a norm of the weights (Meyer and Reisner 1991, Bobkov 2010), and so are the steps that are added to
+it. So {x : N^ - x D^ > m(x)} and {x : x D^ - N^ > m(x)} are intervals, and S is what they leave over. `quotient` intersects S
+with public limits of r and returns the hull: from an end that is not in S it cuts off that end's interval, by bisection.
+
+Stated margins. Coverage *given that a margin is stated* is the confidence only if stating it does not depend on the noise: a
+mean of three rows whose margin is stated only where noise makes the group look larger is wrong three times in ten at 95 %.
+So a margin is always stated. That needs public limits of r, because S may be the whole line (and any bounded interval for a
+quotient that may be anything has confidence 0: Gleser and Hwang 1987). There are always some:
+
+    cells never negative, no d_i negative     N/D lies between the least and the largest n_i / d_i (mediants)
+    otherwise                                 D is a multiple of a public unit g, so |r| <= |N| / g where D is not 0
+
+Where noise is so far off that S and the limits have nothing in common, any interval is wrong at this confidence, and adding
+one can only raise the coverage. Then, and wherever a cell that is never negative came out negative, the interval is widened
+by that of the same cells held at 0: a rare share is 0 ± 0.03 and neither 0 ± 1 nor 0 ± 0.0001.
+
 This is the only file of planning that computes in floats: they describe margins, and neither draw nor charge. Results are
 rounded up.
 """
@@ -19,6 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -27,6 +50,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 _POINTS = 1024
+_HALVINGS = 80
 _UP = 1 + 1e-9  # covers the rounding of a few dozen float operations
 
 
@@ -51,6 +75,24 @@ def laplace(scales: tuple[float, ...], confidence: float) -> float:
 def normal(scales: tuple[float, ...], confidence: float) -> float:
     """Returns the same for normal variables."""
     return math.sqrt(sum(b * b for b in scales)) * NormalDist().inv_cdf((1 + confidence) / 2) * _UP
+
+
+def reach(scales: Floats, confidence: float, gaussian: bool) -> Floats:
+    """Returns the reach of many sums at once. `scales` has a row for each variable.
+
+    >>> reach(np.array([[1.0, 2.0], [1.0, 0.0]]), 0.95, False).round(2).tolist()
+    [4.12, 5.99]
+    """
+    if gaussian:
+        wide: Floats = np.sqrt((scales * scales).sum(axis=0)) * (NormalDist().inv_cdf((1 + confidence) / 2) * _UP)
+        return wide
+    low, high = np.zeros(scales.shape[1]), scales.sum(axis=0) * math.log(len(scales) / (1 - confidence))  # union bound
+    for _ in range(50):
+        middle = (low + high) / 2
+        enough = beyond(scales, middle, 1 - confidence, gaussian)
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    reached: Floats = high * _UP
+    return reached
 
 
 def two(first: Floats, second: Floats, confidence: float, gaussian: bool) -> Floats:
@@ -78,6 +120,91 @@ def _pairs(confidence: float) -> Floats:
             low, high = np.where(beyond, t, low), np.where(beyond, high, t)
     reach: Floats = high * moved * _UP
     return reach
+
+
+def beyond(scales: Floats, t: Floats, allowed: float, gaussian: bool) -> NDArray[np.bool_]:
+    """Returns where Pr[|sum| > t] is certainly below `allowed`, for many sums. `scales` has a row for each variable.
+
+    >>> beyond(np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]]), np.array([2.99, 3.0, 4.13]), 0.05, False).tolist()
+    [False, True, True]
+    """
+    if gaussian:
+        reach = np.sqrt((scales * scales).sum(axis=0)) * (NormalDist().inv_cdf(1 - allowed / 2) * _UP)
+        return np.asarray(t > reach)
+    top = scales.max(axis=0)
+    whole = np.where(top > 0, top, 1.0)
+    units, far = np.sort(scales, axis=0) / whole, np.maximum(t, 0.0) / whole
+    chance = _mixtures(units, far) if len(units) <= 6 else _moment_bounds(units, far)
+    return np.asarray((t > 0) & ((chance * _UP < allowed) | (top <= 0)))
+
+
+def _mixtures(units: Floats, t: Floats) -> Floats:
+    """Does for many sums what `_mixture` does for one. `units` grow along each column, up to 1."""
+    apart = 1.001 if len(units) <= 3 else 1.003
+    scales = np.empty_like(units)
+    for i, row in enumerate(units):
+        scales[i] = np.maximum(row, scales[i - 1] * apart) if i else np.maximum(row, 1e-6)
+    total = np.zeros_like(t)
+    with np.errstate(under="ignore"):
+        for i, b in enumerate(scales):
+            weight = np.ones_like(t)
+            for j, c in enumerate(scales):
+                weight *= b * b / (b * b - c * c) if i != j else 1.0
+            total += weight * np.exp(-t / b)
+    return total
+
+
+def _moment_bounds(units: Floats, t: Floats) -> Floats:
+    """Does for many sums what `_moments` does for one."""
+    best = np.ones_like(t)
+    with np.errstate(under="ignore"):
+        for a in (i / 64 for i in range(1, 64)):
+            best = np.minimum(best, 2 * np.exp(-a * t) / np.prod(1 - (a * units) ** 2, axis=0))
+    return best
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Weighted sums N and D of the same noisy cells: the weights of both, and the scale of each cell's noise. `moved`: how
+    far their grids may have moved N and D in each group."""
+
+    above: Floats
+    below: Floats
+    scales: Floats
+    gaussian: bool
+    moved: tuple[Floats, Floats]
+
+    def outside(self, n: Floats, d: Floats, r: Floats, allowed: float) -> Floats:
+        """Returns 1 where N - r D is above its reach, -1 where it is below minus its reach, and 0 where r is possible."""
+        weights = np.abs(self.above[:, None] - r * self.below[:, None])
+        off = n - r * d
+        steps = weights.sum(axis=0) + self.moved[0] + np.abs(r) * self.moved[1]  # of the noise, and of the grid
+        steps += (np.abs(n) + np.abs(r * d)) * 1e-12  # and of doubles
+        far = beyond(weights * self.scales[:, None], np.abs(off) - steps, allowed, self.gaussian)
+        return np.where(far, np.sign(off), 0.0)
+
+
+def quotient(cells: Cells, n: Floats, d: Floats, low: Floats, high: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Returns the ends of the r in [low, high] that N and D allow; (nan, nan) where there is none."""
+    allowed = 1 - confidence
+    first, last = cells.outside(n, d, low, allowed), cells.outside(n, d, high, allowed)
+    none = (first != 0) & (first == last)
+    least = _edge(cells, n, d, low, high, first, allowed)
+    most = _edge(cells, n, d, high, low, last, allowed)
+    return np.where(none, np.nan, least), np.where(none, np.nan, most)
+
+
+def _edge(cells: Cells, n: Floats, d: Floats, start: Floats, end: Floats, side: Floats, allowed: float) -> Floats:
+    """Returns how far the impossible r reach from `start` towards `end`: `start` itself where it is possible."""
+    near, far = start.copy(), end.copy()
+    estimate = np.where(d != 0, n / np.where(d != 0, d, 1.0), 0.0)
+    for _ in range(_HALVINGS):
+        middle = near + (far - near) / 2
+        if np.all((side == 0) | (np.abs(far - near) <= 1e-5 * np.abs(near - estimate))):
+            break  # close enough to `near`, which is the safe side
+        inside = (cells.outside(n, d, middle, allowed) == side) & (side != 0)
+        near, far = np.where(inside, middle, near), np.where(inside, far, middle)
+    return near
 
 
 def _mixture(units: list[float]) -> Callable[[float], float]:

@@ -4,11 +4,12 @@
 LIMIT and the outputs to noisy numbers. An `Output` is one column of the answer. It states the margin to expect before the
 release and the margin of each value after it. `explain` prints a plan for people.
 
-Margins of computed outputs, such as SUM(x) / COUNT(*) or 100 * AVG(x): each of the k aggregates in an expression lies in its
-interval with confidence 1 - (1 - c)/k, so all of them do at once with confidence c (union bound). The function registry's
-interval rules carry the intervals through the expression: whatever the true aggregates are within them, the true output lies
-in what comes out. No margin is stated (None) where that interval is unbounded, or where the true output may be NULL: a divisor
-that may be zero does both.
+Margins of computed outputs. Weighted sums of aggregates, their quotients, and weighted sums of quotients have margins from the
+joint law of all noise in them (forms.py). Other expressions, such as products: each of the k aggregates lies in its interval
+with confidence 1 - (1 - c)/k, so all of them do at once with confidence c (union bound). The function registry's interval
+rules carry the intervals through the expression: whatever the true aggregates are within them, the true output lies in what
+comes out, if it is not NULL. A divisor that is an aggregate is not 0 then, so it is at least the least it can be (`_divisors`).
+No margin is stated (None) where the interval is unbounded all the same, as for LN(a - b).
 """
 
 from __future__ import annotations
@@ -18,18 +19,21 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeGuard
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dither.catalog.values import Key
 from dither.exact.numbers import show, show_percent, show_rounded
+from dither.planning import forms
 from dither.planning.plan import Plan
+from dither.planning.price import Price
 from dither.planning.releases.base import Noise, Reading
 from dither.planning.releases.keys import key_names, keys_to_show
 from dither.query.functions.base import Facts
 from dither.query.functions.registry import columns, constant, evaluate_all, evaluator, known
-from dither.query.nodes import FUNCTIONS, Call, Column, Expression, Literal
+from dither.query.nodes import FUNCTIONS, Call, Column, Expression
 from dither.query.work import Group
 
 
@@ -58,6 +62,11 @@ class Output:
     def rank(self, plan: Plan, confidence: Fraction) -> float | None:
         """Returns how many rows the rank of a quantile may be off; None for other outputs."""
         return None
+
+    def unsure(self, plan: Plan, noisy: Noisy, confidence: Fraction) -> set[int]:
+        """Returns the places of groups that may be too small for the truth to exist."""
+        each = (reading.unsure(plan.noises, noisy.cells, confidence) for reading in self.readings) if noisy.keys else ()
+        return {place for one in each for place in one.nonzero()[0].tolist()}
 
     def explain(self, plan: Plan, rows: int | None, confidence: Fraction) -> str:
         """Shows what it is, and its predicted margin."""
@@ -104,40 +113,47 @@ class Computed(Output):
     def margins(
         self, plan: Plan, noisy: Noisy, values: Mapping[int, object], confidence: Fraction
     ) -> Mapping[int, float | None]:
-        each = self._each(confidence)
-        bounds = {one.aggregate: one.bounds(plan.noises, noisy.cells, each) for one in self.used} if values else {}
+        form = self.form(plan)
+        shown = {place: value for place, value in values.items() if _is_number(value)}
+        if form is None or not shown or (form.quotients and len(self.used) == 1):  # a multiple of a mean has its interval
+            wide = self._by_intervals(plan, noisy, shown, confidence)
+        else:
+            all_values = np.array([shown.get(place, 0.0) for place in range(len(noisy.keys))], dtype=np.float64)
+            each = form.margins(plan.noises, plan.work.by_unit, noisy.cells, all_values, confidence)
+            wide = {place: float(each[place]) for place in shown}
+        return {place: wide.get(place) for place in values}
+
+    def _by_intervals(
+        self, plan: Plan, noisy: Noisy, values: Mapping[int, float], confidence: Fraction
+    ) -> dict[int, float | None]:
+        nonzero = _divisors(self.expression)
+        each = 1 - (1 - confidence) / (len(self.used) + len(nonzero))
+        bounds = {one.name: one.bounds(plan.noises, noisy.cells, each) for one in self.used} if values else {}
+        least = {one.name: one.smallest(plan.noises, noisy.cells, each) for one in self.used if one.name in nonzero and values}
         wide: dict[int, float | None] = {}
         for place, value in values.items():
-            scope = {
-                one.name: _fact(one.function, float(low[place]), float(high[place])) for one, (low, high) in bounds.items()
-            }
-            scope |= {key.name: constant(noisy.keys[place][i]) for i, key in enumerate(plan.query.keys)}
+            scope = {key.name: constant(noisy.keys[place][i]) for i, key in enumerate(plan.query.keys)}
+            for one in self.used:
+                low, high = (float(end[place]) for end in bounds[one.name])
+                low = max(low, float(least[one.name][place])) if one.name in least else low
+                scope[one.name] = _fact(one.aggregate.function, low, high)
             wide[place] = _farthest(value, known(self.expression, scope))
         return wide
 
+    def form(self, plan: Plan) -> forms.Form | None:
+        """Returns the form whose joint law gives the margin, if it has one."""
+        return forms.read(self.expression, {one.name: one for one in self.used}, plan.noises)
+
     def predicted(self, plan: Plan, rows: int | None, confidence: Fraction) -> float | None:
-        """Returns the margin of a weighted sum of aggregates; None where it depends on noisy values or on unknown rows."""
-        by_name = weights(self.expression)
-        readings = {one.name: one for one in self.used}
-        if by_name is None or set(by_name) - set(readings):
-            return None
-        each, total = self._each(confidence), 0.0
-        for name, weight in by_name.items():
-            part = readings[name].predicted(plan.noises, rows, each)
-            if part is None:
-                return None
-            total += abs(float(weight)) * part
-        return total
+        """Returns the margin to expect; None where it depends on noisy values or on unknown rows."""
+        form = self.form(plan)
+        return None if form is None else form.predicted(plan.noises, plan.work.by_unit, rows, confidence)
 
     def explain(self, plan: Plan, rows: int | None, confidence: Fraction) -> str:
         margin = self.predicted(plan, rows, confidence)
         if margin is not None:
             return f"{self.words}, ± {show_rounded(margin)}"
         return f"{self.words}; its margin depends on them and comes with the answer"
-
-    def _each(self, confidence: Fraction) -> Fraction:
-        """Returns the confidence of each interval, by the union bound."""
-        return 1 - (1 - confidence) / len(self.used)
 
 
 def outputs(plan: Plan) -> tuple[Output, ...]:
@@ -172,6 +188,16 @@ def margins(plan: Plan, noisy: Noisy, finished: Table, confidence: Fraction) -> 
     return result
 
 
+def may_be_empty(plan: Plan, noisy: Noisy, finished: Table, confidence: Fraction) -> dict[str, list[bool]]:
+    """Returns for each output that depends on aggregates whether its group may be too small: a mean of no rows is undefined."""
+    result = {}
+    for output in outputs(plan):
+        if output.readings:
+            places = output.unsure(plan, noisy, confidence)
+            result[output.name] = [place in places for place in finished.places]
+    return result
+
+
 def predicted_margins(plan: Plan, rows: int | None, confidence: Fraction) -> dict[str, float | None]:
     """Returns the margin to expect of each output that will have one."""
     return {each.name: each.predicted(plan, rows, confidence) for each in outputs(plan) if each.readings}
@@ -192,52 +218,31 @@ def _fact(function: str, low: float, high: float) -> Facts:
     return Facts("real", bottom, top, nullable=False)
 
 
-def _farthest(value: object, truth: Facts) -> float | None:
-    """Returns the largest distance of the value from where the truth may be; None if that is unbounded."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return None
-    if truth.low is None or truth.high is None or truth.nullable:
+def _farthest(value: float, truth: Facts) -> float | None:
+    """Returns the largest distance of the value from where the truth may be if it is not NULL; None if that is unbounded."""
+    if truth.low is None or truth.high is None:
         return None
     return max(float(truth.high) - value, value - float(truth.low), 0.0)
 
 
-def weights(expression: Expression) -> dict[str, Fraction] | None:
-    """Returns the weight of each column if the expression is a weighted sum of columns and constants, else None.
-
-    >>> weights(Call("sub", (Call("mul", (Literal(100), Column("a"))), Column("b"))))
-    {'a': Fraction(100, 1), 'b': Fraction(-1, 1)}
-    """
-    if isinstance(expression, Column):
-        return {expression.name: Fraction(1)}
-    if isinstance(expression, Literal):
-        return {} if _number(expression) is not None else None
-    parts = [weights(argument) for argument in expression.arguments]
-    if any(part is None for part in parts):
-        return None
-    return _combine(expression, [part for part in parts if part is not None])
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _combine(call: Call, parts: list[dict[str, Fraction]]) -> dict[str, Fraction] | None:
-    if call.name in ("neg", "to_real"):
-        factor = Fraction(-1 if call.name == "neg" else 1)
-        return {name: factor * weight for name, weight in parts[0].items()}
-    if call.name in ("add", "sub"):
-        sign = 1 if call.name == "add" else -1
-        names = dict.fromkeys([*parts[0], *parts[1]])
-        return {name: parts[0].get(name, Fraction(0)) + sign * parts[1].get(name, Fraction(0)) for name in names}
-    if call.name in ("mul", "div"):
-        left, right = (_number(argument) for argument in call.arguments)
-        if right:
-            return {name: weight * right if call.name == "mul" else weight / right for name, weight in parts[0].items()}
-        if call.name == "mul" and left is not None:
-            return {name: weight * left for name, weight in parts[1].items()}
-    return None
+_STRICT = ("add", "sub", "mul", "div", "neg", "sqrt", "exp", "ln", "power", "abs", "round", "to_real")  # NULL if a part is NULL
 
 
-def _number(expression: Expression) -> Fraction | None:
-    if isinstance(expression, Literal) and isinstance(expression.value, (int, Fraction)) and expression.kind != "bool":
-        return Fraction(expression.value)
-    return None
+def _divisors(expression: Expression) -> set[str]:
+    """Returns the columns that are not 0 where the expression is not NULL: divisors, also under a root, and those of LN."""
+    if not isinstance(expression, Call) or expression.name not in _STRICT:
+        return set()
+    found = set().union(*(_divisors(argument) for argument in expression.arguments))
+    if expression.name in ("div", "ln"):
+        inner = expression.arguments[-1]
+        while isinstance(inner, Call) and inner.name in ("sqrt", "nullif", "to_real", "neg", "abs"):
+            inner = inner.arguments[0]
+        found |= {inner.name} if isinstance(inner, Column) else set()
+    return found
 
 
 Value = None | bool | int | float | str | datetime.date | datetime.datetime
@@ -320,9 +325,17 @@ def _sortable(value: Any) -> Any:
 _WIDTH = 14
 
 
-def explain(plan: Plan, confidence: Fraction, rows: int | None = None) -> str:
-    """Shows the plan as text. `rows`: the assumed rows of a group, for the margins of means."""
-    lines = [("price", f"{show_price(plan)}{least(plan)}, charged before any row is read"), ("each person", _unit(plan))]
+def explain(
+    plan: Plan,
+    confidence: Fraction,
+    rows: int | None = None,
+    price: Price | None = None,
+    further: Sequence[tuple[str, str]] = (),
+) -> str:
+    """Shows the plan as text. `rows`: the assumed rows of a group, for the margins of means. `price`: what is charged in all,
+    if that is more than this plan's; `further`: lines about the rest."""
+    paid = show_price(plan) if price is None else str(price)
+    lines = [("price", f"{paid}{least(plan)}, charged before any row is read"), ("each person", _unit(plan)), *further]
     lines.append(("groups", _groups(plan)))
     who = "person" if plan.work.by_unit else "row"
     noises = (noise.explain(who) for noise in plan.noises)

@@ -18,7 +18,7 @@ from dither.mechanisms import Threshold
 from dither.planning import releases
 from dither.planning.price import Price, choose
 from dither.planning.releases.base import Collection, Noise, Note, Reading, collect
-from dither.planning.releases.keys import key_names, public_keys
+from dither.planning.releases.keys import public_keys
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import ZCDP, Loss, total
 from dither.privacy.neighbours import BY_NAME, AddRemove, Replace
@@ -113,8 +113,8 @@ class Plan:
         return total([*own, self.threshold.zcdp()] if self.threshold else own).zcdp()
 
 
-def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
-    """Plans a legal question. Reads the catalog and the question only."""
+def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | None = None) -> Plan:
+    """Plans a legal question. Reads the catalog and the question only. `gaussian`: the family of noise, if it is decided."""
     query = question.query
     neighbours = BY_NAME[catalog.neighbours]
     operands = question.operands()
@@ -126,7 +126,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price) -> Plan:
     public = question.rows.public if isinstance(neighbours, Replace) else None
     collected = Collection(query.aggregates, operands, question.scope, bounding.max_rows, public, question.rows.at_least or 1)
     readings = collect(releases.KINDS, collected)
-    choice = choose(collected.releases, bounding, price, discover=known is None)
+    choice = choose(collected.releases, bounding, price, known is None, gaussian)
     return Plan(
         query,
         Work(
@@ -163,7 +163,7 @@ def _refuse_discovery(query: Query, known: Sequence[Facts], price: Price) -> Non
 
 
 def _bounding(question: Resolved, known: object, neighbours: AddRemove | Replace) -> Bounding:
-    """Returns the limits of each unit, as declared. Refuses GROUP BY without max_groups."""
+    """Returns the limits of each unit, which the engine enforces."""
     groups = None
     if isinstance(known, tuple):
         groups = 1
@@ -171,10 +171,7 @@ def _bounding(question: Resolved, known: object, neighbours: AddRemove | Replace
             groups *= max(1, len(values))
     if not question.by_unit:
         return Bounding(1, 1, groups, neighbours)
-    most = question.max_groups if question.query.keys else 1
-    if most is None:
-        raise QueryError(
-            f"GROUP BY {key_names(question.query.keys)} needs max_groups: one {question.unit} may be in any number of groups.",
-            fix="declare max_groups for the table in the catalog, or leave GROUP BY out.",
-        )
-    return Bounding(question.max_rows, most if groups is None else min(most, groups), groups, neighbours)
+    rows, most = question.max_rows, question.max_groups if question.query.keys else 1
+    if rows is None or most is None:
+        raise TypeError("a question is planned with bounds: bounds.py sets those that the catalog leaves open")
+    return Bounding(rows, most if groups is None else min(most, groups), groups, neighbours)

@@ -93,10 +93,14 @@ class Choice:
         return sum(noise.error for noise in self.noises)
 
 
-def choose(releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool) -> Choice:
-    """Returns the choice with the smaller error: geometric or Gaussian noise."""
+def choose(
+    releases: Sequence[Release], bounding: Bounding, price: Price, discover: bool, gaussian: bool | None = None
+) -> Choice:
+    """Returns the choice with the smaller error: geometric or Gaussian noise. `gaussian` decides it if given."""
+    if gaussian:
+        return with_gaussian(releases, bounding, price, discover)
     pure = with_geometric(releases, bounding, price, discover)
-    if not price.delta or not any(release.allows_gaussian for release in releases):
+    if gaussian is False or not price.delta or not any(release.allows_gaussian for release in releases):
         return pure
     if _too_weak(pure, bounding, _smooth_delta(price, discover)):
         return pure

@@ -110,6 +110,20 @@ class Batch:
     def __post_init__(self) -> None:
         object.__setattr__(self, "works", tuple(plan.work for plan in self.plans))
 
+    @property
+    def quoted(self) -> Batch:
+        """The plans that a quote shows."""
+        return self
+
+    @property
+    def further(self) -> tuple[tuple[str, str], ...]:
+        """Further lines of a quote: a word, and what it says."""
+        return ()
+
+    def answer(self, released: Sequence[Noisy]) -> tuple[Batch, Sequence[Noisy], str]:
+        """Returns the plans of the answer, their noisy numbers, and a note on how the plans were chosen."""
+        return self, released, ""
+
     @cached_property
     def _identity(self) -> Identity:
         return identity(self.plans, self.purpose)

@@ -291,10 +291,15 @@ def decode_noisy(text: str) -> tuple[Noisy, ...]:
             for one in read["released"]
         )
     except (KeyError, TypeError, ValueError):
-        raise DitherError(
-            "This version of dither cannot read the stored answer.",
-            fix=Fix("ask with {fresh} for a new answer at its full price, or use the version that gave it.", fresh=True),
-        ) from None
+        raise unreadable() from None
+
+
+def unreadable() -> DitherError:
+    """Returns the refusal of a stored answer that another version wrote."""
+    return DitherError(
+        "This version of dither cannot read the stored answer.",
+        fix=Fix("ask with {fresh} for a new answer at its full price, or use the version that gave it.", fresh=True),
+    )
 
 
 def _key(value: Key) -> list[str] | None:

@@ -4,7 +4,8 @@ Grids. Each number is put on a public grid before it is added up. The grid depen
 
     declared step         as declared, from the declared low end (whole numbers over a wide range: as without one)
     no step, added up     the smallest power of two (1 or more for whole numbers) that leaves at most 2^22 steps
-    no step, squared      the same with 2^11 steps, and for quantiles with 2^12
+    no step, squared      the same with 2^11 steps
+    quantiles             declared steps and whole numbers up to 2^40 steps; else the smallest power of two with 2^20
 
 Why 2^22: sums over 2^40 rows stay within 2^62, so 64-bit integers can hold them and their noise. Why 2^11: the same for
 squares. Wider declared grids are added up in the engine's 128 bits and get their noise one number at a time. A grid of more
@@ -39,7 +40,7 @@ from dither.query.functions.base import Facts
 from dither.query.nodes import Aggregate, Expression
 from dither.query.work import Quantised
 
-SUMS, SQUARES, BINS = 1 << 22, 1 << 11, 1 << 12
+SUMS, SQUARES, VALUES = 1 << 22, 1 << 11, 1 << 20
 WIDEST = 1 << 40
 ROWS = 1 << 40
 NARROW = 1 << 62
@@ -70,11 +71,16 @@ def sum_grid(argument: Expression, facts: Facts, aggregate: Aggregate) -> Quanti
 
 
 def coarse_grid(argument: Expression, facts: Facts, aggregate: Aggregate, most: int) -> Quantised:
-    """Returns the grid for squares and quantiles: with the declared step if that makes at most `most` steps."""
+    """Returns the grid for squares: with the declared step if that makes at most `most` steps."""
     low, high = bounds(facts, aggregate)
     if facts.step is not None and math.ceil((high - low) / facts.step) <= most:
         return Quantised(argument, low, facts.step, max(1, math.ceil((high - low) / facts.step)))
     return _power_of_two(argument, low, high, most, facts.whole)
+
+
+def fine_grid(argument: Expression, facts: Facts, aggregate: Aggregate) -> Quantised:
+    """Returns the grid for quantiles: all declared steps or whole numbers, up to 2^40; without a step, about a million."""
+    return coarse_grid(argument, facts, aggregate, VALUES if facts.step is None and not facts.whole else WIDEST)
 
 
 def rounding_error(q: Quantised, facts: Facts) -> Fraction:

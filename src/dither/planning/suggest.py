@@ -183,7 +183,8 @@ def plans(bounds: Resolved, column: str, counts: Sequence[Resolved], catalog: Ca
     deltas = [price.delta * part / price.epsilon for part in parts]
     low, high = (Aggregate(name, "quantile", _grid_place(x), p) for name, p in (("low", _TAIL), ("high", 1 - _TAIL)))
     query = replace(bounds.query, aggregates=(low, high), outputs=tuple(Named(name, Column(name)) for name in ("low", "high")))
-    first = plan(replace(bounds, query=query), catalog, Price(parts[0], deltas[0]))
+    rows = bounds.max_rows or 1  # a proposal needs no declared bound: everyone counts for one row
+    first = plan(replace(bounds, query=query, max_rows=rows), catalog, Price(parts[0], deltas[0]))
     rest = (plan(each, catalog, Price(part, delta)) for each, part, delta in zip(counts, parts[1:], deltas[1:], strict=True))
     return (first, *rest)
 

@@ -1,4 +1,4 @@
-"""Checks the terms of a question (price or margin, delta, confidence, assumed rows) and plans it at its price.
+"""Checks the terms of a question (price or margin, delta, confidence, assumed rows, bounds) and plans it at its price.
 
 For a margin, `cheapest` finds the smallest price that gives it: a search over plans, which reads no rows.
 """
@@ -14,6 +14,8 @@ from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, Blank, DitherError, Fix, QueryError
 from dither.exact.laws.base import search
 from dither.exact.numbers import Number, between, not_negative, positive, show, whole
+from dither.planning.auto import Auto, needs_choice, plan_auto
+from dither.planning.bounds import Bound, bounded, check_bound
 from dither.planning.outputs import Computed, outputs
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price
@@ -96,13 +98,15 @@ _DIGITS = 10**30  # a default delta is rounded down to a multiple of 1 / this
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of a question, checked: the price or the margin, the confidence of margins, and assumed rows."""
+    """The terms of a question, checked: the price or the margin, the confidence of margins, assumed rows, and bounds."""
 
     epsilon: Fraction | None
     delta: Fraction | None
     margin: Fraction | None
     confidence: Fraction
     assume_rows: int | None
+    max_rows: Bound = None
+    max_groups: Bound = None
 
     @classmethod
     def of(
@@ -112,6 +116,8 @@ class Terms:
         margin: Number | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
+        max_rows: Bound = None,
+        max_groups: Bound = None,
     ) -> Terms:
         """Checks the arguments of `ask`, `quote` or `suggest`. Refuses a wrong one even if it is not used."""
         level = between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
@@ -126,6 +132,8 @@ class Terms:
             None if margin is None else positive(margin, "margin"),
             level,
             None if assume_rows is None else whole(assume_rows, "assume_rows", least=1),
+            check_bound(max_rows, "max_rows"),
+            check_bound(max_groups, "max_groups"),
         )
 
     def price(self, caps: Caps, epsilon: Fraction | None = None) -> Price:
@@ -146,14 +154,18 @@ class Terms:
         return self.assume_rows or query.rows.public or query.rows.at_least
 
 
-def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, text: str) -> Batch:
+def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, text: str) -> Batch | Auto:
     """Plans a question at its price, or at the smallest price that gives its margin. A refusal marks its place in `text`."""
+    query = bounded(query, catalog, terms.max_rows, terms.max_groups)
     rows = terms.rows(query)
 
     def at(epsilon: Fraction) -> Plan:
         return plan(query, catalog, terms.price(caps, epsilon))
 
     try:
+        if needs_choice(query, terms.max_rows, terms.max_groups):
+            _refuse_margin(terms)
+            return plan_auto(query, catalog, terms.price(caps), terms.max_rows, terms.max_groups, rows)
         if terms.margin is None:
             made = plan(query, catalog, terms.price(caps))
         else:
@@ -162,3 +174,17 @@ def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, tex
     except QueryError as error:
         raise error.located(text) from None
     return Batch((made,), query.tables, rows=rows)
+
+
+def _refuse_margin(terms: Terms) -> None:
+    """Refuses a margin where bounds are chosen: the noise depends on what is chosen, and so does the price of a margin."""
+    if terms.margin is not None:
+        raise ArgumentError(
+            "A margin has no price where max_rows or max_groups are chosen by the question: the noise depends on them.",
+            fix=Fix(
+                "name both bounds, as in {max_rows} and {max_groups}, or ask with {epsilon}.",
+                max_rows=10,
+                max_groups=5,
+                epsilon="0.1",
+            ),
+        )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dither.catalog.check import UNSUPPORTED, complete, schema_faults
+from dither.catalog.reading import DEFAULT, Read
 from dither.catalog.values import Catalog
 from dither.engines.base import Progress, check
 from dither.engines.sql.relations import PURPOSES
@@ -80,7 +81,7 @@ class SQLiteBackend:
     def takes(self, source: Any) -> bool:
         return isinstance(source, str) and source.startswith(PREFIX)
 
-    def schema(self, source: Any) -> dict[str, str]:
+    def schema(self, source: Any, read: Read = DEFAULT) -> dict[str, str]:
         file, table = _parts(source)
         with closing(_connected(file)) as connection:
             return _kinds(connection, table)

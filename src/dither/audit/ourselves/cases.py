@@ -9,7 +9,7 @@ mechanisms are frozen to their outputs for it.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -37,6 +37,7 @@ class Case:
     perhaps: tuple[Person, ...]
     question: Parts
     price: tuple[Any, Any]
+    bounds: tuple[Any, Any] = (None, None)  # max_rows and max_groups of the question
 
     @property
     def everyone(self) -> tuple[Person, ...]:
@@ -109,7 +110,7 @@ def _observe_tables(harness: Harness, case: Case, rng: random.Random, observed: 
         if again:
             harness.forget_plans()  # planning must not depend on the rows
         harness.fill([*table, *always], rng, reorder=again)
-        now = harness.ask(text, case.price, observed[tables[0]].trace if observed else None)
+        now = harness.ask(text, case.price, observed[tables[0]].trace if observed else None, case.bounds)
         if not observed and now.status.startswith(FAILED):
             return _find_failing_person(harness, case, rng)
         before = observed.get(start, now)
@@ -128,7 +129,7 @@ def _find_failing_person(harness: Harness, case: Case, rng: random.Random) -> Fi
     before: Observation | None = None
     for number, person in enumerate([{}, *case.everyone]):
         harness.fill(range(number), rng)
-        now = harness.ask(str(case.question), case.price, before.trace if before else None)
+        now = harness.ask(str(case.question), case.price, before.trace if before else None, case.bounds)
         if before is not None and now.status != before.status:
             alone = replace(case, always=case.everyone[: number - 1], perhaps=(person, {}))
             return Finding(alone, (frozenset({1}), frozenset({0})), ("status",), float("inf"), tuple(_statuses(before, now)))
@@ -160,7 +161,8 @@ def _excess(distances: list[Move]) -> Violation | None:
 
 def _sorted(observed: Observation) -> list[str]:
     """Returns the integers in a fixed order."""
-    plain = [(g.key, g.units, [sorted(m.items()) if isinstance(m, dict) else m for m in g.measures]) for g in observed.groups]
+    groups = [*observed.groups, *(group for _, each in observed.others for group in each)]
+    plain = [(g.key, g.units, [sorted(m.items()) if isinstance(m, Mapping) else m for m in g.measures]) for g in groups]
     return sorted(map(repr, plain))
 
 
@@ -183,6 +185,13 @@ def any_people(setup: CatalogSetup, rng: random.Random) -> tuple[tuple[Person, .
     always = tuple(setup.person(number, rng) for number in range(1, 1 + rng.choice([0, 1, 3, 6])))
     size = rng.choice([5, 6]) if setup.replace else rng.choice([4, 5, 5])
     return always, tuple(setup.person(70 + number, rng) for number in range(size))
+
+
+def any_bounds(rng: random.Random) -> tuple[Any, Any]:
+    """Generates bounds of a question: mostly the catalog's, now and then a number, or those that the question chooses."""
+    if rng.random() < 0.7:
+        return None, None
+    return rng.choice([None, None, 1, 3, "auto", "auto"]), rng.choice([None, 1, 2, 5, "auto", "auto"])
 
 
 def any_question(harness: Harness, rng: random.Random) -> tuple[Parts, tuple[Any, Any]]:

@@ -85,7 +85,10 @@ def small(rng: random.Random) -> CatalogSetup:
         "born": dt.column(),
     }
     # Where a row is its own unit and one row is replaced, the number of rows is public.
-    facts: dict[str, Any] = {"max_rows": rng.randint(1, 4), "max_groups": rng.randint(1, 3)} if not by_row else {}
+    facts: dict[str, Any] = {}
+    if not by_row:  # now and then the questions choose their bounds
+        facts = {"max_rows": rng.choice([1, 2, 3, 4, 4, None]), "max_groups": rng.choice([1, 2, 3, 3, None])}
+        facts["caps"] = {"max_rows": 8, "max_groups": 6}
     unit = "row" if by_row else "person"
     columns |= {"person": dt.column()} if by_row else {}
 
@@ -93,7 +96,7 @@ def small(rng: random.Random) -> CatalogSetup:
         declared = {"t": dt.Table(tables["t"], unit=unit, columns=columns, **facts)}
         declared["places"] = dt.Table(tables["places"], public=True, key="name", columns={"area": dt.between(0, 10)})
         if replace:  # declares the public number of people
-            declared["everyone"] = dt.Table({"person": [1]}, unit="person", rows={"public": 5})
+            declared["everyone"] = dt.Table({"person": [1]}, unit="person", max_rows=1, rows={"public": 5})
         return dt.Catalog(declared, dt.Budget(10**6, "1/2"), "replace" if replace else "add-remove")
 
     schemas = {"t": pa.schema(kinds), "places": pa.schema({"name": pa.string(), "area": pa.int64()})}

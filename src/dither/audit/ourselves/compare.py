@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dither.audit.ourselves.observe import Observation, empty
 from dither.mechanisms import PerCoordinate
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
-from dither.planning.releases.quantile import Choice, rank_scores
-from dither.query.work import SCALE, Bins
+from dither.planning.releases.quantile import Choice, Choices
+from dither.planning.releases.ranks import rank_scores, width_scores
+from dither.query.work import SCALE, Bins, Group
 
 Pairs = list[tuple[Any, Any]]
+Groups = Mapping[tuple[Any, ...], Group]
 Number = int | Fraction
 
 
@@ -43,11 +45,17 @@ def complaints(before: Observation, after: Observation) -> list[str]:
 
 
 def moves(before: Observation, after: Observation) -> Iterator[Move]:
-    """Yields every distance between the integers of two runs of one plan."""
-    plan = before.plan
-    if plan is None:
+    """Yields every distance between the integers of two runs of one question, plan by plan."""
+    if before.plan is None:
         return
-    left, right = before.integers(), after.integers()
+    runs = zip(
+        ((before.plan, before.groups), *before.others), (after.groups, *(each for _, each in after.others)), strict=False
+    )
+    for (plan, first), second in runs:
+        yield from _plan_moves(plan, {group.key: group for group in first}, {group.key: group for group in second})
+
+
+def _plan_moves(plan: Plan, left: Groups, right: Groups) -> Iterator[Move]:
     keys = list(left.keys() | right.keys())
     touched: set[Any] = set()
     for place, noise in enumerate(plan.noises):
@@ -88,22 +96,33 @@ def _cells(value: Any) -> tuple[int, ...]:
 def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Move]:
     """Yields the moves of weights and scores in each group. Replacing a unit may move them twice as far."""
     draft, times = noise.of, plan.bounding.neighbours.changes
-    priced = noise.mechanism.sensitivity
-    if not isinstance(draft, Choice) or not isinstance(priced, Fraction):
+    if not isinstance(draft, Choice) or not isinstance(noise, Choices):
         raise TypeError("a histogram has bins, and a quantile to be asked for")
-    bins, different = draft.grid.steps + 1, [(a, b) for a, b in pairs if a != b]
+    different = [(a, b) for a, b in pairs if a != b]
     for a, b in different:
         weights = sum(abs(a.get(bin, 0) - b.get(bin, 0)) for bin in a.keys() | b.keys())
         yield Move(f"{draft.words}: weights", weights, times * draft.rows_per_unit * SCALE)
-        first, second = (_scores(tuple(sorted(histogram.items())), bins, draft.p) for histogram in (a, b))
-        farthest = int(np.abs(first - second).max())
-        yield Move(f"{draft.words}: scores", farthest, times * priced)
+        places = _places(draft.grid.steps, a, b)
+        first, second = (rank_scores(histogram, draft.p, places) for histogram in (a, b))
+        yield Move(f"{draft.words}: scores", int(np.abs(first - second).max()), times * noise.mechanism.sensitivity)
+        yield Move(f"{draft.words}: widths", _widths(draft, noise, a, b, places), times * noise.width.sensitivity)
     yield Move(f"{draft.words}: groups", len(different), noise.times)
 
 
-@lru_cache(maxsize=256)
-def _scores(histogram: tuple[tuple[int, int], ...], bins: int, p: Fraction) -> Any:
-    return rank_scores(dict(histogram), bins, p)
+def _places(steps: int, a: Mapping[int, int], b: Mapping[int, int]) -> NDArray[np.int64]:
+    """Returns the values between which no score changes: the occupied bins, those beside them, and both ends."""
+    found = {0, steps} | {bin + beside for bin in a.keys() | b.keys() for beside in (-1, 0, 1)}
+    return np.array(sorted(place for place in found if 0 <= place <= steps), dtype=np.int64)
+
+
+def _widths(draft: Choice, noise: Choices, a: Mapping[int, int], b: Mapping[int, int], places: NDArray[np.int64]) -> int:
+    """Returns how far the scores of widths moved, around some of the values that may have been chosen."""
+    steps, slack = draft.grid.steps, draft.slack(noise.width)
+    sides = (
+        [width_scores(histogram, draft.p, int(value), steps, slack) for histogram in (a, b)]
+        for value in places[:: max(1, len(places) // 5)]
+    )
+    return max(abs(x - y) for first, second in sides for x, y in zip(first, second, strict=True))
 
 
 def _units(plan: Plan, pairs: Pairs) -> Iterator[Move]:
@@ -154,7 +173,7 @@ def leaks(first: Observation, other: Observation) -> list[str]:
     """Returns the names of what differs with all mechanisms frozen to the first run. Nothing may."""
     checks = {
         "status": first.status == other.status,
-        "plan": first.plan == other.plan,
+        "plan": first.plan == other.plan and [plan for plan, _ in first.others] == [plan for plan, _ in other.others],
         "charge": first.charge == other.charge,
         "ledger": first.entries == other.entries,
         "noise": first.trace.same_noise(other.trace),

@@ -89,11 +89,13 @@ class Harness:
         """Plans the next question from its text."""
         self._results = {}
 
-    def ask(self, question: str, price: tuple[Any, Any], like: Trace | None = None) -> Observation:
+    def ask(
+        self, question: str, price: tuple[Any, Any], like: Trace | None = None, bounds: tuple[Any, Any] = (None, None)
+    ) -> Observation:
         """Asks one question about the rows in the tables now. An error that is not a refusal of ours is an observation too."""
         self._asking = True
         try:
-            observed = observe(self.curator, question, *price, like=like)
+            observed = observe(self.curator, question, *price, like=like, max_rows=bounds[0], max_groups=bounds[1])
             if observed.status.startswith("EngineError"):  # it closed the catalog, and the next table needs it open
                 self.curator.reopen()
             return observed

@@ -23,18 +23,19 @@ from dither.engines.base import Backend, Engine
 from dither.engines.registry import open_sources
 from dither.exact import replay
 from dither.ledger.opening import memory
-from dither.planning.outputs import DRAW, Draw
+from dither.planning.outputs import DRAW, Draw, Noisy
 from dither.planning.plan import Plan
 from dither.planning.price import Price
+from dither.planning.program import Program, Run
 from dither.planning.releases.base import Noise
 from dither.query.work import Bins, Distinct, Group, Sums, Work
 
 
 @dataclass
 class Trace:
-    """What the mechanisms of one question did: the keys they showed, their outputs, and output minus exact."""
+    """What the mechanisms of one question did: the keys that each plan showed, their outputs, and output minus exact."""
 
-    keys: list[Any] | None = None
+    keys: list[list[Any]] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
     noise: list[Any] = field(default_factory=list)  # None for choices, which have no additive noise
     diverged: bool = False  # drew in another order or shape than the run it should repeat
@@ -54,10 +55,16 @@ class Frozen:
         self._key, self._like, self._draw = key, like, draw
 
     def keys(self, plan: Plan, exact: Mapping[tuple[Any, ...], Group]) -> list[tuple[Any, ...]]:
-        with replay.stream(self._key + b" keys"):
+        place = len(self.trace.keys)
+        with replay.stream(self._key + b" keys %d" % place):
             shown = self._draw.keys(plan, exact)
-        self.trace.keys = shown
-        return shown if self._like is None or self._like.keys is None else list(self._like.keys)
+        self.trace.keys.append(shown)
+        if self._like is None:
+            return shown
+        if place >= len(self._like.keys):
+            self.trace.diverged = True
+            return shown
+        return list(self._like.keys[place])
 
     def noise(self, noise: Noise, exact: Sequence[Any]) -> Any:
         place = len(self.trace.outputs)
@@ -86,17 +93,24 @@ CHANCE = ("number", "previous", "nonce", "time", "token", "reserved", "reserved_
 
 
 class Recorder:
-    """Steps that record the engine's integers and, during `recording`, what the mechanisms drew."""
+    """Steps that record the engine's integers for each plan and, during `recording`, what the mechanisms drew."""
 
     def __init__(self, steps: Steps = STEPS) -> None:
-        self.groups: list[Group] = []
+        self.ran: list[tuple[Plan, list[Group]]] = []
+        self._plans: tuple[Plan, ...] = ()
         self.frozen: Frozen | None = None
         self._steps = steps
 
     def run(self, engine: Engine, work: Work) -> Sequence[Group]:
-        self.groups = []
-        self.groups = list(self._steps.run(engine, work))
-        return self.groups
+        plan = next((each for each in self._plans if each.work is work), None)
+        groups = list(self._steps.run(engine, work))
+        if plan is not None:
+            self.ran.append((plan, groups))
+        return groups
+
+    def release(self, program: Program, run: Run, draw: Draw) -> Sequence[Noisy]:
+        self._plans = tuple(getattr(program, "plans", ()))
+        return self._steps.release(program, run, draw)
 
     def keys(self, plan: Plan, exact: Mapping[tuple[Any, ...], Group]) -> list[tuple[Any, ...]]:
         return (self.frozen or self._steps.draw).keys(plan, exact)
@@ -107,7 +121,7 @@ class Recorder:
     @contextmanager
     def recording(self, key: bytes, like: Trace | None) -> Iterator[Trace]:
         """Records one question with replayed randomness. For one thread: the auditor runs processes only."""
-        self.groups, self.frozen = [], Frozen(key, like, self._steps.draw)
+        self.ran, self.frozen = [], Frozen(key, like, self._steps.draw)
         try:
             with replay.stream(key):
                 yield self.frozen.trace
@@ -124,15 +138,18 @@ class RecordedSteps(Steps):
     @classmethod
     def over(cls, steps: Steps) -> RecordedSteps:
         recorder = Recorder(steps)
-        same = {name: getattr(steps, name) for name in ("read", "plan", "prepare", "release", "table")}
-        return cls(**same, run=recorder.run, draw=Draw(recorder.keys, recorder.noise), recorder=recorder)
+        same = {name: getattr(steps, name) for name in ("read", "plan", "prepare", "table")}
+        return cls(
+            **same, run=recorder.run, release=recorder.release, draw=Draw(recorder.keys, recorder.noise), recorder=recorder
+        )
 
 
 @dataclass(frozen=True)
 class Observation:
     """One question from end to end. `status` is "answered" or the text of the refusal.
 
-    `entries` are the bodies written to the ledger, without the fields in CHANCE; the noisy answer is their `payload`.
+    `entries` are the bodies written to the ledger, without the fields in CHANCE; the noisy answer is their `payload`. `groups`
+    are the integers of the answer's plan; `others` are the further plans that ran, with theirs.
     """
 
     status: str
@@ -142,6 +159,7 @@ class Observation:
     charge: Price
     entries: Written = ()
     trace: Trace = field(default_factory=Trace, compare=False)
+    others: tuple[tuple[Plan, list[Group]], ...] = ()
 
     def integers(self) -> dict[tuple[Any, ...], Group]:
         return {group.key: group for group in self.groups}
@@ -183,23 +201,35 @@ def recorder_of(curator: dt.Curator) -> Recorder:
 
 
 def observe(
-    curator: dt.Curator, question: str, epsilon: Any = 1, delta: Any = None, key: bytes = KEY, like: Trace | None = None
+    curator: dt.Curator,
+    question: str,
+    epsilon: Any = 1,
+    delta: Any = None,
+    key: bytes = KEY,
+    like: Trace | None = None,
+    **terms: Any,
 ) -> Observation:
     """Asks with replayed randomness: the engine's secret and all noise are the same for the same key.
 
     `like`: the trace of an earlier run. The mechanisms draw, and then the outputs of that run are passed on.
+    `terms`: further arguments of `ask`, such as bounds.
     """
     recorder, start, before = recorder_of(curator), curator.ledger.head().number, curator.budget.spent
     answer, status = None, "answered"
     with recorder.recording(key, like) as trace:
         try:
-            answer = curator.ask(question, epsilon=epsilon, delta=delta, fresh=True)
+            answer = curator.ask(question, epsilon=epsilon, delta=delta, fresh=True, **terms)
         except dt.DitherError as error:
             status = f"{type(error).__name__}: {error}"
     spent = curator.budget.spent
     charge = Price(spent.epsilon - before.epsilon, spent.delta - before.delta)
     entries = _entries(curator, start)
-    return Observation(status, None if answer is None else answer.plan, recorder.groups, answer, charge, entries, trace)
+    plan = None if answer is None else answer.plan
+    groups = next(
+        (each for one, each in recorder.ran if one is plan), [] if plan else [g for _, each in recorder.ran for g in each]
+    )
+    others = tuple((one, each) for one, each in recorder.ran if plan is not None and one is not plan)
+    return Observation(status, plan, groups, answer, charge, entries, trace, others)
 
 
 def _entries(curator: dt.Curator, start: int) -> Written:

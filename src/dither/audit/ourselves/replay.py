@@ -19,7 +19,7 @@ from fractions import Fraction
 from itertools import count, islice
 from typing import Any
 
-from dither.audit.ourselves.cases import Case, Comparison, Finding, any_people, any_question, compare
+from dither.audit.ourselves.cases import Case, Comparison, Finding, any_bounds, any_people, any_question, compare
 from dither.audit.ourselves.catalogs import any_setup
 from dither.audit.ourselves.harness import Harness
 from dither.audit.ourselves.shrink import show_finding, shrink
@@ -108,7 +108,7 @@ def run_harness(seed: int, number: int, steps: Steps = STEPS) -> Tally:
     with Harness(setup, (*perhaps, *always), steps) as harness:
         for place in range(EACH):
             text, price = any_question(harness, rng)
-            one = compare(harness, Case(setup, always, perhaps, text, price), rng)
+            one = compare(harness, Case(setup, always, perhaps, text, price, any_bounds(rng)), rng)
             tally.count(setup.name, one)
             if one.finding is not None:
                 tally.note(f"{seed}/{number}/{place}", shrink(one.finding, seed, steps))

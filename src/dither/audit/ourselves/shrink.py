@@ -78,17 +78,17 @@ def _start(finding: Finding) -> tuple[list[Atom], Small]:
 
 def _trial(harness: Harness, finding: Finding, atoms: list[Atom], small: Small, seed: int) -> Finding | None:
     """Returns the finding for these rows and this question, if it is of the same kind."""
-    rng, price = random.Random(seed), finding.case.price
+    rng, price, bounds = random.Random(seed), finding.case.price, finding.case.bounds
     harness.forget_plans()
     harness.fill([*small.both, *small.one], rng, reorder=True)
-    before = harness.ask(str(small.question), price)
+    before = harness.ask(str(small.question), price, None, bounds)
     harness.fill([*small.both, *small.two], rng, reorder=True)
-    after = harness.ask(str(small.question), price, before.trace)
+    after = harness.ask(str(small.question), price, before.trace, bounds)
     violation = judge(before, after, alike=not small.one and not small.two)
     if violation is None or (violation[1] == float("inf")) != (finding.share == float("inf")):
         return None
     two, one, both = (_person(atoms, places) for places in (small.two, small.one, small.both))
-    case = Case(harness.setup, (both,), (two, one), small.question, price)
+    case = Case(harness.setup, (both,), (two, one), small.question, price, bounds)
     return Finding(case, (frozenset({1}), frozenset({0})), *violation)
 
 
@@ -148,6 +148,8 @@ def show_finding(finding: Finding) -> str:
         f"question  {finding.case.question}",
         f"price     epsilon = {finding.case.price[0]}, delta = {finding.case.price[1]}",
     ]
+    if finding.case.bounds != (None, None):
+        lines.append("bounds    max_rows = {}, max_groups = {}".format(*finding.case.bounds))
     for words, places in (("both      ", small.both), ("only D    ", small.one), ("only D'   ", small.two)):
         lines += _rows(words, [atoms[place] for place in places])
     return "\n".join([*lines, *(f"found     {text}" for text in finding.details or finding.words)])

@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import duckdb
+import pyarrow as pa
 from duckdb import DuckDBPyConnection
 
 from dither.engines.base import Progress, check
@@ -195,20 +196,23 @@ class DuckDB:
         results: Results = {}
         with self._busy, self._watched():
             for statement in planned:
-                statement.read(self._fetch(statement, numbers), results)
+                if statement.read_table is None:
+                    statement.read(self._fetch(statement, numbers, _rows), results)
+                else:
+                    statement.read_table(self._fetch(statement, numbers, _columns), results)
         return groups(work, results)
 
-    def _fetch(self, statement: Statement, numbers: dict[str, int]) -> list[Row]:
-        def fetch() -> list[Row]:
+    def _fetch(self, statement: Statement, numbers: dict[str, int], read: Callable[..., _T]) -> _T:
+        def fetch() -> _T:
             query = self._parse(statement)
             values = {name: numbers[name] for name in query.named_parameters}
             try:
-                return self._connection.execute(query, values).fetchall()
+                return read(self._connection, query, values)
             except duckdb.OutOfMemoryException:
                 if not uses_many_parts(self._connection):
                     raise
             with few_parts(self._connection):
-                return self._connection.execute(query, values).fetchall()
+                return read(self._connection, query, values)
 
         return _guarded(fetch)
 
@@ -247,9 +251,17 @@ class DuckDB:
             progress(min(max(share / 100, 0.0), 1.0))
 
 
-def _guarded(query: Callable[[], list[Row]]) -> list[Row]:
-    """Returns the rows, or raises one constant error. It is raised outside the handler, so that its context does not hold
-    DuckDB's message either, which is for the curator only."""
+def _rows(connection: DuckDBPyConnection, query: Any, values: Mapping[str, int]) -> list[Row]:
+    return connection.execute(query, values).fetchall()
+
+
+def _columns(connection: DuckDBPyConnection, query: Any, values: Mapping[str, int]) -> pa.Table:
+    return connection.sql(query, params=values).to_arrow_table()
+
+
+def _guarded(query: Callable[[], _T]) -> _T:
+    """Returns what the query returns, or raises one constant error. It is raised outside the handler, so that its context does
+    not hold DuckDB's message either, which is for the curator only."""
     try:
         return interruptible(query)
     except (duckdb.Error, RuntimeError, ValueError, OverflowError, MemoryError, OSError) as error:

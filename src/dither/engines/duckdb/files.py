@@ -1,9 +1,12 @@
-"""Reads files: Parquet, CSV, and tables of a DuckDB file. Schemas come from footers and header lines only.
+"""Finds files and how to read them: Parquet, CSV, Excel, and tables of DuckDB and SQLite files. Schemas come from footers and
+header lines only.
 
 CSV. Every column is read as text (nothing is guessed from rows), once, on opening, so that no line can make a question fail. An
-empty field is NULL. A file with a line that is not a row is refused: in a CSV, an open quote in one person's cell swallows all
-lines up to the next quote, so a tolerant reader would let one person's cell change the rows of others. So Python's strict
-reader checks the file from end to end first. DuckDB's reader is faster and more tolerant; it must find as many rows.
+empty field is NULL. A file with a line that is not a row is refused. Python's strict reader checks the file from end to end
+first (delimited.py). DuckDB's reader is faster and more tolerant; it must find as many rows. What DuckDB's reader cannot read
+(other encodings, quotes and headers) Python's reader copies. So what is checked is what is read.
+
+Excel and SQLite (stored.py) are copied as text too, once, on opening.
 
 Parquet. DuckDB converts values while it reads, and raises where one does not fit: a timestamp in milliseconds beyond its range,
 bytes that are not UTF-8. Such files are read through pyarrow, which returns the stored values unchanged; frames.py turns those
@@ -13,15 +16,13 @@ that do not fit into NULL, and the rows are copied into a table of the connectio
 
 from __future__ import annotations
 
-import csv
+import codecs
 import glob
-import gzip
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import IO
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,59 +30,26 @@ from duckdb import DuckDBPyConnection
 from duckdb import Error as DuckDBError
 
 from dither.catalog.check import CSV, UNSUPPORTED
+from dither.catalog.reading import DEFAULT, EXCEL, LINES, TEXT_FILE, Read
+from dither.engines.duckdb.delimited import HeaderError, header, rows
+from dither.engines.duckdb.delimited import batches as csv_batches
 from dither.engines.duckdb.dialect import identifier, literal
 from dither.engines.duckdb.frames import arrow_kind, readable
+from dither.engines.duckdb.stored import (
+    StoredError,
+    data_rows,
+    is_sqlite,
+    sheet_names,
+    table_kinds,
+    table_rows,
+)
+from dither.engines.duckdb.stored import batches as stored_batches
 from dither.errors import CatalogError
-
-SEPARATORS = ",;\t|"
-
-
-class LineError(Exception):
-    """A line that is not a row. Its file and number are for the curator only: the number depends on the rows before it."""
-
-    def __init__(self, file: str, number: int) -> None:
-        super().__init__(file, number)
-        self.file, self.number = file, number
-
-
-def header(file: str) -> tuple[str, tuple[str, ...]]:
-    """Returns the separator and the names in the first line. Decodes that line only."""
-    with _opened(file) as stream:
-        first = next(iter(stream), b"").decode("utf-8-sig").rstrip("\r\n")
-    separator = max(SEPARATORS, key=first.count)
-    return separator, tuple(next(csv.reader([first], delimiter=separator), []))
-
-
-def rows(files: Sequence[str], separator: str, width: int) -> int:
-    """Returns the number of rows, or raises LineError at the first line that is not a row. Empty lines do not count, unless
-    there is only one column. One extra comma at the end of a line is allowed."""
-    return sum(_rows(file, separator, width) for file in files)
-
-
-def _rows(file: str, separator: str, width: int) -> int:
-    count = seen = 0
-    with _opened(file) as stream:
-        texts = (line.decode("utf-8" if seen else "utf-8-sig") for line in stream)
-        lines = csv.reader(texts, delimiter=separator, strict=True, skipinitialspace=True)  # quotes as in DuckDB
-        try:
-            for cells in lines:
-                cell_count = len(cells)
-                if cell_count == width or (cell_count == width + 1 and not cells[-1]) or (not cell_count and width == 1):
-                    count += 1
-                elif cell_count:
-                    raise LineError(file, seen + 1)
-                seen = lines.line_num
-        except (csv.Error, UnicodeDecodeError, OSError, EOFError):
-            raise LineError(file, seen + 1) from None
-    return count - 1  # the header
-
-
-def _opened(file: str) -> IO[bytes]:
-    return gzip.open(file, "rb") if file.lower().endswith(".gz") else open(file, "rb")  # type: ignore[return-value]
-
 
 _PARQUET = (".parquet", ".pq")
 _DATABASE = (".duckdb", ".db", ".ddb")
+_SQLITE = (".sqlite", ".sqlite3", ".db3")
+Batches = Callable[[Sequence[str], dict[str, str]], Iterator[pa.Table]]  # wanted columns, and those of `SqlSource.typed`
 _KINDS = (
     (re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?$"), "int"),
     (re.compile(r"FLOAT$|DOUBLE$|DECIMAL\(\d+,\d+\)$"), "real"),
@@ -101,45 +69,57 @@ class SqlSource:
     kinds: dict[str, str]
     files: tuple[str, ...] = ()
     rows: Callable[[], int] | None = None  # counts rows with the strict reader; such a source is copied on opening
+    batches: Batches | None = None  # yields the rows as text; such a source is copied on opening, and has no `sql`
+    typed: Mapping[str, str] = field(default_factory=dict)  # where a copy has the cells of a column that are not text
     parquet: bool = False  # pyarrow can read it if DuckDB cannot
     collated: bool = False  # its columns may have collations of their own
+    logs: tuple[str, ...] = ()  # files that may hold changes not yet in `files`; they come and go
+
+    @property
+    def copied(self) -> bool:
+        """Whether the rows are copied on opening, and the files are not read again."""
+        return self.rows is not None or self.batches is not None
 
 
-class _SourceError(Exception):
-    """Why a source cannot be used; `place_file` adds its path."""
-
-    def __init__(self, what: str, fix: str) -> None:
-        super().__init__(what)
-        self.what, self.fix = what, fix
-
-
-def place_file(connection: DuckDBPyConnection, source: str) -> SqlSource:
+def place_file(connection: DuckDBPyConnection, source: str, read: Read = DEFAULT) -> SqlSource:
     """Returns the source for a path, or refuses it by name. Reads no row."""
     try:
-        return _place(connection, source)
-    except _SourceError as refused:
+        return _place(connection, source, read)
+    except StoredError as refused:
         raise CatalogError([(None, f"{source} cannot be used: {refused.what}.", refused.fix)]) from None
 
 
-def _place(connection: DuckDBPyConnection, source: str) -> SqlSource:
+def _place(connection: DuckDBPyConnection, source: str, read: Read) -> SqlSource:
     file, mark, table = source.partition("#")
     lower = file.lower()
     if "://" in source:
-        raise _SourceError("addresses on the network are not read", "copy the data to a file.")
-    if lower.endswith(_DATABASE):
+        raise StoredError("addresses on the network are not read", "copy the data to a file.")
+    if lower.endswith(CSV) and not mark:
+        return _csv(_files(file), read)
+    refuse_settings(read, TEXT_FILE, "CSV files")
+    if lower.endswith(EXCEL):
+        return _sheet(_files(file)[0], table, read)
+    refuse_settings(read, LINES, "CSV and Excel files")
+    if lower.endswith((*_DATABASE, *_SQLITE)):
         return _database_table(connection, file, table)
     if mark:
-        raise _SourceError("only a DuckDB file can have a table after #", 'write source = "file.duckdb#table".')
+        raise StoredError("only a database or a workbook can have a table after #", 'write source = "file.duckdb#table".')
     if os.path.isdir(file):
         return _parquet(connection, _files(os.path.join(file, "**", "*.parquet"), "the folder has no .parquet file in it"))
     if lower.endswith(_PARQUET):
         return _parquet(connection, _files(file))
-    if lower.endswith(CSV):
-        return _csv(_files(file))
     if not os.path.splitext(file)[1]:
         _files(file)  # a name without an ending is more likely a missing file
-    known = ", ".join((*_PARQUET, *CSV, *(f"{ending}#table" for ending in _DATABASE)))
-    raise _SourceError("the kind of file is not known by its ending", f"name a file that ends in one of {known}.")
+    tables = (f"{ending}#table" for ending in (*_DATABASE, *_SQLITE))
+    known = ", ".join((*_PARQUET, *CSV, *tables, *(f"{ending}#sheet" for ending in EXCEL)))
+    raise StoredError("the kind of file is not known by its ending", f"name a file that ends in one of {known}.")
+
+
+def refuse_settings(read: Read, parts: Sequence[str], where: str) -> None:
+    """Refuses settings that make no sense for a source."""
+    given = read.given(parts)
+    if given:
+        raise StoredError(f"{given[0]} is a setting of {where}", f"leave {' and '.join(given)} out of its settings under read.")
 
 
 def duckdb_kind(type_text: str) -> str:
@@ -161,13 +141,13 @@ def _files(pattern: str, none: str = "") -> list[str]:
     paths = [pattern] if os.path.isfile(pattern) else sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
     if not paths:
         missing = none or ("no file matches" if glob.has_magic(pattern) else "there is no such file")
-        raise _SourceError(
+        raise StoredError(
             missing, "look at the path: in a catalog it is relative to the catalog file, elsewhere to your folder."
         )
     if not all(os.access(path, os.R_OK) for path in paths):
-        raise _SourceError("it may not be read", "look at the permissions of the file.")
+        raise StoredError("it may not be read", "look at the permissions of the file.")
     if any(character in path for path in paths for character in "*?["):
-        raise _SourceError("a file's name has one of * ? [ in it", "rename the file.")
+        raise StoredError("a file's name has one of * ? [ in it", "rename the file.")
     return [os.path.abspath(path) for path in paths]
 
 
@@ -177,7 +157,7 @@ def _parquet(connection: DuckDBPyConnection, files: list[str]) -> SqlSource:
     for file in files:
         types = _describe(connection, _read_parquet([file]))
         if first is not None and types != first:
-            raise _SourceError("its files differ in columns or types", "write them with one schema.")
+            raise StoredError("its files differ in columns or types", "write them with one schema.")
         first = types
     sql = _read_parquet(files)
     return replace(_sql_source(sql, _describe(connection, sql), files), parquet=True)
@@ -192,39 +172,93 @@ def _describe(connection: DuckDBPyConnection, sql: str) -> dict[str, str]:
     try:
         return types_of(connection, sql)
     except DuckDBError:
-        raise _SourceError("the file cannot be read as Parquet", "look whether it is complete and readable.") from None
+        raise StoredError("the file cannot be read as Parquet", "look whether it is complete and readable.") from None
 
 
-def _csv(files: list[str]) -> SqlSource:
-    headers = {_header(file) for file in files}
+def _csv(files: list[str], read: Read) -> SqlSource:
+    headers = {_header(file, read) for file in files}
     if len(headers) > 1:
-        raise _SourceError("its files differ in their header line", "write them with one header.")
+        raise StoredError("its files differ in their header line", "write them with one header.")
     separator, names = headers.pop()
-    if len({name.lower() for name in names}) < len(names) or not all(names):
-        raise _SourceError("its header line lacks names or has one twice", "give every column a name of its own.")
+    _check_names(names)
+    types = dict.fromkeys(names, "VARCHAR")
+    if not _is_plain(read):
+        placed = _sql_source("", types, files)
+        return replace(placed, batches=lambda wanted, _: csv_batches(files, read, separator, names, wanted))
     columns = ", ".join(f"{literal(name).text}: 'VARCHAR'" for name in names)
     options = f"delim = {literal(separator).text}, columns = {{{columns}}}"
     fixed = """auto_detect = false, header = true, quote = '"', escape = '"', nullstr = '', strict_mode = true"""
-    placed = _sql_source(f"read_csv({_list(files)}, {options}, {fixed})", dict.fromkeys(names, "VARCHAR"), files)
-    return replace(placed, rows=lambda: rows(files, separator, len(names)))
+    placed = _sql_source(f"read_csv({_list(files)}, {options}, {fixed})", types, files)
+    return replace(placed, rows=lambda: rows(files, read, separator, len(names)))
 
 
-def _header(file: str) -> tuple[str, tuple[str, ...]]:
+def _is_plain(read: Read) -> bool:
+    """Whether DuckDB's reader can read such files."""
+    return codecs.lookup(read.encoding).name == "utf-8" and not read.given(("quote", *LINES))
+
+
+def _header(file: str, read: Read) -> tuple[str, tuple[str, ...]]:
     try:
-        separator, names = header(file)
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error):
-        raise _SourceError(
-            "its header line cannot be read", "save it as UTF-8 with the column names in the first line."
-        ) from None
+        separator, names = header(file, read)
+    except HeaderError:
+        fix = 'save it as UTF-8 with the column names in the first line, or name its encoding under read: encoding = "cp1252".'
+        raise StoredError("its header line cannot be read", fix) from None
     if not names:
-        raise _SourceError("it has no header line", "write the column names into the first line.")
+        raise StoredError("it has no header line", "write the column names into the first line.")
     return separator, names
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if len({name.lower() for name in names}) < len(names) or not all(names):
+        fix = 'give every column a name of its own, or list all names under read: names = ["id", "age"].'
+        raise StoredError("its header line lacks names or has one twice", fix)
+
+
+def _sheet(file: str, sheet: str, read: Read) -> SqlSource:
+    names = sheet_names(file, sheet, read)
+    named = [name for name in names if name]
+    if not named:
+        raise StoredError("it has no header line", "write the column names into its first line, or write skip = 1 under read.")
+    _check_names(named)
+    placed = _sql_source("", dict.fromkeys(named, "VARCHAR"), [file])
+
+    def batches(wanted: Sequence[str], typed: dict[str, str]) -> Iterator[pa.Table]:
+        return stored_batches(data_rows(file, sheet, read), names, wanted, typed, empty=True)
+
+    return replace(placed, batches=batches, typed=_beside(named))
+
+
+def _beside(names: Sequence[str]) -> dict[str, str]:
+    """Returns a name for each column that no column has."""
+    taken, found = {name.lower() for name in names}, {}
+    for name in names:
+        other = f"{name} as stored"
+        while other.lower() in taken:
+            other += "'"
+        taken.add(other.lower())
+        found[name] = other
+    return found
 
 
 def _database_table(connection: DuckDBPyConnection, file: str, table: str) -> SqlSource:
     if not table:
-        raise _SourceError("the table in the DuckDB file is not named", f'write source = "{os.path.basename(file)}#table".')
+        raise StoredError("the table in the database file is not named", f'write source = "{os.path.basename(file)}#table".')
     path = _files(file)[0]
+    return _sqlite_table(path, table) if is_sqlite(path) else _duckdb_table(connection, path, table)
+
+
+def _sqlite_table(path: str, table: str) -> SqlSource:
+    kinds = table_kinds(path, table)
+    names = list(kinds)
+
+    def batches(wanted: Sequence[str], typed: dict[str, str]) -> Iterator[pa.Table]:
+        return stored_batches(table_rows(path, table, wanted), wanted, wanted, typed, empty=False)
+
+    types = dict.fromkeys(names, "VARCHAR")
+    return SqlSource("", types, kinds, (path,), batches=batches, typed=_beside(names), logs=(f"{path}-wal",))
+
+
+def _duckdb_table(connection: DuckDBPyConnection, path: str, table: str) -> SqlSource:
     schema, name = table.split(".", 1) if "." in table else ("main", table)
     try:
         attached = _attach(connection, path)
@@ -235,11 +269,9 @@ def _database_table(connection: DuckDBPyConnection, file: str, table: str) -> Sq
         ).fetchall()
         types = types_of(connection, sql) if exists else {}
     except DuckDBError:
-        raise _SourceError(
-            "the DuckDB file cannot be opened", "look whether another program has it open for writing."
-        ) from None
+        raise StoredError("the DuckDB file cannot be opened", "look whether another program has it open for writing.") from None
     if not exists:
-        raise _SourceError("the DuckDB file has no such table", "name a table (views are not read), as in file.duckdb#people.")
+        raise StoredError("the DuckDB file has no such table", "name a table (views are not read), as in file.duckdb#people.")
     return replace(_sql_source(sql, types, [path]), collated=True)
 
 
@@ -265,6 +297,18 @@ def _list(files: list[str]) -> str:
 _BATCH = "batch of rows"  # no table has this name, because of its spaces
 _ROWS = 65_536  # in one batch
 _ZONED = "TIMESTAMP WITH TIME ZONE"
+
+
+def copy_batches(connection: DuckDBPyConnection, table: str, columns: Sequence[str], batches: Iterable[pa.Table]) -> None:
+    """Copies batches of text into a new table."""
+    listed = ", ".join(identifier(column) for column in columns)
+    connection.execute(f"CREATE TABLE {table} ({', '.join(f'{identifier(column)} VARCHAR' for column in columns)})")
+    for batch in batches:
+        connection.register(_BATCH, batch)
+        try:
+            connection.execute(f"INSERT INTO {table} SELECT {listed} FROM {identifier(_BATCH)}")
+        finally:
+            connection.unregister(_BATCH)
 
 
 class UnreadableError(Exception):

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dither.catalog.check import UNSUPPORTED
+from dither.engines.duckdb.cells import BLANKS
 from dither.errors import CatalogError
 
 _DAY = 86_400_000  # milliseconds
@@ -139,11 +140,11 @@ def is_frame(source: Any) -> bool:
     return _of(source, "pandas", "DataFrame") or hasattr(source, "__arrow_c_stream__") or _is_lazy(source) or _is_dict(source)
 
 
-def frame_schema(source: Any) -> pa.Schema:
-    """Returns names and Arrow types, from the frame's schema only."""
+def frame_schema(source: Any, trim: bool = False) -> pa.Schema:
+    """Returns names and Arrow types, from the frame's schema only. `trim`: names without the blanks around them."""
     schema = _frame_schema(source)
     _check_names(schema)
-    return schema
+    return _trimmed(schema.empty_table()).schema if trim else schema
 
 
 def _frame_schema(source: Any) -> pa.Schema:
@@ -157,11 +158,17 @@ def _frame_schema(source: Any) -> pa.Schema:
     return _arrow(source).schema
 
 
-def frame_table(source: Any) -> pa.Table:
+def frame_table(source: Any, trim: bool = False) -> pa.Table:
     """Returns the rows as an Arrow table."""
     table = _frame_table(source)
     _check_names(table.schema)
-    return table
+    return _trimmed(table) if trim else table
+
+
+def _trimmed(table: pa.Table) -> pa.Table:
+    trimmed = table.rename_columns([name.strip(BLANKS) for name in table.column_names])
+    _check_names(trimmed.schema)
+    return trimmed
 
 
 def _check_names(schema: pa.Schema) -> None:
@@ -187,9 +194,9 @@ def _frame_table(source: Any) -> pa.Table:
     return _arrow(computed)
 
 
-def frame_columns(source: Any) -> tuple[pa.Table, dict[str, str]]:
+def frame_columns(source: Any, trim: bool = False) -> tuple[pa.Table, dict[str, str]]:
     """Returns the usable columns in a form that DuckDB can read, and the kinds of all columns."""
-    table = frame_table(source)
+    table = frame_table(source, trim)
     kinds = {field.name: arrow_kind(field.type) for field in table.schema}
     try:
         return readable(table), kinds

@@ -17,18 +17,30 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 from duckdb import DuckDBPyConnection
 
 from dither.catalog.check import UNSUPPORTED, complete, schema_faults
+from dither.catalog.reading import DEFAULT, LINES, TEXT_FILE, Read
 from dither.catalog.values import Catalog, Table
 from dither.engines.base import Progress
+from dither.engines.duckdb.delimited import LineError
 from dither.engines.duckdb.dialect import identifier, literal
 from dither.engines.duckdb.engine import SETTINGS, DuckDB, frame_name, interruptible, use_many_parts
-from dither.engines.duckdb.files import LineError, SqlSource, UnreadableError, copy_parquet, place_file, types_of
+from dither.engines.duckdb.files import (
+    SqlSource,
+    UnreadableError,
+    copy_batches,
+    copy_parquet,
+    place_file,
+    refuse_settings,
+    types_of,
+)
 from dither.engines.duckdb.frames import arrow_kind, frame_columns, frame_schema, is_frame
 from dither.engines.duckdb.spill import Spill, sweep
+from dither.engines.duckdb.stored import StoredError
 from dither.engines.duckdb.verified import Verified, file_stats
-from dither.engines.duckdb.views import NOTHING, filtered, identifying, view, whole
+from dither.engines.duckdb.views import NOTHING, filtered, has_settings, identifying, typed_columns, view, whole
 from dither.errors import CatalogError, Fix, Shell
 
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -38,8 +50,8 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "allow_unsigned_extensions": "false",
 }
 _LINE_FIX = Fix(
-    "run `{check}`, which names the line. It needs a cell for each column, in UTF-8, and a quote at the end of a "
-    "cell that begins with one; a quote within such a cell is written twice.",
+    "run `{check}`, which names the line. It needs a cell for each column, in the declared encoding (UTF-8 if none is), and a "
+    "quote at the end of a cell that begins with one; a quote within such a cell is written twice.",
     check=Shell("dither check --data"),
 )
 _CSV_FIX = "write the file anew, with one kind of line ends throughout and cells of at most 131,072 characters."
@@ -91,9 +103,9 @@ class DuckDBBackend:
         """Takes every source that no other backend takes; `open` refuses those that are neither path nor frame."""
         return True
 
-    def schema(self, source: Any) -> dict[str, str]:
+    def schema(self, source: Any, read: Read = DEFAULT) -> dict[str, str]:
         """Returns column names and kinds. Reads no row."""
-        return schema(source)
+        return schema(source, read)
 
     def open(self, catalog: Catalog, progress: Progress | None = None) -> Sources:
         """Opens all sources in one connection. Ctrl-C raises KeyboardInterrupt."""
@@ -102,12 +114,13 @@ class DuckDBBackend:
         )
 
 
-def schema(source: Any) -> dict[str, str]:
+def schema(source: Any, read: Read = DEFAULT) -> dict[str, str]:
     """Returns the column names and kinds of a source, "unsupported" for types that questions cannot use. Reads no row."""
     if is_frame(source):
-        return {field.name: arrow_kind(field.type) for field in frame_schema(source)}
+        _refuse_for_frames(read)
+        return {field.name: arrow_kind(field.type) for field in frame_schema(source, bool(read.cells.trim))}
     with duckdb.connect(":memory:", config=_CONFIG) as connection:
-        return _place(connection, source).kinds
+        return _place(connection, source, read).kinds
 
 
 def open_catalog(
@@ -153,11 +166,12 @@ class _Opening:
                 raise CatalogError([(None, fault.what, fault.fix) for fault in faults])
             known = complete(self._catalog, schemas)
             files = sorted({file for source in self._placed.values() for file in source.files})
-            stamps = tuple(_stamp(file) for file in files)
+            logs = sorted({log for source in self._placed.values() for log in source.logs})
+            stamps = tuple(_stamp(file) for file in (*files, *logs))
             views = {name: self._make(connection, known, name) for name in known.tables}
             self._check_keys(connection, known, views)
             use_many_parts(connection)
-            _lock(connection, [file for source in self._placed.values() for file in source.files if source.rows is None])
+            _lock(connection, [file for source in self._placed.values() for file in source.files if not source.copied])
             return Sources(connection, known, stamps, DuckDB(connection, _schemas(known), self._progress))
         except BaseException:
             connection.close()
@@ -177,7 +191,7 @@ class _Opening:
                 if is_frame(table.source):
                     placed[name] = self._place_frame(connection, name)
                 else:
-                    placed[name] = _place(connection, table.source)
+                    placed[name] = _place(connection, table.source, table.read)
             except CatalogError as error:
                 problems += [(line, f"{name}: {what}", fix) for line, what, fix in error.problems]
         if problems:
@@ -185,8 +199,10 @@ class _Opening:
         return placed
 
     def _place_frame(self, connection: DuckDBPyConnection, name: str) -> SqlSource:
+        declared = self._catalog.tables[name]
         if name not in self._frames:
-            self._frames[name] = frame_columns(self._catalog.tables[name].source)
+            _refuse_for_frames(declared.read)
+            self._frames[name] = frame_columns(declared.source, bool(declared.read.cells.trim))
         table, kinds = self._frames[name]
         place = frame_name(name)
         connection.register(place, table)
@@ -195,20 +211,23 @@ class _Opening:
     def _make(self, connection: DuckDBPyConnection, catalog: Catalog, name: str) -> str:
         """Creates a table's view, and returns its text."""
         table, source, exact = catalog.tables[name], self._placed[name], identifying(catalog, name)
-        if source.rows is not None:
-            return _copy_csv(connection, name, table, source, exact)
+        if source.copied:
+            return _copy_texts(connection, name, table, source, exact)
         careful = name in self._careful
         if careful and source.parquet:
             source = _copy_parquet_files(connection, name, table, source)
+        settings = has_settings(table, source)
         try:
-            for guarded in (False, True) if not careful else (True,):
+            for guarded in (False, True) if not careful and not settings else (True,):
                 text = view(table, source, exact, guarded=guarded)
                 reading = whole(table, source, exact, guarded=guarded)
+                if settings:  # the rows are copied below, so that questions do not pay for patterns and formats
+                    break
                 if not self._needs_guards(connection, [reading, *filtered(table, text)], () if careful else source.files):
                     break
             # If guards are needed, the rows are copied: DuckDB computes functions of all values in a file's dictionary, even of
             # those that a guard leaves out, so the running time would reveal one long cell.
-            kind = "TABLE" if guarded and source.parquet and not careful else "VIEW"
+            kind = "TABLE" if settings or (guarded and source.parquet and not careful) else "VIEW"
             connection.execute(f"CREATE {kind} {identifier(name)} AS {text}")
         except duckdb.OutOfMemoryException:
             raise
@@ -251,7 +270,7 @@ class _Opening:
         quoted, files = identifier(column), self._placed[name].files
         rows = f"SELECT 1 FROM {identifier(name)} WHERE {quoted} IS NOT NULL GROUP BY {quoted} HAVING count(*) > 1"
         statement = f"{rows}\n{text}"
-        known = name not in self._careful and self._placed[name].rows is None
+        known = name not in self._careful and not self._placed[name].copied
         if known and self._verified.holds(statement, files):
             return 0
         before = file_stats(files)
@@ -273,9 +292,17 @@ def _schemas(catalog: Catalog) -> dict[str, dict[str, str]]:
     return schemas
 
 
-def _place(connection: DuckDBPyConnection, source: Any) -> SqlSource:
+def _refuse_for_frames(read: Read) -> None:
+    try:
+        refuse_settings(read, TEXT_FILE, "CSV files")
+        refuse_settings(read, LINES, "CSV and Excel files")
+    except StoredError as refused:
+        raise CatalogError([(None, f"The frame cannot be used: {refused.what}.", refused.fix)]) from None
+
+
+def _place(connection: DuckDBPyConnection, source: Any, read: Read = DEFAULT) -> SqlSource:
     if isinstance(source, (str, os.PathLike)):
-        return place_file(connection, os.fspath(source))
+        return place_file(connection, os.fspath(source), read)
     what = f"The source cannot be used: it is a {type(source).__name__}."
     raise CatalogError([(None, what, "give a path, or a pandas, Polars or Arrow table.")])
 
@@ -290,22 +317,31 @@ def _copy_parquet_files(connection: DuckDBPyConnection, name: str, table: Table,
     return replace(source, sql=identifier(copy), types=types)
 
 
-def _copy_csv(connection: DuckDBPyConnection, name: str, table: Table, source: SqlSource, exact: frozenset[str]) -> str:
-    """Copies the rows of a CSV, as text first: a cast while DuckDB reads the file drops rows that do not fit."""
+def _copy_texts(connection: DuckDBPyConnection, name: str, table: Table, source: SqlSource, exact: frozenset[str]) -> str:
+    """Copies the rows of a file, as text first: a cast while DuckDB reads a CSV drops rows that do not fit."""
     as_text = identifier(f"{name} as text")  # no table has this name, because of its spaces
     text = view(table, replace(source, sql=as_text), exact, guarded=True)
     try:
-        count = source.rows() if source.rows else 0
-        connection.execute(f"CREATE TABLE {as_text} AS SELECT * FROM {source.sql}")
-        if connection.execute(f"SELECT count(*) FROM {as_text}").fetchall() != [(count,)]:
-            raise duckdb.InvalidInputException
+        if source.batches is not None:
+            wanted = list(table.columns) or list(source.types)[:1]
+            typed = typed_columns(table, source)
+            copy_batches(connection, as_text, [*wanted, *typed.values()], source.batches(wanted, typed))
+        else:
+            count = source.rows() if source.rows else 0
+            connection.execute(f"CREATE TABLE {as_text} AS SELECT * FROM {source.sql}")
+            if connection.execute(f"SELECT count(*) FROM {as_text}").fetchall() != [(count,)]:
+                raise duckdb.InvalidInputException
         connection.execute(f"CREATE TABLE {identifier(name)} AS {text}")
         connection.execute(f"DROP TABLE {as_text}")
     except LineError as error:
         where = "one of its files" if len(source.files) > 1 else "its file"
         what = f"{name} cannot be read: a line of {where} is no row of the table."
         raise CatalogError([(None, what, _LINE_FIX)], diagnosis=[f"{name}: line {error.number} of {error.file}"]) from None
-    except duckdb.Error:  # its text may quote a line of the file
+    except StoredError as error:
+        raise CatalogError([(None, f"{name} cannot be read: {error.what}.", error.fix)]) from None
+    except duckdb.OutOfMemoryException:
+        raise
+    except (duckdb.Error, pa.ArrowException):  # its text may quote a line of the file
         raise CatalogError([(None, f"{name} cannot be read.", _CSV_FIX)]) from None
     return text
 
@@ -345,5 +381,11 @@ def _lock(connection: DuckDBPyConnection, files: list[str]) -> None:
 
 
 def _stamp(file: str) -> _Stamp:
-    status = os.stat(file)
+    """Returns what distinguishes versions of a file. An empty file is as none: logs come and go."""
+    try:
+        status = os.stat(file)
+    except FileNotFoundError:
+        return file, 0, 0, 0, 0
+    if not status.st_size:
+        return file, 0, 0, 0, 0
     return file, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -13,7 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dither.catalog.reading import AS_IS, Cells
 from dither.catalog.values import Catalog, ColumnFacts, Table
+from dither.engines.duckdb.cells import cleaned, formed, is_formed, settings
 from dither.engines.duckdb.dialect import DIALECT, identifier
 from dither.engines.duckdb.files import SqlSource
 
@@ -71,7 +73,7 @@ def _columns(table: Table, source: SqlSource, exact: frozenset[str], guarded: bo
         column, stored = _stored(name, source), source.types[name]
         if guarded and (within := _within(column, stored)):
             column = f"(CASE WHEN {within} THEN {column} END)"
-        read = (_read_exactly if name in exact else _read_as)(column, stored, facts.kind or "")
+        read = _read(table, source, name, column, name in exact)
         if guarded and facts.kind == "text":
             if name in exact:
                 conditions.append(f"({read} IS NULL OR {_short(read, facts)})")
@@ -79,6 +81,41 @@ def _columns(table: Table, source: SqlSource, exact: frozenset[str], guarded: bo
                 read = f"(CASE WHEN {_short(read, facts)} THEN {read} END)"
         listed.append(f"{read} AS {identifier(name)}")
     return ", ".join(listed) or f"CAST(NULL AS BIGINT) AS {identifier(NOTHING)}", conditions
+
+
+def has_settings(table: Table, source: SqlSource) -> bool:
+    """Whether a column of text is read by settings of the catalog."""
+    return any(_settings(table, source, name) != AS_IS for name in table.columns)
+
+
+def typed_columns(table: Table, source: SqlSource) -> dict[str, str]:
+    """Returns the columns whose cells that are not text are needed in a column of their own."""
+    return {
+        name: other
+        for name, other in source.typed.items()
+        if name in table.columns and is_formed(_settings(table, source, name))
+    }
+
+
+def _settings(table: Table, source: SqlSource, name: str) -> Cells:
+    text = source.types[name] == "VARCHAR" or source.types[name].startswith("ENUM")
+    return settings(table, table.columns[name]) if text else AS_IS
+
+
+def _read(table: Table, source: SqlSource, name: str, column: str, exact: bool) -> str:
+    """Prints a column in its declared kind, by its settings."""
+    cells, stored, kind = _settings(table, source, name), source.types[name], table.columns[name].kind or ""
+    plain = _read_exactly if exact else _read_as
+    if cells == AS_IS:
+        return plain(column, stored, kind)
+    text = cleaned(column if stored == "VARCHAR" else f"CAST({column} AS VARCHAR)", cells)
+    if not is_formed(cells):
+        return plain(text, "VARCHAR", kind)
+    read = formed(text, kind, cells, exact=exact)
+    if name not in source.typed:
+        return read
+    other = identifier(source.typed[name])
+    return f"(CASE WHEN {other} IS NOT NULL THEN {plain(other, 'VARCHAR', kind)} ELSE {read} END)"
 
 
 def _fits(table: Table, source: SqlSource) -> Iterator[str]:

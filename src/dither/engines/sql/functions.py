@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, build, nan_to_null, nearest, unify, whole
-from dither.query.functions.casts import DATE_TEXT, REAL_TEXT, WHOLE_TEXT
+from dither.query.functions.casts import DATE_LETTERS, DATE_TEXT, REAL_TEXT, WHOLE_TEXT
 from dither.query.functions.text import MOST_CHARACTERS
 
 # --- casts ------------------------------------------------------------------------------------------------------
@@ -46,8 +46,9 @@ def _to_date(stages: Stages, arguments: list[Sql]) -> Sql:
     if x.kind != "text":
         return stages.dialect.as_kind(x, "date")
     text = stages.atom(x)
-    read, first = _read(stages, text, DATE_TEXT, "date"), stages.dialect.string("0001")  # the calendar has no year 0
-    return build(f"(CASE WHEN {text.text} >= {first} THEN {read.text} END)", "date", read)
+    fits, first = stages.dialect.fits(text.text, DATE_TEXT), stages.dialect.string("0001")  # the calendar has no year 0
+    read = stages.dialect.read(f"substr({text.text}, 1, {DATE_LETTERS})", "date")
+    return build(f"(CASE WHEN {text.text} >= {first} AND {fits} THEN {read} END)", "date", text)
 
 
 def _to_bool(stages: Stages, arguments: list[Sql]) -> Sql:

@@ -11,12 +11,15 @@ row. Every intermediate integer is wide enough for 2^40 rows, which is proved fr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import pyarrow as pa
+
 from dither.engines.sql.dialect import NARROW, Dialect, Sql, build, fix_zero, nan_to_null, nearest, too_wide
+from dither.engines.sql.histograms import read_histograms
 from dither.engines.sql.relations import Frame, Printed, Rows, Schema, bounded_groups, group_by, needs_choice, relation
 from dither.query.work import SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 
@@ -216,6 +219,7 @@ class Statement:
 
     text: str
     read: Callable[[Iterable[Row], Results], None]
+    read_table: Callable[[pa.Table, Results], None] | None = None  # the same from Arrow, for results with many rows
 
 
 class InexactSumError(Exception):
@@ -242,7 +246,7 @@ def groups(work: Work, found: Results) -> list[Group]:
     """Returns the groups in any order; measures without a row are zero. Without keys there is always one group."""
     if not work.keys:
         found.setdefault((), {})
-    empty: dict[int, tuple[int, ...] | int | dict[int, int]] = {
+    empty: dict[int, tuple[int, ...] | int | Mapping[int, int]] = {
         i: (0,) * len(measure.cells) if isinstance(measure, Sums) else {} if isinstance(measure, Bins) else 0
         for i, measure in enumerate(work.measures)
     }
@@ -368,7 +372,10 @@ def _bins(work: Work, source: Printed, place: int, measure: Bins, dialect: Diale
         text = _bounded_bins(work, rows, measure.max_rows, first, dialect)
     else:
         text = f"SELECT {', '.join([*rows.keys, 'bin'])}, n * {SCALE} FROM ({first})"
-    return Statement(text, _read_bins(dialect.read_keys(rows.kinds), len(work.keys), place))
+    keys, width = dialect.read_keys(rows.kinds), len(work.keys)
+    narrow = is_narrow(measure.argument.steps)
+    columns = _read_bin_columns(keys, width, place, measure.argument.steps) if narrow else None
+    return Statement(text, _read_bins(keys, width, place), columns)
 
 
 def _bounded_bins(work: Work, rows: Rows, most: int, first: str, dialect: Dialect) -> str:
@@ -376,7 +383,8 @@ def _bounded_bins(work: Work, rows: Rows, most: int, first: str, dialect: Dialec
     wide = not is_narrow(ROWS * most * SCALE)
     further, weighed = dialect.weigh_bins(rows.heads, rows.keys, most, SCALE, wide=wide)
     kept = bounded_groups(work, rows.keys, ["bin", "n"], dialect, repeated=True)
-    last = group_by([*rows.keys, "bin"], ["sum(weight)"], f"({weighed})")
+    # A unit's weights are at most SCALE for each of its rows, so 2^40 rows weigh at most 2^56.
+    last = group_by([*rows.keys, "bin"], [f"CAST(sum(weight) AS {dialect.type('int')})"], f"({weighed})")
     return f"WITH {dialect.cte('b', first)}, {kept}{further} {last}"
 
 
@@ -386,6 +394,14 @@ def _read_bins(keys: Keys, width: int, place: int) -> Callable[[Iterable[Row], R
             bins = found.setdefault(keys(row[:width]), {}).setdefault(place, {})
             if row[width] is not None and row[width + 1]:
                 bins[int(row[width])] = int(row[width + 1])
+
+    return read
+
+
+def _read_bin_columns(keys: Keys, width: int, place: int, steps: int) -> Callable[[pa.Table, Results], None]:
+    def read(table: pa.Table, found: Results) -> None:
+        for key, histogram in read_histograms(table, width, steps, keys).items():
+            found.setdefault(key, {})[place] = histogram
 
     return read
 

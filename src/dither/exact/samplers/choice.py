@@ -1,7 +1,15 @@
 """Chooses among weighted candidates, exactly, for many candidates and any gaps between their weights.
 
-Candidates of equal weight form a class. The class j, of weight count_j exp(-gap_j) with gap_j >= 0 below the best, is
-drawn by inverting the distribution function over classes, best first; then one member is drawn fairly.
+For one draw: `draw_run`. Run j has count_j candidates of weight exp(-gap_j) each, gap_j >= 0 below the best. A proposal takes
+run j with probability s_j / (sum of s), for whole numbers s_j >= count_j exp(-gap_j) 2^k, and keeps it with probability
+count_j exp(-gap_j) 2^k / s_j; otherwise a new proposal is made. So runs are kept in proportion to their exact weights, whatever
+the s_j are. They come from floats: with gap_j <= 1000 an exponent is off by less than 2^-41 and its weight by a factor within
+2^-39, so s_j = floor(estimate (1 + 2^-38)) + 1 is large enough, and a proposal is rarely refused. Beyond 745 the estimate is 0
+and s_j = 1, still enough. One exact comparison decides, and balls are needed once in 2^29 draws.
+
+For many draws from one law: `Classes`. Candidates of equal weight form a class. The class j, of weight count_j exp(-gap_j)
+with gap_j >= 0 below the best, is drawn by inverting the distribution function over classes, best first; then one member is
+drawn fairly.
 
 The running sums are float64. With |gap| <= 745 an exponent is off by at most 2^-42 and its weight by a factor within
 2^-40; beyond, the weight is below 10^-323 and counts as zero; adding J terms is off by at most J 2^-53 of the total. So
@@ -16,10 +24,12 @@ Timing: O(candidates) for the preparation; the rare ball comparison depends on u
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 from flint import arb
@@ -74,6 +84,39 @@ class Classes(SamplerLaw):
         return j if clear_above and clear_below else self.value_at(Uniform(u, 64))
 
 
+def draw_run(scores: NDArray[np.integer[Any]], counts: Integers, rate: Fraction) -> tuple[int, int]:
+    """Draws one of counts[0] + counts[1] + ... candidates, each of run j with probability proportional to
+    exp(rate * scores[j]). Returns its run and its place there. All counts are positive.
+
+    >>> draw_run(np.array([-(10**9), 0]), np.array([10**12, 1]), Fraction(1))
+    (1, 0)
+    """
+    gaps = np.uint64(int(scores.max()) % 2**64) - scores.astype(np.uint64)
+    exponents = gaps.astype(np.float64) * float(min(rate, Fraction(10**6)))
+    near = np.flatnonzero(exponents < FARTHEST)
+    own, power = proposals(counts[near].astype(np.float64) * np.exp(-exponents[near]))
+    shares = np.ones(len(counts), dtype=np.int64)
+    shares[near] = own
+    edges = np.cumsum(shares)
+    while True:
+        j = int(np.searchsorted(edges, uniform.below(int(edges[-1])), side="right"))
+        count, gap, share = int(counts[j]), int(gaps[j]), int(shares[j])
+        estimate = math.ldexp(count * math.exp(-float(exponents[j])), power) / share
+        if Uniform().below_about(estimate, _weight(count, rate * gap, power, share)):
+            return j, uniform.below(count)
+
+
+def proposals(estimates: Floats) -> tuple[Integers, int]:
+    """Returns whole numbers s and k with s_j at least the true weight times 2^k, and a sum below 2^62."""
+    power = 60 - math.frexp(float(estimates.sum()))[1]
+    shares: Integers = np.floor(np.ldexp(estimates, power) * (1 + 2.0**-38)).astype(np.int64) + 1
+    return shares, power
+
+
+def _weight(count: int, gap: Fraction, power: int, share: int) -> balls.Real:
+    return lambda: balls.exp(-gap) * count * arb(2) ** power / share
+
+
 def draw_index(scores: NDArray[np.int64], rate: Fraction) -> int:
     """Draws an index i with probability proportional to exp(rate * scores[i]), for a rate >= 0.
 
@@ -85,13 +128,7 @@ def draw_index(scores: NDArray[np.int64], rate: Fraction) -> int:
         raise ArgumentError(
             "scores must be a non-empty one-dimensional array of integers.", fix="give one integer per candidate."
         )
-    rate = numbers.not_negative(rate, "rate")
-    top = int(scores.max())
-    gaps, counts = _tally(np.uint64(top % 2**64) - scores.astype(np.uint64))
-    floats = np.minimum(gaps.astype(np.float64) * float(min(rate, Fraction(10**6))), FARTHEST)
-    j = Classes(floats, counts, lambda j: rate * int(gaps[j])).draw()
-    members = np.flatnonzero(scores == top - int(gaps[j]))
-    return int(members[uniform.below(members.size)])
+    return draw_run(scores, np.ones(scores.size, dtype=np.int64), numbers.not_negative(rate, "rate"))[0]
 
 
 def draw_among(scores: Sequence[int | Fraction], rate: Fraction) -> int:
@@ -114,12 +151,3 @@ def _rounded(gap: int | Fraction, rate: Fraction) -> float:
     """Returns rate * gap as the nearest float, cut at FARTHEST: Python rounds a division of whole numbers correctly."""
     above, below = rate.numerator * gap.numerator, rate.denominator * gap.denominator
     return float(FARTHEST) if above >= FARTHEST * below else above / below
-
-
-def _tally(gaps: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Integers]:
-    """Returns the distinct gaps in rising order and how often each occurs."""
-    if int(gaps.max()) < 4 * gaps.size + 4096:
-        occurrences = np.bincount(gaps.astype(np.int64))
-        distinct = np.flatnonzero(occurrences)
-        return distinct.astype(np.uint64), occurrences[distinct].astype(np.int64)
-    return np.unique(gaps, return_counts=True)

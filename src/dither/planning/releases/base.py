@@ -29,7 +29,7 @@ from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning import margins
 from dither.planning.sensitivity import NARROW, Bounding, fits
 from dither.privacy.losses import ZCDP, Loss
-from dither.query.functions.base import Facts
+from dither.query.functions.base import Facts, double
 from dither.query.functions.registry import facts as infer
 from dither.query.nodes import Aggregate, Call, Expression
 from dither.query.resolve.relations import Operands
@@ -117,14 +117,14 @@ class Release(ABC):
         norm = bounding.with_max_rows(self.rows_per_unit).l2(self.row, self.cells, self.signed)
         return Noise(self, Gaussian(epsilon=epsilon, delta=delta, sensitivity=norm))
 
-    def draw(self, mechanism: Geometric | Gaussian | Exponential, exact: Sequence[Any]) -> NDArray[Any]:
+    def draw(self, noise: Noise, exact: Sequence[Any]) -> NDArray[Any]:
         """Draws the noisy integers, one row per group."""
         values = [value for group in exact for value in (group if isinstance(group, tuple) else (group,))]
         if fits(self.row):
             clipped = np.array([min(max(value, -NARROW), NARROW) for value in values], dtype=np.int64)
-            noisy: NDArray[Any] = np.asarray(mechanism.release(clipped))
+            noisy: NDArray[Any] = np.asarray(noise.mechanism.release(clipped))
         else:
-            noisy = np.array([mechanism.release(value) for value in values], dtype=object)
+            noisy = np.array([noise.mechanism.release(value) for value in values], dtype=object)
         return noisy.reshape(-1, self.cells)
 
     def relative(self, noise: Noise) -> float:
@@ -216,7 +216,7 @@ class Noise:
         >>> Noise(Rows(1), Geometric(epsilon=1000, sensitivity=1)).release([(3,), (0,)]).tolist()
         [[3], [0]]
         """
-        return self.of.draw(self.mechanism, exact)
+        return self.of.draw(self, exact)
 
 
 class Reading(ABC):
@@ -261,6 +261,22 @@ class Reading(ABC):
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
         """Returns the margin to expect with so many rows in a group; None if it depends on more than that."""
 
+    def linear(self, noises: Sequence[Noise]) -> Linear | None:
+        """Returns the reading as a weighted sum of cells, if it is one."""
+        return None
+
+    def quotient(self, noises: Sequence[Noise]) -> tuple[Linear, Linear] | None:
+        """Returns the reading as a quotient of two weighted sums of cells, if it is one."""
+        return None
+
+    def unsure(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> NDArray[np.bool_]:
+        """Returns the groups that may be too small for the truth to exist: a mean of no rows is undefined."""
+        return np.zeros(len(noisy[0]) if noisy else 1, dtype=bool)
+
+    def smallest(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> NDArray[np.float64]:
+        """Returns the least the truth can be if it is not 0, by its grid; minus infinity where it may be negative."""
+        return np.full(len(noisy[0]) if noisy else 1, -math.inf)
+
     def largest(self, noises: Sequence[Noise], rows: int) -> Fraction:
         """Returns a bound that a whole value exceeds with negligible probability, with so many rows."""
         return Fraction(0)
@@ -303,7 +319,8 @@ class Linear(Reading):
     """A constant plus a weighted sum of cells.
 
     Margin: by the exact law of the noise if there is one term, else by the law of the weighted sum (margins.py).
-    `whole`: the truth is a whole number, so the value and the margin are rounded to whole numbers.
+    `whole`: the truth is a whole number, so the value and the margin are rounded to whole numbers. `step`: the same for
+    multiples of a declared step. Values are computed exactly and rounded once, to the nearest double.
     `slack`: how far the grid may have moved the value. If that grows by `each` with every row, the number of rows is read from
     the terms `counted`, which take a small part of 1 - confidence (union bound).
     """
@@ -315,18 +332,38 @@ class Linear(Reading):
     slack: Fraction = Fraction(0)
     each: Fraction = Fraction(0)
     counted: tuple[Term, ...] = ()
+    step: Fraction | None = None
+
+    @property
+    def unit(self) -> Fraction | None:
+        """The truth is a multiple of it."""
+        return Fraction(1) if self.whole else self.step
+
+    def linear(self, noises: Sequence[Noise]) -> Linear:
+        return self
 
     def values(self, noises: Sequence[Noise], noisy: Cells) -> list[Number]:
-        if len(self.terms) == 1 and self.terms[0].weight.denominator == 1 and self.constant.denominator == 1:
-            term = self.terms[0]
-            return [int(v) * int(term.weight) + int(self.constant) for v in noisy[term.noise][:, term.cell]]
-        total = weighted_sum(self.terms, noisy) + float(self.constant)
-        return [round(v) for v in total.tolist()] if self.whole else total.tolist()
+        below = math.lcm(self.constant.denominator, *(term.weight.denominator for term in self.terms))
+        totals = exact_sum(self.terms, self.constant, below, noisy)
+        if self.unit is None:
+            return list(totals) if below == 1 else [double(Fraction(total, below)) for total in totals]
+        up, down = self.unit.denominator, below * self.unit.numerator
+        nearest = [(2 * total * up + down) // (2 * down) for total in totals]
+        return [each * self.unit.numerator if up == 1 else double(each * self.unit) for each in nearest]
+
+    def smallest(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> NDArray[np.float64]:
+        below = math.lcm(self.constant.denominator, *(term.weight.denominator for term in self.terms))
+        unit = math.gcd(*(int(each * below) for each in (self.constant, *(term.weight for term in self.terms)))) / below
+        signed = self.constant < 0 or any(term.weight < 0 or noises[term.noise].of.signed for term in self.terms)
+        moved = self.slack or self.each  # off its grid the truth may be anything
+        return np.full(len(noisy[0]) if noisy else 1, -math.inf if signed or moved else unit)
 
     def half(self, noises: Sequence[Noise], confidence: Fraction) -> float:
         """Returns the margin without the grid's part; the same in every group."""
         reach = noise_reach(self.terms, noises, confidence)
-        return float(math.floor(reach + 0.5)) if self.whole else reach
+        if self.unit is None:
+            return reach
+        return double(math.floor(reach / float(self.unit) + 0.5) * self.unit)
 
     def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
         groups = len(noisy[0]) if noisy else 1
@@ -354,6 +391,15 @@ class Linear(Reading):
     def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
         value, wide = np.array(self.values(noises, noisy), float), np.array(self.margins(noises, noisy, confidence), float)
         return value - wide, value + wide
+
+
+def exact_sum(terms: Sequence[Term], constant: Fraction, below: int, noisy: Cells) -> list[int]:
+    """Returns `below` times the constant plus the weighted sum of cells, in each group: whole numbers."""
+    totals = [int(constant * below)] * (len(noisy[0]) if noisy else 1)
+    for term in terms:
+        times = int(term.weight * below)
+        totals = [total + times * int(v) for total, v in zip(totals, noisy[term.noise][:, term.cell].tolist(), strict=True)]
+    return totals
 
 
 def weighted_sum(terms: Sequence[Term], noisy: Cells) -> NDArray[np.float64]:

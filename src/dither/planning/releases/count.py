@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dither.planning.releases import parts
 from dither.planning.releases.base import (
     Bounds,
@@ -140,6 +143,9 @@ class Combined(Reading):
 
     def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
         return self.linear(noises).bounds(noises, noisy, confidence)
+
+    def smallest(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> NDArray[np.float64]:
+        return self.linear(noises).smallest(noises, noisy, confidence)
 
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
         return self.linear(noises).predicted(noises, rows, confidence)

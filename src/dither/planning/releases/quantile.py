@@ -1,4 +1,8 @@
-"""MEDIAN, QUANTILE, MIN and MAX: the exponential mechanism chooses a bin of a histogram, by its rank.
+"""MEDIAN, QUANTILE, MIN and MAX: the exponential mechanism chooses a value by its rank, and then a margin around it.
+
+Every step of the grid is a candidate (ranks.py). Three tenths of the price choose the margin: the width of an interval around
+the value that holds the true quantile with a confidence of 99 %, whatever the data. At a higher confidence, the margin is what
+the bounds allow. The second choice depends on the outcome of the first, which pure and concentrated losses allow.
 
 MIN and MAX are the 1 % and the 99 % quantile. A share closer to 0 or 1 than 1/1000 is moved to that; plans and answers say so.
 """
@@ -7,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -17,20 +21,25 @@ from numpy.typing import NDArray
 
 from dither.errors import QueryError
 from dither.exact.numbers import show_decimal, show_percent, show_rounded
-from dither.mechanisms import Exponential, Gaussian, Geometric
+from dither.mechanisms import Exponential
+from dither.mechanisms.base import epsilon_words
 from dither.planning.releases.base import Bounds, Cells, Collection, Kind, Noise, Number, Reading, Release, is_whole, title_of
-from dither.planning.sensitivity import BINS, NARROW, Bounding, coarse_grid, fits
+from dither.planning.releases.ranks import rank_runs, rank_sensitivity, width_scores, widths
+from dither.planning.sensitivity import Bounding, fine_grid, rounding_error
+from dither.privacy.losses import ZCDP, Loss, total
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
 from dither.query.work import SCALE, Bins, Quantised
 
 EXTREME = {"min": Fraction(1, 100), "max": Fraction(99, 100), "median": Fraction(1, 2)}
 OUTERMOST = Fraction(1, 1000)
+FOR_MARGIN = Fraction(3, 10)  # the share of the price that chooses the margin
+COVERED = Fraction(99, 100)  # the confidence of the margin
 
 
 @dataclass(frozen=True)
 class Choice(Release):
-    """The bin in which the quantile lies."""
+    """The value of the quantile, and the width of an interval around it, in steps."""
 
     x: Expression
     grid: Quantised
@@ -40,13 +49,18 @@ class Choice(Release):
     row = 0
 
     @property
+    def cells(self) -> int:
+        return 2
+
+    @property
     def empty_value(self) -> dict[int, int]:
         return {}
 
     @property
     def weight(self) -> float:
-        """The square of its rank margin over a count's margin at the same price and 95 %: 2 max(p, 1-p) (ln bins + 3) / 3."""
-        return (2 * float(max(self.p, 1 - self.p)) * (math.log(self.grid.steps + 1) + 3) / 3) ** 2
+        """The square of its margin in ranks over a count's margin, each at the same price and 95 %: 2 max(p, 1-p) (ln m + 3)/3
+        for m widths. The number of steps hardly matters: finer steps do not move the value."""
+        return (2 * float(max(self.p, 1 - self.p)) * (math.log(len(widths(self.grid.steps))) + 3) / 3) ** 2
 
     @cached_property
     def measure(self) -> Bins:
@@ -54,7 +68,7 @@ class Choice(Release):
 
     @property
     def parameters(self) -> dict[str, Fraction]:
-        return {"p": self.p}
+        return {"p": self.p, "covered": COVERED}
 
     @property
     def rows_per_unit(self) -> int:
@@ -65,32 +79,65 @@ class Choice(Release):
         return f"the {show_percent(self.p)} quantile of {show_expression(self.x)}"
 
     def pure(self, epsilon: Fraction, bounding: Bounding) -> Noise:
-        steps = bounding.neighbours.changes
-        sensitivity = rank_sensitivity(self.p, self.max_rows)
-        each = Exponential(epsilon=epsilon / (bounding.max_groups * steps), sensitivity=sensitivity)
-        return Noise(self, each, bounding.max_groups, steps)
+        changes = bounding.neighbours.changes
+        sensitivity, each = rank_sensitivity(self.p, self.max_rows), epsilon / (bounding.max_groups * changes)
+        value = Exponential(epsilon=each * (1 - FOR_MARGIN), sensitivity=sensitivity)
+        width = Exponential(epsilon=each * FOR_MARGIN, sensitivity=sensitivity)
+        return Choices(self, value, bounding.max_groups, changes, width=width)
 
     def gaussian(self, rho: Fraction, bounding: Bounding) -> Noise:
         raise TypeError("no noise is added to a choice")
 
-    def draw(self, mechanism: Geometric | Gaussian | Exponential, exact: Sequence[Any]) -> NDArray[Any]:
-        """Chooses a bin by the exponential mechanism. A bin's score is minus the distance of its rank from p."""
-        bins = self.grid.steps + 1
-        chosen = [[int(mechanism.release(rank_scores(histogram, bins, self.p)))] for histogram in exact]
-        return np.array(chosen, dtype=np.int64).reshape(-1, 1)
+    def slack(self, width: Exponential) -> int:
+        """Returns how far the ranks of the interval's ends lie beyond the quantile's, in points of score (t in ranks.py)."""
+        reach = width.margin(COVERED, candidates=len(widths(self.grid.steps)))
+        return math.ceil(reach) + SCALE * self.p.denominator
+
+    def draw(self, noise: Noise, exact: Sequence[Any]) -> NDArray[Any]:
+        """Chooses a value in each group, and the width of an interval around it."""
+        value, width, steps = _choices(noise).mechanism, _choices(noise).width, self.grid.steps
+        slack, cells = self.slack(width), []
+        for histogram in exact:
+            chosen = int(value.release(rank_runs(histogram, self.p, steps)))
+            place = width.release(width_scores(histogram, self.p, chosen, steps, slack))
+            cells.append((chosen, widths(max(chosen, steps - chosen))[place]))
+        return np.array(cells, dtype=np.int64).reshape(-1, 2)
 
     def relative(self, noise: Noise) -> float:
-        return 2 / float(_chooser(noise).epsilon) ** 2
+        return 2 / float(_choices(noise).mechanism.epsilon) ** 2
 
     @property
     def about(self) -> str:
         return f"{self.grid.steps + 1} candidates for {self.words}, in steps of {show_decimal(self.grid.step)}"
 
 
-def _chooser(noise: Noise) -> Exponential:
-    if not isinstance(noise.mechanism, Exponential):
+@dataclass(frozen=True)
+class Choices(Noise):
+    """The choice of the value and then, around it, of the width. Their losses add up."""
+
+    mechanism: Exponential
+    width: Exponential = field(kw_only=True)
+
+    @cached_property
+    def loss(self) -> Loss:
+        return total([self.mechanism.loss(), self.width.loss()]).group(self.steps).repeat(self.groups)
+
+    @cached_property
+    def zcdp(self) -> ZCDP:
+        return total([self.mechanism.zcdp(), self.width.zcdp()]).zcdp().group(self.steps).repeat(self.groups)
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        return {**self.mechanism.record(), "width": self.width.record()}
+
+    def explain(self, who: str) -> str:
+        return f"{self.mechanism.words(self.of.about, who)}, and {epsilon_words(self.width.epsilon)} for its margin"
+
+
+def _choices(noise: Noise) -> Choices:
+    if not isinstance(noise, Choices):
         raise TypeError("quantiles are chosen by the exponential mechanism")
-    return noise.mechanism
+    return noise
 
 
 def read(aggregate: Aggregate, collection: Collection) -> Quantile:
@@ -102,10 +149,10 @@ def read(aggregate: Aggregate, collection: Collection) -> Quantile:
             fix="write a share such as 0.01, or MIN(x) and MAX(x) for the 1 % and the 99 % quantile.",
         )
     facts = collection.facts(x)
-    q = coarse_grid(x, facts, aggregate, BINS)
+    q = fine_grid(x, facts, aggregate)
     place = collection.add(Choice(x, q, usable_share(p), collection.max_rows))
     collection.note_bounds(x)
-    return Quantile(aggregate, place, q, usable_share(p), is_whole(q, facts))
+    return Quantile(aggregate, place, q, usable_share(p), is_whole(q, facts), rounding_error(q, facts))
 
 
 def _share_of(aggregate: Aggregate) -> Fraction | None:
@@ -114,13 +161,15 @@ def _share_of(aggregate: Aggregate) -> Fraction | None:
 
 @dataclass(frozen=True)
 class Quantile(Reading):
-    """The value of the chosen bin. Its margin is a rank: by how many rows' worth the chosen value may be off."""
+    """The chosen value, with the chosen margin; `slack`: how far the grid may have moved the quantile. Its rank may be off too:
+    `rank` is by how many rows' worth."""
 
     aggregate: Aggregate
     noise: int
     grid: Quantised
     p: Fraction
-    whole: bool
+    whole: bool = False
+    slack: Fraction = Fraction(0)
 
     @property
     def title(self) -> str:
@@ -148,60 +197,49 @@ class Quantile(Reading):
         return max(abs(self.grid.low), abs(self.grid.low + self.grid.step * self.grid.steps))
 
     def rank(self, noises: Sequence[Noise], confidence: Fraction) -> float:
-        reach = _chooser(noises[self.noise]).margin(confidence, candidates=self.grid.steps + 1)
+        reach = _choices(noises[self.noise]).mechanism.margin(confidence, candidates=self.grid.steps + 1)
         return float(reach / (SCALE * self.p.denominator))
 
     def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
-        return [None] * len(noisy[self.noise])
+        ends = self._ends(noisy, confidence)
+        chosen = noisy[self.noise][:, 0].tolist()
+        farthest = [max(value - low, high - value) for value, (low, high) in zip(chosen, ends, strict=True)]
+        return [float(self.grid.step * far + self.slack) for far in farthest]
 
     def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
-        """Returns no bounds: a rank does not bound a value."""
-        groups = len(noisy[self.noise])
-        return np.full(groups, -math.inf), np.full(groups, math.inf)
+        ends = [
+            (
+                float(self.grid.low + self.grid.step * low - self.slack),
+                float(self.grid.low + self.grid.step * high + self.slack),
+            )
+            for low, high in self._ends(noisy, confidence)
+        ]
+        both = np.array(ends, dtype=np.float64).reshape(-1, 2)
+        return both[:, 0], both[:, 1]
+
+    def _ends(self, noisy: Cells, confidence: Fraction) -> list[tuple[int, int]]:
+        """Returns the first and last step of the interval in each group, within the bounds."""
+        steps = self.grid.steps
+        wide = [(value, width if confidence <= COVERED else steps) for value, width in noisy[self.noise].tolist()]
+        return [(max(value - width, 0), min(value + width, steps)) for value, width in wide]
 
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
         return None
 
     def expected(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> str:
-        return f"rank ± {show_rounded(self.rank(noises, confidence))} rows"
+        return f"rank ± {show_rounded(self.rank(noises, confidence))} rows; the margin of its value comes with the answer"
 
 
 def usable_share(p: Fraction) -> Fraction:
     """Returns the share that is used for p: at least OUTERMOST away from 0 and 1, with a denominator of at most 1000.
 
-    Scores and their sensitivity grow with the denominator: with a share of sixteen digits, all scores of `rank_scores` would
-    reach the end of 64 bits, where they are cut and all equal.
+    Scores and their sensitivity grow with the denominator: with a share of sixteen digits, all scores would reach
+    the end of 64 bits, where they are cut and all equal.
 
     >>> usable_share(Fraction("0.3333333333333333")), usable_share(Fraction("0.995")), usable_share(Fraction(1, 10**9))
     (Fraction(1, 3), Fraction(199, 200), Fraction(1, 1000))
     """
     return min(max(p, OUTERMOST), 1 - OUTERMOST).limit_denominator(1000)
-
-
-def rank_scores(histogram: dict[int, int], bins: int, p: Fraction) -> NDArray[np.int64]:
-    """Returns score(b) = -max(0, W(<b) - p W, p W - W(<=b)) times p's denominator: 0 where b is a p-quantile, else minus how
-    far its rank is off. With p = a/d, W(<b) d - a W = (d - a) W(<b) - a W(>=b): a row of weight w moves it by at most
-    w max(a, d - a), and under replacement by at most w d. Scores are cut at -2^62, which moves no two of them apart.
-
-    >>> rank_scores({0: 1, 2: 3}, 4, Fraction(1, 2)).tolist()
-    [-2, -2, 0, -4]
-    """
-    a, d = p.numerator, p.denominator
-    # 2^40 rows of weight 2^16 each, times d, stay within 64 bits if d is small; the choice depends on p alone.
-    kind = np.int64 if fits(SCALE * d) else object
-    weights = np.zeros(bins, dtype=kind)
-    for b, weight in histogram.items():
-        weights[b] = min(weight, NARROW // d) if kind is np.int64 else weight
-    upto = np.cumsum(weights)
-    target = a * upto[-1]
-    off = np.maximum(np.maximum(d * (upto - weights) - target, target - d * upto), 0)
-    scores: NDArray[np.int64] = -np.minimum(off, NARROW).astype(np.int64)
-    return scores
-
-
-def rank_sensitivity(p: Fraction, max_rows: int) -> int:
-    """Returns how far one unit moves any score of `rank_scores`."""
-    return max_rows * SCALE * max(p.numerator, p.denominator - p.numerator)
 
 
 KIND = Kind(dict.fromkeys(("median", "quantile", "min", "max"), read))

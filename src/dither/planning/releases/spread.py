@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dither.planning import margins, sensitivity
 from dither.planning.releases.base import Bounds, Cells, Collection, Kind, Noise, Number, Reading, Release, not_null
-from dither.planning.releases.sums import SPREADS, Ratio, fieller, joint, margins_or_none, ratio
+from dither.planning.releases.sums import SPREADS, Ratio, fieller, joint, ratio
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
 from dither.query.work import Cell, Quantised, Sums
@@ -66,7 +66,8 @@ class Spread(Reading):
     D = sum of 2 z^2 - 1, whose size is at most 1 per row.
 
     Margin: from the mean's interval, the interval of D / n = y by Fieller with |y| <= 1, and for the sample variance the
-    interval of n, each at a third of 1 - confidence (union bound). The variance lies between the extremes they allow.
+    interval of n, each at a third of 1 - confidence (union bound). The variance lies between the extremes they allow. These
+    are always within the bounds of a variance, so a margin is always stated, as for a mean.
     """
 
     aggregate: Aggregate
@@ -112,12 +113,10 @@ class Spread(Reading):
         return self.mean.unsure(noises, noisy, confidence, rows=1 if self.sample else 0)
 
     def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
-        return margins_or_none(self._half_widths(noises, noisy, confidence), self.unsure(noises, noisy, confidence))
+        return [float(each) for each in self._half_widths(noises, noisy, confidence)]
 
     def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
-        least, most = self._between(noises, noisy, confidence)
-        few = self.unsure(noises, noisy, confidence)
-        return np.where(few, -np.inf, least), np.where(few, np.inf, most)
+        return self._between(noises, noisy, confidence)
 
     def _half_widths(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> NDArray[np.float64]:
         least, most = self._between(noises, noisy, confidence)
@@ -147,6 +146,7 @@ class Spread(Reading):
         scales = (second.scale / self.grid.steps**2, first.scale * unit, first.scale * unit)
         reach = law(scales, float(each)) + 2 * unit + 1 / self.grid.steps**2
         y_low, y_high = fieller(d, size, np.full_like(d, reach), -np.ones_like(d), np.ones_like(d))
+        y_low, y_high = np.nan_to_num(y_low, nan=-1.0), np.nan_to_num(y_high, nan=1.0)  # beyond all reach: any y
         rows = law(scales[1:], float(each)) + 2 * unit
         return y_low, y_high, size - rows, size + rows
 

@@ -36,7 +36,9 @@ from dither.planning.releases.base import (
     is_whole,
     noise_reach,
     not_null,
+    weighted_sum,
 )
+from dither.query.functions.base import Facts
 from dither.query.nodes import Aggregate, Call, Expression, Literal
 from dither.query.show import show_expression
 from dither.query.work import Cell, Quantised, Sums
@@ -217,7 +219,7 @@ def read_sum(aggregate: Aggregate, collection: Collection) -> Reading:
     moved = sensitivity.rounding_error(q, facts)
     counted = tuple(Term(place, cell, Fraction(1, q.steps)) for cell in (0, 1)) if moved else ()
     nonzero = tuple(term for term in terms if term.weight)
-    return Linear(aggregate, nonzero, whole=is_whole(q, facts), each=moved, counted=counted)
+    return Linear(aggregate, nonzero, whole=is_whole(q, facts), each=moved, counted=counted, step=_step(q, facts))
 
 
 def _total(aggregate: Aggregate, x: Expression, q: Quantised, collection: Collection) -> Linear:
@@ -227,7 +229,12 @@ def _total(aggregate: Aggregate, x: Expression, q: Quantised, collection: Collec
     moved = sensitivity.rounding_error(q, facts)
     if moved:  # a SUM alone has no count, so an error that grows with the rows cannot be in its margin
         collection.note(Rounded(x, q.step, moved))
-    return Linear(aggregate, (Term(place, 0, q.step),), whole=is_whole(q, facts))
+    return Linear(aggregate, (Term(place, 0, q.step),), whole=is_whole(q, facts), step=_step(q, facts))
+
+
+def _step(q: Quantised, facts: Facts) -> Fraction | None:
+    """Returns the step of which sums on this grid are multiples, if it was declared."""
+    return q.step if q.step == facts.step and (q.low / q.step).denominator == 1 else None
 
 
 def _over(aggregate: Aggregate, place: int, release: Joint, collection: Collection, part: Fraction) -> Linear:
@@ -248,10 +255,9 @@ class Ratio(Reading):
     {r : |A - r (A + B)| <= m(r)} holds r with the confidence, m(r) being the reach of (1 - r) X - r Y for the two noises.
     m falls up to r = 1/2 and rises after it (Proschan 1965), so over an interval it is largest at an end: from the whole of
     [0, 1] the interval is narrowed step by step and always holds the set. `slack`: how far the grid may have moved the mean.
-    No margin is stated where the noisy number of rows is within its own margin of zero (`unsure`): a mean of no rows is
-    undefined. That is read from the released numbers only. A margin is stated and wrong with probability at most
-    1 - confidence. But a tiny group has a margin only where its noise is large, so of the stated ones more are wrong: at
-    epsilon 1 and 95 %, three in ten with one row, one in ten with three, and at most one in twenty from about ten rows on.
+    The interval always lies within the bounds, so a margin is always stated: small groups have one as often as large ones,
+    and it holds as often (margins.py, *Stated margins*). Where A or B came out negative, the interval is widened by that
+    of the same parts held at 0. `unsure` are groups that may be empty: a mean of no rows is undefined, and no margin holds.
     """
 
     aggregate: Aggregate
@@ -281,13 +287,22 @@ class Ratio(Reading):
         self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns the lowest and the highest share that are possible given the noisy parts."""
-        noise = noises[self.noise]
         a, b = self.parts(noisy)
-        total = a + b
+        low, high = self._possible(noises[self.noise], a, b, confidence)
+        if np.all((a >= 0) & (b >= 0)):
+            return low, high
+        held = self._possible(noises[self.noise], np.maximum(a, 0), np.maximum(b, 0), confidence)
+        return np.fmin(low, held[0]), np.fmax(high, held[1])
+
+    def _possible(
+        self, noise: Noise, a: NDArray[np.float64], b: NDArray[np.float64], confidence: Fraction
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns the ends of the possible shares, NaN where there is none."""
         low, high = np.zeros_like(a), np.ones_like(a)
-        for _ in range(3):
-            reach = np.maximum(self._reach(noise, low, confidence), self._reach(noise, high, confidence))
-            low, high = fieller(a, total, reach, low, high)
+        for _ in range(4):
+            ends = (np.nan_to_num(each, nan=0.5) for each in (low, high))
+            first, last = (self._reach(noise, each, confidence) for each in ends)
+            low, high = fieller(a, a + b, np.maximum(first, last), low, high)
         return low, high
 
     @staticmethod
@@ -308,13 +323,29 @@ class Ratio(Reading):
         share = self.share(noisy)
         width = float(self.grid.step * self.grid.steps)
         wide = width * np.maximum(np.abs(high - share), np.abs(share - low)) + float(self.slack)
-        return margins_or_none(wide, self.unsure(noises, noisy, confidence))
+        return [float(each) for each in np.minimum(wide, width * np.maximum(share, 1 - share))]
 
     def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
         low, high = self.interval(noises, noisy, confidence)
         start, width, slack = float(self.grid.low), float(self.grid.step * self.grid.steps), float(self.slack)
-        few = self.unsure(noises, noisy, confidence)
-        return np.where(few, -math.inf, start + width * low - slack), np.where(few, math.inf, start + width * high + slack)
+        return np.maximum(start + width * low - slack, start), np.minimum(start + width * high + slack, start + width)
+
+    def smallest(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> NDArray[np.float64]:
+        """Returns the lower bound if it is above 0, and a single step over the most rows if it is 0."""
+        above, rows = self.quotient(noises)
+        if above.smallest(noises, noisy, confidence)[0] < 0 or self.grid.low > 0:
+            return np.full(len(noisy[self.noise]), float(self.grid.low) if self.grid.low > 0 else -math.inf)
+        most = weighted_sum(rows.terms, noisy) + noise_reach(rows.terms, noises, confidence)
+        least: NDArray[np.float64] = float(self.grid.step) / np.maximum(most, 1.0)
+        return least
+
+    def quotient(self, noises: Sequence[Noise]) -> tuple[Linear, Linear]:
+        steps = self.grid.steps
+        rows = (Term(self.noise, 0, Fraction(1, steps)), Term(self.noise, 1, Fraction(1, steps)))
+        high = self.grid.low + self.grid.step * steps
+        above = (Term(self.noise, 0, high / steps), Term(self.noise, 1, self.grid.low / steps))
+        each = Linear(self.aggregate, above, each=self.slack, counted=rows if self.slack else ())
+        return each, Linear(self.aggregate, rows)
 
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
         """Returns the margin at `rows` rows in the group, for any mean within the bounds."""
@@ -324,11 +355,6 @@ class Ratio(Reading):
         return float(self.grid.step * self.grid.steps) * min(1.0, reach / (self.grid.steps * rows)) + float(self.slack)
 
 
-def margins_or_none(wide: NDArray[np.float64], unsure: NDArray[np.bool_]) -> list[float | None]:
-    """Returns the margins, None for groups that may be too small to have one."""
-    return [None if few else float(margin) for margin, few in zip(wide, unsure, strict=True)]
-
-
 def fieller(
     a: NDArray[np.float64],
     total: NDArray[np.float64],
@@ -336,12 +362,12 @@ def fieller(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the r in [low, high] with |a - r total| <= reach; all of [low, high] where the total is not positive, or where
-    no r is left (the noise is beyond its margin: any statement is then wrong, and the widest is the safest)."""
+    """Returns the r in [low, high] with |a - r total| <= reach: NaN where there is none, all of [low, high] where the total is
+    not positive."""
     safe = np.where(total > 0, total, 1.0)
     down, up = np.maximum((a - reach) / safe, low), np.minimum((a + reach) / safe, high)
-    keep = (total > 0) & (down <= up)
-    return np.where(keep, down, low), np.where(keep, up, high)
+    down, up = np.where(total > 0, down, low), np.where(total > 0, up, high)
+    return np.where(down <= up, down, np.nan), np.where(down <= up, up, np.nan)
 
 
 KIND = Kind({"sum": read_sum, "avg": read_mean, "clipped": read_mean}, share)

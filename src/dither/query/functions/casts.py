@@ -15,7 +15,9 @@ from dither.query.functions.numbers import half_away
 # The whole text must match these patterns (ASCII digits only). Engines use the same ones.
 WHOLE_TEXT = "-?[0-9]{1,18}"
 REAL_TEXT = "-?[0-9]{1,18}([.][0-9]{1,18})?"
-DATE_TEXT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME_TEXT = "[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?"
+DATE_TEXT = f"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}({_TIME_TEXT})?"
+DATE_LETTERS = 10  # of them are the date
 LIMIT = 1 << 62  # larger integers are NULL, also as keys
 
 
@@ -49,10 +51,14 @@ def to_text(x: Cell) -> str | None:
 
 
 def to_date(x: Cell) -> datetime.date | None:
-    """Casts text yyyy-mm-dd (a valid day from year 1 on) or a timestamp to a date."""
+    """Casts text yyyy-mm-dd (a valid day from year 1 on, also with a time) or a timestamp to a date.
+
+    >>> to_date("2024-02-29 08:15"), to_date("2024-02-29 25:15")
+    (datetime.date(2024, 2, 29), None)
+    """
     if isinstance(x, str):
         try:
-            return datetime.date.fromisoformat(x) if re.fullmatch(DATE_TEXT, x) else None
+            return datetime.date.fromisoformat(x[:DATE_LETTERS]) if re.fullmatch(DATE_TEXT, x) else None
         except ValueError:
             return None
     return day(x) if isinstance(x, datetime.date) else None
@@ -121,6 +127,6 @@ CASTS = (
     _cast("to_int", "castable", to_int, _int, "the nearest whole number, halves away from zero; NULL beyond 2^62"),
     _cast("to_real", "castable", to_real, _real, "the nearest double; text must be a plain decimal"),
     _cast("to_text", "plain", to_text, fixed("text"), "the usual spelling"),
-    _cast("to_date", "datelike", to_date, _date, "text yyyy-mm-dd, or a timestamp's date"),
+    _cast("to_date", "datelike", to_date, _date, "text yyyy-mm-dd, also with a time, or a timestamp's date"),
     _cast("to_bool", "castable", to_bool, _bool, "'true' or 'false'; a number other than zero is true"),
 )

@@ -77,6 +77,7 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
         columns=columns,
         max_rows=1 if alone else source.max_rows,
         max_groups=1 if alone else source.max_groups,
+        one_row=alone,
         whole=None,
         together=(mine[0].name, *known),
     )

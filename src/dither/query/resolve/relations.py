@@ -192,11 +192,12 @@ class Resolved:
     query: Query
     by_unit: bool
     tables: tuple[str, ...]
-    max_rows: int
+    max_rows: int | None  # None: not declared, like max_groups
     max_groups: int | None
     scope: Mapping[str, Facts] = field(hash=False)
     rows: Rows
     unit: str
+    one_row: bool = False  # each unit has at most one row, whatever the bounds
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
@@ -240,23 +241,17 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         query, source=source.relation, keys=keys(query.keys, source), aggregates=aggregates(query.aggregates, source)
     )
     resolved = outputs(resolved, source.scope)
-    groups = source.max_groups if query.keys else 1
-    if groups is None:
-        raise QueryError(
-            "The catalog does not say how many groups one person may be in.",
-            span=query.keys[0].expression.span,
-            fix=f"declare max_groups for {' and '.join(source.tables)} in the catalog, or leave GROUP BY out.",
-        )
     table = catalog.tables[source.whole] if source.whole and not query.keys else None
     return Resolved(
         query=prune(resolved, source.protects == BY_UNIT),
         by_unit=source.protects == BY_UNIT,
         tables=source.tables,
-        max_rows=source.max_rows,
-        max_groups=groups,
+        max_rows=1 if source.max_rows is None and source.one_row else source.max_rows,
+        max_groups=1 if not query.keys or (source.max_groups is None and source.one_row) else source.max_groups,
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
+        one_row=source.one_row,
     )
 
 
@@ -334,16 +329,20 @@ def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str
 
 
 def _both(left: Shape, right: Shape) -> dict[str, object]:
-    """Returns the fields of two joined shapes: the larger max_rows; max_groups only if all private sides have one."""
+    """Returns the fields of two joined shapes: the larger max_rows and max_groups, if all private sides have one."""
     private = [side for side in (left, right) if side.private]
-    groups = [side.max_groups for side in private]
     return {
         "protects": private[0].protects if private else PUBLIC,
         "root": private[0].root if private else None,
         "tables": tuple(dict.fromkeys((*left.tables, *right.tables))),
-        "max_rows": max([side.max_rows for side in private], default=1),
-        "max_groups": None if None in groups else max([count for count in groups if count is not None], default=1),
+        "max_rows": _largest([side.max_rows for side in private]),
+        "max_groups": _largest([side.max_groups for side in private]),
     }
+
+
+def _largest(bounds: list[int | None]) -> int | None:
+    """Returns the largest bound, or None if one is not declared."""
+    return None if None in bounds else max([bound for bound in bounds if bound is not None], default=1)
 
 
 def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
@@ -373,8 +372,10 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     columns |= {name: known.missing() if node.kind == "left" else known for name, known in theirs.items()}
     # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
     whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
+    one_row = (left.one_row and once[1]) or (not left.private and right.one_row and once[0])
     joined = Join(left.relation, other, pairs, node.kind, span=span)
-    return replace(Shape(joined, columns, PUBLIC), whole=whole, joins=joins, **_both(left, right))  # type: ignore[arg-type]
+    shape = Shape(joined, columns, PUBLIC, one_row=one_row)
+    return replace(shape, whole=whole, joins=joins, **_both(left, right))  # type: ignore[arg-type]
 
 
 def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
@@ -468,19 +469,24 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         unit = all(each.unit for each in known)
         largest, depends = max(each.size for each in known), max(each.depends for each in known)
         columns[name] = Known(either([each.facts for each in known], nullable), unit, size=largest, depends=depends)
-    groups = [part.max_groups for part in parts]
     relations = tuple(_alike(part, columns) for part in parts)
     return replace(
         parts[0],
         relation=Union(relations),
         columns=columns,
         tables=tuple(dict.fromkeys(table for part in parts for table in part.tables)),
-        max_rows=sum(part.max_rows for part in parts),
-        max_groups=None if None in groups else sum(count for count in groups if count is not None),
+        max_rows=_total([part.max_rows for part in parts]),
+        max_groups=_total([part.max_groups for part in parts]),
+        one_row=False,
         whole=None,
         together=(),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )
+
+
+def _total(bounds: list[int | None]) -> int | None:
+    """Returns the sum of the bounds, or None if one is not declared."""
+    return None if None in bounds else sum(bound for bound in bounds if bound is not None)
 
 
 def _alike(part: Shape, columns: Mapping[str, Known]) -> Relation:

@@ -87,8 +87,9 @@ class Shape:
     protects: str
     root: tuple[str, str] | None = None  # the (table, column) that names the unit
     tables: tuple[str, ...] = ()
-    max_rows: int = 1
+    max_rows: int | None = 1  # None: not declared
     max_groups: int | None = 1
+    one_row: bool = False  # each unit has at most one row
     whole: str | None = None  # the table, if this has each of its rows once
     joins: int = 0  # the number of joins below that may multiply one unit's rows
     together: tuple[str, ...] = ()  # columns that are unique together (empty: none known)
@@ -190,7 +191,15 @@ def scan(node: Scan, catalog: Catalog) -> Shape:
     else:
         relation = _join_parent(node, own, hop, tuple(columns), catalog)
     return Shape(
-        relation, columns, BY_UNIT, root(node.table, catalog), (node.table,), _rows(table, node), table.max_groups, node.table
+        relation,
+        columns,
+        BY_UNIT,
+        root(node.table, catalog),
+        (node.table,),
+        table.max_rows,
+        table.max_groups,
+        one_row=hop is None and _is_unique(node.table, table.unit.column, catalog),
+        whole=node.table,
     )
 
 
@@ -223,16 +232,6 @@ def _facts(table: Table, name: str, catalog: Catalog) -> Facts:
     known = [value for value in column.values or () if value is not None]
     kind = "real" if numeric else {bool: "bool", int: "int", str: "text"}.get(type(known[0]), "date") if known else "text"
     return declared(column, kind)
-
-
-def _rows(table: Table, node: Scan) -> int:
-    if table.max_rows is None:
-        raise QueryError(
-            f"{node.table} does not say how many rows one person may have in a group.",
-            span=node.span,
-            fix=f"declare max_rows for {node.table} in the catalog.",
-        )
-    return table.max_rows
 
 
 def _with_unit(source: Relation, names: tuple[str, ...], unit: Column) -> Relation:

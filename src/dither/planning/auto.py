@@ -1,0 +1,362 @@
+"""Chooses the bounds of a question from the data, privately: `max_rows`, `max_groups` or both are "auto".
+
+    noisy histogram of people ─▶ choose one candidate ─▶ its answer        one program, charged as one
+
+The candidates are public: powers of two up to a cap. Each is a whole plan, made and prepared before the charge. A share of
+epsilon buys the histogram of people by class of contributions (contributions.py): each person is in one bin. The choice reads
+that noisy histogram and public facts alone, so it is post-processing; then the chosen plan runs at the rest of the price. All
+candidates have the same family of noise and the same epsilon and delta. The charge is the histogram plus the largest candidate
+in every component, which holds for adaptive choice (program.py).
+
+The choice minimises the predicted error: noise, plus what the bounds would leave out. In counts and sums that weighs more,
+because a margin does not cover it; in means it weighs less. A class at the heavy end counts as empty where noise could look
+like it, so that on small data noise does not choose large bounds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from dither.catalog.values import Catalog
+from dither.errors import ArgumentError, QueryError
+from dither.exact.numbers import show, show_percent
+from dither.planning import outputs
+from dither.planning.bounds import AUTO, Bound, cap_of
+from dither.planning.contributions import Bin, Classes, histogram, read
+from dither.planning.outputs import Draw, Noisy
+from dither.planning.plan import Plan, plan
+from dither.planning.price import Price
+from dither.planning.program import Batch, Run, charge, mechanisms
+from dither.planning.records import Identity, Order, decode_noisy, encode_noisy, identity, unreadable
+from dither.privacy.filters import Charge
+from dither.query.resolve.relations import Resolved
+from dither.query.work import Work
+
+SHARE = Fraction(1, 10)  # of epsilon, for the histogram
+MOST_ROWS, MOST_GROUPS = 256, 64  # the largest candidates where the catalog has no caps
+MOST_CANDIDATES = 64
+_LIKELY, _CERTAIN = 2.0, 4.0  # standard deviations of noise that the people in a class and beyond must exceed
+_LEFT_OUT = 3.0  # the weight of rows that are left out of a count or a sum, against noise
+_MEAN_LEFT_OUT = 0.25  # and of a mean: what is left out resembles the rest
+_ALL = 0.99  # a mean of nothing has no error to compare
+_ADDED = ("count", "count_distinct", "count_units", "sum")
+
+
+class Candidates(NamedTuple):
+    """The public lists of bounds to choose from; a list of one is no choice."""
+
+    rows: tuple[int, ...]
+    groups: tuple[int, ...]
+
+    @property
+    def classes(self) -> Classes:
+        """The classes of the histogram: they end at the candidates."""
+        return Classes(self.rows if len(self.rows) > 1 else (), self.groups if len(self.groups) > 1 else ())
+
+
+def powers(most: int) -> tuple[int, ...]:
+    """Returns the powers of two below `most`, and `most`.
+
+    >>> powers(12), powers(1)
+    ((1, 2, 4, 8, 12), (1,))
+    """
+    return (*(1 << place for place in range((most - 1).bit_length())), most)
+
+
+def is_auto(bound: Bound, declared: int | None) -> bool:
+    """Whether a bound is to be chosen: the question says so, or neither it nor the catalog names one."""
+    return bound == AUTO or (bound is None and declared is None)
+
+
+def needs_choice(query: Resolved, max_rows: Bound, max_groups: Bound) -> bool:
+    """Whether a bound of the question is to be chosen."""
+    groups = bool(query.query.keys) and is_auto(max_groups, query.max_groups)
+    return query.by_unit and (is_auto(max_rows, query.max_rows) or groups)
+
+
+def candidates(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: Bound, groups: int | None) -> Candidates:
+    """Returns the candidates of a question. `groups`: the number of its public groups, if they are public."""
+
+    def listed(name: str, bound: Bound, declared: int | None, most: int) -> tuple[int, ...]:
+        if not is_auto(bound, declared):
+            return (declared or 1,)
+        cap = cap_of(query, catalog, name)
+        return powers(most if cap is None else cap[0])
+
+    rows = listed("max_rows", max_rows, query.max_rows, MOST_ROWS)
+    if not query.query.keys:
+        return Candidates(rows, (1,))
+    few = listed("max_groups", max_groups, query.max_groups, MOST_GROUPS)
+    if len(few) > 1 and groups is not None:
+        few = powers(max(1, min(groups, few[-1])))
+    while len(rows) * len(few) > MOST_CANDIDATES:
+        longer = rows if len(rows) >= len(few) else few
+        thinned = (*longer[:-1:2], longer[-1])
+        rows, few = (thinned, few) if longer is rows else (rows, thinned)
+    return Candidates(rows, few)
+
+
+def plan_auto(
+    query: Resolved, catalog: Catalog, price: Price, max_rows: Bound, max_groups: Bound, rows: int | None
+) -> Batch | Auto:
+    """Plans the histogram and every candidate. A question with one candidate is an ordinary one."""
+    first = plan(replace(query, max_rows=1, max_groups=1), catalog, price)
+    listed = candidates(query, catalog, max_rows, max_groups, first.bounding.groups)
+    if len(listed.rows) > 1 and plan(replace(query, max_rows=2, max_groups=1), catalog, price).work == first.work:
+        listed = listed._replace(rows=listed.rows[:1])  # it counts people: rows do not matter
+    if listed.classes == Classes():
+        fixed = replace(query, max_rows=listed.rows[0], max_groups=listed.groups[0])
+        return Batch((plan(fixed, catalog, price),), query.tables, rows=rows)
+    rest = Price(price.epsilon * (1 - SHARE), price.delta)
+    pairs = [(m, g) for m in listed.rows for g in listed.groups]
+    gaussian = any(noise.gaussian for noise in _planned(query, catalog, rest, pairs[len(pairs) // 2]).noises)
+    made = tuple(Batch((each,), query.tables, rows=rows) for each in _all_planned(query, catalog, rest, pairs, gaussian))
+    counted = plan(histogram(query, first.work, listed.classes), catalog, Price(price.epsilon * SHARE))
+    return Auto(counted, made, listed, query.tables)
+
+
+def _planned(query: Resolved, catalog: Catalog, price: Price, pair: tuple[int, int], gaussian: bool | None = None) -> Plan:
+    return plan(replace(query, max_rows=pair[0], max_groups=pair[1]), catalog, price, gaussian)
+
+
+def _all_planned(
+    query: Resolved, catalog: Catalog, price: Price, pairs: Sequence[tuple[int, int]], gaussian: bool
+) -> Iterator[Plan]:
+    """Plans all candidates. Leaves out those whose noise would be out of range, unless the first is."""
+    for pair in pairs:
+        try:
+            yield _planned(query, catalog, price, pair, gaussian)
+        except (ArgumentError, QueryError):
+            if pair == pairs[0]:
+                raise
+
+
+@dataclass(frozen=True)
+class Auto:
+    """A question whose bounds are chosen: the plan of the histogram, and the plans for each pair of bounds."""
+
+    histogram: Plan
+    candidates: tuple[Batch, ...]
+    listed: Candidates
+    tables: tuple[str, ...]
+    works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "works", tuple(each.work for each in self.plans))
+
+    @cached_property
+    def plans(self) -> tuple[Plan, ...]:
+        """Every plan that may run: the histogram first."""
+        return (self.histogram, *(each for one in self.candidates for each in one.plans))
+
+    @property
+    def quoted(self) -> Batch:
+        """The plans that a quote shows: those with the largest bounds."""
+        return self.candidates[-1]
+
+    @property
+    def further(self) -> tuple[tuple[str, str], ...]:
+        """Further lines of a quote: what is chosen, from which candidates, and for which share."""
+        lists = (("max_rows", self.listed.rows), ("max_groups", self.listed.groups))
+        choices = [f"{name} from {_short(each)}" for name, each in lists if len(each) > 1]
+        price = show(self.histogram.price.epsilon)
+        words = f"chosen by a noisy count of people, for {show_percent(SHARE)} of the price (ε = {price}): {'; '.join(choices)}"
+        return ("bounds", words), ("", "this plan has the largest bounds; smaller ones have less noise")
+
+    def answer(self, released: Sequence[Noisy]) -> tuple[Batch, Sequence[Noisy], str]:
+        """Returns the candidate that was chosen, its noisy numbers, and what was chosen."""
+        _, bounds, *noisy = released
+        chosen = self.candidates[self._place(bounds)]
+        bounding = chosen.plans[0].bounding
+        parts = (("max_rows", self.listed.rows), ("max_groups", self.listed.groups))
+        named = " and ".join(f"{name} = {getattr(bounding, name)}" for name, each in parts if len(each) > 1)
+        return chosen, noisy, f"{named}, chosen for {show_percent(SHARE)} of ε"
+
+    @cached_property
+    def _identity(self) -> Identity:
+        return identity(self.plans, "auto")
+
+    @property
+    def identity(self) -> str:
+        return self._identity.text
+
+    @cached_property
+    def charge(self) -> Charge:
+        """The histogram and, in every component, the largest candidate: the choice is adaptive."""
+        first, each = charge([self.histogram]), [one.charge for one in self.candidates]
+        rhos = [one.rho for one in (first, *each) if one.rho is not None]
+        return Charge(
+            first.epsilon + max(one.epsilon for one in each),
+            first.delta + max(one.delta for one in each),
+            rhos[0] + max(rhos[1:]) if len(rhos) == len(each) + 1 else None,
+            first.slack + max(one.slack for one in each),
+        )
+
+    @cached_property
+    def mechanisms(self) -> tuple[Mapping[str, Any], ...]:
+        return mechanisms(self.plans)
+
+    @property
+    def unit(self) -> str:
+        return self.quoted.unit
+
+    def release(self, run: Run, draw: Draw) -> tuple[Noisy, ...]:
+        """Returns the noisy histogram, the bounds chosen, and the noisy answer within them."""
+        counted = outputs.release(self.histogram, run(self.histogram.work), draw)
+        chosen = self.choose(counted)
+        return counted, Noisy((_bounds(chosen),), ()), *chosen.release(run, draw)
+
+    def choose(self, counted: Noisy) -> Batch:
+        """Chooses a candidate from the noisy histogram alone."""
+        people = believed(read(counted, self.listed.classes), self.listed, self.histogram.noises[0].scale)
+        return min(self.candidates, key=lambda each: predicted_error(each.plans[0], people))
+
+    def write(self, released: Sequence[Noisy]) -> str:
+        """Encodes the answer with the bounds chosen, so that nothing is ever chosen again."""
+        counted, bounds, *answer = released
+        first, rest = self._orders(bounds)
+        return encode_noisy(
+            [first.stored(counted), bounds, *(order.stored(each) for order, each in zip(rest, answer, strict=True))]
+        )
+
+    def read(self, stored: str) -> tuple[Noisy, ...]:
+        counted, bounds, *answer = decode_noisy(stored)
+        first, rest = self._orders(bounds)
+        return first.planned(counted), bounds, *(order.planned(each) for order, each in zip(rest, answer, strict=True))
+
+    def _orders(self, bounds: Noisy) -> tuple[Order, tuple[Order, ...]]:
+        """Returns the order of the histogram, and those of the chosen candidate's plans."""
+        first, *rest = self._identity.orders
+        each = len(self.quoted.plans)
+        start = each * self._place(bounds)
+        return first, tuple(rest[start : start + each])
+
+    def _place(self, bounds: Noisy) -> int:
+        """Returns the place of the candidate with the bounds that were released."""
+        for place, each in enumerate(self.candidates):
+            if bounds.keys == (_bounds(each),):
+                return place
+        raise unreadable()
+
+
+def _bounds(candidate: Batch) -> tuple[int, int]:
+    bounding = candidate.plans[0].bounding
+    return bounding.max_rows, bounding.max_groups
+
+
+def _short(bounds: Sequence[int]) -> str:
+    """Lists candidates in short.
+
+    >>> _short((1, 2, 4, 8, 12)), _short((1, 2))
+    ('1, 2, 4, …, 12', '1, 2')
+    """
+    return ", ".join(map(str, bounds if len(bounds) < 5 else (*bounds[:3], "…", bounds[-1])))
+
+
+# --- the choice: post-processing of noisy counts -----------------------------------------------------------------
+
+
+class Kind(NamedTuple):
+    """People of one kind: their groups, the most rows in one of them, and how many they are (noisy, may be negative)."""
+
+    groups: float
+    rows: float
+    people: float
+
+
+def believed(bins: Sequence[Bin], listed: Candidates, scale: float) -> tuple[Kind, ...]:
+    """Returns the people of each class, without the last classes in which noise may be all there is."""
+    groups = _end(bins, [each.groups for each in bins], scale)
+    rows = _end(bins, [each.rows for each in bins], scale)
+    middle_groups, middle_rows = _middles(listed.groups), _middles(listed.rows)
+    return tuple(
+        Kind(middle_groups[each.groups], middle_rows[each.rows], each.people)
+        for each in bins
+        if each.groups < groups and each.rows < rows
+    )
+
+
+def _end(bins: Sequence[Bin], places: Sequence[int], scale: float) -> int:
+    """Returns the first class that is not believed to have people, nor those after it.
+
+    From light to heavy, a class is believed if it and all heavier ones together hold more people than noise would show. A
+    class after a gap is believed if noise is out of the question, for all that is beyond or for one bin.
+    """
+    beyond = [[each.people for each, at in zip(bins, places, strict=True) if at >= place] for place in range(max(places) + 1)]
+    sizes = [sum(people) / (scale * math.sqrt(2 * len(people))) for people in beyond]  # in standard deviations of noise
+    near = next((place for place, size in enumerate(sizes) if size <= _LIKELY), len(sizes))
+    far = [place + 1 for place, size in enumerate(sizes) if size > _CERTAIN]
+    far += [at + 1 for each, at in zip(bins, places, strict=True) if each.people > scale * (math.log(len(bins)) + _CERTAIN)]
+    return max(near, *far, 0)
+
+
+def _middles(ends: tuple[int, ...]) -> list[float]:
+    """Returns the middle of each class; the open one is taken to end at twice the last end.
+
+    >>> _middles((1, 2, 4, 8)), _middles((5,))
+    ([1.0, 2.0, 3.5, 6.5, 12.5], [3.0])
+    """
+    if len(ends) == 1:
+        return [(1 + ends[0]) / 2]
+    whole = (0, *ends, 2 * ends[-1])
+    return [(low + 1 + high) / 2 for low, high in itertools.pairwise(whole)]
+
+
+def predicted_error(candidate: Plan, people: Sequence[Kind]) -> tuple[float, float]:
+    """Returns the predicted error as a share of the answer, and the noise in rows, which decides among equals.
+
+    With n rows of noise in a group of N rows, of which the bounds leave out k, a count or a sum is off by (n + k) / N. A mean
+    is off by n / (N - k) of its range, and by k / N only as far as what is left out differs from the rest.
+    """
+    bounding, total = candidate.bounding, _rows(people)
+    noise, groups = _noise(candidate), _groups(candidate, people)
+    if total <= 0:
+        return 0.0, noise
+    missing = min(left_out(people, bounding.max_rows, bounding.max_groups), total * _ALL)
+    added = noise * groups / total + _LEFT_OUT * missing / total
+    mean = noise * groups / (total - missing) + _MEAN_LEFT_OUT * missing / total
+    adds = [reading.aggregate.function in _ADDED for reading in candidate.readings]
+    return sum(added if each else mean for each in adds) / max(1, len(adds)), noise
+
+
+def _rows(people: Sequence[Kind]) -> float:
+    """Returns the rows of all people."""
+    return sum(many * (rows + (groups - 1) * (1 + rows) / 2) for groups, rows, many in people)
+
+
+def left_out(people: Sequence[Kind], max_rows: int, max_groups: int) -> float:
+    """Returns the rows that these bounds leave out, in all groups together.
+
+    Of a person's groups one has the most rows; the others are taken to have half as many on average.
+
+    >>> left_out([Kind(4, 1, 100), Kind(1, 9, 10)], 1, 2), left_out([Kind(4, 1, 100), Kind(1, 9, 10)], 9, 4)
+    (280.0, 0.0)
+    """
+    total = 0.0
+    for groups, rows, many in people:
+        other = (1 + rows) / 2
+        kept = min(rows, max_rows) + (groups - 1) * min(other, max_rows)
+        total += many * (rows + (groups - 1) * other - kept * min(1.0, max_groups / groups))
+    return max(total, 0.0)
+
+
+def _noise(candidate: Plan) -> float:
+    """Returns the noise of one group in rows, on average over what is released."""
+    sizes = [math.sqrt(noise.of.relative(noise)) for noise in candidate.noises if noise.of.allows_gaussian]
+    ranks = (reading.rank(candidate.noises, Fraction(1, 2)) for reading in candidate.readings)
+    sizes += [rank for rank in ranks if rank is not None]
+    return sum(sizes) / len(sizes) if sizes else 0.0
+
+
+def _groups(candidate: Plan, people: Sequence[Kind]) -> float:
+    """Returns how many groups share what is left out: the public ones, or as many as could be shown."""
+    if candidate.bounding.groups is not None:
+        return float(candidate.bounding.groups)
+    shown = candidate.threshold.margin("0.95") if candidate.threshold else 1
+    return max(1.0, sum(each.groups * each.people for each in people) / (2 * float(shown)))

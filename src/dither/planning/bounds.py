@@ -1,0 +1,73 @@
+"""Sets the bounds of one question: the most rows in one group, and the most groups, for which one unit counts.
+
+The catalog's `max_rows` and `max_groups` are defaults. A question may name its own, up to the caps of the tables it reads: the
+smallest cap counts. Its bounds are enforced like the catalog's and are part of its plan, so two bounds are two questions, and
+the default written out is the same question. Where neither names a bound, or the question says "auto", auto.py chooses one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dither.catalog.values import Catalog, Rows
+from dither.errors import ArgumentError, Fix, Name
+from dither.exact.numbers import whole
+from dither.query.resolve.relations import Resolved
+
+AUTO = "auto"
+Bound = int | str | None  # a number or AUTO; None: as the catalog declares, or AUTO if it declares none
+
+
+def check_bound(value: Bound, name: str) -> Bound:
+    """Checks the argument `max_rows` or `max_groups` of a question.
+
+    >>> check_bound(20, "max_rows"), check_bound("auto", "max_groups"), check_bound(None, "max_rows")
+    (20, 'auto', None)
+    """
+    if isinstance(value, str) and value != AUTO:
+        raise ArgumentError(
+            f"{name} must be a whole number or {AUTO}, and it is {value[:40]!r}.",
+            fix=Fix(f"give {{it}} a number such as 20, or {AUTO}.", it=Name(name)),
+        )
+    return value if value is None or isinstance(value, str) else whole(value, name, least=1)
+
+
+def bounded(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: Bound) -> Resolved:
+    """Returns the question with the bounds that it names. Refuses bounds above a cap, and bounds where rows are protected."""
+    given = {name: bound for name, bound in (("max_rows", max_rows), ("max_groups", max_groups)) if bound is not None}
+    if given and not query.by_unit:
+        _refuse_by_row(query, next(iter(given)))
+    numbers: dict[str, Any] = {name: bound for name, bound in given.items() if isinstance(bound, int)}
+    for name, bound in numbers.items():
+        _check_cap(query, catalog, name, bound)
+    if numbers.get("max_rows", 1) != 1:
+        numbers["rows"] = Rows()  # a declared number of rows is about people who have one row each
+    if not query.query.keys:
+        numbers.pop("max_groups", None)  # there is one group
+    return replace(query, **numbers)
+
+
+def cap_of(query: Resolved, catalog: Catalog, name: str) -> tuple[int, str] | None:
+    """Returns the smallest cap on a bound among the tables that the question reads, and that table; None if there is none."""
+    caps = [(getattr(catalog.tables[table].caps, name), table) for table in query.tables]
+    return min(((cap, table) for cap, table in caps if cap is not None), default=None)
+
+
+def _check_cap(query: Resolved, catalog: Catalog, name: str, bound: int) -> None:
+    cap = cap_of(query, catalog, name)
+    if cap is not None and bound > cap[0]:
+        raise ArgumentError(
+            f"{name} is {bound}, and a question about {cap[1]} may say at most {cap[0]}.",
+            where=f"[tables.{cap[1]}.caps] {name} = {cap[0]}",
+            fix=Fix(f"give {{it}} a value of {cap[0]} or less, or let the curator raise the cap.", it=Name(name)),
+        )
+
+
+def _refuse_by_row(query: Resolved, name: str) -> None:
+    table = query.tables[0]
+    raise ArgumentError(
+        f"{name} bounds the rows of one person, and in {table} every row is a person of its own.",
+        where=f'[tables.{table}] unit = "row"',
+        fix=Fix("leave {it} out.", it=Name(name)),
+    )
