@@ -92,7 +92,7 @@ def events(rng: np.random.Generator) -> dict[str, pd.DataFrame]:
         "events": pd.DataFrame(
             {
                 "user": np.char.add("u", owner.astype(str)),
-                "at": at,
+                "happened": at,
                 "kind": rng.choice(["view", "search", "buy", "error"], n, p=[0.7, 0.2, 0.07, 0.03]),
                 "milliseconds": np.round(rng.lognormal(4.5, 1.1, n), 1),
                 "mobile": rng.random(n) < 0.6,
