@@ -41,6 +41,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/noise.py
 	$(BIN)/python benchmarks/accounting.py
 	$(BIN)/python benchmarks/ledger.py
+	$(BIN)/python benchmarks/questions.py
 
 audit: $(VENV)/.installed-dev
 	$(BIN)/python -m dither.audit.ourselves --pairs $(PAIRS) --jobs $(JOBS)

@@ -8,6 +8,9 @@ Tumult are installed, they answer the same question at the same price, in the sa
 Two tables: x spread evenly, its mean in the middle of its bounds, and x skewed as incomes are, in wider bounds. The error of
 AVG is proportional to the width of the bounds in all systems, so ratios depend only on where the mean lies.
 
+Medians: a million amounts in cents, at epsilon 0.1. Prints the mean rank error as a share of the rows, how often the margin
+holds the true median, and the time of the engine and of the release, for all rows and in fifty groups.
+
 `python benchmarks/accuracy.py`; `--whole` lets Tumult see all rows, an hour or more a table; `--no-tumult` leaves it out.
 The exit code is 1 if COUNT or AVG is not within 1.05 of the theory.
 """
@@ -17,6 +20,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +29,8 @@ from accuracy_peers import GROUPS, Line, Releases, Task, measure, opendp, opendp
 from dither.catalog.declare import between, values
 from dither.catalog.values import Budget, Catalog, Table
 from dither.curator import open as open_curator
-from dither.planning.outputs import release, table
+from dither.planning.outputs import Noisy, release, table
+from dither.planning.plan import Plan
 
 ROWS, TIMES, ALLOWED = 1_000_000, 1000, 1.05
 TABLES = {"x even in 0..800": (800, 1), "x skewed in 0..100000, mean 20000": (100_000, 4)}
@@ -72,6 +77,39 @@ def speed(delta: float = 0, times: int = 50) -> float:
     return 1000 * float(np.median(taken))
 
 
+def medians(times: int = 200) -> None:
+    """Prints the errors and the time of medians of amounts in cents."""
+    rng = np.random.default_rng(14)
+    amounts = np.sort(np.round(np.minimum(rng.lognormal(4, 1.5, ROWS), 100_000), 2))
+    frame = pa.table({"x": rng.permutation(amounts), "g": rng.integers(0, GROUPS, ROWS)})
+    columns = {"g": values(*range(GROUPS)), "x": between(0, 100_000, step="0.01")}
+    survey = open_curator(Catalog({"t": Table(frame, unit="row", columns=columns)}, Budget(1)), ledger=":memory:")
+    for question in ("SELECT MEDIAN(x) AS m FROM t", "SELECT g, MEDIAN(x) AS m FROM t GROUP BY g"):
+        plan, taken = survey.quote(question, epsilon="0.1").plan, []
+        for _ in range(7):
+            start = time.perf_counter()
+            groups = survey.engine.run(plan.work, b"s" * 32)
+            middle = time.perf_counter()
+            release(plan, groups)
+            taken.append((middle - start, time.perf_counter() - middle))
+        engine, draw = (1000 * min(each) for each in zip(*taken, strict=True))
+        print(f"median of {ROWS:,} amounts in cents, {len(groups)} groups: engine {engine:.0f} ms, release {draw:.0f} ms")
+        if len(groups) > 1:
+            continue
+        ranks, held = [], 0
+        for _ in range(times):
+            noisy = release(plan, groups)
+            value, margin = plan.readings[0].values(plan.noises, noisy.cells)[0], _margin(plan, noisy)
+            first, last = np.searchsorted(amounts, value - 0.001), np.searchsorted(amounts, value + 0.001)
+            ranks.append(max(0, first - ROWS / 2, ROWS / 2 - last) / ROWS)
+            held += abs(value - float(np.median(amounts))) <= margin + 0.005
+        print(f"  rank error {np.mean(ranks):.2g} n at epsilon 0.1, margin {margin:.2f} held {held} of {times} times")
+
+
+def _margin(plan: Plan, noisy: Noisy) -> float:
+    return plan.readings[0].margins(plan.noises, noisy.cells, Fraction(19, 20))[0] or 0.0
+
+
 def show(ours: Line, peers: list[Line]) -> None:
     """Prints a line for each system: error ± standard error (theory), and the ratio of ours to it."""
     for line in (ours, *peers):
@@ -96,6 +134,7 @@ def main() -> int:
         show(ours, peers)
         good = good and all(found <= ALLOWED * theory for found, _, theory in (ours.count, ours.mean))
     print(f"within {ALLOWED} of the joint release's theory: {'yes' if good else 'NO'}")
+    medians()
     print(f"plan and release: {speed():.2f} ms; with a delta {speed(1e-6):.2f} ms; at most 10 ms")
     return 0 if good else 1
 

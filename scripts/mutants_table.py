@@ -53,6 +53,22 @@ QUERY = (
         "tests/sql/test_normal.py::test_a_denied_comparison_means_the_opposite",
     ),
     Mutant(
+        "keys-from-private-rows",
+        "values of private tables are looked up on opening and become public keys",
+        "engines/duckdb/sources.py",
+        "        if not table.public:\n            return table\n",
+        "",
+        "tests/engines/test_public_values.py::test_private_values_are_never_looked_up",
+    ),
+    Mutant(
+        "narrowed-as-if-clipped",
+        "conditions narrow keys as if no row lay outside its bounds",
+        "query/resolve/narrowing.py",
+        "    if not known.clipped or _is_empty(free):\n        return ()\n",
+        "    return ()\n",
+        "tests/sql/test_narrowing.py::test_conditions_narrow_keys",
+    ),
+    Mutant(
         "join-of-strangers",
         "two private tables are joined without looking at their units",
         "query/resolve/joins.py",
@@ -79,6 +95,14 @@ QUERY = (
 )
 
 PLANNING = (
+    Mutant(
+        "one-group-believed",
+        "a key with one value per person is believed, and the engine lets a person with two rows into two groups",
+        "planning/plan.py",
+        "bounding.max_groups if question.by_unit and query.keys else None,",
+        "bounding.max_groups if question.by_unit and query.keys and bounding.max_groups > 1 else None,",
+        "tests/sql/test_one_group.py::test_a_person_in_two_groups_counts_in_one",
+    ),
     Mutant(
         "replacement-counts-once",
         "someone who is replaced moves a vector of sums by one person's worth, not two",
@@ -120,6 +144,30 @@ PLANNING = (
         '                object.__setattr__(other, "__class__", heavier)\n'
         "                return place\n        self.releases.append(release)",
         "tests/planning/test_split.py::test_a_release_weighs_the_same_however_many_outputs_are_read_from_it",
+    ),
+    Mutant(
+        "margin-for-nothing",
+        "the margin of a quantile is chosen from the rows, and not paid for",
+        "planning/releases/quantile.py",
+        "return total([self.mechanism.loss(), self.width.loss()]).group(self.steps)",
+        "return total([self.mechanism.loss()]).group(self.steps)",
+        "tests/planning/test_own_curve.py::test_keys_and_quantiles_have_their_price_apart",
+    ),
+    Mutant(
+        "runs-off-by-one",
+        "a step beside an occupied bin has the bin's score, so runs do not have the law of all steps",
+        "planning/releases/ranks.py",
+        "starts[1::2], starts[2::2] = bins, bins + 1",
+        "starts[1::2], starts[2::2] = bins, bins + 2",
+        "tests/planning/test_ranks.py::test_runs_are_the_scores_of_all_steps",
+    ),
+    Mutant(
+        "margin-without-slack",
+        "the interval of a quantile ends at the quantile's own rank, and often misses it",
+        "planning/releases/quantile.py",
+        "return math.ceil(reach) + SCALE * self.p.denominator",
+        "return SCALE * self.p.denominator",
+        "tests/planning/test_ranks.py::test_the_margin_holds_every_quantile_at_99_percent",
     ),
     Mutant(
         "release-for-each-output",
@@ -433,6 +481,14 @@ SESSION = (
         "planning/auto.py",
         "first.epsilon + max(one.epsilon for one in each),",
         "max(one.epsilon for one in each),",
+        "tests/planning/test_auto.py::test_the_charge_covers_every_path_in_every_component",
+    ),
+    Mutant(
+        "beside-the-choice-not-charged",
+        "the estimate of clipped values that runs beside a choice of bounds is not part of the charge",
+        "planning/auto.py",
+        "charge([self.histogram, *self.beside])",
+        "charge([self.histogram])",
         "tests/planning/test_auto.py::test_the_charge_covers_every_path_in_every_component",
     ),
     Mutant(

@@ -48,7 +48,7 @@ def path() -> dict[str, str]:
     with survey(ROWS) as curator:
         watch(curator, values)
         with replay.stream(b"docs/architecture.md"):
-            answer = curator.ask(QUESTION, epsilon="0.5")
+            answer = curator.ask(QUESTION, epsilon="0.5", left_out=False)
         values["committed"] = last_entry(curator)
         (plan,) = values["plan"].plans
         (statement,) = statements(plan.work, lambda table: list(curator.engine.schema(table).items()), DIALECT)

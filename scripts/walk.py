@@ -26,7 +26,7 @@ THREE: dict[str, list[Any]] = {"person": [1, 2, 3], "r": ["north", "south", "nor
 
 def survey(rows: dict[str, list[Any]] = THREE) -> dt.Curator:
     columns = {"r": dt.values("north", "south"), "age": dt.between(0, 120)}
-    catalog = dt.Catalog({"p": dt.Table(rows, unit="person", max_rows=1, columns=columns)}, dt.Budget(10))
+    catalog = dt.Catalog({"p": dt.Table(rows, unit="person", key="person", columns=columns)}, dt.Budget(10))
     return dt.open(catalog, ledger=":memory:")
 
 

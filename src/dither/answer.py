@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from dataclasses import field as stored
 from fractions import Fraction
+from functools import cached_property
 from importlib import import_module
 from os import PathLike
 from typing import Any
 
 from dither.errors import DitherError, extra
-from dither.exact.numbers import Number, between, flag, show_percent
+from dither.exact.numbers import Number, between, flag, show, show_percent
 from dither.ledger.receipts import Receipt
+from dither.planning.left_out import LeftOut, sentences
 from dither.planning.outputs import (
     Noisy,
     Table,
@@ -73,7 +75,8 @@ class Quote:
 
     def explain(self) -> str:
         """Shows the plan."""
-        return explain(self.plan, self.confidence, self.assumed_rows, self.total, self.further)
+        further = (*self.further, *_left_out_lines(self.program))
+        return explain(self.plan, self.confidence, self.assumed_rows, self.total, further)
 
     @property
     def schema(self) -> tuple[Field, ...]:
@@ -101,6 +104,7 @@ class Quote:
             "price": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
             "refused": self.refusal or None,
             "entry": self.again,
+            "left_out": {"epsilon": str(_reserved(self.program)), "for": [part.words for part in self.program.cuts.parts]},
             "plan": self.explain(),
         }
 
@@ -177,14 +181,20 @@ class Answer:
         """Returns a margin per row for each noisy column: value ± margin holds the bounded truth with at least this confidence.
 
         Sums, differences and quotients of noisy numbers have margins from their joint distribution, other arithmetic by
-        intervals. The margin of a quantile is drawn with it and holds at 99 %; see also `ranks`. None if no margin can be
-        stated: for arithmetic without limits, such as LN of a difference.
+        intervals. None if no margin can be stated, as for LN of a difference. The margin of a quantile is released with it and
+        holds with 99 %; at a higher confidence it is what the bounds allow. See also `ranks`.
         """
         return margins(self.plan, self.noisy, self.table, self._confidence(confidence))
 
     def ranks(self, confidence: Number | None = None) -> dict[str, float]:
         """Returns how many rows' worth the rank of each quantile column may be off."""
         return ranks(self.plan, self._confidence(confidence))
+
+    @cached_property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What the bounds left out, with intervals at the answer's confidence; empty if they can leave nothing out, or if the
+        question or the catalog turned the estimate off."""
+        return self.program.left_out(self.released, self.confidence)
 
     def _confidence(self, confidence: Number | None) -> Fraction:
         if confidence is None:
@@ -199,7 +209,7 @@ class Answer:
     def explain(self) -> str:
         """Shows the plan behind the answer."""
         further = (("bounds", self.chosen),) if self.chosen else ()
-        return explain(self.plan, self.confidence, None, self.total, further)
+        return explain(self.plan, self.confidence, None, self.total, (*further, *_left_out_lines(self.program)))
 
     # --- for people ---------------------------------------------------------------------------------------------
 
@@ -222,13 +232,26 @@ class Answer:
         """Shows in one line the price, what is left, and what the margins do not include."""
         left = self.left()
         notes = [self._charged(), *([left] if left else []), f"± at {show_percent(self.confidence)} confidence"]
+        notes += sentences(self.left_out)
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
+        notes += self._hidden()
         notes += self._doubts()
         notes += [self.chosen] if self.chosen else []
-        bounded = [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit else []
-        if left_out := [*self.plan.margin_notes, *bounded]:
-            notes.append(f"not included in ±: {', '.join(left_out)}")
+        if constant := self._not_included():
+            notes.append(f"not included in ±: {', '.join(constant)}")
         return "; ".join(notes)
+
+    def _not_included(self) -> list[str]:
+        """Returns what the margins never include, without what cannot happen."""
+        cuts, texts = self.program.cuts, list(self.plan.margin_notes)
+        texts += [f"each person counts {self.plan.bounding}"] if self.plan.work.by_unit and cuts.rows else []
+        texts += [f"rows with other values of {' or '.join(cuts.keys)}"] if cuts.keys else []
+        return texts
+
+    def _hidden(self) -> list[str]:
+        """Says that small groups are hidden where keys are found in the data."""
+        rule = self.plan.threshold
+        return [] if rule is None else [f"groups of fewer than about {rule.margin('0.95')} people are not shown"]
 
     def _doubts(self) -> list[str]:
         """Explains `± ?` and `?` behind a margin, where the table has them."""
@@ -271,14 +294,16 @@ class Answer:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(self.footer())}</p>"
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
-        """Draws the noisy columns with error bars, one panel each. Returns a matplotlib Figure, and saves it to `path`."""
+        """Draws the noisy columns with error bars, one panel each, and above them what was left out. Returns a matplotlib
+        Figure, and saves it to `path`."""
         from dither.plots import answer_picture  # matplotlib is an extra
 
         wide, ranked = self.margins(), self.ranks()
         keys = [name for name in self.columns if name not in wide and name not in ranked]
         labels = [", ".join(_number(self[name][i], None) for name in keys) for i in range(len(self))]
         panels = [(name, self[name], wide[name]) for name in self.columns if name in wide]
-        return answer_picture(labels, panels, self.footer(), path)
+        seen = sentences([each for each in self.left_out if each.seen])
+        return answer_picture(labels, panels, self.footer(), path, seen)
 
     # --- for programs -------------------------------------------------------------------------------------------
 
@@ -302,6 +327,7 @@ class Answer:
             "rows": [list(row) for row in zip(*columns, strict=True)],
             "margins": {name: [_json(value) for value in each] for name, each in self.margins().items()},
             "ranks": self.ranks(),
+            "left_out": [each.as_data() for each in self.left_out],
             "chosen": self.chosen or None,
             "confidence": str(self.confidence),
             "price": {"epsilon": epsilon, "delta": delta},
@@ -376,6 +402,21 @@ class Answer:
                 (replace(field, kind="real"), [_double(value) for value in values]) if field.long else (field, values)
             )
         return columns
+
+
+def _reserved(program: Batch) -> Fraction:
+    """Returns the part of epsilon that is for what is left out."""
+    pairs = zip(program.cuts.parts, program.plans[1:], strict=False)
+    return sum((plan.price.epsilon for part, plan in pairs if not part.free), Fraction(0))
+
+
+def _left_out_lines(program: Batch) -> tuple[tuple[str, str], ...]:
+    """Returns the lines of a plan on how it is estimated what is left out, and for which part of the price."""
+    free = " and ".join(part.words for part in program.cuts.parts if part.free)
+    paid = " and ".join(part.words for part in program.cuts.parts if not part.free)
+    lines = [f"{free} is estimated from the same noisy count of people, free"] if free else []
+    lines += [f"ε = {show(_reserved(program))} of the price is for an estimate of {paid}"] if paid else []
+    return tuple(("" if place else "left out", line) for place, line in enumerate(lines))
 
 
 _END = 1 << 63

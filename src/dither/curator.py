@@ -11,6 +11,7 @@ gives the price back; a failure after it keeps the price. The answer is on disk 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,18 +23,18 @@ from dither.catalog.values import Catalog
 from dither.diagnosis import Diagnosis
 from dither.engines.base import Engine, Progress, prepare
 from dither.engines.registry import open_sources
-from dither.errors import QueryError
+from dither.errors import DitherWarning, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number
 from dither.ledger.ledger import Ledger
 from dither.planning import suggest as proposals
+from dither.planning.aims import Earlier
 from dither.planning.auto import Auto
 from dither.planning.bounds import Bound
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
-from dither.planning.price import Price
 from dither.planning.program import Batch, Program, Run, release
-from dither.planning.suggest import Proposal
+from dither.planning.proposal import Proposal
 from dither.planning.terms import Terms, plan_answer
 from dither.privacy.filters import Caps
 from dither.query import fluent
@@ -43,7 +44,7 @@ from dither.query.resolve.relations import Resolved
 from dither.query.work import Group, Work
 from dither.session import ANYONE, Paid, Session
 from dither.standing import Standing, quota
-from dither.workspace import catalog_in_force, declaration, diagnosis_of, ledger_for, read_declared
+from dither.workspace import catalog_in_force, changed_data, declaration, diagnosis_of, ledger_for, marks_of, read_declared
 
 
 def run(engine: Engine, work: Work) -> Sequence[Group]:
@@ -90,11 +91,16 @@ def open(
     `progress`: called with a share from 0 to 1 while a question takes longer than two seconds; for the curator only.
     `witness`: a file in another place that stores the ledger's heads, so that an older copy of the ledger is detected
     (`dither witness` makes it).
+
+    Without `analyst`, warns if a file was replaced under an unchanged snapshot.
     """
     declared, current = read_declared(catalog)
     sources, opened_ledger = open_sources(declared, progress), None
     try:
         opened_ledger = ledger_for(catalog, ledger, key, make, witness)
+        marks = marks_of(catalog, ledger, key, opened_ledger, declared, sources)
+        if marks is not None and analyst is None and (tables := marks.changed()):
+            warnings.warn(changed_data(tables, declared.snapshot, marks.path), DitherWarning, stacklevel=2)
         return Curator(
             sources.catalog,
             sources.engine,
@@ -105,6 +111,7 @@ def open(
             analyst=analyst,
             closing=sources.close,
             diagnosis=diagnosis_of(catalog, ledger, key),
+            mark=None if marks is None else marks.record,
         )
     except BaseException:
         sources.close()
@@ -128,6 +135,7 @@ class Curator:
         analyst: str | None = None,
         closing: Callable[[], None] = lambda: None,
         diagnosis: Diagnosis | None = None,
+        mark: Callable[[], None] | None = None,
         steps: Steps = STEPS,
     ) -> None:
         record = declaration(declared or catalog)
@@ -136,7 +144,14 @@ class Curator:
         self.engine = engine
         self.steps = steps
         self.session = Session(
-            ledger, record, catalog_in_force(ledger, record), files=files, current=current, analyst=analyst, diagnosis=diagnosis
+            ledger,
+            record,
+            catalog_in_force(ledger, record),
+            files=files,
+            current=current,
+            analyst=analyst,
+            diagnosis=diagnosis,
+            mark=mark,
         )
         self._closing = closing
 
@@ -147,19 +162,23 @@ class Curator:
         delta: Number | None = None,
         *,
         margin: Number | None = None,
+        of: Number | Answer | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
         max_rows: Bound = None,
         max_groups: Bound = None,
+        left_out: bool | None = None,
         analyst: str | None = None,
         fresh: bool = False,
     ) -> Answer:
         """Returns a noisy table, charged before any row is read. Pass the price (epsilon) or the margin you want.
 
-        The same question at the same price returns the stored answer for free; `fresh` pays for a new one. `max_rows`,
-        `max_groups`: the bounds of each person in this question, by default those of the catalog.
+        The same question at the same price returns the stored answer for free; `fresh` pays for a new one. A margin may be a
+        share ("2 %") of a public number, `of`: an earlier answer or a number. `max_rows`, `max_groups`: the bounds of each
+        person in this question, by default those of the catalog. `left_out=False` spends nothing on an estimate of what they
+        leave out.
         """
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups)
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
         program, asked, within = self._planned(question, terms)
         show = partial(_answer, self.steps.table, program, terms)
         return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
@@ -171,18 +190,20 @@ class Curator:
         delta: Number | None = None,
         *,
         margin: Number | None = None,
+        of: Number | Answer | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
         max_rows: Bound = None,
         max_groups: Bound = None,
+        left_out: bool | None = None,
         analyst: str | None = None,
     ) -> Quote:
         """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
-        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups)
+        terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
         program, asked, _ = self._planned(question, terms)
         preview = self.session.preview(self.session.request(program, asked, analyst))
         found = (preview.refusal, preview.again, preview.counted)
-        return Quote(program.quoted, terms.confidence, _total(program), *found, program.further)
+        return Quote(program.quoted, terms.confidence, program.total, *found, program.further)
 
     def suggest(
         self,
@@ -194,14 +215,14 @@ class Curator:
         analyst: str | None = None,
         fresh: bool = False,
     ) -> Proposal:
-        """Proposes bounds for "table.column" from the data, at a price. `by`: a key to propose max_groups for."""
-        name, field, asked = proposals.questions(self.catalog, column, by)
-        bounds, *counts = (self.steps.read(each, self.catalog) for each in asked)
+        """Proposes bounds or values for "table.column" from the data, at a price. `by`: a key to propose max_groups for."""
+        asked = proposals.ask_about(self.catalog, column, by)
+        resolved = [self.steps.read(each, asked.catalog) for each in asked.questions]
         price = Terms.of(epsilon, delta).price(self.session.caps)
-        program = Batch(proposals.plans(bounds, field, counts, self.catalog, price), bounds.tables, "proposal")
-        show = partial(_propose, name, field, program, self.catalog)
+        program = Batch(proposals.plans(asked, resolved, price), resolved[0].tables, "proposal")
+        show = partial(_propose, asked, program)
         text = f"suggest {column}" + (f" by {by}" if by else "")
-        return self.release(program, text, show, analyst=analyst, fresh=fresh, within=text_of(asked[0]))
+        return self.release(program, text, show, analyst=analyst, fresh=fresh, within=text_of(asked.questions[0]))
 
     def release(
         self,
@@ -278,17 +299,19 @@ class Curator:
         return self.steps.plan(query, self.catalog, self.session.caps, terms, within), text, within  # planning
 
 
+def _public(of: Number | Answer | None) -> Number | Earlier | None:
+    """Returns what a margin is relative to: a number, or the columns of an earlier answer."""
+    if not isinstance(of, Answer):
+        return of
+    return Earlier({name: of[name] for name in of.columns}, of.receipt.body["entry"]["number"])
+
+
 def _answer(table: Callable[[Plan, Noisy], Table], program: Batch | Auto, terms: Terms, paid: Paid) -> Answer:
     batch, released, chosen = program.answer(paid.noisy)
     rows = table(batch.plans[0], released[0])  # post-processing: free
-    total, again = _total(program), paid.stored is not None
-    return Answer(batch, tuple(released), rows, terms.confidence, paid.receipt, total, again, paid.left, chosen)
+    shown = (batch, tuple(released), rows, terms.confidence, paid.receipt, program.total)
+    return Answer(*shown, paid.stored is not None, paid.left, chosen)
 
 
-def _total(program: Batch | Auto) -> Price:
-    return Price(program.charge.epsilon, program.charge.delta)
-
-
-def _propose(table: str, column: str, program: Batch, catalog: Catalog, paid: Paid) -> Proposal:
-    declared = catalog.tables[table].columns[column]
-    return proposals.read(table, column, program.plans, paid.noisy, declared, paid.charged)
+def _propose(asked: proposals.Asked, program: Batch, paid: Paid) -> Proposal:
+    return proposals.read(asked, program.plans, paid.noisy, paid.charged)

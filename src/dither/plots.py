@@ -28,6 +28,7 @@ _LEAST, _MOST = Fraction(1, 1000), Fraction(20)  # beyond, the curves of `guaran
 _FEW = 60
 _ROWS = 60  # the most rows of an answer that are drawn
 _SMALL, _LETTERS = 7, 15  # the caption's size in points, and its letters per inch
+_WARNING = 9  # the size in points of what was left out
 _KEPT = "nothing more: the answer is kept"
 
 Line = NDArray[np.float64]
@@ -229,8 +230,17 @@ def _window(mechanism: Laplace, answers: Sequence[int | Fraction]) -> tuple[int,
 # --- an answer --------------------------------------------------------------------------------------------------
 
 
-def answer_picture(labels: Sequence[str], panels: Sequence[Panel], note: str, path: str | PathLike[str] | None = None) -> Any:
-    """Draws one panel for each noisy column and one row for each label. Returns the figure, and saves it to `path`."""
+def answer_picture(
+    labels: Sequence[str],
+    panels: Sequence[Panel],
+    note: str,
+    path: str | PathLike[str] | None = None,
+    warnings: Sequence[str] = (),
+) -> Any:
+    """Draws one panel for each noisy column and one row for each label. Returns the figure, and saves it to `path`.
+
+    `warnings` stand above the panels: error bars do not show what was left out.
+    """
     drawn = [(name, values, margins) for name, values, margins in panels if any(map(_is_number, values))]
     if not drawn:
         raise DitherError("The answer has no noisy number to draw.", fix="print it instead.", charged=_KEPT)
@@ -238,7 +248,10 @@ def answer_picture(labels: Sequence[str], panels: Sequence[Panel], note: str, pa
     more = f" (the first {_ROWS} of {len(labels)} rows)" if len(labels) > _ROWS else ""
     width = max(4.5, 4 * len(drawn))
     caption = textwrap.wrap(note + more, int(width * _LETTERS))
-    figure = _figure(width, max(2.2, 0.8 + 0.32 * shown) + 0.12 * len(caption), _KEPT)
+    above = [line for text in warnings for line in textwrap.wrap(text, int(width * _LETTERS * _SMALL / _WARNING))]
+    figure = _figure(width, max(2.2, 0.8 + 0.32 * shown) + 0.12 * len(caption) + 0.17 * len(above), _KEPT)
+    if above:
+        figure.suptitle("\n".join(above), x=0.01, ha="left", fontsize=_WARNING, color=_ORANGE)
     axes = figure.subplots(1, len(drawn), sharey=True, squeeze=False)[0]
     for axis, (name, values, margins) in zip(axes, drawn, strict=True):
         _panel(axis, name, values[:_ROWS], margins[:_ROWS])

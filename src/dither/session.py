@@ -101,7 +101,7 @@ class Session:
     """An open catalog and its ledger.
 
     `files` and `current` return whether the sources and the catalog file are unchanged, if they can change; `before` is the
-    catalog that was in force on opening.
+    catalog that was in force on opening. `mark` marks the data that a new answer is about (ledger/marks.py).
     """
 
     def __init__(
@@ -115,6 +115,7 @@ class Session:
         analyst: str | None = None,
         diagnosis: Diagnosis | None = None,
         close_guard: CloseGuard | None = None,
+        mark: Callable[[], None] | None = None,
     ) -> None:
         self.ledger = ledger
         self.declaration = declaration
@@ -125,6 +126,7 @@ class Session:
         self._before = before
         self.files = files
         self.current = current
+        self._mark = mark
         self._declared = False
         self._unsettled: list[tuple[Reservation, str]] = []  # stopped questions that could not be settled yet, and why
 
@@ -189,6 +191,8 @@ class Session:
             counted = self.declaration.per_analyst is not None and stored.charged
             standing = (stored.caps, stored.total)
             return Paid(program.read(stored.payload), stored.receipt, stored, attempt.request, standing, counted)
+        if self._mark is not None:
+            self._mark()
         self._check_unchanged()  # again, because reserving takes time
         attempt.touch()
         noisy = compute()

@@ -11,16 +11,21 @@ from pathlib import Path
 from dither.catalog import check as checking
 from dither.catalog import draft as drafting
 from dither.catalog import file
+from dither.catalog.report import TableReport
+from dither.catalog.rules import listed
 from dither.catalog.text import catalog_hash, catalog_json
 from dither.catalog.values import Catalog, Table
 from dither.diagnosis import Diagnosis
-from dither.engines.registry import open_sources, read_schema
+from dither.engines.base import Marked, Opened, Progress
+from dither.engines.registry import read_keys, read_report, read_schema
 from dither.errors import Argument, ArgumentError, CatalogError, Fix, LedgerError, NoLedgerError, Python
 from dither.ledger import opening, rules, state
 from dither.ledger.ledger import Ledger
+from dither.ledger.marks import Marks, marks_beside
 from dither.ledger.records import Declaration
 
 Where = str | PathLike[str]
+_RUN_CHECK = "run `dither check --data`, which names the line. "  # the fix for everybody else
 
 
 # --- which ledger -----------------------------------------------------------------------------------------------
@@ -115,6 +120,40 @@ def diagnosis_of(catalog: object, where: Where | None, key: Where | None) -> Dia
     return Diagnosis.beside(opening.key_path(place, key) if opening.is_address(place) else Path(place))
 
 
+def marks_of(
+    catalog: object, where: Where | None, key: Where | None, ledger: Ledger, declared: Catalog, sources: Opened
+) -> Marks | None:
+    """Returns the marks of the data, beside the key; None for a ledger in memory, or an engine whose data has none."""
+    if where == opening.MEMORY or not isinstance(sources, Marked):
+        return None
+    file = opening.key_path(beside(str(catalog)) if where is None else where, key)
+    private = {name: each for name, each in sources.contents.items() if not declared.tables[name].public}
+    return ledger.marks(marks_beside(file), catalog_hash(declared), private)
+
+
+def changed_data(tables: Sequence[str], snapshot: str, file: Path) -> str:
+    """Says which data is no longer what answers were given about, and what to do."""
+    label = f'snapshot = "{snapshot}"' if snapshot else "this catalog, which names no snapshot"
+    return (
+        f"The data of {listed(tables)} changed since answers were given under {label}. Those answers are still given again, "
+        f'and are about the old data. Declare a new label, as in snapshot = "{_next(snapshot)}". If the data is the same, only '
+        f"written in another way, remove {file.name} beside the key."
+    )
+
+
+def _next(snapshot: str) -> str:
+    """Proposes a label that differs from this one.
+
+    >>> _next("2026-11"), _next("2026-12"), _next(""), _next("old")
+    ('2026-12', '2027-01', '2', 'old, 2')
+    """
+    month = re.fullmatch(r"(\d{4})-(\d\d)", snapshot)
+    if month is None or not 1 <= int(month[2]) <= 12:
+        return f"{snapshot}, 2" if snapshot else "2"
+    year, number = divmod(12 * int(month[1]) + int(month[2]), 12)
+    return f"{year:04}-{number + 1:02}"
+
+
 # --- what the ledger stores of the catalog ----------------------------------------------------------------------
 
 
@@ -189,8 +228,11 @@ def read_declared(catalog: Catalog | Where) -> tuple[Catalog, Callable[[], bool]
 
 
 def draft(data: Sequence[str], unit: str) -> str:
-    """Drafts a catalog for these sources, from column names and types only. `unit` names a column, or is "row"."""
-    return drafting.draft(data, unit, read_schema)
+    """Drafts a catalog for these sources, from names and types of columns, and from which keys have no value twice.
+
+    `unit` names a column, or is "row".
+    """
+    return drafting.draft(data, unit, read_schema, read_keys)
 
 
 def check(catalog: Where) -> str:
@@ -199,10 +241,10 @@ def check(catalog: Where) -> str:
     return checking.show_problems(problems, str(catalog)) if problems else ""
 
 
-def check_data(catalog: Where) -> str:
-    """Returns what is wrong with the rows, and where, for the curator only; "" if nothing is."""
-    try:
-        open_sources(read_declared(catalog)[0]).close()
-    except CatalogError as error:
-        return "\n".join((str(error), *(f"For the curator only: {line}" for line in error.diagnosis)))
-    return ""
+def check_data(catalog: Where, progress: Progress | None = None) -> tuple[tuple[TableReport, ...], str]:
+    """Returns how the rows fit a catalog file, and why it does not open, for the curator only; "" if it opens."""
+    reports, error = read_report(read_declared(catalog)[0], progress)
+    if error is None:
+        return reports, ""
+    told = [f"For the curator only: {line}" for line in error.diagnosis]
+    return reports, "\n".join((str(error).replace(_RUN_CHECK, "correct the line named below. "), *told))

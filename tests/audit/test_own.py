@@ -170,7 +170,8 @@ def test_a_choice_of_bounds_that_reads_exact_counts_is_found(monkeypatch: pytest
         people = sum(int(group.measures[0][0]) for group in exact)  # type: ignore[index, arg-type]
         chosen = program.candidates[people % len(program.candidates)]
         bounding = chosen.plans[0].bounding
-        return counted, Noisy(((bounding.max_rows, bounding.max_groups),), ()), *chosen.release(run, draw)
+        beside = (outputs.release(each, run(each.work), draw) for each in program.beside)
+        return counted, Noisy(((bounding.max_rows, bounding.max_groups),), ()), *chosen.release(run, draw), *beside
 
     all_auto(monkeypatch)
     monkeypatch.setattr(Auto, "release", release)

@@ -136,3 +136,11 @@ def test_whether_a_kind_was_said_or_implied_is_no_part_of_the_declaration() -> N
     catalogs = [Catalog({"t": Table("t.parquet", unit="row", columns={"x": each})}, Budget(1)) for each in (said, implied)]
     assert catalog_json(catalogs[0]) == catalog_json(catalogs[1])
     assert "implied" not in catalog_json(catalogs[0])
+
+
+@pytest.mark.parametrize("written", [{"unit": "id"}, {"unit": "row"}, {"unit": "id", "max_rows": 1}, {"max_rows": 1}])
+def test_a_public_table_is_told_once_and_only_of_what_was_written(written: dict[str, Any]) -> None:
+    with pytest.raises(CatalogError) as refused:
+        Catalog({"t": Table({"id": [1]}, public=True, **written)}, Budget(1))
+    (problem,) = refused.value.problems
+    assert "max_groups" not in problem[2]

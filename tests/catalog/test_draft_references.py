@@ -29,18 +29,20 @@ CLINIC = {
 def test_children_point_to_the_list_of_people_and_to_one_another() -> None:
     for order in (list(CLINIC), list(reversed(CLINIC))):
         assert references({name: CLINIC[name] for name in order}, "person_id") == {
-            "visits": [("person_id", "people")],
-            "drugs": [("visit_id", "visits")],
-            "lines": [("drug_id", "drugs")],
+            "visits": [("person_id", ("people", "person_id"))],
+            "drugs": [("visit_id", ("visits", "visit_id"))],
+            "lines": [("drug_id", ("drugs", "drug_id"))],
         }
 
 
 def test_the_table_that_is_pointed_to_looks_like_a_list_of_people() -> None:
     columns = {"patient": "int", "ward": "text"}
-    assert references({"stays": columns, "patients": columns}, "patient") == {"stays": [("patient", "patients")]}
+    assert references({"stays": columns, "patients": columns}, "patient") == {"stays": [("patient", ("patients", "patient"))]}
     first = {"a": {"x": "int", "who": "int"}, "b": {"who": "int", "x": "int"}}
-    assert references(first, "who") == {"a": [("who", "b")]}
-    assert references({"a": columns, "b": columns}, "patient") == {"b": [("patient", "a")]}  # the first that was named
+    assert references(first, "who") == {"a": [("who", ("b", "who"))]}
+    assert references({"a": columns, "b": columns}, "patient") == {
+        "b": [("patient", ("a", "patient"))]
+    }  # the first that was named
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_what_is_not_alike_is_not_proposed(parent: dict[str, str], child: dict[s
 def test_where_there_is_a_choice_it_is_the_curators() -> None:
     shared = {"room_id": "int", "bed_id": "int"}
     found = references({"people": {"id": "int", **shared}, "repairs": shared}, "id")
-    assert found == {"repairs": [("room_id", "people"), ("bed_id", "people")]}
+    assert found == {"repairs": [("room_id", ("people", "room_id")), ("bed_id", ("people", "bed_id"))]}
 
 
 # --- in the file ------------------------------------------------------------------------------------------------

@@ -71,6 +71,7 @@ COLUMN = {
     "kind = 'date', thousands = ','": "leave thousands out",
     "encoding = 'cp1252'": "Known are:",
     "kind = 'timestamp', between = [0, 1]": "write dates without quotes",
+    "between = [0, 1], format = '%d.%m.%Y'": "write dates without quotes",
     "kind = 'timestamp', between = [2020-01-01, 2021-01-01], step = 1": "leave step out",
     "kind = 'timestamp', between = [2021-01-01, 2020-01-01]": "write [",
 }

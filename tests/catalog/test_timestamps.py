@@ -99,3 +99,10 @@ def test_numbers_do_not_bound_a_stored_timestamp() -> None:
     table = dt.Table(pa.table({"at": pa.array(TIMES, pa.timestamp("us"))}), unit="row", columns={"at": dt.between(0, 9)})
     with pytest.raises(dt.DitherError, match="holds dates"):
         dt.open(dt.Catalog({"t": table}, dt.Budget(epsilon=1)), ledger=":memory:")
+
+
+def test_the_public_months_are_exactly_those_between_the_bounds(sales: Any) -> None:
+    months = sales.ask("SELECT DATE_TRUNC('month', InvoiceDate) AS m, COUNT(*) AS n FROM sales GROUP BY 1", epsilon=1)
+    assert [row[0] for row in months.rows] == [datetime.date(2010, 12, 1), datetime.date(2011, 1, 1), datetime.date(2011, 2, 1)]
+    hours = sales.ask("SELECT HOUR(InvoiceDate) AS h, COUNT(*) AS n FROM sales GROUP BY 1", epsilon=1)
+    assert [row[0] for row in hours.rows] == list(range(24))

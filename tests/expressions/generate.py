@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from dither.catalog.values import ColumnFacts
 from dither.errors import QueryError
 from dither.query.functions.base import FAMILIES, Facts, Function
-from dither.query.functions.registry import FUNCTIONS, columns, declared, facts, kind_of
+from dither.query.functions.domains import declared, facts
+from dither.query.functions.registry import FUNCTIONS, columns, kind_of
 from dither.query.nodes import Call, Column, Expression, Literal
 
 REGIONS = ("north", "south", "", "Ünï West", " x ", "12", "2024-02-29", "true")
@@ -148,13 +149,13 @@ def _call(draw: Draw, name: str, pool: list[Known]) -> Call:
 
 
 @st.composite
-def expressions(draw: Draw, name: str, before: int = 2) -> Known | None:
+def expressions(draw: Draw, name: str, before: int = 2, scope: Mapping[str, Facts] = SCOPE) -> Known | None:
     """Generates a call of the function over columns and earlier calls, with its facts; None if it is refused."""
-    pool: list[Known] = [(Column(column), known) for column, known in SCOPE.items()]
+    pool: list[Known] = [(Column(column), known) for column, known in scope.items()]
     for step in [*draw(st.lists(st.sampled_from(sorted(FUNCTIONS)), max_size=before)), name]:
         call = _call(draw, step, pool)
         try:
-            known = facts(call, SCOPE)
+            known = facts(call, scope)
         except QueryError:
             continue
         if step == name:

@@ -84,6 +84,8 @@ def test_ordinary_partitions_are_proved(one: Expression, other: Expression) -> N
         (call("eq", True), call("eq", 0)),
         (call("lt", datetime.date(2021, 1, 1)), call("ge", datetime.datetime(2021, 1, 1))),
         (call("ne", 1), call("eq", 2)),
+        (call("le", Fraction(2**53)), call("gt", 2**53)),  # compared as doubles
+        (call("eq", Fraction("0.1")), call("eq", Fraction("0.10000000000000000001"))),
         (call("eq", 1), Call("eq", (Column("y"), Literal(2)))),
     ],
 )

@@ -18,7 +18,8 @@ from dither.errors import QueryError
 from dither.query.functions.base import Cell, Facts
 from dither.query.functions.casts import as_key
 from dither.query.functions.dates import day_number
-from dither.query.functions.registry import FUNCTIONS, declared, evaluate, facts, typed
+from dither.query.functions.domains import declared, facts
+from dither.query.functions.registry import FUNCTIONS, evaluate, typed
 from dither.query.nodes import Call, Column, Expression, Literal
 from expressions.generate import COLUMNS, SCOPE, WITHIN, WITHOUT, expressions, rows
 
@@ -189,6 +190,8 @@ def test_unbounded_stays_unbounded() -> None:
         (Call("coalesce", (Column("date"), Column("time")), (1, 2)), (1, 2)),
         (Call("hour", (Column("date", (2, 3)),)), (2, 3)),
         (Column("nobody", (5, 6)), (5, 6)),
+        (Call("like", (Call("lower", (Column("word"),)), Literal("ö%", (6, 9)))), (6, 9)),
+        (Call("in_list", (Call("upper", (Column("word"),)), Literal("A"), Literal("É", (7, 8)))), (7, 8)),
     ],
 )
 def test_what_is_wrong_is_refused_where_it_stands(expression: Expression, span: tuple[int, int]) -> None:
@@ -196,6 +199,11 @@ def test_what_is_wrong_is_refused_where_it_stands(expression: Expression, span: 
         facts(expression, SCOPE)
     assert refused.value.span == span
     assert refused.value.fix
+
+
+def test_letters_without_case_may_be_compared_with_lower() -> None:
+    for constant in ("o%", "京%", "1 €"):
+        assert facts(call("like", call("lower", column("word")), constant), SCOPE).kind == "bool"
 
 
 def test_deep_expressions_are_refused_not_overflown() -> None:

@@ -120,7 +120,7 @@ def drawn(answer: Any, keys: list[Any], number: int) -> Any:
     keys = [key for key in keys if nullable or key is not None]
     cells = tuple(np.full((len(keys), max(noise.of.cells, 1)), number) for noise in answer.plan.noises)
     noisy = Noisy(tuple((key,) for key in keys), cells)
-    return replace(answer, released=(noisy,), table=table(answer.plan, noisy))
+    return replace(answer, released=(noisy, *answer.released[1:]), table=table(answer.plan, noisy))
 
 
 def kinds(answer: Any) -> dict[str, list[str]]:

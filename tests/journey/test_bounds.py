@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from dither.audit.ourselves.observe import looser, observe, open_observed
 from dither.curator import Curator
 from dither.errors import ArgumentError
 from dither.planning.terms import Terms
+from journey.hospital import BY_WARD, built, run
 
 MONTHS = tuple(range(1, 13))
 BY_MONTH = "SELECT month, COUNT(*) AS n, COUNT(DISTINCT person) AS people FROM orders GROUP BY month"
@@ -152,3 +154,12 @@ def test_caps_are_part_of_the_catalog_and_change_no_older_digest() -> None:
 
     assert "caps" not in catalog_json(catalog(orders())).replace('"caps": {"max_groups": 9, "max_rows": null}', "")
     assert '"max_groups": 12' in catalog_json(catalog(orders(), caps={"max_groups": 12}))
+
+
+def test_the_command_line_passes_bounds_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(built(tmp_path))
+    quoted = run("quote", BY_WARD, "-e", "0.1", "--max-rows", "7", "--max-groups", "3")
+    assert "counts at most 7 rows' worth in each of at most 3 groups" in " ".join(quoted.stdout.split())
+    chosen = run("ask", "SELECT COUNT(*) AS n FROM visits", "-e", "0.1", "--max-rows", "auto")
+    assert "max_rows = " in chosen.stderr
+    assert "chosen for 10 % of ε" in " ".join(chosen.stderr.split())

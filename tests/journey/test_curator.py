@@ -227,8 +227,11 @@ def test_computed_numbers_say_how_sure_they_are(survey: Curator) -> None:
 def test_a_margin_for_a_computed_number_is_foretold_where_it_can_be(survey: Curator) -> None:
     careful = with_engine(survey, Broken(AssertionError()), epsilon=10)
     assert careful.quote("SELECT 100 * COUNT(*) AS n FROM people", margin=50).margins()["n"] <= 50  # type: ignore[operator]
-    with pytest.raises(DitherError, match="cannot be predicted"):
+    with pytest.raises(DitherError, match="how many rows"):
         careful.quote("SELECT SUM(age) / COUNT(*) AS a FROM people", margin=50)
+    assert careful.quote("SELECT SUM(age) / COUNT(*) AS a FROM people", margin=5, assume_rows=100).margins()["a"] <= 5  # type: ignore[operator]
+    with pytest.raises(DitherError, match="cannot be predicted"):
+        careful.quote("SELECT SUM(age) / SUM(wage) AS a FROM people", margin=50)
 
 
 def test_offset_is_post_processing(survey: Curator) -> None:
@@ -356,7 +359,7 @@ def test_suggestions_are_priced_and_near_the_data() -> None:
     assert found.max_rows == 1
     assert found.max_groups == 1
     assert "[tables.people.columns]\nwage = { between = [" in str(found)
-    with pytest.raises(DitherError, match="Bounds are for numbers"):
+    with pytest.raises(DitherError, match="only with a delta"):
         survey.suggest("people.town", epsilon=1)
     with pytest.raises(DitherError, match="not a column"):
         survey.suggest("people.salary", epsilon=1)

@@ -17,8 +17,9 @@ import pytest
 import dither as dt
 from dither import errors
 from dither.catalog.file import parse
+from dither.catalog.report import ColumnReport, People, TableReport, to_json
 from dither.planning.outputs import Noisy, table
-from dither.planning.suggest import Proposal
+from dither.planning.proposal import Proposal
 from dither.privacy.filters import Caps, Charge, Sums
 from dither.standing import Standing
 from journey.hospital import built, run
@@ -41,7 +42,15 @@ def answer(survey: dt.Curator) -> dict[str, Any]:
     (noise,), groups = found.plan.noises, len(found.noisy.keys)
     cells = (np.tile(np.array([512, 768, 0]) * noise.of.row // 10, (groups, 1)),)
     noisy = Noisy(found.noisy.keys, cells)
-    return {**replace(found, released=(noisy,), table=table(found.plan, noisy)).as_data(), "receipt": {}}
+    return {
+        **replace(found, released=(noisy, *map(_nobody, found.released[1:])), table=table(found.plan, noisy)).as_data(),
+        "receipt": {},
+    }
+
+
+def _nobody(noisy: Noisy) -> Noisy:
+    """Nobody has a value outside the bounds."""
+    return Noisy(noisy.keys, tuple(0 * cells for cells in noisy.cells))
 
 
 def refused(ask: Callable[[], object]) -> dict[str, Any]:
@@ -52,12 +61,15 @@ def refused(ask: Callable[[], object]) -> dict[str, Any]:
 
 def shown(survey: dt.Curator) -> dict[str, dict[str, Any]]:
     proposal = Proposal("people", "income", 0, 110_000, 7, None, 52.5, "ε = 0.1", 12_000, Fraction(1, 10))
+    column = ColumnReport("day", "date", 9000, 12, 8988, formats=("%d.%m.%Y",))
+    report = TableReport("visits", 9000, (column,), "person_id", 3, (), People(1000, 20, 248, 20, 45, 1110, 5, (("ward", 7),)))
     sums = Sums().plus(Charge(Fraction(1, 10), Fraction(0), Fraction(1, 200)))
     catalog = "[budget]\nepsilon = -1\n[tables.people]\nsource = 'people.csv'\n"
     return {
         "quote": {**survey.quote(QUESTION, epsilon="0.1", assume_rows=1000).as_data(), "plan": "…"},
         "answer": answer(survey),
         "proposal": proposal.as_data(),
+        "data": json.loads(to_json([report])),
         "budget": Standing(Caps.of(Fraction(1), Fraction("1e-6")), sums).as_data(),
         "argument": refused(lambda: survey.ask(QUESTION)),
         "query": refused(lambda: survey.ask("SELECT SUM(income) AS s FROM patients", epsilon=1)),

@@ -55,7 +55,7 @@ def test_a_proposal_is_paid_and_given_again_like_an_answer(folder: Path) -> None
 
 def test_a_receipt_says_what_was_asked_and_what_it_cost(folder: Path) -> None:
     survey = opened(folder, analyst="ana")
-    answer = survey.ask(MEANS, epsilon="0.1")
+    answer = survey.ask(MEANS, epsilon="0.1", left_out=False)
     body = answer.receipt.body
     assert body["question"] == MEANS
     assert body["analyst"] == "ana"

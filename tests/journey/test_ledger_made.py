@@ -43,7 +43,7 @@ def test_a_new_ledger_is_made_if_asked_and_only_if_there_is_none(hospital: Path)
             assert survey.budget.spent.epsilon * 2 == spent
             survey.ask(COUNT, epsilon="0.5")
     made = [name for name in names(hospital) if "new" in name and (hospital / name).stat().st_size]
-    assert made == ["new.ledger", "new.ledger.key"]  # beside them an empty journal
+    assert made == ["new.ledger", "new.ledger.key", "new.ledger.key.data"]  # with the marks; beside them an empty journal
 
 
 def test_a_key_without_its_ledger_is_a_lost_budget(hospital: Path) -> None:

@@ -270,3 +270,20 @@ def test_opening_and_quoting_fix_no_budget_and_the_first_question_does(folder: P
     write(folder, epsilon=2)
     with pytest.raises(dt.LedgerError, match="not the one this ledger was opened with"):
         opened(folder)
+
+
+def test_references_that_come_too_late_go_to_another_table(tmp_path: Path) -> None:
+    rows = {"person": [1, 1, 2], "cost": [3, 4, 5]}
+    alone = dt.Table(rows, unit="person", max_rows=2, columns={"cost": dt.between(0, 9)})
+    unit = {"column": "person", "references": "people.person"}
+    joined = dt.Table(rows, unit=unit, max_rows=2, columns={"cost": dt.between(0, 9)})
+    listed = dt.Table({"person": [1, 2]}, unit="person", max_rows=1)
+    place = tmp_path / "survey.ledger"
+    with dt.open(dt.Catalog({"visits": alone, "people": listed}, dt.Budget(9)), ledger=place, make=True) as survey:
+        survey.ask("SELECT SUM(cost) AS s FROM visits", epsilon=1)
+    with pytest.raises(dt.LedgerError, match=r"without references again(.|\n)*as another table, with them"):
+        dt.open(dt.Catalog({"visits": joined, "people": listed}, dt.Budget(9)), ledger=place)
+    tables = {"visits": alone, "people": listed, "stays": joined}
+    with dt.open(dt.Catalog(tables, dt.Budget(9)), ledger=place) as survey:  # as the fix says
+        survey.ask("SELECT SUM(cost) AS s FROM stays JOIN people USING (person)", epsilon=1)
+        assert survey.budget.spent.epsilon == 2

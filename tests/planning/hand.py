@@ -55,8 +55,10 @@ def planned(
     max_rows: int = 1,
     max_groups: int | None = 1,
     rows: Rows | None = None,
+    **more: Any,
 ) -> Plan:
-    question = Resolved(asked, by_unit, ("people",), max_rows, max_groups, SCOPE, rows or Rows(), "person")
+    more.setdefault("one_row", max_rows == 1)  # a fact of these questions; a table's max_rows alone is none
+    question = Resolved(asked, by_unit, ("people",), max_rows, max_groups, SCOPE, rows or Rows(), "person", **more)
     return plan(question, catalog(delta, neighbours), Price(Fraction(epsilon), delta))
 
 

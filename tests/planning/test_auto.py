@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,7 +76,8 @@ def test_caps_limit_them() -> None:
 
 
 def test_they_are_never_too_many() -> None:
-    wide = auto(declared=catalog(months=range(5000), caps={"max_rows": 10**6, "max_groups": 4000}))
+    text = "SELECT month, COUNT(*) AS n FROM visits GROUP BY month"  # of counts, the largest is in range
+    wide = auto(text, catalog(months=range(5000), caps={"max_rows": 10**6, "max_groups": 4000}))
     assert len(wide.candidates) <= choosing.MOST_CANDIDATES
     assert pairs(wide)[-1] == (10**6, 4000), "the caps stay among them"
 
@@ -106,6 +109,32 @@ def test_where_one_candidate_is_left_nothing_is_paid_for_a_choice(text: str) -> 
     assert (made.plans[0].bounding.max_rows, made.plans[0].bounding.max_groups) == (1, 1)
 
 
+def test_one_row_for_each_person_needs_no_choice_even_where_it_is_asked_for() -> None:
+    people = {"people": dt.Table("p.parquet", unit="person", key="person", columns={"age": dt.between(0, 9, kind="int")})}
+    declared = dt.Catalog(people, dt.Budget(1))
+    for terms in ({}, {"max_rows": "auto", "max_groups": "auto"}):
+        made = planned("SELECT age, COUNT(*) AS n FROM people GROUP BY age", declared, **terms)
+        assert made.plans[0].bounding.max_rows == made.plans[0].bounding.max_groups == 1
+        assert made.plans[0].price.epsilon == 1
+
+
+def test_candidates_whose_noise_is_out_of_range_are_left_out() -> None:
+    columns = {"month": dt.values(*MONTHS), "cost": dt.between(0, 2**40, step=1)}
+    declared = dt.Catalog({"visits": dt.Table("v.parquet", unit="person", columns=columns)}, dt.Budget(10))
+    program = auto("SELECT month, SUM(cost) AS s FROM visits GROUP BY month", declared, epsilon=8)
+    assert 1 < len(program.candidates) < 45
+    with pytest.raises(dt.DitherError, match="out of range"):
+        planned("SELECT month, SUM(cost) AS s FROM visits GROUP BY month", declared, epsilon="1/10")
+
+
+def test_declared_rows_do_not_count_where_rows_are_chosen() -> None:
+    people = {
+        "people": dt.Table("p.parquet", unit="person", max_rows=1, rows={"at_least": 100}, columns={"x": dt.between(0, 1)})
+    }
+    made = planned("SELECT AVG(x) AS x FROM people", dt.Catalog(people, dt.Budget(1)), max_rows="auto")
+    assert made.quoted.rows is None
+
+
 def test_all_candidates_have_one_family_of_noise_and_one_price() -> None:
     program = auto(declared=catalog(delta="1e-6"))
     assert len({each.price for each in plans(program)}) == 1
@@ -126,7 +155,8 @@ def test_a_margin_has_no_price_where_bounds_are_chosen() -> None:
 @pytest.mark.parametrize("text", [VISITS, PEOPLE, "SELECT month, MEDIAN(cost) AS m FROM visits GROUP BY month"])
 def test_the_charge_covers_every_path_in_every_component(text: str, neighbours: str, delta: Any) -> None:
     program = auto(text, catalog(delta, neighbours))
-    paths = [charge([program.histogram, each]) for each in plans(program)]
+    paths = [charge([program.histogram, *program.beside, each]) for each in plans(program)]
+    assert len(program.beside) == (text == VISITS), "costs may be clipped, and that is estimated whatever is chosen"
     for part in ("epsilon", "delta", "rho", "slack"):
         assert getattr(program.charge, part) == max(getattr(path, part) for path in paths)
     assert program.charge.epsilon == 1
@@ -200,7 +230,7 @@ def test_neighbours_through_the_whole_program_stay_within_the_charge(place: int)
     assert [program.choose(each).plans[0].bounding.max_groups for each in (light, heavy)] == [1, 2], "both ways are taken"
     one, two = (Exact(program, table) for table in NEIGHBOURS[place])
     worst = loss(one, two, range(-3, 8))
-    twin = Cheap(program.histogram, program.candidates, program.listed, program.tables)
+    twin = Cheap(program.histogram, program.candidates, program.listed, program.tables, program.query, program.classes)
     assert worst <= float(program.charge.epsilon) * (1 + 1e-9)
     if place == 1:
         assert worst > float(twin.charge.epsilon), "a person in both groups uses more than the chosen plan was priced for"
@@ -225,18 +255,18 @@ def test_the_choice_runs_on_the_noisy_histogram_alone() -> None:
         return np.zeros((len(exact), 1), dtype=np.int64)
 
     _, bounds, _ = program.release(run, Draw(noise=noise))
-    assert seen[0] == [(0,), (0,), (0,), (0,), (50,), (0,)], "everyone is in twelve groups"
+    assert seen[0] == [(0,), (0,), (0,), (0,), (50,)], "everyone is in twelve groups, and there are no more"
     assert bounds.keys == ((1, 1),), "and the noise says that nobody is there"
 
 
 def bins(program: Auto, people: dict[tuple[int, int], float]) -> list[Bin]:
-    groups, most = len(program.listed.classes.groups), len(program.listed.classes.rows)
+    groups, most = len(program.classes.groups), len(program.classes.rows)
     return [Bin(g, r, int(people.get((g, r), 0))) for g in range(groups + 1) for r in range(most + 1)]
 
 
 def chosen(program: Auto, people: dict[tuple[int, int], float]) -> tuple[int, int]:
     scale = program.histogram.noises[0].scale
-    kinds = believed(bins(program, people), program.listed, scale)
+    kinds = believed(bins(program, people), program.classes, program.quoted.plans[0].bounding.groups, scale)
     best = min(plans(program), key=lambda each: predicted_error(each, kinds)).bounding
     return best.max_rows, best.max_groups
 
@@ -316,7 +346,7 @@ def test_a_stored_answer_names_what_was_chosen_and_is_never_chosen_again(text: s
     assert all(
         np.array_equal(a, b) for one, two in zip(first, again, strict=True) for a, b in zip(one.cells, two.cells, strict=True)
     )
-    assert program.answer(again)[0] is program.answer(first)[0]
+    assert program.answer(again)[0] == program.answer(first)[0]
     assert f'"keys":[[["int","{program.answer(first)[0].plans[0].bounding.max_rows}"],' in stored
 
 
@@ -340,3 +370,19 @@ def test_unreadable_bounds_are_refused() -> None:
     other = (counted, Noisy(((3, 5),), ()), answer)
     with pytest.raises(dt.DitherError, match="cannot read the stored answer"):
         program.read(encode_noisy(other))
+
+
+FILE = Path(__file__).parent.parent / "golden" / "auto.txt"
+
+
+def test_the_identity_and_a_stored_answer_are_those_of_the_file() -> None:
+    """Ledgers hold both for ever."""
+    program = auto(PEOPLE, catalog(months=(1, 2, 3), caps={"max_groups": 2}))
+    counted = Noisy(program_keys(program), (np.array([[9], [-2], [40]]),))
+    answer = Noisy(((1,), (2,), (3,)), (np.array([[7], [0], [-1]]),))
+    stored = program.write((counted, Noisy(((1, 2),), ()), answer))
+    found = f"{program.identity}\n\n{stored}\n"
+    if os.environ.get("UPDATE_GOLDEN"):
+        FILE.write_text(found, encoding="utf-8")
+    assert found == FILE.read_text(encoding="utf-8")
+    assert program.answer(program.read(stored))[2] == "max_groups = 2, chosen for 10 % of ε"

@@ -15,7 +15,7 @@ from dither.mechanisms import Exponential, Gaussian, Geometric
 from dither.planning.plan import Plan
 from dither.planning.program import charge, mechanisms
 from dither.planning.releases.base import Noise
-from dither.planning.releases.ranks import rank_scores, width_scores
+from dither.planning.releases.ranks import rank_scores, width_runs
 from dither.privacy.losses import ZCDP, total
 from dither.query.work import SCALE, Bins
 from planning.hand import ask, planned, query
@@ -130,13 +130,13 @@ def joint(noise: Noise, histogram: dict[int, int]) -> Any:
     """The probabilities of all pairs of a value and the width of its margin."""
     share, steps, slack = noise.of.p, noise.of.grid.steps, noise.of.slack(noise.width)  # type: ignore[attr-defined]
     values = chances(noise.mechanism, rank_scores(histogram, share, np.arange(steps + 1)))
-    widths = (width_scores(histogram, share, value, steps, slack) for value in range(steps + 1))
-    return np.concatenate([p * chances(noise.width, np.array(each)) for p, each in zip(values, widths, strict=True)])  # type: ignore[attr-defined]
+    widths = (width_runs(histogram, share, value, steps, slack) for value in range(steps + 1))
+    return np.concatenate([p * chances(noise.width, each.scores, each.counts) for p, each in zip(values, widths, strict=True)])  # type: ignore[attr-defined]
 
 
-def chances(mechanism: Any, scores: Any) -> Any:
+def chances(mechanism: Any, scores: Any, counts: Any = 1) -> Any:
     exponent = float(mechanism.epsilon) * scores.astype(float) / (2 * float(mechanism.sensitivity))
-    weight = np.exp(exponent - exponent.max())
+    weight = counts * np.exp(exponent - exponent.max())
     return weight / weight.sum()
 
 
@@ -168,6 +168,14 @@ def replaced(draw: Any) -> tuple[Noise, dict[int, int], dict[int, int]]:
 def test_the_second_price_of_a_quantile_covers_a_person_replaced_within_a_group(case: Any) -> None:
     noise, one, other = case
     assert concentrated(noise, one, other) <= float(noise.loss.zcdp().rho)
+
+
+@given(replaced())
+def test_the_first_price_of_a_quantile_covers_its_value_and_its_margin_together(case: Any) -> None:
+    noise, one, other = case
+    p, q = joint(noise, one), joint(noise, other)
+    seen = (p > 1e-250) & (q > 1e-250)
+    assert float(np.abs(np.log(p[seen] / q[seen])).max()) <= float(noise.loss.epsilon()) * (1 + 1e-9) + 1e-9
 
 
 def test_that_two_separate_draws_would_be_too_cheap_a_price() -> None:

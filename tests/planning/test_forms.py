@@ -63,16 +63,18 @@ COUNTS = (Aggregate("a", "count", None, where=NORTH), Aggregate("b", "count", No
 
 @pytest.mark.parametrize(("left", "right"), [(1, 1), (2, 3), (1, 10), (5, 0)])
 def test_weighted_sums_reach_as_far_as_their_exact_law(left: int, right: int) -> None:
-    plan, _ = computed(minus(times(left, Column("a")), times(right, Column("b"))), *COUNTS)
-    wide = stated(plan, people(50))[1]
-    values, law = convolved([(noise, weight) for noise, weight in zip(plan.noises, (left, right), strict=True) if weight])
+    plan, output = computed(minus(times(left, Column("a")), times(right, Column("b"))), *COUNTS)
+    wide, form = stated(plan, people(50))[1], output.form(plan)
+    assert form is not None
+    assert sorted(abs(term.weight) for term in form.total.terms) == sorted(weight for weight in (left, right) if weight)
+    values, law = convolved([(plan.noises[term.noise], int(term.weight)) for term in form.total.terms])
     smallest = min(reach for reach in range(10**4) if law[np.abs(values) <= reach].sum() >= SURE)
     assert smallest <= wide <= 1.02 * smallest + left + right  # one step for each variable: rounding of Laplace
 
 
 def test_that_the_sum_of_intervals_is_wider() -> None:
-    plan, _ = computed(minus(Column("a"), Column("b")), *COUNTS)
-    each = sum(float(noise.mechanism.margin(1 - (1 - SURE) / 2)) for noise in plan.noises)
+    plan, _ = computed(minus(Column("a"), Column("b")), *COUNTS, epsilon=Fraction(1, 10))
+    each = sum(float(reading.margins(plan.noises, [np.zeros((1, 2))], 1 - (1 - SURE) / 2)[0] or 0) for reading in plan.readings)
     assert stated(plan, people(50))[1] < 0.75 * each
 
 
@@ -129,20 +131,21 @@ def test_quotients_with_one_divisor_are_one() -> None:
 
 
 def test_public_limits_of_quotients() -> None:
-    share, output = computed(Call("div", (Column("a"), Column("n"))), *COUNTS[:1], ask("n", "count"))
+    share, output = computed(Call("div", (Column("a"), Column("n"))), *COUNTS[:1], ask("n", "count"), one_row=True)
     mean, over = computed(Call("div", (Column("s"), Column("n"))), ask("s", "sum", "age"), ask("n", "count"))
+    heavy, several = computed(Call("div", (Column("a"), Column("n"))), *COUNTS[:1], ask("n", "count"), max_rows=2)
+    beside = (*COUNTS[:1], ask("n", "count"), ask("m", "avg", "age"))
+    joint, three = computed(Call("div", (Column("a"), Column("n"))), *beside, max_rows=2)
     free, any_ = computed(Call("div", (Column("a"), Column("b"))), *COUNTS)
-    found = [
-        each.form(plan).quotients[0][1].limits(plan.noises, True)
-        for plan, each in ((share, output), (mean, over), (free, any_))
-    ]  # type: ignore[union-attr]
-    assert found == [(0, 1), (0, 120), None]
+    asked = ((share, output), (mean, over), (heavy, several), (joint, three), (free, any_))
+    found = [each.form(plan).quotients[0][1].limits(plan.noises, True) for plan, each in asked]  # type: ignore[union-attr]
+    assert found == [(0, 1), (0, 120), (0, 1), (0, Fraction(61440, 61437)), None]  # each of three cells is rounded down
 
 
 def test_nullif_of_a_divisor_is_the_divisor() -> None:
     below = Call("nullif", (Column("n"), Literal(0)))
     plan, output = computed(Call("div", (Column("a"), below)), *COUNTS[:1], ask("n", "count"))
-    plain, other = computed(Call("div", (Column("a"), Column("n"))), *COUNTS[:1], ask("n", "count"))
+    plain, other = computed(Call("div", (Column("a"), Column("n"))), *COUNTS[:1], ask("n", "count"), one_row=True)
     assert output.form(plan) == other.form(plain)
 
 
@@ -172,11 +175,11 @@ def test_many_sums_at_once_reach_as_far_as_one(gaussian: bool) -> None:
 
 def test_the_interval_of_a_quotient_is_its_definition() -> None:
     """Every r inside is possible, and none outside: by the reach of N - r D, one r at a time."""
-    plan, output = computed(Call("div", (Column("a"), Column("n"))), *COUNTS[:1], ask("n", "count"))
+    plan, output = computed(Call("div", (Column("a"), Column("n"))), *COUNTS[:1], ask("n", "count"), one_row=True)
     form = output.form(plan)
     assert isinstance(form, forms.Form)
     one = form.quotients[0][1]
-    noisy = [np.array([[37, 64]])]  # those counted by the FILTER, and the rest
+    noisy = [np.array([[37, 64]])]  # those of the north, and others
     low, high = one.interval(plan.noises, True, noisy, SURE)
     above, below = (float(part.estimate(noisy)[0]) for part in (one.above, one.below))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,21 @@ def test_margins_of_counts_and_sums_are_tight() -> None:
     most = float(SURE) + 7 * math.sqrt(0.05 * 0.95 / TIMES)
     assert coverage(plan, group.measures, "s", sum(ages))[0] <= most + 0.005
     assert coverage(plan, group.measures, "n", 500)[0] <= most + 0.03  # whole numbers: the margin is a whole number too
+
+
+@pytest.mark.parametrize(("middle", "deviation"), [(40, 12), (30, 13), (60, 20), (80, 12)])
+def test_the_margin_of_a_spread_is_not_wider_than_its_quote(middle: int, deviation: int) -> None:
+    """Ages up to 120, at a third or so of the range, with a tenth of it or more as standard deviation."""
+    plan = planned(query(ask("s", "stddev_samp", "age"), ask("v", "var_pop", "age")))
+    bell = [round(middle + deviation * NormalDist().inv_cdf((i + 0.5) / 2000)) for i in range(2000)]
+    rows = [{**row, "age": age} for row, age in zip(people(2000), bell, strict=True)]
+    (group,) = run(plan, rows)
+    for name, truth in (("s", float(np.std(bell, ddof=1))), ("v", float(np.var(bell)))):
+        held, wide = coverage(plan, group.measures, name, truth)
+        assert held >= fewest(TIMES)
+        reading = plan.reading(name)
+        assert reading is not None
+        assert wide <= 1.05 * (reading.predicted(plan.noises, 2000, SURE) or 0)
 
 
 def test_that_check_can_fail() -> None:

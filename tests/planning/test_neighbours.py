@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dither.mechanisms import Gaussian
 from dither.planning.plan import Plan
-from dither.planning.releases.ranks import rank_scores, width_scores
+from dither.planning.releases.ranks import rank_scores, width_runs
 from dither.query.work import Bins, Group
 from planning.hand import REGIONS, ask, planned, query, run
 
@@ -89,7 +89,8 @@ def _width_move(noise: Any, a: Any, b: Any) -> int:
     """The largest move of a width's score, around values at the data and far from it."""
     steps, moved = noise.of.grid.steps, 0
     for value in {0, 1, steps // 2, steps, *a, *b}:
-        scores = [width_scores(each, noise.of.p, value, steps, noise.of.slack(noise.width)) for each in (a, b)]
+        slack = noise.of.slack(noise.width)
+        scores = [width_runs(each, noise.of.p, value, steps, slack).scores.tolist() for each in (a, b)]
         moved = max(moved, *(abs(x - y) for x, y in zip(*scores, strict=True)))
     return moved
 

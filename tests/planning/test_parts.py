@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dither as dt
+from dither.planning.plan import Plan
 from dither.planning.releases.parts import Parts
 from dither.query.nodes import Aggregate, Call, Column, Expression, Literal
 from dither.query.work import Cell, Quantised, Sums
@@ -41,27 +42,40 @@ THREE = (
 )
 
 
+def parts(*aggregates: Aggregate, **more: Any) -> Plan:
+    """Plans where each person has one row."""
+    return planned(query(*aggregates), 1, one_row=True, **more)
+
+
 def test_disjoint_counts_are_one_release_at_the_whole_price() -> None:
-    (noise,) = planned(query(*THREE), 1).noises
+    (noise,) = parts(*THREE).noises
     assert isinstance(noise.of, Parts)
     assert noise.scale == 1
-    assert len(planned(query(*THREE, ask("n", "count")), 1).noises) == 1  # the count of all rows is their sum
-    assert len(planned(query(THREE[0], ask("n", "count")), 1).noises) == 1  # one part and the rest
-    assert not isinstance(planned(query(THREE[0]), 1).noises[0].of, Parts)
+    assert len(parts(*THREE, ask("n", "count")).noises) == 1  # the count of all rows is their sum
+    assert len(parts(THREE[0], ask("n", "count")).noises) == 1  # one part and the rest
+    assert not isinstance(parts(THREE[0]).noises[0].of, Parts)
 
 
 def test_case_is_filter() -> None:
     cases = [replace(one, argument=one.value, where=None) for one in THREE]
-    assert planned(query(*cases), 1).work == planned(query(*THREE), 1).work
+    assert parts(*cases).work == parts(*THREE).work
 
 
 def test_overlapping_counts_are_not() -> None:
-    assert len(planned(query(counted("a", below(18)), counted("b", above(10))), 1).noises) == 2
-    assert len(planned(query(*THREE), 1, max_rows=3).noises) == 3  # would be cut together where separate counts are not
+    assert len(parts(counted("a", below(18)), counted("b", above(10))).noises) == 2
+
+
+def test_counts_of_people_with_several_rows_are_not() -> None:
+    """Cells are cut together: of two rows in two parts, one row's worth would be none in each."""
+    assert len(planned(query(*THREE), 1, one_row=False).noises) == 3
+    assert len(planned(query(*THREE), 1, max_rows=3).noises) == 3
+    every = frozenset(one.name for one in THREE)
+    (noise,) = planned(query(*THREE), 1, max_rows=3, one_part=every).noises  # conditions on the person: in one part
+    assert noise.scale == 3 * noise.of.row
 
 
 def test_the_order_of_select_does_not_matter() -> None:
-    plans = [planned(query(*order), 1) for order in (THREE, THREE[::-1])]
+    plans = [parts(*order) for order in (THREE, THREE[::-1])]
     assert plans[0].work == plans[1].work
 
 
@@ -70,12 +84,12 @@ def test_one_person_moves_one_part_by_one(data: st.DataObject, every: bool, neig
     others = [row for person in range(1, 4) for row in data.draw(rows_of(person))]
     mine, instead = data.draw(rows_of(9)), data.draw(rows_of(9)) if neighbours == "replace" else []
     aggregates = (*THREE, ask("n", "count")) if every else THREE
-    plan = planned(query(*aggregates), neighbours=neighbours)
+    plan = parts(*aggregates, neighbours=neighbours)
     moves(plan, run(plan, others + mine), run(plan, others + instead))
 
 
 def test_that_overlapping_cells_would_move_by_two() -> None:
-    plan = planned(query(*THREE))
+    plan = parts(*THREE)
     conditions = (below(50), above(10))  # each cell asks for its own condition, not for the first that is true
     cells = tuple(
         Cell(Quantised(Call("case", (each, Literal(1), Literal(0))), Fraction(0), Fraction(1), 1), linear=1)
@@ -89,7 +103,7 @@ def test_that_overlapping_cells_would_move_by_two() -> None:
 
 def test_that_the_first_true_condition_counts_whatever_was_proved() -> None:
     release = Parts((below(50), above(10)), 1, ("", ""))  # not disjoint: a wrong proof would cost meaning, not privacy
-    plan = planned(query(*THREE))
+    plan = parts(*THREE)
     plan = replace(plan, work=replace(plan.work, measures=(release.measure,)))
     row = {"person": 9, "age": 20, "wage": 1.0, "region": "east", "town": "a"}
     assert run(plan, [row])[0].measures == ((1, 0),)
@@ -124,8 +138,7 @@ def test_answers_are_those_of_sql(unit: str, text: str) -> None:
         "sex": dt.values("M", "F", "X"),
         "region": dt.values("north", "south"),
     }
-    bounds = {} if unit == "row" else {"max_rows": 1, "max_groups": 1}
-    table = dt.Table(PEOPLE, unit=unit, columns=columns, **bounds)
+    table = dt.Table(PEOPLE, unit=unit, key=None if unit == "row" else unit, columns=columns)
     p = PEOPLE  # noqa: F841 (DuckDB finds it by its name)
     truth = duckdb.sql(text + (" ORDER BY region" if "region" in text else "")).df()
     with dt.open(dt.Catalog(tables={"p": table}, budget=dt.Budget(epsilon=10**4)), ledger=":memory:") as survey:
@@ -135,3 +148,28 @@ def test_answers_are_those_of_sql(unit: str, text: str) -> None:
             assert answer[name].tolist() == truth[name].tolist()
         else:
             assert answer[name].tolist() == pytest.approx(truth[name].tolist(), abs=1e-2)
+
+
+VISITS = pd.DataFrame({"id": [n // 2 for n in range(800)], "kind": ["a", "b"] * 400})
+
+
+@pytest.mark.parametrize("bound", [1, 2, "auto"])
+def test_people_with_a_row_in_each_part_count_in_both(bound: int | str) -> None:
+    table = dt.Table(VISITS, unit="id", columns={"kind": dt.values("a", "b")})
+    text = "SELECT COUNT(*) FILTER (WHERE kind = 'a') AS a, COUNT(*) FILTER (WHERE kind = 'b') AS b FROM v"
+    with dt.open(dt.Catalog(tables={"v": table}, budget=dt.Budget(epsilon=10**4)), ledger=":memory:") as survey:
+        answer = survey.ask(text, epsilon=900, max_rows=bound)
+    assert (answer["a"], answer["b"]) == ([400], [400])
+
+
+def test_conditions_on_the_person_share_a_release() -> None:
+    people = dt.Table(PEOPLE, unit="id", key="id", columns={"sex": dt.values("M", "F", "X")})
+    visits = dt.Table(VISITS, unit={"column": "id", "references": "p.id"}, max_rows=2, columns={"kind": dt.values("a", "b")})
+    text = (
+        "SELECT COUNT(*) FILTER (WHERE sex = 'M') AS m, COUNT(*) FILTER (WHERE sex = 'F') AS f, COUNT(*) AS n "
+        "FROM v JOIN p USING (id)"
+    )
+    with dt.open(dt.Catalog(tables={"p": people, "v": visits}, budget=dt.Budget(epsilon=10**4)), ledger=":memory:") as survey:
+        answer = survey.ask(text, epsilon=900)
+    assert len(answer.plan.noises) == 1
+    assert (answer["m"], answer["f"], answer["n"]) == ([200], [200], [800])

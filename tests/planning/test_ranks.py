@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dither.mechanisms import Exponential
 from dither.planning.releases.quantile import COVERED, Choice, Choices
-from dither.planning.releases.ranks import rank_runs, rank_scores, width_scores, widths
+from dither.planning.releases.ranks import RATIO, rank_runs, rank_scores, repeats, width_runs, widths
 from dither.planning.sensitivity import Bounding
 from dither.privacy.neighbours import AddRemove
 from dither.query.nodes import Column
@@ -51,6 +51,13 @@ def test_scores_are_exact_for_as_many_rows_as_there_can_be() -> None:
     assert rank_runs(histogram, p, 11).expanded().tolist() == scores
 
 
+def test_the_widths_before_one_stand_for_few_candidates() -> None:
+    """The constant in the proof: all smaller widths together weigh less than RATIO times as much, at equal scores."""
+    counts = repeats(231)
+    assert all(sum(counts[:k]) < RATIO * counts[k] for k in range(231))
+    assert not all(sum(counts[:k]) < (RATIO - 1) * counts[k] for k in range(231))
+
+
 # --- the margin, by all outcomes ------------------------------------------------------------------------------------------
 
 
@@ -61,9 +68,9 @@ def choices(epsilon: Fraction, p: Fraction, high: int) -> Choices:
     return noise
 
 
-def chances(mechanism: Exponential, scores: Any) -> Any:
+def chances(mechanism: Exponential, scores: Any, counts: Any = 1) -> Any:
     exponent = float(mechanism.epsilon) * np.asarray(scores, dtype=float) / (2 * float(mechanism.sensitivity))
-    weight = np.exp(exponent - exponent.max())
+    weight = counts * np.exp(exponent - exponent.max())
     return weight / weight.sum()
 
 
@@ -84,7 +91,8 @@ def missed(noise: Choices, histogram: dict[int, int], slack: int) -> float:
     values = chances(noise.mechanism, rank_scores(histogram, p, np.arange(steps + 1)))
     wrong = 0.0
     for value, chance in enumerate(values):
-        own = chances(noise.width, width_scores(histogram, p, value, steps, slack))
+        runs = width_runs(histogram, p, value, steps, slack)
+        own = chances(noise.width, runs.scores, runs.counts)
         around = np.array(widths(max(value, steps - value)))
         bad = (np.maximum(value - around, 0) > low) | (np.minimum(value + around, steps) < high)
         wrong += chance * float(own[bad].sum())
@@ -151,7 +159,8 @@ def test_that_margins_without_slack_would_miss() -> None:
     def draw(noise: Choices, histogram: Histogram) -> tuple[int, int]:
         p, steps = noise.of.p, noise.of.grid.steps  # type: ignore[attr-defined]
         value = int(noise.mechanism.release(rank_runs(histogram, p, steps)))
-        place = noise.width.release(width_scores(histogram, p, value, steps, 0))
+        runs = width_runs(histogram, p, value, steps, 0)
+        place = np.searchsorted(np.cumsum(runs.counts), int(noise.width.release(runs)), side="right")
         return value, widths(max(value, steps - value))[place]
 
     held, _ = coverage(draw)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dither as dt
-from dither.planning.suggest import Proposal
+from dither.planning.proposal import Proposal
 
 
 def survey(people: int, unit: str = "id", rows: int = 1, max_rows: int = 1) -> dt.Curator:
@@ -107,6 +107,8 @@ def test_names_that_are_nearly_right() -> None:
                 curator.suggest(wrong, epsilon="0.1")
         with pytest.raises(dt.DitherError, match=r"regoin is not a column of people(.|\n)*did you mean region"):
             curator.suggest("people.age", epsilon="0.1", by="regoin")
+        with pytest.raises(dt.DitherError, match=r"There is no usable column regoin(.|\n)*did you mean region"):
+            curator.suggest("people.age", epsilon="0.1", by="regoin / 2")
         with pytest.raises(dt.DitherError, match="7 is not a column of people"):
             curator.suggest("people.age", epsilon="0.1", by=7)  # type: ignore[arg-type]
         assert curator.budget.spent.epsilon == 0
@@ -115,19 +117,18 @@ def test_names_that_are_nearly_right() -> None:
 @pytest.mark.parametrize(
     ("column", "fix"),
     [
-        ("t.foo", "The columns of t are: born, name, seen, x."),
-        ("t.nam", "did you mean t.name? The columns of t are: born, name, seen, x."),
+        ("t.foo", "The columns of t are: born, name, seen, sure, x."),
+        ("t.nam", "did you mean t.name? The columns of t are: born, name, seen, sure, x."),
         ("patients.foo", 'write "table.column", as in "t.x".'),
         ("patients.born", 'did you mean t.born? write "table.column", as in "t.x".'),
-        ("t.born", "declare dates that anyone may know: between = [1900-01-01, 2030-12-31]."),
-        ("t.seen", 'read it as days, between dates that anyone may know: kind = "date", between = [1900-01-01, 2030-12-31].'),
-        ("t.name", "to group by it, declare its public values: name = { values = [...] }."),
+        ("t.sure", "it needs no bounds: group by it as it is."),
+        ("t.name", 'declare delta = 1e-6 in [budget]; or declare values that everyone knows: name = { values = ["a", "b"] }.'),
     ],
 )
 def test_a_column_without_bounds_to_propose_gets_a_fix_of_its_own(column: str, fix: str) -> None:
     day = datetime.datetime(2020, 1, 1)
-    frame = pd.DataFrame({"x": [1], "name": ["a"], "born": [day.date()], "seen": pd.to_datetime([day])})
-    kinds = {"x": "int", "name": "text", "born": "date", "seen": "timestamp"}
+    frame = pd.DataFrame({"x": [1], "name": ["a"], "born": [day.date()], "seen": pd.to_datetime([day]), "sure": [True]})
+    kinds = {"x": "int", "name": "text", "born": "date", "seen": "timestamp", "sure": "bool"}
     table = dt.Table(frame, unit="row", columns={name: dt.column(kind=kind) for name, kind in kinds.items()})
     with dt.open(dt.Catalog({"t": table}, dt.Budget(1)), ledger=":memory:") as opened:
         with pytest.raises(dt.DitherError) as refused:

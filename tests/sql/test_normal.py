@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dither.engines.reference import Bag, rows_of
-from dither.query.functions.registry import FUNCTIONS, evaluate, evaluator, facts, typed
+from dither.query.functions.domains import facts
+from dither.query.functions.registry import FUNCTIONS, evaluate, evaluator, typed
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, Query, Relation, Scan
 from dither.query.normal import normal
 from dither.query.resolve.relations import resolve

@@ -170,8 +170,8 @@ def _read_between(written: Mapping[str, Any], said: object, report: Any) -> tupl
         whole_day = kind == "timestamp" and not _is_time(pair[1])  # the upper bound is the day's last moment
         return days(pair[0]), days(pair[1]) + (1 - Fraction(1, _MICROSECONDS) if whole_day else 0), kind
     low, high = parse_number(pair[0]), parse_number(pair[1])
-    if low is None or high is None or said == "timestamp":
-        dated = said == "timestamp" or any(isinstance(end, str) and _DATE.fullmatch(end) for end in pair)
+    if low is None or high is None or said in ("date", "timestamp"):
+        dated = said in ("date", "timestamp") or any(isinstance(end, str) and _DATE.fullmatch(end) for end in pair)
         dates = "write dates without quotes: between = [1900-01-01, 2030-12-31]; in Python, datetime.date(1900, 1, 1)."
         fix = dates if dated else "write between = [0, 120]."
         report("between", "the bounds must be two finite numbers or two dates.", fix)

@@ -1,20 +1,26 @@
-"""Drafts a catalog from the schemas of sources; reads no value.
+"""Drafts a catalog from the schemas of sources, and from which key columns have no value twice.
 
-The draft is valid and errs on the side of privacy: one row and one group per person, no bounds. Its comments say what
-the curator must fill in, from public knowledge and never from the data. References between tables are guessed from the
-names and kinds of columns, and proposed in comments:
+The draft is valid and errs on the side of privacy: no bounds, no values, nothing public. Its comments say what the curator must
+fill in, from public knowledge and never from the data. References between tables are proposed in comments:
 
     the unit's column in two tables      refer to the table that looks like the list of people
-    a key-like column in two tables      refer to the table whose rows are known to belong to a person
+    columns of one name                  InvoiceLine.InvoiceId -> Invoice.InvoiceId
+    names that differ in a prefix        orders.o_custkey -> customer.c_custkey
+    a name and the table's own id        visits.person_id -> people.id
 
-A wrong reference is refused when the catalog is opened, because the referenced column must be unique.
+A table can refer only to one whose owner is known, and only to a column without repeated values that has the referring ones:
+`Keys` says so from the data, for the curator who drafts. Without it (data that cannot be read) names and kinds alone decide.
+A wrong reference is refused when the catalog is opened.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from os import PathLike
+from typing import Protocol
 
 from dither.catalog.check import UNSUPPORTED, ReadSchema, Schema, is_csv
 from dither.catalog.rules import listed
@@ -22,22 +28,55 @@ from dither.catalog.text import key, quoted
 from dither.errors import CatalogError, Fix, Shell
 from dither.text import did_you_mean
 
-_KEY = re.compile(r"(^|_)(id|key|no|nr|num|number|code|uuid|guid)$|[a-z](Id|ID|Key|No|Nr)$", re.ASCII)
+_KEY = re.compile(r"(^|_)(id|key|no|nr|num|number|code|uuid|guid)$|(?<=[a-z])(Id|ID|Key|No|Nr|key)$", re.ASCII)
+_PREFIX = re.compile(r"^[A-Za-z]{1,3}_(?=.)", re.ASCII)
+_ITS_OWN = ("id", "key", "uuid", "guid")  # names of a table's own key that say nothing of the table
 _KINDS = ("int", "text")  # kinds that can identify people or rows
 
+End = tuple[str, str]  # a table and a column
 
-def references(schemas: Mapping[str, Schema], unit: str) -> dict[str, list[tuple[str, str]]]:
-    """Guesses, for each table, the (column, parent table) pairs that may lead to its person."""
+
+class Keys(Protocol):
+    """What is known of key columns from the data; for the curator only."""
+
+    def unique(self, end: End) -> bool:
+        """Whether no value of the column stands in two rows."""
+        ...
+
+    def held(self, child: End, parent: End) -> bool:
+        """Whether nearly all values of the child's column are in the parent's."""
+        ...
+
+
+# By table: its source and the kinds of key columns.
+ReadKeys = Callable[[Mapping[str, tuple[str, Schema]]], AbstractContextManager[Keys | None]]
+
+
+def references(schemas: Mapping[str, Schema], unit: str, keys: Keys | None = None) -> dict[str, list[tuple[str, End]]]:
+    """Guesses, for each table, which of its columns may lead to its person, and where to."""
     owners = [name for name, schema in schemas.items() if schema.get(unit) in _KINDS]
     if not owners:
         return {}
-    parent = min(owners, key=lambda name: _rank_as_people(name, schemas[name], unit))  # the first of equals
-    guesses = {name: [(unit, parent)] for name in owners if name != parent and schemas[name][unit] == schemas[parent][unit]}
+    guesses: dict[str, list[tuple[str, End]]] = {}
+    parents = [name for name in owners if keys is None or keys.unique((name, unit))]
+    if parents:
+        parent = min(parents, key=lambda name: _rank_as_people(name, schemas[name], unit))  # the first of equals
+        alike = (name for name in owners if name != parent and schemas[name][unit] == schemas[parent][unit])
+        guesses = {name: [(unit, (parent, unit))] for name in alike if _holds(keys, (name, unit), (parent, unit))}
     known = list(owners)
-    while new := {name: pairs for name in schemas if name not in known and (pairs := _keys(name, schemas, unit, known))}:
+    while new := {name: pairs for name in schemas if name not in known and (pairs := _keys(name, schemas, unit, known, keys))}:
         guesses |= new
         known += new
     return guesses
+
+
+def _holds(keys: Keys | None, child: End, parent: End) -> bool:
+    return keys is None or (keys.unique(parent) and keys.held(child, parent))
+
+
+def key_columns(schema: Schema, unit: str) -> dict[str, str]:
+    """Returns the columns that may be keys, by name and kind, and their kinds."""
+    return {column: kind for column, kind in schema.items() if kind in _KINDS and (column == unit or _is_key(column))}
 
 
 def read_alike(schemas: Mapping[str, Schema], untyped: Collection[str]) -> dict[str, Schema]:
@@ -60,21 +99,42 @@ def _rank_as_people(name: str, schema: Schema, unit: str) -> tuple[bool, bool, i
     return not _named_for(name, unit), columns[0] != unit, sum(map(_is_key, columns))
 
 
-def _keys(name: str, schemas: Mapping[str, Schema], unit: str, known: list[str]) -> list[tuple[str, str]]:
-    """Returns the key-like columns that a table shares with a table of known owner, for the curator to choose from.
+def _keys(
+    name: str, schemas: Mapping[str, Schema], unit: str, known: Sequence[str], keys: Keys | None
+) -> list[tuple[str, End]]:
+    """Returns the columns of a table that may point to a table of known owner, for the curator to choose from.
     Leaves out columns named for the table itself: the key of regions does not point to the people who live there."""
-    keys = {column: kind for column, kind in schemas[name].items() if column != unit and kind in _KINDS and _is_key(column)}
-    own = {column for column in keys if _named_for(name, column)}
+    own = {column for column, kind in schemas[name].items() if column != unit and kind in _KINDS and _is_key(column)}
+    own = {column for column in own if not _named_for(name, column)}
     shared = [
-        (column, other)
-        for column, kind in keys.items()
+        (column, (other, target))
+        for column in schemas[name]
+        if column in own
         for other in known
-        if column not in own and schemas[other].get(column) == kind
+        for target in _targets(column, other, schemas[other])
+        if schemas[other][target] == schemas[name][column] and _holds(keys, (name, column), (other, target))
     ]
-    for column, other in shared:
-        if _named_for(other, column):  # visit_id is the key of visits
-            return [(column, other)]
-    return shared
+    if keys is None:
+        shared = [(column, end) for column, end in shared if end[1] == column or _named_for(end[0], column)]
+    named = [(column, end) for column, end in shared if _named_for(end[0], column) or _named_for(end[0], end[1])]
+    return named[:1] or shared  # visit_id is the key of visits
+
+
+def _targets(column: str, table: str, schema: Schema) -> Iterator[str]:
+    """Returns the columns of a table that a column of this name may point to, by their names."""
+    for target in schema:
+        same = target == column or (_is_key(target) and _bare(target) == _bare(column) and _bare(target) not in _ITS_OWN)
+        if same or (target.lower() in _ITS_OWN and _named_for(table, column)):
+            yield target
+
+
+def _bare(column: str) -> str:
+    """Returns a column's name without a short prefix that all columns of its table share.
+
+    >>> _bare("o_custkey"), _bare("ps_partkey"), _bare("person_id")
+    ('custkey', 'partkey', 'person_id')
+    """
+    return _PREFIX.sub("", column, count=1)
 
 
 def _is_key(column: str) -> bool:
@@ -86,16 +146,21 @@ def _named_for(table: str, column: str) -> bool:
 
     >>> _named_for("visits", "visit_id"), _named_for("patients", "patient"), _named_for("visits", "patient")
     (True, True, False)
+    >>> _named_for("orders", "o_orderkey"), _named_for("Track", "TrackId"), _named_for("customer", "c_custkey")
+    (True, True, False)
     """
-    stem = _KEY.sub("", column).rstrip("_").lower() or column.lower()
+    stem = _KEY.sub("", _bare(column)).rstrip("_").lower() or column.lower()
     return table.lower() in (stem, f"{stem}s", f"{stem}es", f"{stem[:-1]}ies" if stem.endswith("y") else stem) or (
         stem == "person" and table.lower() in ("people", "persons")
     )
 
 
 _HEAD = """\
-# A first catalog, made from column names and types only. Data that is not declared here cannot be used in a question.
+# A first catalog. Data that is not declared here cannot be used in a question.
 # Fill in what the comments ask for, from public knowledge and never by looking at the data; then run: dither check
+# A column as {} can be filtered and counted. To add numbers up: { between = [0, 120] }, perhaps with step = 0.01.
+# To group by a column: { values = ["north", "south"] }; dates: { between = [1900-01-01, 2030-12-31] }.
+# How many rows and groups of one person count is chosen for each question; max_rows and max_groups set it for a table.
 # snapshot = "2026-11"     # a label for this version of the data: change it when the data changes
 
 [budget]
@@ -111,17 +176,10 @@ _CSV_HEAD = """\
 # A CSV column is text until you declare its kind, as below. Bounds without kind = "int" mean numbers with fractions,
 # which cannot be grouped by:
 #   age = { kind = "int", between = [0, 120] }     price = { kind = "real" }     born = { kind = "date" }"""
-_HINTS = {
-    "int": "whole number. To add it up: { between = [low, high] }; to group by it: { values = [1, 2, 3] }",
-    "real": "number. To add it up: { between = [low, high] }, perhaps with a step = 0.01",
-    "text": 'text. To group by it: { values = ["a", "b"] }; if it holds numbers or dates: { kind = "int" }, "real" or "date"',
-    "bool": "true or false",
-    "date": "date. Perhaps { between = [1900-01-01, 2030-12-31] }",
-    "timestamp": "date and time",
-}
+_KIND_WORDS = {"int": "whole number", "real": "number", "bool": "true or false", "timestamp": "date and time"}
 
 
-def draft(sources: Sequence[str], unit: str, read_schema: ReadSchema) -> str:
+def draft(sources: Sequence[str], unit: str, read_schema: ReadSchema, read_keys: ReadKeys | None = None) -> str:
     """Returns the text of a drafted catalog. `unit`: the column that identifies the person, or "row" if each row is one."""
     sources = _paths(sources)
     if not isinstance(unit, str):
@@ -134,17 +192,44 @@ def draft(sources: Sequence[str], unit: str, read_schema: ReadSchema) -> str:
     names = _names(sources)
     known = dict(zip(names, schemas, strict=True))
     alike = read_alike(known, [name for name, source in zip(names, sources, strict=True) if is_csv(source)])
-    guesses = references(alike, unit) if unit != "row" else {}
+    places = {name: (source, key_columns(alike[name], unit)) for name, source in zip(names, sources, strict=True)}
+    with nullcontext() if read_keys is None or unit == "row" else read_keys(places) as keys:
+        guesses = references(alike, unit, keys) if unit != "row" else {}
+        own = {name: _own_keys(name, places[name][1], keys) for name in names}
     whole = {name: _whole(name, known[name], alike[name], guesses) for name in names}
     return _HEAD + "".join(
-        _table(name, source, schema, unit, guesses.get(name, []), whole[name])
+        _table(Drafted(name, source, schema, unit, guesses.get(name, []), whole[name], own[name]))
         for name, source, schema in zip(names, sources, schemas, strict=True)
     )
 
 
-def _whole(name: str, stored: Schema, read: Schema, guesses: Mapping[str, Sequence[tuple[str, str]]]) -> list[str]:
+@dataclass(frozen=True)
+class Drafted:
+    """What a table's lines are made from. `whole`: columns that fit a reference only as whole numbers; `keys`: its own keys."""
+
+    name: str
+    source: str
+    schema: Schema
+    unit: str
+    parents: Sequence[tuple[str, End]]
+    whole: Sequence[str]
+    keys: Sequence[str]
+
+
+def _own_keys(name: str, columns: Schema, keys: Keys | None) -> list[str]:
+    """Returns the columns of a table that have no value twice."""
+    return [] if keys is None else [column for column in columns if keys.unique((name, column))]
+
+
+def _whole(name: str, stored: Schema, read: Schema, guesses: Mapping[str, Sequence[tuple[str, End]]]) -> list[str]:
     """Returns the columns of proposed references that fit only if they are read as whole numbers."""
-    ends = {column for child, pairs in guesses.items() for column, parent in pairs if name in (child, parent)}
+    ends = {
+        column
+        for child, pairs in guesses.items()
+        for mine, (parent, theirs) in pairs
+        for table, column in ((child, mine), (parent, theirs))
+        if table == name
+    }
     return [column for column in stored if column in ends and stored[column] != read[column]]
 
 
@@ -183,15 +268,16 @@ def _schemas(sources: list[str], read_schema: ReadSchema) -> list[Schema]:
     return schemas
 
 
-def _table(name: str, source: str, schema: Schema, unit: str, parents: Sequence[tuple[str, str]], whole: Sequence[str]) -> str:
-    lines = ["", f"[tables.{name}]", f"source = {quoted(str(source))}"]
+def _table(drafted: Drafted) -> str:
+    unit, schema, whole = drafted.unit, drafted.schema, drafted.whole
+    lines = ["", f"[tables.{drafted.name}]", f"source = {quoted(str(drafted.source))}"]
     if unit == "row":
         lines.append('unit = "row"             # every row is its own person: CHECK that nobody has two rows')
     elif unit in schema:
-        lines += _unit_lines(unit, parents)
+        lines += _unit_lines(drafted)
     else:
-        lines += _missing_unit_lines(unit, parents)
-    lines += [f"[tables.{name}.columns]", *([_CSV_HEAD] if is_csv(source) else [])]
+        lines += _missing_unit_lines(drafted)
+    lines += [f"[tables.{drafted.name}.columns]", *([_CSV_HEAD] if is_csv(drafted.source) else [])]
     lines += [
         f"# {_number(column)} # needed with that reference: both ends are of one kind" for column in whole if column == unit
     ]
@@ -203,34 +289,38 @@ def _table(name: str, source: str, schema: Schema, unit: str, parents: Sequence[
     return "\n".join(lines) + "\n"
 
 
-def _unit_lines(unit: str, parents: Sequence[tuple[str, str]]) -> list[str]:
-    """Returns the unit lines of a table that has the unit's column; `parents` are the guessed references."""
-    line = f"unit = {quoted(unit)}".ljust(24)
-    if parents:
-        hint = [f"{line} # who is protected. If it points to a row of {parents[0][1]}, write this line instead:"]
-        hint += [f"# unit = {_reference(*parent)}" for parent in parents]
+def _unit_lines(drafted: Drafted) -> list[str]:
+    """Returns the unit lines of a table that has the unit's column."""
+    line = f"unit = {quoted(drafted.unit)}".ljust(24)
+    hint = [f"{line} # who is protected"]
+    if drafted.parents:
+        parent = drafted.parents[0][1][0]
+        hint = [f"{line} # who is protected. If it points to a row of {parent}, write this line instead:"]
+        hint += [f"# unit = {_reference(*guess)}" for guess in drafted.parents]
+    if drafted.unit in drafted.keys:
+        key_line = f"key = {quoted(drafted.unit)}".ljust(24)
+        return [*hint, f"{key_line} # no person has two rows: checked whenever it is opened", "max_rows = 1"]
+    return hint
+
+
+def _missing_unit_lines(drafted: Drafted) -> list[str]:
+    """Returns the comments for a table without the unit's column, which stays closed until the curator declares one."""
+    hint = [f"# It has no column {key(drafted.unit)}. SAY who is protected, one of:"]
+    if drafted.parents:
+        hint += [f"# unit = {_reference(*guess)}   # if it points to a row of {guess[1][0]}" for guess in drafted.parents]
     else:
-        hint = [f"{line} # who is protected. If it points to a row of another table, write:"]
-        hint += [f'#                        {{ column = {quoted(unit)}, references = "TABLE.COLUMN" }}']
+        hint += ['# unit = { column = "COLUMN", references = "TABLE.COLUMN" }']
+    named = [column for column in drafted.keys if _named_for(drafted.name, column)] or list(drafted.keys)
+    lookup = [] if drafted.parents else [f"key = {quoted(column)}" for column in named[:1]]
     return [
         *hint,
-        "max_rows = 1             # CHECK that each person has one row; if not, leave it out: each question then chooses",
+        "# public = true           # nobody's data: its rows may be shown to anyone",
+        *(f"# {line.ljust(24)} # with it: private tables can be joined to it on this column" for line in lookup),
     ]
 
 
-def _missing_unit_lines(unit: str, parents: Sequence[tuple[str, str]]) -> list[str]:
-    """Returns the comments for a table without the unit's column, which stays closed until the curator declares one."""
-    hint = [f"# It has no column {key(unit)}. SAY who is protected, one of:"]
-    if parents:
-        hint += [f"# unit = {_reference(*parent)}   # if it points to a row of {parent[1]}" for parent in parents]
-        hint += ["# max_rows = 1             # with it, if each person has one row; otherwise each question chooses bounds"]
-    else:
-        hint += ['# unit = { column = "COLUMN", references = "TABLE.COLUMN" }   # and max_rows = 1 if each person has one row']
-    return [*hint, "# public = true           # nobody's data: its rows may be shown to anyone"]
-
-
-def _reference(column: str, table: str) -> str:
-    return f"{{ column = {quoted(column)}, references = {quoted(f'{table}.{column}')} }}"
+def _reference(column: str, parent: End) -> str:
+    return f"{{ column = {quoted(column)}, references = {quoted('.'.join(parent))} }}"
 
 
 def _number(column: str) -> str:
@@ -240,7 +330,9 @@ def _number(column: str) -> str:
 def _column(column: str, kind: str) -> str:
     if kind == UNSUPPORTED:
         return f"# {key(column)} is of a type that questions cannot use"
-    return f"{key(column)} = {{}}".ljust(24) + f" # {_HINTS[kind]}"
+    if kind == "text":
+        return f"{key(column)} = {{}}"
+    return f"{key(column)} = {{}}".ljust(24) + f" # {_KIND_WORDS.get(kind, kind)}"
 
 
 def _names(sources: Sequence[str]) -> list[str]:

@@ -261,7 +261,7 @@ class _Reader:
         if written is None:
             self._report(("budget",), "The budget is missing.", "add [budget] with epsilon = 1, the total for all questions.")
             return None
-        section = self._section(("budget",), written, (*_BUDGET, "analysts"))
+        section = self._section(("budget",), written, (*_BUDGET, "analysts", "left_out"))
         read: dict[str, Fraction] = {}
         for part in _BUDGET:
             value = amount(section[part]) if part in section else None
@@ -272,7 +272,8 @@ class _Reader:
         if "epsilon" not in section:
             self._report(("budget",), "epsilon is missing.", "write epsilon = 1, the total for all questions.")
         analysts = self._names(("budget", "analysts"), section)
-        return Budget(**read, analysts=analysts) if "epsilon" in read else None
+        left_out = section.get("left_out", True)  # rules.py refuses other values than true and false
+        return Budget(**read, analysts=analysts, left_out=left_out) if "epsilon" in read else None
 
     def _table(self, name: str, written: Any) -> Table | None:
         path = ("tables", name)

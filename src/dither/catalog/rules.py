@@ -181,10 +181,17 @@ def _each_value(values: tuple[Any, ...], known: list[Any]) -> Iterator[tuple[str
     twice = sorted(str(value) for value, times in Counter(values).items() if times > 1)
     if twice:
         yield "values", f"listed twice: {', '.join(twice[:5])}.", "list every value once."
-    if any(isinstance(value, int) and abs(value) > LARGEST_KEY for value in known):
+    if any(isinstance(value, int) and not fits_key(value) for value in known):
         yield "values", "a value is beyond 2^62.", "list smaller whole numbers."
-    if any(isinstance(value, str) and ("\0" in value or _has_half_character(value)) for value in known):
+    if any(isinstance(value, str) and not fits_key(value) for value in known):
         yield "values", "a value is not text that a database can hold.", "list values without zero bytes or half characters."
+
+
+def fits_key(value: object) -> bool:
+    """Returns whether every engine can compare a group's key with this value."""
+    if isinstance(value, str):
+        return "\0" not in value and not _has_half_character(value)
+    return not isinstance(value, int) or abs(value) <= LARGEST_KEY
 
 
 def _has_half_character(text: str) -> bool:
@@ -251,6 +258,9 @@ def _budget(budget: Budget) -> _Faults:
             what = f"{part} must be above 0 and at most epsilon, and it is {encode_toml(cap)}."
             yield Fault((*path, part), what, "write a share of epsilon, or leave it out.")
     yield from _least(budget)
+    declared: object = budget.left_out
+    if not isinstance(declared, bool):
+        yield Fault((*path, "left_out"), "left_out must be true or false.", "write left_out = false, or leave it out.")
     if budget.analysts is not None:
         yield from _analysts(budget.analysts)
 
@@ -323,6 +333,9 @@ def _allowances(name: str, table: Table) -> _Faults:
         if not _is_whole(value) or value < 1:
             yield Fault((*path, part), f"{name}.{part} must be a whole number above 0.", f"write {part} = 1 or more.")
         elif table.public:
+            implied = part == "max_groups" and value == table.max_rows == 1  # nobody may have written it
+            if implied or table.by_row or table.unit is not None:
+                continue  # what is wrong is said once
             yield Fault((*path, part), f"{name} is public, so nobody is bounded in it.", f"leave {part} out.")
         elif table.by_row and value != 1:
             yield Fault((*path, part), f"{name} protects rows: each is one row in one group.", f"leave {part} out.")

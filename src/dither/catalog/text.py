@@ -19,7 +19,7 @@ from dither.errors import CatalogError
 from dither.exact.numbers import encode_toml
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+$")
-_ADDED_LATER = ("per_query", "analysts", "least_epsilon")
+_ADDED_LATER = ("per_query", "analysts", "least_epsilon", "left_out")
 _LATER_FACTS = {"longest": LONGEST, "cells": AS_IS}  # facts added later enter only if declared
 _NEVER = object()
 _FACTS = tuple(name for name, part in ColumnFacts.__dataclass_fields__.items() if part.compare)
@@ -37,6 +37,7 @@ def catalog_text(catalog: Catalog) -> str:
     lines += (
         [f"least_epsilon = {encode_toml(budget.least_epsilon)}"] if budget.least_epsilon != least_price(budget.epsilon) else []
     )
+    lines += [] if budget.left_out else ["left_out = false"]
     lines += [f"analysts = [{', '.join(map(quoted, budget.analysts))}]"] if budget.analysts is not None else []
     if catalog.neighbours != "add-remove":
         lines += ["", "[privacy]", f"neighbours = {quoted(catalog.neighbours)}"]
@@ -154,6 +155,7 @@ def _canonical(value: Any) -> Any:
     if isinstance(value, Budget):  # fields added later enter only if declared, so that older digests stay the same
         parts = {name: getattr(value, name) for name in value.__dataclass_fields__}
         parts["least_epsilon"] = None if value.least_epsilon == least_price(value.epsilon) else value.least_epsilon
+        parts["left_out"] = None if value.left_out else False
         return {name: _canonical(part) for name, part in parts.items() if part is not None or name not in _ADDED_LATER}
     if isinstance(value, ColumnFacts):
         return {

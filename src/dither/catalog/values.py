@@ -41,6 +41,8 @@ class ColumnFacts:
     longest: int = LONGEST  # a longer text is NULL; in a unit or key column its row is left out
     cells: Cells = AS_IS  # how its text is read; Table.read.cells where this says nothing
     implied: bool = field(default=False, compare=False, repr=False)  # `kind` was inferred from values or bounds
+    # All values in a public table, read when it was opened. They are data, not declared: they enter no digest.
+    found: tuple[Key, ...] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,8 @@ class Budget:
 
     `per_analyst`, `per_query`: caps on the epsilon of one analyst and one question, for fairness: analysts may collude.
     `least_epsilon`: the lowest price of a question, which limits the number of questions. Default: epsilon / 10,000, at
-    most 0.001. `analysts`: who may ask; None lets anyone ask.
+    most 0.001. `analysts`: who may ask; None lets anyone ask. `left_out`: whether answers estimate what their bounds left out,
+    for at most 5 % of their price, unless a question says otherwise.
 
     >>> budget = Budget(epsilon=0.1, analysts=["ben", "ana"])
     >>> budget.analysts, budget.least_epsilon
@@ -139,6 +142,7 @@ class Budget:
     per_query: Fraction | None
     analysts: tuple[str, ...] | None
     least_epsilon: Fraction
+    left_out: bool
 
     def __init__(
         self,
@@ -148,12 +152,13 @@ class Budget:
         per_query: Number | None = None,
         analysts: Sequence[str] | None = None,
         least_epsilon: Number | None = None,
+        left_out: bool = True,
     ) -> None:
         caps = {"per_analyst": per_analyst, "per_query": per_query}
         _fill(self, epsilon=_exact(epsilon, "epsilon"), delta=_exact(delta, "delta"), analysts=_analysts(analysts))
         _fill(self, **{name: None if cap is None else _exact(cap, name) for name, cap in caps.items()})
         least = least_price(self.epsilon) if least_epsilon is None else _exact(least_epsilon, "least_epsilon")
-        _fill(self, least_epsilon=least)
+        _fill(self, least_epsilon=least, left_out=left_out)
 
 
 @dataclass(frozen=True, init=False)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,13 +28,28 @@ from typer.core import TyperGroup
 
 from dither import __version__
 from dither.cli.output import Outputs, protected
-from dither.cli.screen import OutputError, discard_stdout, print_error
-from dither.errors import Argument, ArgumentError, Blank, DitherError, Fix, Interrupted, Name, Part, Python, Shell, python
+from dither.cli.screen import OutputError, discard_stdout, note, print_error
+from dither.errors import (
+    Argument,
+    ArgumentError,
+    Blank,
+    DitherError,
+    DitherWarning,
+    Fix,
+    Interrupted,
+    Name,
+    Part,
+    Python,
+    Shell,
+    python,
+)
 
 _OPTIONS = {
-    name: f"--{name}" for name in ("epsilon", "delta", "margin", "confidence", "analyst", "ledger", "key", "witness", "by")
+    name: f"--{name}"
+    for name in ("epsilon", "delta", "margin", "of", "confidence", "analyst", "ledger", "key", "witness", "by")
 }
 _OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh", "max_rows": "--max-rows", "max_groups": "--max-groups"}
+_OPTIONS |= {"left_out": "--left-out"}
 
 
 def shell(part: Part) -> str:
@@ -223,8 +239,17 @@ Delta = Annotated[str | None, typer.Option(help="Delta to pay, if the catalog ha
 Margin = Annotated[
     str | None, typer.Option("--margin", "-m", help="Margin (±) to reach at the lowest price. Use it instead of --epsilon.")
 ]
+Of = Annotated[str | None, typer.Option("--of", help="Number that a --margin in percent is a share of, such as 12000.")]
 Confidence = Annotated[str, typer.Option(help="Confidence of the margins.")]
 Rows = Annotated[int | None, typer.Option("--rows", min=1, help="Number of rows to assume for the margins of means.")]
+LeftOut = Annotated[
+    bool | None,
+    typer.Option(
+        "--left-out/--no-left-out",
+        help="Estimate what bounds leave out, for 5 % of the price. Default: as the catalog says.",
+        show_default=False,
+    ),
+]
 MaxRows = Annotated[str | None, typer.Option(help="Most rows per person in one group, or auto. Default: the catalog's.")]
 MaxGroups = Annotated[str | None, typer.Option(help="Most groups per person, or auto. Default: the catalog's.")]
 
@@ -279,9 +304,12 @@ def ledger_files(where: str, key: Path | None, witness: Path | None = None) -> d
     """Returns the files that no output may replace: the ledger (if it is a file), its key, its notes and its witness."""
     from dither.diagnosis import notes_beside
     from dither.ledger import opening
+    from dither.ledger.marks import marks_beside
 
     files = {} if opening.is_address(where) else {"the ledger": Path(where)}
-    files |= {"the key": opening.key_path(where, key)} if key or files else {}
+    if key or files:
+        key = opening.key_path(where, key)
+        files |= {"the key": key, "the marks of the data": marks_beside(key)}
     files |= {f"the failures noted for {name}": notes_beside(file) for name, file in list(files.items())}
     return files | ({} if witness is None else {"the witness": witness})
 
@@ -319,8 +347,25 @@ def open_curator(
     from dither import curator
 
     rest: dict[str, Any] = {"analyst": analyst, "progress": progress, "witness": witness}
-    with curator.open(catalog, where, key=key_file(where, key), **rest) as survey:
+    with warnings_as_notes(), curator.open(catalog, where, key=key_file(where, key), **rest) as survey:
         yield survey
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Prints warnings for the curator as notes, without the line of code that raised them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DitherWarning)
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if issubclass(category, DitherWarning):
+                note(f"Warning: {message}", style="yellow")
+            else:
+                shown(message, category, *rest, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def question_text(question: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +27,7 @@ from dither.cli.app import (
 )
 from dither.cli.ask import print_standing, standing
 from dither.cli.output import Outputs, protected, reporting_charge
-from dither.cli.screen import ReadingProgress, note, print_lines
+from dither.cli.screen import ReadingProgress, note, print_lines, show_table
 from dither.errors import ArgumentError, CatalogError, DitherError, Fix, Shell
 
 
@@ -40,7 +41,8 @@ def _init(
 ) -> None:
     """Draft a catalog and create the ledger beside it.
 
-    Reads column names and types only, never values. Without DATA, creates only the ledger. Replaces no catalog and no ledger.
+    Reads names and types of columns, and whether values of key columns repeat, to propose references between tables.
+    Without DATA, creates only the ledger. Replaces no catalog and no ledger.
     """
     from dither import workspace
     from dither.ledger import opening
@@ -94,40 +96,87 @@ def _draft(data: list[str], unit: str | None, out: Path, books: dict[str, Path])
         ) from None
 
 
+class Report(StrEnum):
+    """The forms of a report on the data."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
 @app.command("check")
 def _check(
     file: Annotated[Path | None, typer.Argument(help="Catalog file. Same as --catalog.")] = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
     data: Annotated[bool, typer.Option("--data", help="Also read the rows. The findings are for the curator only.")] = False,
+    form: Annotated[Report, typer.Option("--format", "-f", help="Output format of the findings of --data.")] = Report.TABLE,
+    analyst: Analyst = None,
 ) -> None:
     """List all problems of a catalog, with their lines.
 
-    Also lists changes that its ledger would refuse. Reads no rows without --data.
+    Also lists changes that its ledger would refuse. Reads no rows without --data. With --data, says how the rows fit the
+    catalog, in exact numbers: cells that do not read as declared, rows without a person, repeated keys, what bounding leaves
+    out. They are private: keep them to yourself.
     """
     from dither import workspace
 
+    if data and analyst is not None:
+        raise ArgumentError(
+            "The findings about rows are for the curator, not for an analyst.",
+            fix=Fix("leave {analyst} out, and unset DITHER_ANALYST, if you are the curator.", analyst=Shell("--analyst")),
+        )
     named = existing_catalog(file or catalog)
-    problems = workspace.check(named) or workspace.ledger_refusal(named, ledger_place(named, ledger))
-    if problems := problems or (workspace.check_data(named) if data else ""):
+    if problems := workspace.check(named) or workspace.ledger_refusal(named, ledger_place(named, ledger)):
         print_lines(problems, hang=6)
         raise typer.Exit(1)
-    typer.echo(f"{named}: no problems found.")
+    if data:
+        _check_data(named, form)
+    else:
+        typer.echo(f"{named}: no problems found.")
+
+
+def _check_data(catalog: Path, form: Report) -> None:
+    """Prints how the rows fit a catalog. Exits with 1 if it does not open, or if hardly a cell of something fits."""
+    from dither import workspace
+    from dither.catalog import report as reporting
+
+    with ReadingProgress() as progress:
+        reports, refused = workspace.check_data(catalog, progress)
+    warnings = [warning for report in reports for warning in report.warnings()]
+    if form is Report.JSON:
+        print_lines(reporting.to_json(reports, refused))
+    else:
+        for report in reports:
+            print_lines(f"{report.table}: {report.rows:,} rows")
+            if report.columns:
+                show_table(reporting.HEAD, reporting.cells(report), [False, False, *[True] * 5])
+            for line in report.notes():
+                print_lines(f"  {line}.", hang=4)
+        for line in warnings:
+            print_lines(f"! {line}.", hang=4)
+        if refused:
+            print_lines(refused, hang=6)
+        elif not warnings:
+            typer.echo(f"{catalog}: no problems found.")
+    if refused or any(report.serious for report in reports):
+        raise typer.Exit(1)
 
 
 @app.command("suggest")
 def _suggest(
-    column: Annotated[str, typer.Argument(help="Column to find bounds for, such as people.income.")],
+    column: Annotated[str, typer.Argument(help="Column to find bounds or values for, such as people.income.")],
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="Price to pay, such as 0.1.")],
     delta: Delta = None,
-    by: Annotated[str | None, typer.Option(help="Column to group by. Also proposes max_groups.")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="Key to group by: a column or an expression. Also proposes max_groups.")
+    ] = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
     key: Key = None,
     analyst: Analyst = None,
     witness: Witness = None,
 ) -> None:
-    """Propose bounds for a column from the data, privately, for a price."""
+    """Propose bounds for a column, or values of a text column, from the data, privately, for a price."""
     where = existing_ledger(existing_catalog(catalog), ledger)
     with ReadingProgress() as progress, open_curator(catalog, where, key, analyst, progress, witness) as survey:
         proposal = survey.suggest(column, epsilon, delta, by=by)

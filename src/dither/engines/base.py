@@ -13,7 +13,7 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from dither.catalog.reading import DEFAULT, Read
 from dither.catalog.values import Catalog
@@ -129,6 +129,28 @@ class Opened(Protocol):
 
     def close(self) -> None:
         """Frees files, memory and connections."""
+        ...
+
+
+class Contents(Protocol):
+    """What one table holds, for a mark of the data: see ledger/marks.py."""
+
+    def version(self) -> str:
+        """Returns what changes whenever it is written; "" if that cannot be told."""
+        ...
+
+    def feed(self, update: Callable[[bytes], None]) -> None:
+        """Feeds everything that counts as its contents. Raises OSError if it cannot be read."""
+        ...
+
+
+@runtime_checkable
+class Marked(Protocol):
+    """Open sources whose contents can be marked. Others are never compared."""
+
+    @property
+    def contents(self) -> Mapping[str, Contents]:
+        """The contents of each table."""
         ...
 
 

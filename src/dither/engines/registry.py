@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from dither.catalog.draft import Keys
 from dither.catalog.reading import DEFAULT, Read
+from dither.catalog.report import TableReport
 from dither.catalog.values import Catalog
 from dither.engines.base import Backend, Opened, Progress
+from dither.engines.duckdb.keys import stored_keys
+from dither.engines.duckdb.report import report_data
 from dither.engines.duckdb.sources import DuckDBBackend
 from dither.errors import CatalogError
 
@@ -40,6 +44,34 @@ def backend_for(source: Any) -> Backend:
 def read_schema(source: Any, read: Read = DEFAULT) -> Mapping[str, str]:
     """Returns the column names and kinds of a source. Reads no row."""
     return backend_for(source).schema(source, read)
+
+
+@contextmanager
+def read_keys(places: Mapping[str, tuple[Any, Mapping[str, str]]]) -> Iterator[Keys | None]:
+    """Yields what the data says of key columns, by table its source and their kinds; None where it cannot be read. For the
+    curator only."""
+    embedded = all(isinstance(backend_for(source), DuckDBBackend) for source, _ in places.values())
+    try:
+        keys = stored_keys(places) if embedded else nullcontext()
+        found = keys.__enter__()
+    except CatalogError:  # such as a line of a CSV that is no row: opening the catalog says so
+        yield None
+        return
+    try:
+        yield found
+    finally:
+        keys.__exit__(None, None, None)
+
+
+def read_report(catalog: Catalog, progress: Progress | None = None) -> tuple[tuple[TableReport, ...], CatalogError | None]:
+    """Returns how the rows fit the catalog, for the curator only, and the error if it does not open."""
+    if all(isinstance(backend_for(table.source), DuckDBBackend) for table in catalog.tables.values()):
+        return report_data(catalog, progress)
+    try:
+        open_sources(catalog, progress).close()
+    except CatalogError as error:
+        return (), error
+    return (), None
 
 
 def open_sources(catalog: Catalog, progress: Progress | None = None) -> Opened:

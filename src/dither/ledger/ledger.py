@@ -14,14 +14,16 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from dither.errors import ArgumentError, BudgetError, DitherWarning, Fix, LedgerError, Shell
 from dither.ledger import reservations, rules, state
+from dither.ledger.marks import Contents, Marks
 from dither.ledger.receipts import Key, Receipt, entry_message, issue
 from dither.ledger.records import (
     ENGINE,
@@ -139,6 +141,10 @@ class Ledger:
     @property
     def store(self) -> Store:
         return self._store
+
+    def marks(self, path: Path, catalog: str, tables: Mapping[str, Contents]) -> Marks:
+        """Returns the marks, in this file, of the data under the catalog with this hash."""
+        return Marks(path, self._require_key(), self._identity.ledger, catalog, tables)
 
     # --- writing ------------------------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ class Key:
         self.public = private.public_key().public_bytes(form.Encoding.Raw, form.PublicFormat.Raw).hex()
         raw = private.private_bytes(form.Encoding.Raw, form.PrivateFormat.Raw, form.NoEncryption())
         self._sealing = HKDF(SHA256(), 32, salt=None, info=b"dither ledger seal 2").derive(raw)
+        self._marking = HKDF(SHA256(), 32, salt=None, info=b"dither data mark 1").derive(raw)
 
     @classmethod
     def new(cls) -> Key:
@@ -107,6 +108,10 @@ class Key:
         signature, _, mac = seal.partition(" ")
         right = hmac.compare_digest(mac.encode("utf-8", "replace"), self._mac(text).encode("ascii"))
         return right or is_signed(self.public, state_message(text), signature)
+
+    def marker(self) -> hmac.HMAC:
+        """Returns a new HMAC for a mark of the data (marks.py), under a key of its own."""
+        return hmac.new(self._marking, digestmod="sha256")
 
     def _mac(self, text: str) -> str:
         return hashlib.blake2b(text.encode("ascii"), key=self._sealing, digest_size=32).hexdigest()

@@ -178,8 +178,15 @@ def check_unchanged(caps: Caps, history: History | None, declared: Declaration) 
             raise LedgerError(
                 f"The unit of {table} was {unit!r} when questions were answered and is {now!r} now: "
                 "what was promised to the old unit cannot be counted for the new one.",
-                fix="declare the old unit again.",
+                fix=_old_unit(table, unit, now),
             )
+
+
+def _old_unit(table: str, unit: str, now: str) -> str:
+    """Returns the fix for a changed unit. A table that was asked about can get references only under another name."""
+    if not now.startswith(f"{unit}, which is "):
+        return "declare the old unit again."
+    return f"declare {table} without references again. To join it, declare its source once more, as another table, with them."
 
 
 def add_tables(history: History | None, terms: Terms, request: Request) -> History:

@@ -58,7 +58,6 @@ Answer = int | float | Fraction | Decimal | NDArray[Any]
 
 _WIDE = 1 << 62
 _NARROW = 1 << 52
-_ENDS = np.iinfo(np.int64)
 _NUMBERS = (int, float, Fraction, Decimal, np.integer, np.floating)
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)  # a product of Decimals is never rounded
 
@@ -66,20 +65,29 @@ _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)  # a product of De
 def whole(exact: Whole, norm: Norm | None = None, grid: Fraction | None = None) -> int | Integers:
     """Reads a whole-number answer: an int as it is, an array of integers as int64 within +-2^62."""
     if isinstance(exact, np.ndarray):
-        refuse_masked(exact, "exact")
-        _check_shape(exact, norm, grid)
-        if exact.dtype.kind not in "iu":
-            raise _wrong_type(f"an array of {exact.dtype}", "an array of integers")
-        return _clipped(np.asarray(exact), _WIDE)
+        return _clipped(whole_array(exact, norm, grid), _WIDE)
     if isinstance(exact, (bool, np.bool_)) or not isinstance(exact, (int, np.integer)):
         raise _wrong_type(f"a {type(exact).__name__}", "an int")
     return int(exact)
 
 
+def whole_array(exact: NDArray[Any], norm: Norm | None = None, grid: Fraction | None = None) -> NDArray[np.integer[Any]]:
+    """Checks an array of whole numbers, by its type and shape."""
+    _check_array(exact, norm, grid)
+    if exact.dtype.kind not in "iu":
+        raise _wrong_type(f"an array of {exact.dtype}", "an array of integers")
+    return np.asarray(exact)
+
+
+def _check_array(exact: NDArray[Any], norm: Norm | None, grid: Fraction | None) -> None:
+    refuse_masked(exact, "exact")
+    _check_shape(exact, norm, grid)
+
+
 def _clipped(exact: NDArray[Any], most: int) -> Integers:
     """Returns an array of integers of any width as int64 within +-most."""
     width = np.iinfo(exact.dtype)
-    clipped: Integers = np.clip(exact, max(-most, int(width.min)), min(most, int(width.max))).astype(np.int64)
+    clipped: Integers = np.clip(exact, max(-most, int(width.min)), min(most, int(width.max))).astype(np.int64, copy=False)
     return clipped
 
 
@@ -124,8 +132,7 @@ def steps(exact: Answer, grid: Fraction, norm: Norm | None = None) -> int | Inte
     (2, 0, 0)
     """
     if isinstance(exact, np.ndarray):
-        refuse_masked(exact, "exact")
-        _check_shape(exact, norm, grid)
+        _check_array(exact, norm, grid)
         return _many_steps(np.asarray(exact), grid)
     return _one_step(exact, grid, _WIDE)
 
@@ -195,7 +202,8 @@ def _from_decimal(exact: Decimal, grid: Fraction, most: int) -> int:
 def _many_steps(exact: NDArray[Any], grid: Fraction) -> Integers:
     most = limit(grid)
     if exact.dtype.kind in "iu" and grid.numerator == 1 and grid.denominator < most:
-        return _clipped(exact, most // grid.denominator) * np.int64(grid.denominator)
+        clipped = _clipped(exact, most // grid.denominator)
+        return clipped if grid == 1 else clipped * np.int64(grid.denominator)
     if exact.dtype.kind not in "iufO" or (exact.dtype.kind == "f" and exact.dtype.itemsize > 8):
         raise ArgumentError(f"exact must be an array of numbers, and it is one of {exact.dtype}.", fix="give ints or floats.")
     if exact.dtype.kind == "f" and _power_of_two(grid):
@@ -214,12 +222,24 @@ def _float_steps(exact: NDArray[np.float64], grid: Fraction, most: int) -> Integ
     return (down + (clipped - down >= 0.5)).astype(np.int64)
 
 
-def add(exact: Integers, noise: Integers) -> Integers:
-    """Returns the sum, saturating at the ends of int64: the exact sum, clamped."""
-    total = exact + noise
-    total[(exact > 0) & (noise > 0) & (total < 0)] = _ENDS.max
-    total[(exact < 0) & (noise < 0) & (total >= 0)] = _ENDS.min
-    return total
+_PART = 1 << 17  # elements whose exact values, noise and sum stay in the caches of a processor
+
+
+def add_noise(exact: NDArray[Any], noise: Law, grid: Fraction = Fraction(1), norm: Norm | None = None) -> NDArray[Any]:
+    """Returns an array of answers with noise, in multiples of the grid. Works in parts: an array that leaves the caches between
+    reading, clamping, drawing and adding takes several times as long as drawing its noise."""
+    _check_array(exact, norm, grid)
+    plain = np.asarray(exact)
+    result = np.empty(len(plain), dtype=np.int64 if grid == 1 else np.float64 if _power_of_two(grid) else object)
+    for first in range(0, len(plain), _PART):
+        given, part = plain[first : first + _PART], result[first : first + _PART]
+        if grid == 1 and plain.dtype == np.int64:
+            noise.add_to(np.clip(given, -_WIDE, _WIDE, out=part))
+            continue
+        start = _many_steps(given, grid)
+        noise.add_to(start)
+        part[:] = values(start, grid)
+    return result
 
 
 def value(k: int, grid: Fraction) -> Fraction:

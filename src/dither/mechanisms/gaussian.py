@@ -37,6 +37,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
 
+import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
@@ -219,15 +220,14 @@ class Gaussian(Mechanism):
         return moves[1] if moves is not None and moves[0] == 1 else None
 
     def release(self, exact: base.Answer) -> int | Fraction | NDArray[Any]:
-        start = self._start(exact)
-        if isinstance(start, int):
-            return self.outcome(start + self.noise.draw())
-        return base.values(base.add(start, self.noise.draw(len(start))), self.grid or Fraction(1))
+        if not isinstance(exact, np.ndarray):
+            return self.outcome(self._start(exact) + self.noise.draw())
+        if self.grid is None:
+            return base.add_noise(base.whole_array(exact, self.sensitivity), self.noise)
+        return base.add_noise(exact, self.noise, self.grid, self.sensitivity)
 
     def _start(self, exact: Any) -> Any:
-        if self.grid is None:
-            return base.whole(exact, self.sensitivity)
-        return base.steps(exact, self.grid, self.sensitivity)
+        return base.whole(exact) if self.grid is None else base.steps(exact, self.grid)
 
     def outcome(self, k: int) -> int | Fraction:
         return k if self.grid is None else base.value(k, self.grid)

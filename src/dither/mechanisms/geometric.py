@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
+
 from dither.exact.laws.base import Integers, Law
 from dither.exact.laws.derived import Moved
 from dither.exact.laws.geometric import TwoSided
@@ -62,10 +64,9 @@ class Geometric(Mechanism):
         return self.sensitivity.total(None) / self.epsilon
 
     def release(self, exact: base.Whole) -> int | Integers:
-        start = base.whole(exact, self.sensitivity)
-        if isinstance(start, int):
-            return start + self.noise.draw()
-        return base.add(start, self.noise.draw(len(start)))
+        if isinstance(exact, np.ndarray):
+            return base.add_noise(base.whole_array(exact, self.sensitivity), self.noise)
+        return int(base.whole(exact)) + self.noise.draw()
 
     def loss(self) -> Pure:
         return separate_loss(self.epsilon, self.sensitivity, None)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dither.exact.laws.base import Law
@@ -68,10 +69,9 @@ class Laplace(Mechanism):
         return self.grid * self.noise.scale
 
     def release(self, exact: base.Answer) -> Fraction | NDArray[Any]:
-        start = base.steps(exact, self.grid, self.sensitivity)
-        if isinstance(start, int):
-            return self.outcome(start + self.noise.draw())
-        return base.values(base.add(start, self.noise.draw(len(start))), self.grid)
+        if isinstance(exact, np.ndarray):
+            return base.add_noise(exact, self.noise, self.grid, self.sensitivity)
+        return self.outcome(int(base.steps(exact, self.grid)) + self.noise.draw())
 
     def outcome(self, k: int) -> Fraction:
         return base.value(k, self.grid)

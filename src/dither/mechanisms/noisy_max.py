@@ -36,7 +36,7 @@ from flint import arb, arb_poly
 from dither.errors import ArgumentError, Blank, Fix, Python
 from dither.exact import numbers
 from dither.exact.balls import Real, certainly_at_most, exp, one_minus_exp, precision, working
-from dither.exact.laws.base import Law, search
+from dither.exact.laws.base import Law, add, search
 from dither.exact.laws.derived import Finite
 from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, flag, positive, show, show_rounded
@@ -176,7 +176,7 @@ class NoisyMax(Mechanism):
         if isinstance(exact, np.ndarray):
             selection.check_size(len(selection.whole_array(exact)), self.candidates)
             start = base.whole(exact)
-            return self.outcome(int(np.argmax(base.add(np.asarray(start), self.noise.draw(len(exact))))))
+            return self.outcome(int(np.argmax(add(np.asarray(start), self.noise.draw(len(exact))))))
         noisy = [score + self.noise.draw() for score in selection.read_scores(exact, self.candidates, fractions=False)]
         return self.outcome(noisy.index(max(noisy)))
 

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from dither.exact import entropy, numbers
 from dither.exact.balls import ball, certainly_at_most, exp, floor_scaled, one_minus_exp, precision, working
-from dither.exact.laws.base import Integers, Law, search
+from dither.exact.laws.base import Integers, Law, add, search
 from dither.exact.laws.coins import Coin
 from dither.exact.laws.derived import Finite
 from dither.exact.laws.geometric import TwoSided
@@ -103,7 +103,7 @@ class Threshold(Mechanism):
     def _decide(self, counts: Integers) -> NDArray[np.bool_]:
         present: NDArray[np.bool_] = counts > 0
         if self.rule == "geometric":
-            noisy = base.add(counts, self.noise.draw(len(counts)))
+            noisy = add(counts, self.noise.draw(len(counts)))
             return present & (noisy >= _threshold(self.noise, self._each[1]))
         u = entropy.words64(len(counts))
         # 53 bits, as in `Uniform.below_about`.

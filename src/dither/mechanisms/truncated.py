@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dither.exact import numbers
-from dither.exact.laws.base import Integers, Law
+from dither.exact.laws.base import Integers, Law, add
 from dither.exact.laws.derived import Clamped, Moved
 from dither.exact.laws.geometric import TwoSided
 from dither.exact.numbers import Number, positive, show_rounded
@@ -68,7 +68,7 @@ class TruncatedGeometric(Mechanism):
             return self.law(start).draw()
         top = min(self.n, int(np.iinfo(np.int64).max))
         inside = np.clip(start, 0, top)
-        return np.clip(base.add(inside, self.noise.draw(len(start))), 0, top)
+        return np.clip(add(inside, self.noise.draw(len(start))), 0, top)
 
     def loss(self) -> Pure:
         return separate_loss(self.epsilon, self.sensitivity, None)

@@ -5,12 +5,15 @@
 The candidates are public: powers of two up to a cap. Each is a whole plan, made and prepared before the charge. A share of
 epsilon buys the histogram of people by class of contributions (contributions.py): each person is in one bin. The choice reads
 that noisy histogram and public facts alone, so it is post-processing; then the chosen plan runs at the rest of the price. All
-candidates have the same family of noise and the same epsilon and delta. The charge is the histogram plus the largest candidate
-in every component, which holds for adaptive choice (program.py).
+candidates have the same family of noise and the same epsilon and delta. The charge is the histogram, what runs beside it, and
+the largest candidate in every component, which holds for adaptive choice (program.py).
 
 The choice minimises the predicted error: noise, plus what the bounds would leave out. In counts and sums that weighs more,
 because a margin does not cover it; in means it weighs less. A class at the heavy end counts as empty where noise could look
 like it, so that on small data noise does not choose large bounds.
+
+The same histogram says what the chosen bounds left out (left_out/bins.py), which is free. Its classes go on beyond the
+candidates for that. Values outside the bounds of a column are the same for all candidates: questions about them run beside.
 """
 
 from __future__ import annotations
@@ -27,8 +30,9 @@ from dither.catalog.values import Catalog
 from dither.errors import ArgumentError, QueryError
 from dither.exact.numbers import show, show_percent
 from dither.planning import outputs
-from dither.planning.bounds import AUTO, Bound, cap_of
+from dither.planning.bounds import cap_of
 from dither.planning.contributions import Bin, Classes, histogram, read
+from dither.planning.left_out import Part, clipped, counts_people, cuts_of_chosen, ends_below, plans, reserved
 from dither.planning.outputs import Draw, Noisy
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price
@@ -45,6 +49,7 @@ _LIKELY, _CERTAIN = 2.0, 4.0  # standard deviations of noise that the people in 
 _LEFT_OUT = 3.0  # the weight of rows that are left out of a count or a sum, against noise
 _MEAN_LEFT_OUT = 0.25  # and of a mean: what is left out resembles the rest
 _ALL = 0.99  # a mean of nothing has no error to compare
+_FURTHER = 4  # classes beyond the candidates, each four times as wide as the one before
 _ADDED = ("count", "count_distinct", "count_units", "sum")
 
 
@@ -55,9 +60,9 @@ class Candidates(NamedTuple):
     groups: tuple[int, ...]
 
     @property
-    def classes(self) -> Classes:
-        """The classes of the histogram: they end at the candidates."""
-        return Classes(self.rows if len(self.rows) > 1 else (), self.groups if len(self.groups) > 1 else ())
+    def one(self) -> bool:
+        """Whether there is no choice."""
+        return len(self.rows) == len(self.groups) == 1
 
 
 def powers(most: int) -> tuple[int, ...]:
@@ -69,30 +74,17 @@ def powers(most: int) -> tuple[int, ...]:
     return (*(1 << place for place in range((most - 1).bit_length())), most)
 
 
-def is_auto(bound: Bound, declared: int | None) -> bool:
-    """Whether a bound is to be chosen: the question says so, or neither it nor the catalog names one."""
-    return bound == AUTO or (bound is None and declared is None)
-
-
-def needs_choice(query: Resolved, max_rows: Bound, max_groups: Bound) -> bool:
-    """Whether a bound of the question is to be chosen."""
-    groups = bool(query.query.keys) and is_auto(max_groups, query.max_groups)
-    return query.by_unit and (is_auto(max_rows, query.max_rows) or groups)
-
-
-def candidates(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: Bound, groups: int | None) -> Candidates:
+def candidates(query: Resolved, catalog: Catalog, groups: int | None) -> Candidates:
     """Returns the candidates of a question. `groups`: the number of its public groups, if they are public."""
 
-    def listed(name: str, bound: Bound, declared: int | None, most: int) -> tuple[int, ...]:
-        if not is_auto(bound, declared):
-            return (declared or 1,)
+    def listed(name: str, bound: int | None, most: int) -> tuple[int, ...]:
+        if bound is not None or query.one_row:
+            return (bound or 1,)
         cap = cap_of(query, catalog, name)
         return powers(most if cap is None else cap[0])
 
-    rows = listed("max_rows", max_rows, query.max_rows, MOST_ROWS)
-    if not query.query.keys:
-        return Candidates(rows, (1,))
-    few = listed("max_groups", max_groups, query.max_groups, MOST_GROUPS)
+    rows = listed("max_rows", query.max_rows, MOST_ROWS)
+    few = listed("max_groups", query.max_groups, MOST_GROUPS)
     if len(few) > 1 and groups is not None:
         few = powers(max(1, min(groups, few[-1])))
     while len(rows) * len(few) > MOST_CANDIDATES:
@@ -102,49 +94,72 @@ def candidates(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: B
     return Candidates(rows, few)
 
 
-def plan_auto(
-    query: Resolved, catalog: Catalog, price: Price, max_rows: Bound, max_groups: Bound, rows: int | None
-) -> Batch | Auto:
-    """Plans the histogram and every candidate. A question with one candidate is an ordinary one."""
+def classes(query: Resolved, listed: Candidates, groups: int | None) -> Classes:
+    """Returns the classes of the histogram: they end at the candidates and go on beyond them, as far as there are groups.
+
+    A bound that is not chosen has classes too, for what it leaves out.
+    """
+
+    def ends(bounds: tuple[int, ...], last: int | None) -> tuple[int, ...]:
+        known = bounds if len(bounds) > 1 else ends_below(bounds[0])
+        further = (known[-1] << 2 * place for place in range(1, _FURTHER + 1))
+        return tuple(end for end in (*known, *further) if last is None or end < last)
+
+    return Classes(() if counts_people(query) else ends(listed.rows, None), ends(listed.groups, groups))
+
+
+def choices(query: Resolved, catalog: Catalog, price: Price) -> Candidates:
+    """Returns the candidates of a question that names not all bounds, without bounds that do not matter."""
     first = plan(replace(query, max_rows=1, max_groups=1), catalog, price)
-    listed = candidates(query, catalog, max_rows, max_groups, first.bounding.groups)
+    listed = candidates(query, catalog, first.bounding.groups)
     if len(listed.rows) > 1 and plan(replace(query, max_rows=2, max_groups=1), catalog, price).work == first.work:
         listed = listed._replace(rows=listed.rows[:1])  # it counts people: rows do not matter
-    if listed.classes == Classes():
-        fixed = replace(query, max_rows=listed.rows[0], max_groups=listed.groups[0])
-        return Batch((plan(fixed, catalog, price),), query.tables, rows=rows)
-    rest = Price(price.epsilon * (1 - SHARE), price.delta)
+    return listed
+
+
+def plan_auto(query: Resolved, catalog: Catalog, price: Price, listed: Candidates, rows: int | None, *, estimate: bool) -> Auto:
+    """Plans the histogram, every candidate, and with `estimate` the questions about values outside their bounds."""
+    first = plan(replace(query, max_rows=1, max_groups=1), catalog, price)
+    parts = clipped(query, first.work) if estimate else ()
+    beside = plans(parts, catalog, reserved(price.epsilon)) if parts else ()
+    spent = sum((each.price.epsilon for each in beside), price.epsilon * SHARE)
+    rest = Price(price.epsilon - spent, price.delta)
     pairs = [(m, g) for m in listed.rows for g in listed.groups]
-    gaussian = any(noise.gaussian for noise in _planned(query, catalog, rest, pairs[len(pairs) // 2]).noises)
-    made = tuple(Batch((each,), query.tables, rows=rows) for each in _all_planned(query, catalog, rest, pairs, gaussian))
-    counted = plan(histogram(query, first.work, listed.classes), catalog, Price(price.epsilon * SHARE))
-    return Auto(counted, made, listed, query.tables)
-
-
-def _planned(query: Resolved, catalog: Catalog, price: Price, pair: tuple[int, int], gaussian: bool | None = None) -> Plan:
-    return plan(replace(query, max_rows=pair[0], max_groups=pair[1]), catalog, price, gaussian)
+    family = next(_all_planned(query, catalog, rest, pairs[len(pairs) // 2 :: -1]))
+    each = _all_planned(query, catalog, rest, pairs, any(noise.gaussian for noise in family.noises))
+    made = tuple(Batch((one,), query.tables, rows=rows) for one in each)
+    known = classes(query, listed, first.bounding.groups)
+    counted = plan(histogram(query, first.work, known), catalog, Price(price.epsilon * SHARE))
+    return Auto(counted, made, listed, query.tables, query, known, beside, parts if beside else ())
 
 
 def _all_planned(
-    query: Resolved, catalog: Catalog, price: Price, pairs: Sequence[tuple[int, int]], gaussian: bool
+    query: Resolved, catalog: Catalog, price: Price, pairs: Sequence[tuple[int, int]], gaussian: bool | None = None
 ) -> Iterator[Plan]:
-    """Plans all candidates. Leaves out those whose noise would be out of range, unless the first is."""
-    for pair in pairs:
+    """Plans the candidates with these bounds. Leaves out those whose noise would be out of range, but not the smallest."""
+    for rows, groups in pairs:
         try:
-            yield _planned(query, catalog, price, pair, gaussian)
+            yield plan(replace(query, max_rows=rows, max_groups=groups), catalog, price, gaussian)
         except (ArgumentError, QueryError):
-            if pair == pairs[0]:
+            if (rows, groups) == min(pairs):
                 raise
 
 
 @dataclass(frozen=True)
 class Auto:
-    """A question whose bounds are chosen: the plan of the histogram, and the plans for each pair of bounds."""
+    """A question whose bounds are chosen: the plan of the histogram, and the plans for each pair of bounds.
+
+    `classes`: of the histogram. `beside`: plans that run whatever is chosen, for the `parts` of what is left out.
+    """
 
     histogram: Plan
     candidates: tuple[Batch, ...]
     listed: Candidates
     tables: tuple[str, ...]
+    query: Resolved = field(repr=False, compare=False)
+    classes: Classes
+    beside: tuple[Plan, ...] = ()
+    parts: tuple[Part, ...] = field(default=(), repr=False, compare=False)
     works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -152,13 +167,26 @@ class Auto:
 
     @cached_property
     def plans(self) -> tuple[Plan, ...]:
-        """Every plan that may run: the histogram first."""
-        return (self.histogram, *(each for one in self.candidates for each in one.plans))
+        """Every plan that may run: the histogram first, then those beside the answer."""
+        return (self.histogram, *self.beside, *(each for one in self.candidates for each in one.plans))
 
-    @property
+    @cached_property
+    def total(self) -> Price:
+        """The price of everything, as (epsilon, delta)."""
+        return Price(self.charge.epsilon, self.charge.delta)
+
+    @cached_property
     def quoted(self) -> Batch:
         """The plans that a quote shows: those with the largest bounds."""
-        return self.candidates[-1]
+        return self._shown(self.candidates[-1])
+
+    def _shown(self, chosen: Batch) -> Batch:
+        """Returns a candidate together with the plans that say what it leaves out."""
+        (own,) = chosen.plans
+        question = replace(self.query, max_rows=own.bounding.max_rows, max_groups=own.bounding.max_groups)
+        cuts = cuts_of_chosen(question, own.work, self.classes, own.bounding.groups, self.parts)
+        counted = (self.histogram,) if len(cuts.parts) > len(self.parts) else ()
+        return replace(chosen, plans=(own, *counted, *self.beside), cuts=cuts)
 
     @property
     def further(self) -> tuple[tuple[str, str], ...]:
@@ -170,9 +198,10 @@ class Auto:
         return ("bounds", words), ("", "this plan has the largest bounds; smaller ones have less noise")
 
     def answer(self, released: Sequence[Noisy]) -> tuple[Batch, Sequence[Noisy], str]:
-        """Returns the candidate that was chosen, its noisy numbers, and what was chosen."""
-        _, bounds, *noisy = released
-        chosen = self.candidates[self._place(bounds)]
+        """Returns the candidate that was chosen with what says what it left out, their noisy numbers, and what was chosen."""
+        counted, bounds, own, *beside = released
+        chosen = self._shown(self.candidates[self._place(bounds)])
+        noisy = [own, *([counted] if len(chosen.plans) > 1 + len(beside) else []), *beside]
         bounding = chosen.plans[0].bounding
         parts = (("max_rows", self.listed.rows), ("max_groups", self.listed.groups))
         named = " and ".join(f"{name} = {getattr(bounding, name)}" for name, each in parts if len(each) > 1)
@@ -188,8 +217,8 @@ class Auto:
 
     @cached_property
     def charge(self) -> Charge:
-        """The histogram and, in every component, the largest candidate: the choice is adaptive."""
-        first, each = charge([self.histogram]), [one.charge for one in self.candidates]
+        """What always runs and, in every component, the largest candidate: the choice is adaptive."""
+        first, each = charge([self.histogram, *self.beside]), [one.charge for one in self.candidates]
         rhos = [one.rho for one in (first, *each) if one.rho is not None]
         return Charge(
             first.epsilon + max(one.epsilon for one in each),
@@ -207,14 +236,17 @@ class Auto:
         return self.quoted.unit
 
     def release(self, run: Run, draw: Draw) -> tuple[Noisy, ...]:
-        """Returns the noisy histogram, the bounds chosen, and the noisy answer within them."""
+        """Returns the noisy histogram, the bounds chosen, the noisy answer within them, and what runs beside."""
         counted = outputs.release(self.histogram, run(self.histogram.work), draw)
         chosen = self.choose(counted)
-        return counted, Noisy((_bounds(chosen),), ()), *chosen.release(run, draw)
+        answer = chosen.release(run, draw)
+        beside = (outputs.release(each, run(each.work), draw) for each in self.beside)
+        return counted, Noisy((_bounds(chosen),), ()), *answer, *beside
 
     def choose(self, counted: Noisy) -> Batch:
         """Chooses a candidate from the noisy histogram alone."""
-        people = believed(read(counted, self.listed.classes), self.listed, self.histogram.noises[0].scale)
+        groups = self.candidates[0].plans[0].bounding.groups
+        people = believed(read(counted, self.classes), self.classes, groups, self.histogram.noises[0].scale)
         return min(self.candidates, key=lambda each: predicted_error(each.plans[0], people))
 
     def write(self, released: Sequence[Noisy]) -> str:
@@ -231,11 +263,10 @@ class Auto:
         return first.planned(counted), bounds, *(order.planned(each) for order, each in zip(rest, answer, strict=True))
 
     def _orders(self, bounds: Noisy) -> tuple[Order, tuple[Order, ...]]:
-        """Returns the order of the histogram, and those of the chosen candidate's plans."""
+        """Returns the order of the histogram, and those of the chosen candidate's plan and of those beside it."""
         first, *rest = self._identity.orders
-        each = len(self.quoted.plans)
-        start = each * self._place(bounds)
-        return first, tuple(rest[start : start + each])
+        beside, own = rest[: len(self.beside)], rest[len(self.beside) :]
+        return first, (own[self._place(bounds)], *beside)
 
     def _place(self, bounds: Noisy) -> int:
         """Returns the place of the candidate with the bounds that were released."""
@@ -270,11 +301,11 @@ class Kind(NamedTuple):
     people: float
 
 
-def believed(bins: Sequence[Bin], listed: Candidates, scale: float) -> tuple[Kind, ...]:
-    """Returns the people of each class, without the last classes in which noise may be all there is."""
+def believed(bins: Sequence[Bin], classes: Classes, last: int | None, scale: float) -> tuple[Kind, ...]:
+    """Returns the people of each class, without the last classes in which noise may be all there is. `last`: of all groups."""
     groups = _end(bins, [each.groups for each in bins], scale)
     rows = _end(bins, [each.rows for each in bins], scale)
-    middle_groups, middle_rows = _middles(listed.groups), _middles(listed.rows)
+    middle_groups, middle_rows = _middles(classes.groups, last), _middles(classes.rows, None)
     return tuple(
         Kind(middle_groups[each.groups], middle_rows[each.rows], each.people)
         for each in bins
@@ -296,15 +327,13 @@ def _end(bins: Sequence[Bin], places: Sequence[int], scale: float) -> int:
     return max(near, *far, 0)
 
 
-def _middles(ends: tuple[int, ...]) -> list[float]:
-    """Returns the middle of each class; the open one is taken to end at twice the last end.
+def _middles(ends: tuple[int, ...], last: int | None) -> list[float]:
+    """Returns the middle of each class; the last one, if nothing ends it, is taken to end at twice the last end.
 
-    >>> _middles((1, 2, 4, 8)), _middles((5,))
-    ([1.0, 2.0, 3.5, 6.5, 12.5], [3.0])
+    >>> _middles((1, 2, 4, 8), None), _middles((1, 2, 4), 8), _middles((), 1)
+    ([1.0, 2.0, 3.5, 6.5, 12.5], [1.0, 2.0, 3.5, 6.5], [1.0])
     """
-    if len(ends) == 1:
-        return [(1 + ends[0]) / 2]
-    whole = (0, *ends, 2 * ends[-1])
+    whole = (0, *ends, last or (2 * ends[-1] if ends else 1))
     return [(low + 1 + high) / 2 for low, high in itertools.pairwise(whole)]
 
 

@@ -19,33 +19,37 @@ AUTO = "auto"
 Bound = int | str | None  # a number or AUTO; None: as the catalog declares, or AUTO if it declares none
 
 
-def check_bound(value: Bound, name: str) -> Bound:
+def check_bound(value: int | str, name: str) -> Bound:
     """Checks the argument `max_rows` or `max_groups` of a question.
 
-    >>> check_bound(20, "max_rows"), check_bound("auto", "max_groups"), check_bound(None, "max_rows")
-    (20, 'auto', None)
+    >>> check_bound(20, "max_rows"), check_bound("auto", "max_groups")
+    (20, 'auto')
     """
     if isinstance(value, str) and value != AUTO:
         raise ArgumentError(
             f"{name} must be a whole number or {AUTO}, and it is {value[:40]!r}.",
             fix=Fix(f"give {{it}} a number such as 20, or {AUTO}.", it=Name(name)),
         )
-    return value if value is None or isinstance(value, str) else whole(value, name, least=1)
+    return value if isinstance(value, str) else whole(value, name, least=1)
 
 
 def bounded(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: Bound) -> Resolved:
-    """Returns the question with the bounds that it names. Refuses bounds above a cap, and bounds where rows are protected."""
+    """Returns the question with the bounds that it names: None for those to be chosen, as where the catalog declares none.
+
+    Refuses bounds above a cap, and bounds where rows are protected.
+    """
     given = {name: bound for name, bound in (("max_rows", max_rows), ("max_groups", max_groups)) if bound is not None}
     if given and not query.by_unit:
         _refuse_by_row(query, next(iter(given)))
-    numbers: dict[str, Any] = {name: bound for name, bound in given.items() if isinstance(bound, int)}
-    for name, bound in numbers.items():
-        _check_cap(query, catalog, name, bound)
-    if numbers.get("max_rows", 1) != 1:
-        numbers["rows"] = Rows()  # a declared number of rows is about people who have one row each
-    if not query.query.keys:
-        numbers.pop("max_groups", None)  # there is one group
-    return replace(query, **numbers)
+    for name, bound in given.items():
+        if isinstance(bound, int):
+            _check_cap(query, catalog, name, bound)
+    named: dict[str, Any] = {name: None if bound == AUTO else bound for name, bound in given.items()}
+    if max_rows not in (None, 1):
+        named["rows"] = Rows()  # a declared number of rows is about people who have one row each
+    if query.one_group:
+        named.pop("max_groups", None)
+    return replace(query, **named)
 
 
 def cap_of(query: Resolved, catalog: Catalog, name: str) -> tuple[int, str] | None:

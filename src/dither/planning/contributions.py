@@ -32,7 +32,9 @@ from dither.query.nodes import (
     Query,
     Relation,
 )
+from dither.query.normal import form
 from dither.query.resolve.relations import Resolved
+from dither.query.show import show_expression
 from dither.query.work import UNIT, Bins, Cell, Distinct, Measure, Sums, Work
 
 GROUPS, MOST = "#groups", "#most"  # of one person: the number of groups, and the most rows in one of them
@@ -91,7 +93,7 @@ def one_bin(
     engine groups by the unit alone, so `persons` must do that. Where rows are the question's own units, `persons` is a table
     of rows.
     """
-    if question.by_unit and not _one_row_each(persons):
+    if question.by_unit and not one_row_each(persons):
         raise TypeError("a histogram of people needs one row for each person")
     keys = tuple(Named(name, Column(name)) for name, facts in scope.items() if facts.values is not None)
     outputs = tuple(Named(each.name, Column(each.name)) for each in aggregates)
@@ -107,7 +109,7 @@ def one_bin(
     )
 
 
-def _one_row_each(relation: Relation) -> bool:
+def one_row_each(relation: Relation) -> bool:
     """Whether the relation has one row for each unit: it is grouped by the unit alone, and then only filtered or computed."""
     while isinstance(relation, (Filter, Compute)):
         relation = relation.source
@@ -129,7 +131,7 @@ def read(noisy: Noisy, classes: Classes) -> tuple[Bin, ...]:
 
 def per_person(work: Work) -> Relation:
     """Returns one row for each person with a row in a public group: the number of groups and the most rows in one."""
-    rows = [f"#rows {place}" for place, _ in enumerate(counted(work.measures))]
+    rows = [f"#rows {place}" for place, _ in enumerate(counted(work))]
     most = Column(rows[0]) if len(rows) == 1 else Call("greatest", tuple(map(Column, rows)))
     if not work.keys:  # one group: grouped by the unit alone already
         return Compute(per_group(work), (Named(GROUPS, Literal(1)), Named(MOST, most)))
@@ -139,21 +141,28 @@ def per_person(work: Work) -> Relation:
 
 def per_group(work: Work, further: Sequence[Aggregate] = ()) -> Relation:
     """Returns one row for each person and public group: "#rows i" are its rows as the i-th of `counted` counts them."""
-    names = [f"#key {place}" for place, _ in enumerate(work.keys)]
-    keys = [Named(name, key.expression) for name, key in zip(names, work.keys, strict=True)]
-    counts = (replace(each, name=f"#rows {place}") for place, each in enumerate(counted(work.measures)))
+    order = sorted(range(len(work.keys)), key=lambda place: spelling(work, work.keys[place].expression))
+    names = [f"#key {order.index(place)}" for place, _ in enumerate(work.keys)]
+    keys = [Named(f"#key {place}", work.keys[own].expression) for place, own in enumerate(order)]
+    counts = (replace(each, name=f"#rows {place}") for place, each in enumerate(counted(work)))
     grouped: Relation = PerUnit(work.source, (*keys, Named(UNIT, Column(UNIT))), (*counts, *further))
     owned = Call("not", (Call("is_null", (Column(UNIT),)),))
-    known = [] if work.known is None else [among(name, values) for name, values in zip(names, work.known, strict=True)]
+    known = [] if work.known is None else [among(Column(name), values) for name, values in zip(names, work.known, strict=True)]
     tests = [test for test in known if test is not None]
     return Filter(grouped, Call("and", (owned, *tests)))  # after grouping: there are fewer groups than rows
 
 
-def counted(measures: Sequence[Measure]) -> tuple[Aggregate, ...]:
-    """Returns the different ways in which the measures count one person's rows in a group."""
+def counted(work: Work) -> tuple[Aggregate, ...]:
+    """Returns the different ways in which the measures count one person's rows in a group, in an order of their own."""
     people = Sums((Cell(constant=1),), 1)  # people count once whatever their rows, unless nothing else is measured
-    others = [measure for measure in measures if measure != people] or [people]
-    return tuple(dict.fromkeys(_count(measure) for measure in others))
+    others = [measure for measure in work.measures if measure != people] or [people]
+    ways = dict.fromkeys(_count(measure) for measure in others)
+    return tuple(sorted(ways, key=lambda way: (way.function, "" if way.argument is None else spelling(work, way.argument))))
+
+
+def spelling(work: Work, expression: Expression) -> str:
+    """Returns the same text however the question writes the expression: the order of keys and outputs must not matter."""
+    return show_expression(form(work.source).expressions([expression])[expression], names=True)
 
 
 def _count(measure: Measure) -> Aggregate:
@@ -166,9 +175,9 @@ def _count(measure: Measure) -> Aggregate:
     return Aggregate("", "count")
 
 
-def among(name: str, values: tuple[Key, ...]) -> Expression | None:
+def among(column: Expression, values: tuple[Key, ...]) -> Expression | None:
     """Returns the condition that a key is public, as far as it can be written in short."""
-    column, some = Column(name), sorted({value for value in values if value is not None}, key=str)
+    some = sorted({value for value in values if value is not None}, key=str)
     tests: list[Expression] = [Call("is_null", (column,))] if None in values else []
     if some and len(some) <= _LISTED:
         tests.append(Call("in_list", (column, *map(Literal, some))))

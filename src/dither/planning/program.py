@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol
 
 from dither.planning import outputs
+from dither.planning.left_out import Cuts, LeftOut, left_out_of
 from dither.planning.outputs import DRAW, Draw, Noisy
 from dither.planning.plan import Plan
+from dither.planning.price import Price
 from dither.planning.records import Identity, identity
 from dither.privacy.filters import Charge
 from dither.privacy.losses import Approx, Pure, total
@@ -99,16 +102,26 @@ def release(program: Program, run: Run, draw: Draw = DRAW) -> tuple[Noisy, ...]:
 
 @dataclass(frozen=True)
 class Batch:
-    """Independent plans that run and are charged together: one for an answer, several for a proposal of bounds."""
+    """Independent plans that run and are charged together: one for an answer, several for a proposal of bounds.
+
+    `cuts`: what the bounds of an answer can leave out; the last plans estimate it.
+    """
 
     plans: tuple[Plan, ...]
     tables: tuple[str, ...]
     purpose: str = "answer"
     rows: int | None = None  # rows in a group, for predicted margins
+    relative: str = ""  # what a margin in percent was relative to
+    cuts: Cuts = field(default=Cuts(), compare=False)
     works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "works", tuple(plan.work for plan in self.plans))
+
+    @cached_property
+    def total(self) -> Price:
+        """The price of everything, as (epsilon, delta)."""
+        return Price(self.charge.epsilon, self.charge.delta)
 
     @property
     def quoted(self) -> Batch:
@@ -118,7 +131,7 @@ class Batch:
     @property
     def further(self) -> tuple[tuple[str, str], ...]:
         """Further lines of a quote: a word, and what it says."""
-        return ()
+        return (("asked for", self.relative),) if self.relative else ()
 
     def answer(self, released: Sequence[Noisy]) -> tuple[Batch, Sequence[Noisy], str]:
         """Returns the plans of the answer, their noisy numbers, and a note on how the plans were chosen."""
@@ -142,7 +155,8 @@ class Batch:
 
     @property
     def unit(self) -> str:
-        units = dict.fromkeys(f"one value of {plan.unit}" if plan.work.by_unit else "one row" for plan in self.plans)
+        own = self.plans[: len(self.plans) - len(self.cuts.parts)]  # the others have one row for each unit
+        units = dict.fromkeys(f"one value of {plan.unit}" if plan.work.by_unit else "one row" for plan in own)
         return " and ".join(units)
 
     def release(self, run: Run, draw: Draw) -> tuple[Noisy, ...]:
@@ -153,3 +167,7 @@ class Batch:
 
     def read(self, stored: str) -> tuple[Noisy, ...]:
         return self._identity.read(stored)
+
+    def left_out(self, released: Sequence[Noisy], confidence: Fraction) -> tuple[LeftOut, ...]:
+        """Reads what the bounds of an answer left out."""
+        return left_out_of(self.cuts.parts, self.plans, released, confidence)

@@ -7,6 +7,9 @@ Grids. Each number is put on a public grid before it is added up. The grid depen
     no step, squared      the same with 2^11 steps
     quantiles             declared steps and whole numbers up to 2^40 steps; else the smallest power of two with 2^20
 
+Where a unit may have more rows than count, its share S m / k is cut to whole steps. So a step of few is divided by a power of
+two, until there are 2^16 (2^11 squared): a 0/1 column would lose nearly all of such units.
+
 Why 2^22: sums over 2^40 rows stay within 2^62, so 64-bit integers can hold them and their noise. Why 2^11: the same for
 squares. Wider declared grids are added up in the engine's 128 bits and get their noise one number at a time. A grid of more
 than 2^40 steps could exceed 128 bits when squared or weighted, and is refused.
@@ -37,10 +40,12 @@ from dither.errors import QueryError
 from dither.mechanisms import L1, L2, PerCoordinate
 from dither.privacy.neighbours import AddRemove, Replace
 from dither.query.functions.base import Facts
-from dither.query.nodes import Aggregate, Expression
+from dither.query.nodes import Aggregate, Call, Expression, Literal
+from dither.query.resolve.shapes import constant
 from dither.query.work import Quantised
 
 SUMS, SQUARES, VALUES = 1 << 22, 1 << 11, 1 << 20
+PARTS = 1 << 16
 WIDEST = 1 << 40
 ROWS = 1 << 40
 NARROW = 1 << 62
@@ -55,9 +60,21 @@ def fits(row: int) -> bool:
     return row * ROWS <= NARROW
 
 
-def sum_grid(argument: Expression, facts: Facts, aggregate: Aggregate) -> Quantised:
-    """Returns the grid for sums and means: with the declared step if there is one."""
+def sum_grid(argument: Expression, facts: Facts, aggregate: Aggregate, fine: bool = False) -> Quantised:
+    """Returns the grid for sums and means: with the declared step if there is one. `fine`: units may be cut to a part."""
+    grid = _sum_grid(argument, facts, aggregate)
+    return _divided(grid, PARTS) if fine else grid
+
+
+def _divided(grid: Quantised, most: int) -> Quantised:
+    """Divides the steps of a grid by a power of two, into at most `most`."""
+    parts = 1 << max(0, (most // grid.steps).bit_length() - 1)
+    return replace(grid, step=grid.step / parts, steps=grid.steps * parts)
+
+
+def _sum_grid(argument: Expression, facts: Facts, aggregate: Aggregate) -> Quantised:
     low, high = bounds(facts, aggregate)
+    argument = _within(argument, low, high)
     if facts.step is None or (facts.whole and facts.step == 1 and high - low > SUMS):
         return _power_of_two(argument, low, high, SUMS, facts.whole)
     steps = max(1, math.ceil((high - low) / facts.step))
@@ -70,9 +87,16 @@ def sum_grid(argument: Expression, facts: Facts, aggregate: Aggregate) -> Quanti
     return Quantised(argument, low, facts.step, steps)
 
 
-def coarse_grid(argument: Expression, facts: Facts, aggregate: Aggregate, most: int) -> Quantised:
-    """Returns the grid for squares: with the declared step if that makes at most `most` steps."""
+def square_grid(argument: Expression, facts: Facts, aggregate: Aggregate, fine: bool) -> Quantised:
+    """Returns the grid for squares. `fine`: units may be cut to a part."""
+    grid = _coarse_grid(argument, facts, aggregate, SQUARES)
+    return _divided(grid, SQUARES) if fine else grid
+
+
+def _coarse_grid(argument: Expression, facts: Facts, aggregate: Aggregate, most: int) -> Quantised:
+    """Returns a grid with the declared step if that makes at most `most` steps."""
     low, high = bounds(facts, aggregate)
+    argument = _within(argument, low, high)
     if facts.step is not None and math.ceil((high - low) / facts.step) <= most:
         return Quantised(argument, low, facts.step, max(1, math.ceil((high - low) / facts.step)))
     return _power_of_two(argument, low, high, most, facts.whole)
@@ -80,7 +104,14 @@ def coarse_grid(argument: Expression, facts: Facts, aggregate: Aggregate, most: 
 
 def fine_grid(argument: Expression, facts: Facts, aggregate: Aggregate) -> Quantised:
     """Returns the grid for quantiles: all declared steps or whole numbers, up to 2^40; without a step, about a million."""
-    return coarse_grid(argument, facts, aggregate, VALUES if facts.step is None and not facts.whole else WIDEST)
+    return _coarse_grid(argument, facts, aggregate, VALUES if facts.step is None and not facts.whole else WIDEST)
+
+
+def _within(argument: Expression, low: Fraction, high: Fraction) -> Expression:
+    """Clips an argument whose bounds are one point: a grid has at least one step, which rows outside the bounds would reach."""
+    if low != high or isinstance(argument, Literal):
+        return argument
+    return Call("clamp", (argument, constant(low), constant(high)))
 
 
 def rounding_error(q: Quantised, facts: Facts) -> Fraction:
@@ -88,7 +119,8 @@ def rounding_error(q: Quantised, facts: Facts) -> Fraction:
 
     Rounding to a declared step is part of the question, like clipping to declared bounds; plans say so.
     """
-    return Fraction(0) if q.step == facts.step or (facts.whole and q.step == 1) else q.step / 2
+    declared = facts.step if facts.step is not None else Fraction(1) if facts.whole else None
+    return Fraction(0) if declared is not None and (declared / q.step).denominator == 1 else q.step / 2
 
 
 def bounds(facts: Facts, aggregate: Aggregate) -> tuple[Fraction, Fraction]:

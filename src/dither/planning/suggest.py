@@ -1,9 +1,11 @@
 """Proposes bounds privately. Guessed bounds cost users more accuracy than noise does.
 
-    between      the 1 % and the 99 % quantile by the exponential mechanism, on a public geometric grid: x is placed at
-                 sign(x) ln(1 + |x|) between -32 and 32, in steps of 1/16, so neighbouring candidates differ by 6 %
+    between      the 1 % and the 99 % quantile by the exponential mechanism, on a public grid. A number x is placed at
+                 sign(x) ln(1 + |x|) between -32 and 32, in steps of 1/64, so neighbouring candidates differ by 2 %;
+                 a day in spans of 32 days between 1800 and 2150
+    values       of a text column: the values that enough people have, by the threshold; this needs a delta
     max_rows     a noisy histogram of rows per person in powers of two; the smallest power that covers 95 % of people
-    max_groups   the same for the number of different values of a column per person
+    max_groups   the same for the number of different values of a key per person
 
 Each is an ordinary plan with an ordinary price; reading a bound from a noisy histogram is post-processing. So is the estimate
 of the number of rows. If 1 % of the rows is less than the error of the ranks, a bound may lie anywhere outside the data; the
@@ -12,142 +14,92 @@ proposal then says so, and names a price that is enough.
 
 from __future__ import annotations
 
-import json
+import datetime
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from typing import Any
 
+from dither.catalog.declare import date_of, days
 from dither.catalog.rules import listed
+from dither.catalog.text import key
 from dither.catalog.values import Catalog, ColumnFacts
 from dither.errors import DitherError, QueryError
-from dither.exact.numbers import encode_toml, show
 from dither.planning.outputs import Noisy, Table, table
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price, shares
+from dither.planning.proposal import COVERED, TAIL, Proposal
 from dither.query import fluent
 from dither.query.fluent import FluentQuestion
-from dither.query.functions.registry import facts as infer
+from dither.query.functions.registry import typed
 from dither.query.nodes import Aggregate, Call, Column, Expression, Literal, Named
 from dither.query.resolve.relations import Resolved
 from dither.text import did_you_mean
 
 _FAR = 32
-_TAIL = Fraction(1, 100)
-_COVERED = 0.95
-_SPARE, _MUCH = 1.25, 10.0  # factors on the price that is just enough, and on the price paid if that cannot be computed
-_OTHER_BOUNDS = {
-    "date": "declare dates that anyone may know: between = [1900-01-01, 2030-12-31].",
-    "timestamp": 'read it as days, between dates that anyone may know: kind = "date", between = [1900-01-01, 2030-12-31].',
-    "bool": "it needs no bounds: group by it as it is.",
-}
+_DAYS, _FIRST, _LAST = 32, datetime.date(1800, 1, 1), datetime.date(2150, 1, 1)
+_DATES = ("date", "timestamp")
+_EPOCH = datetime.date(1970, 1, 1)
 POWER = "CLAMP(FLOOR(LN(c + 0.5) / 0.6931471805599453), 0, 20)"  # floor(log2 c), on the safe side of rounding
 
 
 @dataclass(frozen=True)
-class Proposal:
-    """Lines to paste into the catalog, and their price."""
+class Asked:
+    """A column, what is declared of it, and the questions about it: its values, then rows per person, then groups.
 
+    `catalog` bounds everyone, and declares nothing of the column but its kind: limits must not limit the proposal."""
+
+    catalog: Catalog
     table: str
     column: str
-    low: int | float
-    high: int | float
-    max_rows: int | None
-    max_groups: int | None
-    rank: float
-    price: str
-    rows: int = 0  # the estimated number of rows' worth; 0 if noise hides it
-    epsilon: Fraction = Fraction(0)  # the price of all plans
-    step: Fraction | None = None  # as declared
-
-    @property
-    def enough(self) -> Fraction | None:
-        """An epsilon that would be enough, or None if this one was: a rank's error is inversely proportional to epsilon."""
-        tail = float(_TAIL) * self.rows
-        if self.rank <= tail:
-            return None
-        more = _SPARE * self.rank / tail if tail else _MUCH
-        return Fraction(Context(prec=2, rounding=ROUND_CEILING).create_decimal_from_float(float(self.epsilon) * more))
-
-    @property
-    def toml(self) -> str:
-        """The lines for the catalog file."""
-        lines = [f"[tables.{self.table}]"]
-        lines += [f"max_rows = {self.max_rows}"] if self.max_rows else []
-        lines += [f"max_groups = {self.max_groups}"] if self.max_groups else []
-        return "\n".join([*lines, f"[tables.{self.table}.columns]", f"{self.column} = {{ {self._between()} }}"])
-
-    def _between(self) -> str:
-        if self.step is None:
-            return f"between = [{self.low}, {self.high}]"
-        low = Fraction(str(self.low))
-        high = low + self.step * round((Fraction(str(self.high)) - low) / self.step)  # `high` may be a rounded float
-        return f"between = [{encode_toml(low)}, {encode_toml(high)}], step = {encode_toml(self.step)}"
-
-    def as_data(self) -> dict[str, Any]:
-        """Returns the fields that `to_json` writes."""
-        enough = self.enough
-        return {
-            "table": self.table,
-            "column": self.column,
-            "between": [self.low, self.high],
-            "step": None if self.step is None else str(self.step),
-            "max_rows": self.max_rows,
-            "max_groups": self.max_groups,
-            "rows": self.rows,
-            "rank": self.rank,
-            "epsilon": str(self.epsilon),
-            "enough": None if enough is None else str(enough),
-            "charged": self.price,
-            "toml": self.toml,
-        }
-
-    def to_json(self) -> str:
-        """Returns the proposal as JSON, with the lines for the catalog. `rank`: how many rows' worth the bounds may be off;
-        `enough`: an epsilon that would be enough, null if this one was. Prices are exact rationals as text."""
-        return json.dumps(self.as_data(), ensure_ascii=False, indent=2, allow_nan=False)
-
-    def __str__(self) -> str:
-        notes = [f"# proposed privately, charged {self.price}: {self._reliability()}"]
-        if self.max_rows:
-            covers = "covers" if self.enough is None else "may be far off, too: it is meant to cover"
-            notes.append(f"# max_rows {covers} about {100 * _COVERED:g} % of people; heavier ones are scaled down, not dropped")
-        return "\n".join([*notes, self.toml])
-
-    def _reliability(self) -> str:
-        """Shows how reliable the bounds are."""
-        off = f"ranks within {self.rank:.0f} rows, 95 % confidence"
-        if self.enough is None:
-            return f"about {2 * float(100 * _TAIL):g} % of values would be clipped ({off})"
-        if not self.rows:
-            known = "noise hides even how many rows there are"
-        else:
-            known = f"{float(100 * _TAIL):g} % of about {self.rows} rows is {float(_TAIL) * self.rows:.0f}"
-        return (
-            f"TOO NOISY, the bounds may lie far outside the data or deep inside it\n"
-            f"# {off}, and {known}; ε = {show(self.enough)} {'is worth a try' if not self.rows else 'or more would do'}"
-        )
+    declared: ColumnFacts
+    questions: tuple[FluentQuestion, ...]
 
 
-def questions(catalog: Catalog, column: str, by: str | None) -> tuple[str, str, list[FluentQuestion]]:
-    """Returns the table, the column and the questions about them: the values, then rows per person, then groups."""
+def ask_about(catalog: Catalog, column: str, by: str | None) -> Asked:
+    """Returns the questions about "table.column". `by`: a column or another key of the table, for max_groups."""
     name, _, field = column.partition(".") if isinstance(column, str) else ("", "", "")
     if name not in catalog.tables or field not in catalog.tables[name].columns:
         named = column if isinstance(column, str) else f"A {type(column).__name__}"
         raise DitherError(f"{named} is not a column of this catalog.", fix=_column_fix(catalog, named, name, field))
-    if by is not None and (not isinstance(by, str) or by not in catalog.tables[name].columns):
-        near = did_you_mean(by, catalog.tables[name].columns) if isinstance(by, str) else ""
-        raise DitherError(
-            f"{by} is not a column of {name}, so it cannot be grouped by.", fix=f"{near}name a declared column of {name}."
-        )
-    start = fluent.table(catalog, name)
-    values = start.agg(n=fluent.count(_quoted(field)))
-    if catalog.tables[name].unit is None:
-        return name, field, [values, values]  # the second one counts the values
-    counts = ["COUNT(*)"] + ([f"COUNT(DISTINCT {_quoted(by)})"] if by else [])
-    return name, field, [values, *(start.per_unit(c=each).group_by(k=POWER).agg(n=fluent.count()) for each in counts)]
+    declared = catalog.tables[name].columns[field]
+    catalog = _bounded(catalog, name, field)
+    table, start, x = catalog.tables[name], fluent.table(catalog, name), fluent.quoted(field)
+    kind = declared.kind
+    if kind == "bool":
+        raise QueryError(f"Bounds are for numbers, and {field} is bool.", fix="it needs no bounds: group by it as it is.")
+    values = start.group_by(value=x).agg(n=fluent.count()) if kind == "text" else start.agg(n=fluent.count(x))
+    if table.unit is None:
+        if by is not None:
+            what = f"Every row of {name} is its own person, and in one group."
+            raise DitherError(what, fix="leave by out: max_groups is 1.")
+        return Asked(catalog, name, field, declared, (values, start.agg(n=fluent.count(x))))
+    counts = [fluent.count()] + ([] if by is None else [fluent.count_distinct(_key(catalog, name, by))])
+    histograms = (start.per_unit(c=each).group_by(k=POWER).agg(n=fluent.count()) for each in counts)
+    return Asked(catalog, name, field, declared, (values, *histograms))
+
+
+def _bounded(catalog: Catalog, name: str, field: str) -> Catalog:
+    """Returns the catalog with one row and one group for each person where nothing is declared: enough for a proposal. Declares
+    neither bounds nor values of the column."""
+    table = catalog.tables[name]
+    free = replace(table.columns[field], low=None, high=None, values=None, step=None)
+    bounded = replace(table, columns={**table.columns, field: free})
+    if table.unit is not None:
+        bounded = replace(bounded, max_rows=table.max_rows or 1, max_groups=table.max_groups or 1)
+    return replace(catalog, tables={**catalog.tables, name: bounded})
+
+
+def _key(catalog: Catalog, name: str, by: object) -> str:
+    """Returns the key to count: a column by its name, or another expression as it is written."""
+    columns = catalog.tables[name].columns
+    if isinstance(by, str) and by in columns:
+        return fluent.quoted(by)
+    if not isinstance(by, str) or by.isidentifier():
+        near = did_you_mean(by, columns) if isinstance(by, str) else ""
+        fix = f"{near}name a declared column of {name}, or write a key such as DATE_TRUNC('month', day)."
+        raise DitherError(f"{by} is not a column of {name}, so it cannot be grouped by.", fix=fix)
+    return by
 
 
 def _column_fix(catalog: Catalog, named: str, name: str, field: str) -> str:
@@ -162,31 +114,41 @@ def _column_fix(catalog: Catalog, named: str, name: str, field: str) -> str:
     return f'{near}write "table.column", as in "{known[0] if known else "people.income"}".'
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def plans(bounds: Resolved, column: str, counts: Sequence[Resolved], catalog: Catalog, price: Price) -> tuple[Plan, ...]:
-    """Returns a plan for the bounds and one for each count. `bounds` is the question COUNT(column) over the whole table."""
-    (counted,) = bounds.query.aggregates
-    x = counted.argument
-    if x is None:
-        raise TypeError("the question about bounds counts the column they are for")
-    kind = infer(x, bounds.scope).kind
-    if kind not in ("int", "real"):
-        fix = _OTHER_BOUNDS.get(str(kind), f"to group by it, declare its public values: {column} = {{ values = [...] }}.")
-        raise QueryError(f"Bounds are for numbers, and {column} is {kind}.", fix=fix)
-    # Shares go by the cube root: bounds get twice the share of each count of persons, and eight times the share of a count of
+def plans(asked: Asked, resolved: Sequence[Resolved], price: Price) -> tuple[Plan, ...]:
+    """Returns a plan for the values and one for each count. `resolved` are the questions asked, in their order."""
+    values, *counts = resolved
+    found = asked.declared.kind == "text"
+    if found and not price.delta:
+        raise _no_delta(asked)
+    # Shares go by the cube root: values get twice the share of each count of persons, and eight times the share of a count of
     # rows, which only shows whether the bounds are usable.
     weight = 8.0 if any(each.query.keys for each in counts) else 512.0
     parts = shares(price.epsilon, [weight, *(1.0 for _ in counts)])
-    deltas = [price.delta * part / price.epsilon for part in parts]
-    low, high = (Aggregate(name, "quantile", _grid_place(x), p) for name, p in (("low", _TAIL), ("high", 1 - _TAIL)))
+    # Common values need the delta; counts do not.
+    deltas = [price.delta, *(Fraction(0) for _ in counts)] if found else [price.delta * part / price.epsilon for part in parts]
+    questions = [values if found else _tails(values, asked.declared), *counts]
+    return tuple(
+        plan(each, asked.catalog, Price(part, delta)) for each, part, delta in zip(questions, parts, deltas, strict=True)
+    )
+
+
+def _no_delta(asked: Asked) -> QueryError:
+    declare = f'declare values that everyone knows: {key(asked.column)} = {{ values = ["a", "b"] }}'
+    budget = asked.catalog.budget
+    fix = f"ask with a delta; or {declare}." if budget.delta else f"declare delta = 1e-6 in [budget]; or {declare}."
+    return QueryError(f"Common values of {asked.column} can be found only with a delta, and there is none.", fix=fix)
+
+
+def _tails(bounds: Resolved, declared: ColumnFacts) -> Resolved:
+    """Returns the question for both tails. `bounds` counts the column over the whole table."""
+    (counted,) = bounds.query.aggregates
+    if counted.argument is None:
+        raise TypeError("the question about bounds counts the column they are for")
+    place = _day_place(counted.argument) if declared.kind in _DATES else _grid_place(counted.argument)
+    x = typed(place, bounds.scope)
+    low, high = (Aggregate(name, "quantile", x, p) for name, p in (("low", TAIL), ("high", 1 - TAIL)))
     query = replace(bounds.query, aggregates=(low, high), outputs=tuple(Named(name, Column(name)) for name in ("low", "high")))
-    rows = bounds.max_rows or 1  # a proposal needs no declared bound: everyone counts for one row
-    first = plan(replace(bounds, query=query, max_rows=rows), catalog, Price(parts[0], deltas[0]))
-    rest = (plan(each, catalog, Price(part, delta)) for each, part, delta in zip(counts, parts[1:], deltas[1:], strict=True))
-    return (first, *rest)
+    return replace(bounds, query=query)
 
 
 def _grid_place(x: Expression) -> Expression:
@@ -195,25 +157,57 @@ def _grid_place(x: Expression) -> Expression:
     return Call("clamp", (Call("mul", (Call("sign", (x,)), size)), Literal(-_FAR), Literal(_FAR)))
 
 
-def read(
-    name: str, column: str, made: Sequence[Plan], released: Sequence[Noisy], declared: ColumnFacts, price: str
-) -> Proposal:
-    """Reads a proposal from noisy results. `made` and `released` have the bounds first, then rows, then groups."""
+def _day_place(x: Expression) -> Expression:
+    """Returns the number of the span of days in which a date or timestamp lies."""
+    since = Call("days_between", (Literal(_EPOCH), x))
+    ends = (Literal(math.floor(days(end) / _DAYS)) for end in (_FIRST, _LAST))
+    return Call("clamp", (Call("floor", (Call("div", (since, Literal(_DAYS))),)), *ends))
+
+
+def read(asked: Asked, made: Sequence[Plan], released: Sequence[Noisy], price: str) -> Proposal:
+    """Reads a proposal from noisy results, in the order of the questions."""
     tables = [table(one, noisy) for one, noisy in zip(made, released, strict=True)]
-    low, high = (float(value) for value in tables[0].rows[0])  # type: ignore[arg-type]
-    half = 1 / 32
-    least, most = sorted((_from_grid(low - half), _from_grid(high + half)))
     least_shown = [5 * one.noises[0].scale if one.noises else 0.0 for one in made[1:]]
     histograms = [(each, noise) for each, noise in zip(tables[1:], least_shown, strict=True) if len(each.columns) == 2]
     counts = [covering(each, noise) for each, noise in histograms] + [None, None]
-    reading = made[0].reading("high")
-    rank = (reading.rank(made[0].noises, Fraction(19, 20)) if reading else None) or 0.0
-    bottom, top = _round_outward(least, most, declared.kind == "int")
-    if declared.step is not None:
-        top = _whole_steps(bottom, top, declared.step)
-    rows = _rows(tables[1], least_shown[0], made[0].bounding.max_rows)
     spent = sum((one.price.epsilon for one in made), Fraction(0))
-    return Proposal(name, column, bottom, top, counts[0], counts[1], rank, price, rows, spent, declared.step)
+    rows = _rows(tables[1], least_shown[0], made[0].bounding.max_rows)
+    blank = Proposal(asked.table, asked.column, None, None, counts[0], counts[1], 0.0, price, rows, spent)
+    if asked.declared.kind == "text":
+        threshold = made[0].threshold
+        found = tuple(str(value) for value, *_ in tables[0].rows if value is not None)
+        return replace(blank, values=found, people=threshold.margin("0.95") if threshold else 0)
+    return _with_bounds(blank, asked.declared, made[0], tables[0])
+
+
+def _with_bounds(blank: Proposal, declared: ColumnFacts, made: Plan, tails: Table) -> Proposal:
+    low, high = (float(value) for value in tails.rows[0])  # type: ignore[arg-type]
+    reading = made.reading("high")
+    rank = (reading.rank(made.noises, Fraction(19, 20)) if reading else None) or 0.0
+    if declared.kind in _DATES:
+        first, last = sorted((round(low), round(high)))
+        bottom, top = _whole_months(date_of(Fraction(first * _DAYS)), date_of(Fraction((last + 1) * _DAYS - 1)))
+        return replace(blank, low=bottom, high=top, rank=rank, kind=declared.kind if declared.kind != "date" else None)
+    half = 1 / 32
+    least, most = sorted((_from_grid(low - half), _from_grid(high + half)))
+    ends = _round_outward(least, most, declared.kind == "int")
+    if declared.step is not None:
+        ends = ends[0], _whole_steps(*ends, declared.step)
+    return replace(blank, low=ends[0], high=ends[1], rank=rank, step=declared.step)
+
+
+def _whole_months(first: datetime.date, last: datetime.date) -> tuple[datetime.date, datetime.date]:
+    """Moves both dates out to whole years, or to whole months if they are less than three years apart.
+
+    >>> [str(day) for day in _whole_months(datetime.date(2009, 11, 26), datetime.date(2011, 12, 12))]
+    ['2009-11-01', '2011-12-31']
+    >>> [str(day) for day in _whole_months(datetime.date(1947, 3, 1), datetime.date(2011, 12, 12))]
+    ['1947-01-01', '2011-12-31']
+    """
+    if last - first > datetime.timedelta(days=3 * 365):
+        return first.replace(month=1, day=1), last.replace(month=12, day=31)
+    following = (last.replace(day=28) + datetime.timedelta(days=4)).replace(day=1)
+    return first.replace(day=1), following - datetime.timedelta(days=1)
 
 
 def _whole_steps(low: int | float, high: int | float, step: Fraction) -> int | float:
@@ -262,6 +256,6 @@ def covering(histogram: Table, least: float = 0.0) -> int:
     reached = 0.0
     for power, count in enumerate(counts):
         reached += count
-        if reached >= _COVERED * sum(counts):
+        if reached >= COVERED * sum(counts):
             return int(2 ** (power + 1) - 1)
     return 1

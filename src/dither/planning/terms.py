@@ -1,97 +1,27 @@
 """Checks the terms of a question (price or margin, delta, confidence, assumed rows, bounds) and plans it at its price.
 
-For a margin, `cheapest` finds the smallest price that gives it: a search over plans, which reads no rows.
+For a margin, `cheapest` in aims.py finds the smallest price that gives it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dither.catalog.values import Catalog
-from dither.errors import ArgumentError, Blank, DitherError, Fix, QueryError
-from dither.exact.laws.base import search
-from dither.exact.numbers import Number, between, not_negative, positive, show, whole
-from dither.planning.auto import Auto, needs_choice, plan_auto
+from dither.errors import ArgumentError, Blank, Fix, QueryError
+from dither.exact.numbers import Number, between, flag, not_negative, positive, whole
+from dither.planning import left_out
+from dither.planning.aims import Aim, Earlier, cheapest
+from dither.planning.auto import Auto, choices, plan_auto
 from dither.planning.bounds import Bound, bounded, check_bound
-from dither.planning.outputs import Computed, outputs
+from dither.planning.left_out import Cuts
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price
 from dither.planning.program import Batch
 from dither.privacy.filters import Caps
 from dither.query.resolve.relations import Resolved
-
-_LOWEST = -6  # the first price tried is 10^-6
-_SEARCH_DIGITS = 1000
-
-
-def cheapest(
-    build: Callable[[Fraction], Plan], least: Fraction, most: Fraction, margin: Fraction, confidence: Fraction, rows: int | None
-) -> Plan:
-    """Returns the plan with the smallest epsilon (three digits, from `least` to `most`) whose margins are within `margin`."""
-    _refuse_unpredictable(build(most), rows)
-    count = 0
-    while _price(count) < most:
-        count += _SEARCH_DIGITS * 9 // 10
-    last = search(lambda i: _price(i) >= most, 0, count)
-
-    def holds(index: int) -> bool:
-        return widest_margin(build(min(_price(index), most)), confidence, rows) <= margin
-
-    if not holds(last):
-        raise DitherError(
-            f"A margin of {show(margin)} needs more than ε = {show(most)}, which is all there is.",
-            fix="ask for a wider margin, fewer outputs or a lower confidence.",
-        )
-    epsilon = min(_price(search(holds, 0, last)), most)
-    return build(epsilon) if epsilon >= least else replace(build(least), rounded_up=True)
-
-
-def _price(index: int) -> Fraction:
-    """Returns the index-th number with three significant digits, from 10^-6 upwards.
-
-    >>> [str(_price(i)) for i in (0, 900)]
-    ['1/1000000', '1/100000']
-    """
-    decade, digits = divmod(index, 900)
-    return Fraction(100 + digits, 100) * Fraction(10) ** (_LOWEST + decade)
-
-
-def widest_margin(plan: Plan, confidence: Fraction, rows: int | None) -> float:
-    """Returns the largest predicted margin of all outputs; for a quantile it is a rank, in rows."""
-    margin = 0.0
-    for output in outputs(plan):
-        margin = max(margin, output.rank(plan, confidence) or output.predicted(plan, rows, confidence) or 0.0)
-    return margin
-
-
-def _refuse_unpredictable(plan: Plan, rows: int | None) -> None:
-    """Refuses a plan whose margins cannot be predicted."""
-    columns = outputs(plan)
-    for output in columns:
-        if isinstance(output, Computed) and output.predicted(plan, rows or 1, Fraction(1, 2)) is None:
-            raise DitherError(
-                f"The margin of {output.name} depends on the noisy numbers it is computed from, and cannot be predicted.",
-                fix=Fix(
-                    "ask with {epsilon} instead of {margin}, or ask for the numbers themselves.",
-                    epsilon=Blank(),
-                    margin=Blank(),
-                ),
-            )
-    readings = [reading for output in columns for reading in output.readings]
-    if rows is None and any(reading.by_rows for reading in readings):
-        raise DitherError(
-            "The margin of a mean depends on how many rows it is taken over, and no row is read to find out.",
-            fix=Fix("say how many rows a group has at least: {assume_rows}, or declare rows in the catalog.", assume_rows=1000),
-        )
-    if not readings:
-        raise DitherError(
-            "No output of this question has a margin.",
-            fix=Fix("ask with {epsilon} instead of {margin}.", epsilon=Blank(), margin=Blank()),
-        )
-
 
 _DIGITS = 10**30  # a default delta is rounded down to a multiple of 1 / this
 
@@ -102,11 +32,12 @@ class Terms:
 
     epsilon: Fraction | None
     delta: Fraction | None
-    margin: Fraction | None
+    margin: Aim | None
     confidence: Fraction
     assume_rows: int | None
     max_rows: Bound = None
     max_groups: Bound = None
+    left_out: bool | None = None  # whether to estimate what bounds leave out; None: as the catalog says
 
     @classmethod
     def of(
@@ -118,6 +49,9 @@ class Terms:
         assume_rows: int | None = None,
         max_rows: Bound = None,
         max_groups: Bound = None,
+        left_out: bool | None = None,
+        *,
+        of: Number | Earlier | None = None,
     ) -> Terms:
         """Checks the arguments of `ask`, `quote` or `suggest`. Refuses a wrong one even if it is not used."""
         level = between(confidence, "confidence", 0, 1, open_low=True, open_high=True)
@@ -126,14 +60,20 @@ class Terms:
                 "Name the price or the margin, one of the two.",
                 fix=Fix("write {epsilon}, or {margin} for the smallest price.", epsilon="0.1", margin=50),
             )
+        if of is not None and margin is None:
+            raise ArgumentError(
+                "Only a margin can be relative to a number.",
+                fix=Fix("leave {of} out, or ask for a share such as {margin}.", of=Blank(), margin="2 %"),
+            )
         return cls(
             None if epsilon is None else positive(epsilon, "epsilon"),
             None if delta is None else not_negative(delta, "delta"),
-            None if margin is None else positive(margin, "margin"),
+            None if margin is None else Aim.read(margin, of),
             level,
             None if assume_rows is None else whole(assume_rows, "assume_rows", least=1),
-            check_bound(max_rows, "max_rows"),
-            check_bound(max_groups, "max_groups"),
+            None if max_rows is None else check_bound(max_rows, "max_rows"),
+            None if max_groups is None else check_bound(max_groups, "max_groups"),
+            None if left_out is None else flag(left_out, "left_out"),
         )
 
     def price(self, caps: Caps, epsilon: Fraction | None = None) -> Price:
@@ -155,25 +95,56 @@ class Terms:
 
 
 def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, text: str) -> Batch | Auto:
-    """Plans a question at its price, or at the smallest price that gives its margin. A refusal marks its place in `text`."""
-    query = bounded(query, catalog, terms.max_rows, terms.max_groups)
+    """Plans a question at its price, or at the smallest price that gives its margin. A refusal marks its place in `text`.
+
+    What its bounds leave out is estimated at a part of that price, if they can leave anything out.
+    """
+    if terms.max_rows is not None or terms.max_groups is not None:
+        query = bounded(query, catalog, terms.max_rows, terms.max_groups)
     rows = terms.rows(query)
-
-    def at(epsilon: Fraction) -> Plan:
-        return plan(query, catalog, terms.price(caps, epsilon))
-
     try:
-        if needs_choice(query, terms.max_rows, terms.max_groups):
+        if query.max_rows is None or query.max_groups is None:
             _refuse_margin(terms)
-            return plan_auto(query, catalog, terms.price(caps), terms.max_rows, terms.max_groups, rows)
-        if terms.margin is None:
-            made = plan(query, catalog, terms.price(caps))
-        else:
-            budget = catalog.budget
-            made = cheapest(at, budget.least_epsilon, budget.epsilon, terms.margin, terms.confidence, rows)
+            listed = choices(query, catalog, terms.price(caps))
+            if not listed.one:
+                return plan_auto(query, catalog, terms.price(caps), listed, rows, estimate=_estimate(catalog, terms))
+            query = replace(query, max_rows=listed.rows[0], max_groups=listed.groups[0])
+        cuts = _cuts(query, catalog, caps, terms)
+        made, relative = _at_price(query, catalog, caps, terms, rows, reserve=bool(cuts.parts))
+        further = left_out.plans(cuts.parts, catalog, left_out.beside(made.price.epsilon))
+        if cuts.parts and not further:
+            cuts = replace(cuts, parts=())
+            made, relative = _at_price(query, catalog, caps, terms, rows, reserve=False)
     except QueryError as error:
         raise error.located(text) from None
-    return Batch((made,), query.tables, rows=rows)
+    return Batch((made, *further), query.tables, rows=rows, relative=relative, cuts=cuts)
+
+
+def _at_price(
+    query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, rows: int | None, *, reserve: bool
+) -> tuple[Plan, str]:
+    """Plans the answer itself, and says what its margin is relative to. `reserve`: a part of the price is for what is left
+    out."""
+
+    def at(epsilon: Fraction) -> Plan:
+        price = terms.price(caps, epsilon)
+        return plan(query, catalog, replace(price, epsilon=epsilon - left_out.reserved(epsilon)) if reserve else price)
+
+    if terms.margin is None:
+        return at(terms.price(caps).epsilon), ""
+    budget, aim = catalog.budget, replace(terms.margin, rows=query.rows)
+    made = cheapest(at, budget.least_epsilon, budget.epsilon, aim, terms.confidence, rows)
+    return made, aim.words(made, terms.confidence)
+
+
+def _cuts(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms) -> Cuts:
+    """Returns what the bounds can leave out, and how it is estimated unless the terms or the catalog turn that off."""
+    price = terms.price(caps, terms.epsilon or min(catalog.budget.epsilon, Fraction(1)))  # the work is the same at every price
+    return left_out.cuts(query, plan(query, catalog, price).work, estimate=_estimate(catalog, terms))
+
+
+def _estimate(catalog: Catalog, terms: Terms) -> bool:
+    return catalog.budget.left_out if terms.left_out is None else terms.left_out
 
 
 def _refuse_margin(terms: Terms) -> None:

@@ -17,6 +17,7 @@ from fractions import Fraction
 
 from dither.query.nodes import Call, Expression, Literal, Value
 
+_EXACT = 2**53  # every smaller whole number is a double
 _SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 
@@ -83,7 +84,7 @@ def _rules(condition: Expression) -> Iterator[tuple[Expression, Allowed]]:
     elif name == "is_null":
         yield arguments[0], Allowed(null=True)
     elif name == "in_list":
-        values = [choice.value for choice in arguments[1:] if isinstance(choice, Literal) and choice.value is not None]
+        values = [value for value in map(_comparable, arguments[1:]) if value is not None]
         if len(values) == len(arguments) - 1:
             yield arguments[0], Allowed(frozenset(values))
     elif name in _SWAPPED:
@@ -100,15 +101,24 @@ def _negated(inner: Expression) -> Iterator[tuple[Expression, Allowed]]:
 def _compared(name: str, left: Expression, right: Expression) -> Iterator[tuple[Expression, Allowed]]:
     if isinstance(left, Literal):
         name, left, right = _SWAPPED[name], right, left
-    if isinstance(left, Literal) or not isinstance(right, Literal) or right.value is None:
+    value = _comparable(right)
+    if isinstance(left, Literal) or value is None:
         return
-    value = right.value
     if name == "eq":
         yield left, Allowed(frozenset((value,)))
     elif name in ("lt", "le"):
         yield left, Allowed(high=value, open_high=name == "lt")
     else:
         yield left, Allowed(low=value, open_low=name == "gt")
+
+
+def _comparable(constant: Expression) -> Value:
+    """Returns a constant as engines compare it, numbers as the nearest double; None if it is none, or beyond exact doubles."""
+    value = constant.value if isinstance(constant, Literal) else None
+    if isinstance(value, bool) or not isinstance(value, (int, Fraction)):
+        return value
+    exact = Fraction(value)
+    return Fraction(float(exact)) if abs(exact) < _EXACT else None
 
 
 def _one_kind(*values: Value) -> bool:

@@ -36,6 +36,7 @@ __all__ = [
     "median",
     "min_",
     "quantile",
+    "quoted",
     "stddev",
     "sum_",
     "table",
@@ -241,7 +242,7 @@ class FluentQuestion:
         """Groups by the unit: the table's own column, or the unit of the parent row that it refers to."""
         hop = next_hop(self._table(), self.catalog)
         if hop is None:
-            return self.group_by(unit.column)
+            return self.group_by(unit.column if _is_bare(unit.column) else quoted(unit.column))
         after = replace(self, tree=self.tree.copy())
         base = after.tree.args["from_"].this.alias_or_name
         after.tree.append("joins", _owner(self.catalog, hop, exp.column(unit.column, base, quoted=True)))
@@ -363,6 +364,23 @@ def _owner(catalog: Catalog, hop: tuple[str, str], own: exp.Column) -> exp.Join:
     alias = exp.TableAlias(this=exp.to_identifier(_OWNER, quoted=True))
     equal = exp.EQ(this=own, expression=exp.column(_KEY, _OWNER, quoted=True))
     return exp.Join(this=exp.Subquery(this=rows, alias=alias), on=equal)
+
+
+def quoted(name: str) -> str:
+    """Returns a name as SQL writes it in any case: a column of this name and no other.
+
+    >>> print(quoted('the "good" ones'))
+    "the ""good"" ones"
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _is_bare(name: str) -> bool:
+    """Whether a name is read as a column without quotes."""
+    try:
+        return isinstance(read_expression(name), exp.Column) and name.isidentifier()
+    except QueryError:
+        return False
 
 
 def _refuse_unnamed(unnamed: Sequence[object], step: str) -> None:

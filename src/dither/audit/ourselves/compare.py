@@ -15,7 +15,7 @@ from dither.mechanisms import PerCoordinate
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
 from dither.planning.releases.quantile import Choice, Choices
-from dither.planning.releases.ranks import rank_scores, width_scores
+from dither.planning.releases.ranks import rank_scores, width_runs
 from dither.query.work import SCALE, Bins, Group
 
 Pairs = list[tuple[Any, Any]]
@@ -119,10 +119,10 @@ def _widths(draft: Choice, noise: Choices, a: Mapping[int, int], b: Mapping[int,
     """Returns how far the scores of widths moved, around some of the values that may have been chosen."""
     steps, slack = draft.grid.steps, draft.slack(noise.width)
     sides = (
-        [width_scores(histogram, draft.p, int(value), steps, slack) for histogram in (a, b)]
+        [width_runs(histogram, draft.p, int(value), steps, slack).scores.tolist() for histogram in (a, b)]
         for value in places[:: max(1, len(places) // 5)]
     )
-    return max(abs(x - y) for first, second in sides for x, y in zip(first, second, strict=True))
+    return int(max(abs(x - y) for first, second in sides for x, y in zip(first, second, strict=True)))
 
 
 def _units(plan: Plan, pairs: Pairs) -> Iterator[Move]:

@@ -25,6 +25,7 @@ TABLES = (
     "people p JOIN regions r ON p.region = r.name",
     "(SELECT * FROM people WHERE age > 30) p",
     "(SELECT person_id, COUNT(*) AS n, SUM(cost) AS cost FROM visits GROUP BY person_id) t",
+    "visits v JOIN (SELECT person_id, COUNT(*) AS n, MAX(ward) AS top FROM visits GROUP BY 1) t ON v.person_id = t.person_id",
     "regions",
     "secrets",
 )
@@ -206,8 +207,9 @@ class Maker:
 
     def per_person(self) -> Parts:
         """Returns a question about people, with a condition on their visits."""
-        value = f"{self.pick('SUM', 'AVG', 'MAX', 'COUNT')}({self.pick('', 'p.age + ')}{self.scalar()}) AS a0"
-        chosen = self.pick("COUNT(*) AS a0", "AVG(age) AS a0", value)
+        inner = f"{self.pick('', 'p.age + ')}{self.scalar()}"
+        inner = self.pick(inner, f"CLAMP({inner}, 0, 50)", f"CLAMP({inner}, 0, 50)")  # without bounds a count is refused
+        chosen = self.pick("COUNT(*) AS a0", "AVG(age) AS a0", f"{self.pick('SUM', 'AVG', 'MAX', 'COUNT')}({inner}) AS a0")
         where = self.pick(self.listed(), self.inside(), self.inside(), f"{self.scalar()} > {self.rng.randint(0, 3)}", "TRUE")
         return Parts("", (chosen,), "people p", where)
 
@@ -231,6 +233,8 @@ def _plain(maker: Maker, columns: tuple[str, ...]) -> str:
 
 class Survey(Maker):
     """Questions about the survey, most of them legal."""
+
+    keys = (*Maker.keys, "LEAST(n, 3)", "n", "top", "CLAMP(n, 0, 5)")
 
     def aggregate(self) -> str:
         columns = ("income", "income", "age", "cost", "dose", "x", "CLAMP(score, 0, 9)", "income / 1000")
@@ -257,9 +261,12 @@ class OneTable(Maker):
         return self.pick("region IN (SELECT name FROM places)", "town NOT IN (SELECT name FROM places)")
 
     def per_person(self) -> Parts:
-        value = self.pick("COUNT(*) AS n", "SUM(wage) AS n", "MAX(age) AS n", "COUNT(DISTINCT town) AS n")
-        chosen = self.pick("COUNT(*) AS a0", "AVG(CLAMP(n, 0, 9)) AS a0", "MEDIAN(CLAMP(n, 0, 9)) AS a0")
-        return Parts("", (chosen,), f"(SELECT person, {value} FROM t GROUP BY person) s", self.pick("", "n > 1"))
+        value = self.pick("COUNT(*)", "SUM(age)", "MAX(age)", "COUNT(DISTINCT town)", "SUM(age) / COUNT(*)", "SUM(wage)")
+        chosen = self.pick("COUNT(*) AS a0", "AVG(CLAMP(n, 0, 9)) AS a0", "MEDIAN(CLAMP(n, 0, 9)) AS a0", "AVG(n) AS a0")
+        persons = f"(SELECT person, MAX(region) AS mine, {value} AS n FROM t GROUP BY person) s"
+        source = self.pick(persons, persons, f"t JOIN {persons} ON t.person = s.person")  # keys with one value per person
+        key = self.pick("", "", "CLAMP(FLOOR(n), 0, 3)", "mine", "n", "mine IN (SELECT name FROM places)")
+        return Parts(key, (chosen,), source, self.pick("", "n > 1"), "1")
 
     def related(self) -> list[str]:
         compared = f"{self.scalar()} {self.pick('>', '<=', '=')} {self.rng.randint(0, 9)}"

@@ -115,7 +115,7 @@ def _noise(harness: Harness, clock: Stopwatch, asks: int, rng: random.Random) ->
     """Correlates the time of a release with the size of its noise, on the same rows every time."""
     harness.fill([0], rng)
     for _ in range(asks + WARM):
-        harness.curator.ask(QUESTION, epsilon=1, fresh=True)
+        harness.curator.ask(QUESTION, epsilon=1, left_out=False, fresh=True)
     taken, sizes = clock.taken[-asks:], clock.sizes[-asks:]
     effect = float(np.corrcoef(_ranks(taken), _ranks(sizes))[0, 1])
     return Effect("time of the release and |noise|, rank correlation", effect, SURE / asks**0.5, asks, float(np.median(taken)))
@@ -129,7 +129,7 @@ def _presence(harness: Harness, words: str, person: int, asks: int, rng: random.
     for place, there in enumerate([True, False] * WARM + turns):
         harness.fill([0, person] if there else [0], rng, reorder=True)
         start = time.perf_counter()
-        harness.curator.ask(QUESTION, epsilon=1, fresh=True)
+        harness.curator.ask(QUESTION, epsilon=1, left_out=False, fresh=True)
         if place >= 2 * WARM:
             taken[there].append(time.perf_counter() - start)
     n, m = len(taken[True]), len(taken[False])

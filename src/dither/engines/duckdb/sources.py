@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -22,8 +23,10 @@ from duckdb import DuckDBPyConnection
 
 from dither.catalog.check import UNSUPPORTED, complete, schema_faults
 from dither.catalog.reading import DEFAULT, LINES, TEXT_FILE, Read
-from dither.catalog.values import Catalog, Table
+from dither.catalog.rules import fits_key
+from dither.catalog.values import Catalog, Key, Table
 from dither.engines.base import Progress
+from dither.engines.duckdb.contents import Contents
 from dither.engines.duckdb.delimited import LineError
 from dither.engines.duckdb.dialect import identifier, literal
 from dither.engines.duckdb.engine import SETTINGS, DuckDB, frame_name, interruptible, use_many_parts
@@ -56,7 +59,11 @@ _LINE_FIX = Fix(
 )
 _CSV_FIX = "write the file anew, with one kind of line ends throughout and cells of at most 131,072 characters."
 _COMPLETE_FIX = "look whether its files are complete."
+_KEY_KINDS = ("int", "text", "bool", "date")
+MOST_FOUND = 10_000  # values of a public column; more are not listed as keys
 _Stamp = tuple[str, int, int, int, int]
+# Called with each table while its rows are there as they are stored: the connection, the catalog, its name and its source.
+Inspect = Callable[[DuckDBPyConnection, Catalog, str, SqlSource], None]
 
 
 class _ReaderError(Exception):
@@ -78,6 +85,7 @@ class Sources:
     catalog: Catalog
     stamps: tuple[_Stamp, ...]
     engine: DuckDB
+    contents: Mapping[str, Contents] = field(default_factory=dict)
 
     def unchanged(self) -> bool:
         """Whether the files are still as they were when opened. The curator changes `snapshot` when the data changes."""
@@ -124,13 +132,18 @@ def schema(source: Any, read: Read = DEFAULT) -> dict[str, str]:
 
 
 def open_catalog(
-    catalog: Catalog, *, threads: int | None = None, memory_limit: str | None = None, progress: Progress | None = None
+    catalog: Catalog,
+    *,
+    threads: int | None = None,
+    memory_limit: str | None = None,
+    progress: Progress | None = None,
+    inspect: Inspect | None = None,
 ) -> Sources:
     """Opens all sources, or names every fault in one error. Reads the rows of files that were not read before.
 
     The error's text depends on the catalog and the broken rule, never on a row; `diagnosis` has more, for the curator only.
     """
-    opening = _Opening(catalog, threads, memory_limit, progress)
+    opening = _Opening(catalog, threads, memory_limit, progress, inspect)
     while True:
         try:
             return opening.attempt()
@@ -145,8 +158,14 @@ class _Opening:
     """One opening. It starts again with a new connection whenever DuckDB's reader fails, which may break the connection."""
 
     def __init__(
-        self, catalog: Catalog, threads: int | None, memory_limit: str | None, progress: Progress | None = None
+        self,
+        catalog: Catalog,
+        threads: int | None,
+        memory_limit: str | None,
+        progress: Progress | None = None,
+        inspect: Inspect | None = None,
     ) -> None:
+        self._inspect = inspect or (lambda *_: None)
         self._catalog = catalog
         self._progress = progress
         self._settings = threads, memory_limit
@@ -170,9 +189,14 @@ class _Opening:
             stamps = tuple(_stamp(file) for file in (*files, *logs))
             views = {name: self._make(connection, known, name) for name in known.tables}
             self._check_keys(connection, known, views)
+            known = replace(known, tables={name: self._with_found(connection, known, name) for name in known.tables})
             use_many_parts(connection)
             _lock(connection, [file for source in self._placed.values() for file in source.files if not source.copied])
-            return Sources(connection, known, stamps, DuckDB(connection, _schemas(known), self._progress))
+            contents = {
+                name: Contents(source.files, self._frames[name][0] if name in self._frames else None)
+                for name, source in self._placed.items()
+            }
+            return Sources(connection, known, stamps, DuckDB(connection, _schemas(known), self._progress), contents)
         except BaseException:
             connection.close()
             raise
@@ -212,7 +236,8 @@ class _Opening:
         """Creates a table's view, and returns its text."""
         table, source, exact = catalog.tables[name], self._placed[name], identifying(catalog, name)
         if source.copied:
-            return _copy_texts(connection, name, table, source, exact)
+            as_stored = partial(self._inspect, connection, catalog, name)
+            return _copy_texts(connection, name, table, source, exact, as_stored)
         careful = name in self._careful
         if careful and source.parquet:
             source = _copy_parquet_files(connection, name, table, source)
@@ -229,6 +254,7 @@ class _Opening:
             # those that a guard leaves out, so the running time would reveal one long cell.
             kind = "TABLE" if settings or (guarded and source.parquet and not careful) else "VIEW"
             connection.execute(f"CREATE {kind} {identifier(name)} AS {text}")
+            self._inspect(connection, catalog, name, source)
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error:  # its text may quote a value
@@ -246,6 +272,30 @@ class _Opening:
         if not needed:
             self._verified.remember(text, files, before)
         return needed
+
+    def _with_found(self, connection: DuckDBPyConnection, catalog: Catalog, name: str) -> Table:
+        """Returns a table, with the values of its columns if it is public: they are public keys. Reads no private table."""
+        table = catalog.tables[name]
+        if not table.public:
+            return table
+        columns = dict(table.columns)
+        for column, facts in columns.items():
+            if facts.kind in _KEY_KINDS and facts.values is None and facts.low is None and facts.high is None:
+                columns[column] = replace(facts, found=self._found(connection, name, column))
+        return replace(table, columns=columns)
+
+    def _found(self, connection: DuckDBPyConnection, name: str, column: str) -> tuple[Key, ...] | None:
+        """Returns the different values of a column, NULL last; None if they are too many, or not all can be keys."""
+        try:
+            rows = connection.execute(
+                f"SELECT DISTINCT {identifier(column)} FROM {identifier(name)} LIMIT {MOST_FOUND + 2}"
+            ).fetchall()
+        except duckdb.Error:
+            raise _ReaderError(name) from None
+        values = [value for (value,) in rows if value is not None]
+        if not 0 < len(values) <= MOST_FOUND or not all(map(fits_key, values)):
+            return None
+        return (*sorted(values), *((None,) if len(values) < len(rows) else ()))
 
     def _check_keys(self, connection: DuckDBPyConnection, catalog: Catalog, views: dict[str, str]) -> None:
         """Refuses referenced columns and declared keys that are not unique. The error names no value and no number."""
@@ -317,7 +367,14 @@ def _copy_parquet_files(connection: DuckDBPyConnection, name: str, table: Table,
     return replace(source, sql=identifier(copy), types=types)
 
 
-def _copy_texts(connection: DuckDBPyConnection, name: str, table: Table, source: SqlSource, exact: frozenset[str]) -> str:
+def _copy_texts(
+    connection: DuckDBPyConnection,
+    name: str,
+    table: Table,
+    source: SqlSource,
+    exact: frozenset[str],
+    inspect: Callable[[SqlSource], None],
+) -> str:
     """Copies the rows of a file, as text first: a cast while DuckDB reads a CSV drops rows that do not fit."""
     as_text = identifier(f"{name} as text")  # no table has this name, because of its spaces
     text = view(table, replace(source, sql=as_text), exact, guarded=True)
@@ -332,6 +389,7 @@ def _copy_texts(connection: DuckDBPyConnection, name: str, table: Table, source:
             if connection.execute(f"SELECT count(*) FROM {as_text}").fetchall() != [(count,)]:
                 raise duckdb.InvalidInputException
         connection.execute(f"CREATE TABLE {identifier(name)} AS {text}")
+        inspect(replace(source, sql=as_text))
         connection.execute(f"DROP TABLE {as_text}")
     except LineError as error:
         where = "one of its files" if len(source.files) > 1 else "its file"

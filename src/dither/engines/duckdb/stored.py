@@ -30,7 +30,6 @@ from dither.errors import extra
 
 _ROWS = 16_384  # in one batch
 _MAGIC = b"SQLite format 3\0"
-_EXACT = 2**53
 
 
 class StoredError(Exception):
@@ -61,7 +60,7 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        whole = math.isfinite(value) and value == math.floor(value) and abs(value) < _EXACT
+        whole = math.isfinite(value) and value == math.floor(value)  # 1e16 is the person 10000000000000000
         return str(int(value)) if whole else repr(value)
     if isinstance(value, (int, datetime.date, datetime.time)):
         return value.isoformat(sep=" ") if isinstance(value, datetime.datetime) else _plain(value)

@@ -83,6 +83,18 @@ def _columns(table: Table, source: SqlSource, exact: frozenset[str], guarded: bo
     return ", ".join(listed) or f"CAST(NULL AS BIGINT) AS {identifier(NOTHING)}", conditions
 
 
+def stored_and_read(table: Table, source: SqlSource, exact: frozenset[str]) -> dict[str, tuple[str, str, str]]:
+    """Prints each column as stored, without words for NULL; as read, without guards; and the test that it is not too long."""
+    printed, typed = {}, typed_columns(table, source)
+    for name, facts in table.columns.items():
+        column, cells = _stored(name, source), _settings(table, source, name)
+        stored = column if cells == AS_IS else cleaned(f"CAST({column} AS VARCHAR)", cells)
+        stored = f"coalesce({stored}, {identifier(typed[name])})" if name in typed else stored
+        read = _read(table, source, name, column, name in exact)
+        printed[name] = (stored, read, _short(read, facts) if facts.kind == "text" else "TRUE")
+    return printed
+
+
 def has_settings(table: Table, source: SqlSource) -> bool:
     """Whether a column of text is read by settings of the catalog."""
     return any(_settings(table, source, name) != AS_IS for name in table.columns)

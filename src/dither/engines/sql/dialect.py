@@ -80,7 +80,7 @@ def whole(stages: Stages, x: Sql, *, rounded: bool) -> Sql:
     """Turns a double into a 64-bit integer: NULL beyond 2^62, for infinities and for NaN."""
     dialect, atom = stages.dialect, stages.atom(x)
     inside = f"{atom.text} BETWEEN {dialect.double(-float(LIMIT))} AND {dialect.double(float(LIMIT))}"
-    value = dialect.round(atom.text) if rounded else dialect.trunc(atom.text)
+    value = dialect.round_even(atom.text) if rounded else dialect.trunc(atom.text)
     return build(f"(CASE WHEN {inside} THEN {dialect.cast(value, 'real', 'int')} END)", "int", atom)
 
 
@@ -240,6 +240,10 @@ class Dialect:
     def round(self, x: str) -> str:
         """Rounds to the nearest whole number, halves away from zero."""
         return f"round({x})"
+
+    def round_even(self, x: str) -> str:
+        """Rounds to the nearest whole number, halves to the even one."""
+        return f"round_even({x}, 0)"
 
     def divide(self, x: str, y: str) -> str:
         """Prints x / y, for finite x and a constant y above 0; a result that is too small is 0."""

@@ -34,7 +34,7 @@ def quantise(frame: Frame, argument: Quantised) -> Sql:
         low, high = int(argument.low), int(_high(argument))
         atom = frame.atom(x)
         clipped = build(frame.dialect.clip(atom.text, str(low), str(high), f"{atom.text} > {high}"), "int", atom)
-        return _from_zero(frame.dialect, clipped, low)
+        return _in_steps(frame.dialect, _from_zero(frame.dialect, clipped, low), argument)
     real = _real(frame, frame.dialect.as_double(x), argument)
     kind = frame.dialect.integer_type(argument.steps)
     return _cut(frame, build(f"CAST({real.text} AS {kind})", "int", real), argument, str(argument.steps))
@@ -51,10 +51,11 @@ class Summand:
 def summand(frame: Frame, argument: Quantised, *, real: bool) -> Summand:
     """Prints q for a sum. `real`: as a double, in half the time; `may_be_inexact` checks the sums afterwards."""
     x, dialect = frame.print(argument.expression), frame.dialect
-    if _counts(x, argument) and argument.steps <= dialect.few_values:
+    if _counts(x, argument) and argument.steps * argument.step <= dialect.few_values:
         atom, low = frame.atom(x), int(argument.low)
         clipped = build(dialect.clip_few(atom.text, low, int(_high(argument))), "int", atom)
-        return Summand(atom, _from_zero(dialect, dialect.as_double(clipped) if real else clipped, low))
+        number = _from_zero(dialect, dialect.as_double(clipped) if real else clipped, low)
+        return Summand(atom, _in_steps(dialect, number, argument))
     if real and not _counts(x, argument):
         q = _cut(frame, _real(frame, dialect.as_double(x), argument), argument, dialect.double(argument.steps))
     else:
@@ -67,9 +68,21 @@ def _high(argument: Quantised) -> Fraction:
 
 
 def _counts(x: Sql, argument: Quantised) -> bool:
-    """Whether x is a stored integer, the steps are all integers within the bounds, and all of them are exact doubles."""
-    small = max(abs(argument.low), abs(_high(argument))) < 2**51
-    return x.kind == "int" and x.constant is None and argument.step == 1 and argument.low.denominator == 1 and small
+    """Whether x is a stored integer, an integer is a whole number of steps, and all of them are exact doubles."""
+    low, high, step = argument.low, _high(argument), argument.step
+    small = max(abs(low), abs(high)) < 2**51 and argument.steps < 2**51
+    whole = {step.numerator, low.denominator, high.denominator} == {1}
+    return x.kind == "int" and x.constant is None and whole and small
+
+
+def _in_steps(dialect: Dialect, x: Sql, argument: Quantised) -> Sql:
+    """Prints a whole number above the lower bound as a number of steps."""
+    parts = argument.step.denominator
+    if parts == 1:
+        return x
+    if x.kind == "real":
+        return build(f"({x.text} * {dialect.double(parts)})", x.kind, x)
+    return build(f"({dialect.cast(x.text, 'int', 'int')} * {parts})", x.kind, x)
 
 
 def _from_zero(dialect: Dialect, x: Sql, low: int) -> Sql:

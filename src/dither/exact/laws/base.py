@@ -94,6 +94,10 @@ class Law(ABC):
     def _many(self, size: int) -> Integers:
         return np.array([self._one() for _ in range(size)], dtype=np.int64)
 
+    def add_to(self, numbers: Integers) -> None:
+        """Adds an independent draw to each of these numbers, which lie within +-2^62. Sums saturate at the ends of int64."""
+        add(numbers, self._many(len(numbers)), out=numbers)
+
     def value_at(self, u: Uniform) -> int:
         """Returns the smallest k with u < Pr[X <= k]: the law's value at the uniform real u."""
         return search(lambda k: u.below(lambda: self.at_most(k)), *self.span())
@@ -109,6 +113,28 @@ class Law(ABC):
         first, last = self.span()
         end = None if last is None else last + 1
         return search(lambda t: balls.certainly_at_most(lambda: self.more_than(t - 1), bound), first, end)
+
+
+_ENDS = np.iinfo(np.int64)
+_WIDE = 1 << 62
+
+
+def add(numbers: Integers, noise: Integers, out: Integers | None = None) -> Integers:
+    """Returns the sum of numbers within +-2^62 and noise, saturating at the ends of int64: the exact sum, clamped.
+
+    >>> add(np.array([2**62, -5]), np.array([2**62, 1])).tolist() == [2**63 - 1, -4]
+    True
+    """
+    # Only noise beyond 2^62 can overflow. This looks at the noise alone: the numbers are private.
+    if not noise.size or (int(noise.min()) >= -_WIDE and int(noise.max()) < _WIDE):
+        return np.add(numbers, noise, out=out)
+    total = numbers + noise
+    total[(numbers > 0) & (noise > 0) & (total < 0)] = _ENDS.max
+    total[(numbers < 0) & (noise < 0) & (total >= 0)] = _ENDS.min
+    if out is None:
+        return total
+    out[:] = total
+    return out
 
 
 def search(holds: Callable[[int], bool], first: int | None, last: int | None) -> int:

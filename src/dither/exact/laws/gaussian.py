@@ -61,6 +61,9 @@ class Gaussian(Law):
     def _many(self, size: int) -> Integers:
         return _sampler(self).many(size)
 
+    def add_to(self, numbers: Integers) -> None:
+        _sampler(self).add_to(numbers)
+
 
 @lru_cache(maxsize=64)
 def _sampler(law: Gaussian) -> Table | Buckets:

@@ -92,6 +92,9 @@ class TwoSided(Law):
     def _many(self, size: int) -> Integers:
         return _digits(self.scale, True).many(size)
 
+    def add_to(self, numbers: Integers) -> None:
+        _digits(self.scale, True).add_to(numbers)
+
 
 @dataclass(frozen=True)
 class OneSided(Law):
@@ -126,6 +129,9 @@ class OneSided(Law):
 
     def _many(self, size: int) -> Integers:
         return _digits(self.scale, False).many(size)
+
+    def add_to(self, numbers: Integers) -> None:
+        _digits(self.scale, False).add_to(numbers)
 
 
 @dataclass(frozen=True)

@@ -291,6 +291,10 @@ class Buckets:
             open_places = rejected[unsure]
         return result
 
+    def add_to(self, numbers: Integers) -> None:
+        """Adds a draw to each number within +-2^62. A draw has 16 + m bits and m is at most 33, so that nothing overflows."""
+        numbers += self.many(len(numbers))
+
     def _chunk(self, out: Integers) -> NDArray[np.intp]:
         """Fills `out`, and returns the places of unsure draws, which are still to be drawn."""
         t, looked = self.first.chunk(len(out))

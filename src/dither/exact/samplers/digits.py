@@ -145,6 +145,17 @@ class Digits:
             self._chunk(result[start : start + CHUNK])
         return result
 
+    def add_to(self, numbers: Integers) -> None:
+        """Adds a draw to each number within +-2^62. A draw has 16 + m bits and m is at most 35, so that nothing overflows."""
+        if not self.m:
+            self.top.add_to(numbers)
+            return
+        noise = np.empty(min(len(numbers), CHUNK), dtype=np.int64)
+        for start in range(0, len(numbers), CHUNK):
+            part = numbers[start : start + CHUNK]
+            self._chunk(noise[: len(part)])
+            part += noise[: len(part)]
+
     def _chunk(self, out: Integers) -> None:
         t, _ = self.top.chunk(len(out))
         h, looked = self.middle.chunk(len(out))

@@ -187,3 +187,9 @@ class Table:
             part = result[start : start + CHUNK]
             part[:] = self.chunk(len(part))[0]
         return result
+
+    def add_to(self, numbers: Integers) -> None:
+        """Adds a draw to each number within +-2^62, without arrays of 64-bit draws: draws of 16 bits cannot overflow."""
+        for start in range(0, len(numbers), CHUNK):
+            part = numbers[start : start + CHUNK]
+            part += self.chunk(len(part))[0]

@@ -30,7 +30,7 @@ from dither.planning import margins
 from dither.planning.sensitivity import NARROW, Bounding, fits
 from dither.privacy.losses import ZCDP, Loss
 from dither.query.functions.base import Facts, double
-from dither.query.functions.registry import facts as infer
+from dither.query.functions.domains import facts as infer
 from dither.query.nodes import Aggregate, Call, Expression
 from dither.query.resolve.relations import Operands
 from dither.query.show import show_expression
@@ -320,7 +320,8 @@ class Linear(Reading):
 
     Margin: by the exact law of the noise if there is one term, else by the law of the weighted sum (margins.py).
     `whole`: the truth is a whole number, so the value and the margin are rounded to whole numbers. `step`: the same for
-    multiples of a declared step. Values are computed exactly and rounded once, to the nearest double.
+    multiples of a declared step. `parted`: units beyond max_rows add a part of their sum, so the truth is not a multiple, and
+    rounding may move it by half of one. Values are computed exactly and rounded once, to the nearest double.
     `slack`: how far the grid may have moved the value. If that grows by `each` with every row, the number of rows is read from
     the terms `counted`, which take a small part of 1 - confidence (union bound).
     """
@@ -333,10 +334,11 @@ class Linear(Reading):
     each: Fraction = Fraction(0)
     counted: tuple[Term, ...] = ()
     step: Fraction | None = None
+    parted: bool = False
 
     @property
     def unit(self) -> Fraction | None:
-        """The truth is a multiple of it."""
+        """The value is shown as a multiple of it."""
         return Fraction(1) if self.whole else self.step
 
     def linear(self, noises: Sequence[Noise]) -> Linear:
@@ -363,7 +365,7 @@ class Linear(Reading):
         reach = noise_reach(self.terms, noises, confidence)
         if self.unit is None:
             return reach
-        return double(math.floor(reach / float(self.unit) + 0.5) * self.unit)
+        return double(math.floor(reach / float(self.unit) + (1 if self.parted else 0.5)) * self.unit)
 
     def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
         groups = len(noisy[0]) if noisy else 1
@@ -432,6 +434,8 @@ class Collection:
     operands: Operands
     scope: Mapping[str, Facts]
     max_rows: int
+    one_row: bool = False  # each unit has one row at most
+    one_part: frozenset[str] = frozenset()  # aggregates whose argument is the same in all rows of a unit
     public_rows: int | None = None
     least_rows: int = 1
     releases: list[Release] = field(default_factory=list)
@@ -443,6 +447,11 @@ class Collection:
         names = [each.name for each in self.aggregates]
         self._lowered = dict(zip(names, self.operands.aggregates, strict=True))
         self._facts = dict(self.operands.arguments)
+
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether a unit may have more rows than count, so that it adds a part of its sum."""
+        return not self.one_row
 
     def lower(self, aggregate: Aggregate) -> Aggregate:
         """Returns the aggregate with its FILTER moved into the argument."""
@@ -538,5 +547,5 @@ def not_null(x: Expression) -> Expression:
 
 
 def is_whole(q: Quantised, facts: Facts) -> bool:
-    """Whether sums on this grid are whole numbers."""
-    return facts.whole and q.low.denominator == 1 and q.step.denominator == 1
+    """Whether sums of rows on this grid are whole numbers."""
+    return facts.whole and q.low.denominator == 1 and 1 in (q.step.denominator, q.step.numerator)

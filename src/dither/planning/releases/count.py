@@ -80,7 +80,9 @@ def read(aggregate: Aggregate, collection: Collection) -> Reading:
         return Linear(aggregate, (), Fraction(collection.public_rows), whole=True)
     if aggregate.name in collection.parts:
         part, cells = collection.parts[aggregate.name]
-        return Linear(aggregate, tuple(Term(part, cell, Fraction(1)) for cell in cells), whole=True)
+        each = Fraction(1, collection.releases[part].row)
+        terms = tuple(Term(part, cell, each) for cell in cells)
+        return Linear(aggregate, terms, whole=True, parted=collection.may_be_cut)
     places = tuple(place for each, place in collection.joint.items() if _counts(collection, each, x, everywhere))
     if places:
         return Combined(aggregate, places, everywhere)

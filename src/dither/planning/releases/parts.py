@@ -6,8 +6,11 @@ needed for the meaning: only then is "the first that is true" what each FILTER a
 cell counts the rows of no part, and COUNT(*) is the sum of all cells.
 
 A unit may have several rows in one group. The cells of one measure are cut together: a unit counts for `max_rows` rows in all
-parts, where separate counts would each allow it `max_rows`. So parts share a release only where that is the same: if `max_rows`
-is 1, as in tables protected by row.
+parts, where separate counts would each allow it `max_rows`, and a part of a row is cut to none. So parts share a release only
+where a unit is in one part: if it has one row (tables protected by row, or whose unit is their key), or if the conditions are
+the same in all its rows (columns of the person). Or if COUNT(*) is asked for too: then a part is a share of all rows, and both
+must be cut by the same factor, or the share would be wrong. Where a unit may be cut, a row counts for 2^16 in its cell, so that
+a unit in two parts counts for a part of a row in each.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from dither.planning.releases.base import Collection, Release, not_null
+from dither.planning.sensitivity import PARTS
 from dither.query.disjoint import disjoint
 from dither.query.nodes import Aggregate, Call, Expression, Literal
 from dither.query.show import show_expression
@@ -35,7 +39,7 @@ class Parts(Release):
     max_rows: int
     titles: tuple[str, ...]
     rest: bool = False
-    row = 1
+    row: int = 1  # what a row adds to its cell
 
     @property
     def empty_value(self) -> tuple[int, ...]:
@@ -47,7 +51,7 @@ class Parts(Release):
 
     @cached_property
     def measure(self) -> Sums:
-        cells = tuple(Cell(_first(self.conditions, place), linear=1) for place in range(self.cells))
+        cells = tuple(Cell(_first(self.conditions, place), linear=self.row) for place in range(self.cells))
         return Sums(cells, self.max_rows, None if self.rest else Call("or", self.conditions))
 
     @property
@@ -72,8 +76,6 @@ def _first(conditions: Sequence[Expression], place: int) -> Quantised:
 
 def share(collection: Collection) -> None:
     """Adds a release for each set of counts with disjoint FILTERs, and notes which cells each count is read from."""
-    if collection.max_rows != 1:
-        return
     counts = [collection.lower(one) for one in collection.aggregates if one.function == "count"]
     filtered = [one for one in counts if _where(one) is not None]
     for part in _partitions(sorted(filtered, key=lambda one: show_expression(_condition(one)))):
@@ -83,15 +85,22 @@ def share(collection: Collection) -> None:
 def _add(
     part: Sequence[Aggregate], conditions: tuple[Expression, ...], counts: Sequence[Aggregate], collection: Collection
 ) -> None:
-    every = [one for one in counts if collection.counts_every_row(one.argument) and one.name not in collection.parts]
-    rest = bool(every) and not collection.joint and collection.public_rows is None
-    if len(conditions) + rest < 2:
+    every = [one for one in counts if collection.counts_every_row(one.argument)]
+    read = (
+        []
+        if collection.joint or collection.public_rows is not None
+        else [one for one in every if one.name not in collection.parts]
+    )
+    alone = collection.one_row or all(one.name in collection.one_part for one in part)  # each unit is in one part
+    rest = bool(read) if alone else bool(every)
+    if len(conditions) + rest < 2 or not (alone or rest):
         return
     titles = dict.fromkeys(show_expression(where) for where in map(_where, part) if where is not None)
-    place = collection.add(Parts(conditions, collection.max_rows, tuple(titles), rest))
+    row = PARTS if collection.may_be_cut else 1
+    place = collection.add(Parts(conditions, collection.max_rows, tuple(titles), rest, row))
     for one in part:
         collection.parts[one.name] = (place, (conditions.index(_condition(one)),))
-    for one in every if rest else ():
+    for one in read if rest else ():
         collection.parts[one.name] = (place, tuple(range(len(conditions) + 1)))
 
 

@@ -1,6 +1,6 @@
 """MEDIAN, QUANTILE, MIN and MAX: the exponential mechanism chooses a value by its rank, and then a margin around it.
 
-Every step of the grid is a candidate (ranks.py). Three tenths of the price choose the margin: the width of an interval around
+Every step of the grid is a candidate (ranks.py). Half of the price chooses the margin: the width of an interval around
 the value that holds the true quantile with a confidence of 99 %, whatever the data. At a higher confidence, the margin is what
 the bounds allow. The second choice depends on the outcome of the first, which pure and concentrated losses allow.
 
@@ -24,8 +24,8 @@ from dither.exact.numbers import show_decimal, show_percent, show_rounded
 from dither.mechanisms import Exponential
 from dither.mechanisms.base import epsilon_words
 from dither.planning.releases.base import Bounds, Cells, Collection, Kind, Noise, Number, Reading, Release, is_whole, title_of
-from dither.planning.releases.ranks import rank_runs, rank_sensitivity, width_scores, widths
-from dither.planning.sensitivity import Bounding, fine_grid, rounding_error
+from dither.planning.releases.ranks import RATIO, rank_runs, rank_sensitivity, width_runs, widths
+from dither.planning.sensitivity import NARROW, Bounding, fine_grid, rounding_error
 from dither.privacy.losses import ZCDP, Loss, total
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
@@ -33,7 +33,7 @@ from dither.query.work import SCALE, Bins, Quantised
 
 EXTREME = {"min": Fraction(1, 100), "max": Fraction(99, 100), "median": Fraction(1, 2)}
 OUTERMOST = Fraction(1, 1000)
-FOR_MARGIN = Fraction(3, 10)  # the share of the price that chooses the margin
+FOR_MARGIN = Fraction(1, 2)  # the share of the price that chooses the margin
 COVERED = Fraction(99, 100)  # the confidence of the margin
 
 
@@ -58,9 +58,9 @@ class Choice(Release):
 
     @property
     def weight(self) -> float:
-        """The square of its margin in ranks over a count's margin, each at the same price and 95 %: 2 max(p, 1-p) (ln m + 3)/3
-        for m widths. The number of steps hardly matters: finer steps do not move the value."""
-        return (2 * float(max(self.p, 1 - self.p)) * (math.log(len(widths(self.grid.steps))) + 3) / 3) ** 2
+        """The square of its margin in ranks over a count's margin, each at the same price and 95 %: 2 max(p, 1-p) (ln 8 + 3)/3.
+        The number of steps does not matter: finer steps do not move the value."""
+        return (2 * float(max(self.p, 1 - self.p)) * (math.log(RATIO) + 3) / 3) ** 2
 
     @cached_property
     def measure(self) -> Bins:
@@ -90,7 +90,7 @@ class Choice(Release):
 
     def slack(self, width: Exponential) -> int:
         """Returns how far the ranks of the interval's ends lie beyond the quantile's, in points of score (t in ranks.py)."""
-        reach = width.margin(COVERED, candidates=len(widths(self.grid.steps)))
+        reach = width.margin(COVERED, candidates=RATIO)
         return math.ceil(reach) + SCALE * self.p.denominator
 
     def draw(self, noise: Noise, exact: Sequence[Any]) -> NDArray[Any]:
@@ -99,9 +99,17 @@ class Choice(Release):
         slack, cells = self.slack(width), []
         for histogram in exact:
             chosen = int(value.release(rank_runs(histogram, self.p, steps)))
-            place = width.release(width_scores(histogram, self.p, chosen, steps, slack))
-            cells.append((chosen, widths(max(chosen, steps - chosen))[place]))
+            cells.append((chosen, self._width(width, histogram, chosen, slack)))
         return np.array(cells, dtype=np.int64).reshape(-1, 2)
+
+    def _width(self, mechanism: Exponential, histogram: Any, chosen: int, slack: int) -> int:
+        """Chooses the width. At so small a price that no number of rows has ranks that far apart, it covers all steps."""
+        steps = self.grid.steps
+        if slack > NARROW:
+            return steps
+        runs = width_runs(histogram, self.p, chosen, steps, slack)
+        place = np.searchsorted(np.cumsum(runs.counts), int(mechanism.release(runs)), side="right")
+        return widths(max(chosen, steps - chosen))[place]
 
     def relative(self, noise: Noise) -> float:
         return 2 / float(_choices(noise).mechanism.epsilon) ** 2

@@ -13,11 +13,12 @@ Values. Scores are constant between two occupied bins, so all steps of a grid ar
 
 Widths. q is the value that was chosen, t a number that the plan fixes. f falls as w grows, in the end to minus infinity (an
 interval of all steps), so some width has score 0. If [q-w, q+w] leaves out a p-quantile b, then q-w > b gives
-W(<q-w) >= W(<=b) >= pW, or q+w < b gives W(<=q+w) <= W(<b) <= pW: f(w) >= 0, and score(w) <= -t. So with m widths, the
-exponential mechanism of rate r chooses such a width with probability at most m e^(-rt). Adding d times a row's weight to t
-covers ranks within one row of pW too, and with them every usual way to interpolate.
+W(<q-w) >= W(<=b) >= pW, or q+w < b gives W(<=q+w) <= W(<b) <= pW: f(w) >= 0, and score(w) <= -t; all smaller widths leave
+it out too. Width k stands for c(k) candidates, growing by at least an eighth from one to the next, so those before k are fewer
+than 8 c(k). So the exponential mechanism of rate r chooses a width that is too small with probability below 8 e^(-rt). Adding d
+times a row's weight to t covers ranks within one row of pW too, and with them every usual way to interpolate.
 
-Widths grow by an eighth: at most 231 for 2^40 steps, while all steps would need a t three times as large.
+Widths grow by an eighth too: at most 231 for 2^40 steps.
 """
 
 from __future__ import annotations
@@ -101,23 +102,35 @@ def widths(steps: int) -> list[int]:
     return found
 
 
-def width_scores(weights: Mapping[int, int], p: Fraction, chosen: int, steps: int, slack: int) -> list[int]:
-    """Returns the score of each width around the chosen value: of `widths`, up to the one that covers all steps.
+def width_runs(weights: Mapping[int, int], p: Fraction, chosen: int, steps: int, slack: int) -> Runs:
+    """Returns the scores of the widths around the chosen value: of `widths`, up to the one that covers all steps.
 
-    >>> width_scores({4: 1, 5: 1, 6: 1}, Fraction(1, 2), 5, 10, 2)
-    [-1, 0, -1, -1, -1, -1]
+    >>> runs = width_runs({4: 1, 5: 1, 6: 1}, Fraction(1, 2), 5, 10, 2)
+    >>> runs.scores.tolist(), runs.counts.tolist()
+    ([-1, 0, -1, -1, -1, -1], [8, 9, 11, 13, 15, 17])
     """
     histogram, a, d = Histogram.of(weights), p.numerator, p.denominator
-    own = widths(max(chosen, steps - chosen))
+    own = np.array(widths(max(chosen, steps - chosen)))
     target = a * int(histogram.weights.sum())
-    below = _below(histogram, np.maximum(chosen - np.array(own), 0)).tolist()
-    upto = _below(histogram, np.minimum(chosen + np.array(own), steps) + 1).tolist()
-    sides = [
-        [d * low - target] * (chosen > w) + [target - d * high] * (steps - chosen > w)
-        for w, low, high in zip(own, below, upto, strict=True)
-    ]
-    f = [max(side) if side else None for side in sides]  # None: minus infinity, at the last width alone
-    return [
-        -max(0, slack + here if here is not None else 0, -slack - last if last is not None else 0)
-        for here, last in zip(f, [None, *f[:-1]], strict=True)
-    ]
+    low = d * _below(histogram, np.maximum(chosen - own, 0)).astype(object) - target
+    high = target - d * _below(histogram, np.minimum(chosen + own, steps) + 1).astype(object)
+    never = -2 * (d << 60) - slack  # below every f: stands for minus infinity
+    f = np.maximum(np.where(chosen > own, low, never), np.where(steps - chosen > own, high, never))
+    before = np.concatenate(([-never], f[:-1]))
+    off = np.maximum(np.maximum(f + slack, -slack - before), 0)
+    return Runs(-np.minimum(off, NARROW).astype(np.int64), np.array(repeats(len(own)), dtype=np.int64))
+
+
+RATIO = 8
+
+
+def repeats(count: int) -> list[int]:
+    """Returns for how many candidates each width stands: all before it together for less than RATIO times as many.
+
+    >>> repeats(6), max(repeats(231)) < 1 << 50
+    ([8, 9, 11, 13, 15, 17], True)
+    """
+    found = [RATIO]
+    while len(found) < count:
+        found.append(found[-1] + -(-found[-1] // RATIO))
+    return found

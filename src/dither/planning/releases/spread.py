@@ -12,11 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.planning import margins, sensitivity
-from dither.planning.releases.base import Bounds, Cells, Collection, Kind, Noise, Number, Reading, Release, not_null
-from dither.planning.releases.sums import SPREADS, Ratio, fieller, joint, ratio
+from dither.planning.releases.base import (
+    Bounds,
+    Cells,
+    Collection,
+    Kind,
+    Noise,
+    Number,
+    Reading,
+    Release,
+    Term,
+    noise_reach,
+    not_null,
+)
+from dither.planning.releases.sums import SPREADS, Ratio, joint, ratio
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
 from dither.query.work import Cell, Quantised, Sums
+
+_PARTS = 64  # a side condition gets this part of 1 - confidence
+_HALVINGS = 40
 
 
 @dataclass(frozen=True)
@@ -52,7 +67,7 @@ class Squares(Release):
 def read(aggregate: Aggregate, collection: Collection) -> Spread:
     x = collection.argument(aggregate)
     facts, (_, first) = collection.facts(x), joint(collection, x)
-    grid = sensitivity.coarse_grid(x, facts, aggregate, sensitivity.SQUARES)
+    grid = sensitivity.square_grid(x, facts, aggregate, collection.may_be_cut)
     second = collection.add(Squares(x, grid, collection.max_rows, facts.nullable and not first.nulls))
     root, sample = aggregate.function.startswith("stddev"), aggregate.function.endswith("samp")
     return Spread(
@@ -65,9 +80,12 @@ class Spread(Reading):
     """Variance or standard deviation: E[z^2] - E[z]^2 with z = (x - mid) / (range / 2), from the mean's two sums and from
     D = sum of 2 z^2 - 1, whose size is at most 1 per row.
 
-    Margin: from the mean's interval, the interval of D / n = y by Fieller with |y| <= 1, and for the sample variance the
-    interval of n, each at a third of 1 - confidence (union bound). The variance lies between the extremes they allow. These
-    are always within the bounds of a variance, so a margin is always stated, as for a mean.
+    Margin: for the true mean m, n times the variance v is the sum of (z - m)^2 = z^2 - 2 m z + m^2, a weighted sum N(m) of the
+    same cells that n is one of. So N(m) - v n is noise alone, with a known reach, as for a quotient (margins.py). The mean is
+    not known, but N(m) hardly depends on it: its interval, and for the sample variance that of n, get a small part of
+    1 - confidence (union bound). Over an interval of m each cell's weight is largest at an end, and N(m) at an end or in its
+    middle. What is left of [0, 1] holds v. It is always bounded, so a margin is always stated, as for a mean. Where N(m) came
+    out below 0 it is held at 0, which only widens.
     """
 
     aggregate: Aggregate
@@ -125,39 +143,66 @@ class Spread(Reading):
         return wide
 
     def _between(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
-        each = 1 - (1 - confidence) / 3
+        doubt = (1 - confidence) / _PARTS
         slack = float(self.mean.slack) / self._half
-        low, high = (self._deviation(r) for r in self.mean.interval(noises, noisy, each))
-        low, high = low - slack, high + slack
-        y_low, y_high, n_low, n_high = self._ranges(noises, noisy, each)
-        if self.rounded:  # z moves by at most 1/R, so z^2 by at most 2/R
-            y_low, y_high = y_low - 4 / self.grid.steps, y_high + 4 / self.grid.steps
-        near = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
-        far = np.maximum(np.abs(low), np.abs(high))
-        least = self._finish((y_low + 1) / 2 - far**2, np.maximum(n_high, 2))
-        most = self._finish((y_high + 1) / 2 - near**2, np.maximum(n_low, 2))
-        return least, most
+        low, high = (self._deviation(r) for r in self.mean.interval(noises, noisy, 1 - doubt))
+        sure = confidence + doubt * (2 if self.sample else 1)
+        least, most = self._variance(noises, noisy, (low - slack, high + slack), float(sure))
+        moved = 2 * slack + (2 / self.grid.steps if self.rounded else 0.0)  # z moves by at most 1/R, so z^2 by at most 2/R
+        rows = tuple(Term(self.mean.noise, cell, Fraction(1, self.mean.grid.steps)) for cell in (0, 1))
+        size, off = self._size(noisy), noise_reach(rows, noises, 1 - doubt)
+        return self._finish(least - moved, np.maximum(size + off, 2)), self._finish(most + moved, np.maximum(size - off, 2))
 
-    def _ranges(self, noises: Sequence[Noise], noisy: Cells, each: Fraction) -> tuple[Any, Any, Any, Any]:
+    def _variance(self, noises: Sequence[Noise], noisy: Cells, means: Bounds, confidence: float) -> Bounds:
+        """Returns the ends of the variances of z that are possible with a mean of z between `means`."""
         first, second = noises[self.mean.noise], noises[self.second]
-        size, d = self._size(noisy), noisy[self.second][:, 0].astype(np.float64) / self.grid.steps**2
-        unit = 1 / self.mean.grid.steps
-        law = margins.normal if first.gaussian else margins.laplace
-        scales = (second.scale / self.grid.steps**2, first.scale * unit, first.scale * unit)
-        reach = law(scales, float(each)) + 2 * unit + 1 / self.grid.steps**2
-        y_low, y_high = fieller(d, size, np.full_like(d, reach), -np.ones_like(d), np.ones_like(d))
-        y_low, y_high = np.nan_to_num(y_low, nan=-1.0), np.nan_to_num(y_high, nan=1.0)  # beyond all reach: any y
-        rows = law(scales[1:], float(each)) + 2 * unit
-        return y_low, y_high, size - rows, size + rows
+        steps = np.array([[1 / self.grid.steps**2], [1 / self.mean.grid.steps], [1 / self.mean.grid.steps]])
+        parts = np.array([noisy[self.second][:, 0], *self.mean.parts(noisy)], dtype=np.float64) * steps
+        scales = steps * np.array([[second.scale], [first.scale], [first.scale]])
+        n, places = parts[1] + parts[2], self._places()
+        vertex = np.clip((places[0] * parts[1] + places[1] * parts[2]) / np.where(n != 0, n, 1.0), *means)
+        weights = [self._weights(m, places) for m in (*means, vertex)]
+        sums = [(weight * parts).sum(axis=0) for weight in weights]
+        top, bottom = np.maximum(np.max(sums, axis=0), 0.0), np.minimum(np.min(sums, axis=0), np.maximum(n, 0.0))
+        n_weights = np.array([[0.0], [1.0], [1.0]])
+
+        def impossible(v: NDArray[np.float64], above: bool) -> NDArray[np.bool_]:
+            sizes = np.maximum(*(np.abs(weight - v * n_weights) for weight in weights[:2]))
+            off = (v * n - top if above else bottom - v * n) - (sizes * steps).sum(axis=0)
+            return margins.beyond(sizes * scales, off, 1 - confidence, first.gaussian)
+
+        ends = [np.zeros_like(n), np.ones_like(n)]
+        for above in (False, True):
+            near, far = (ends[1], ends[0]) if above else (ends[0], ends[1])
+            sure = impossible(near, above)
+            for _ in range(_HALVINGS):
+                middle = (near + far) / 2
+                out = impossible(middle, above) & sure
+                near, far = np.where(out, middle, near), np.where(out, far, middle)
+            ends[above] = near
+        return ends[0], ends[1]
+
+    def _places(self) -> tuple[float, float]:
+        """Returns z at the upper and at the lower end of the mean's grid."""
+        low, width = float(self.mean.grid.low), float(self.mean.grid.step * self.mean.grid.steps)
+        upper, lower = ((end - float(self.grid.low)) / self._half - 1 for end in (low + width, low))
+        return upper, lower
+
+    @staticmethod
+    def _weights(m: NDArray[np.float64], places: tuple[float, float]) -> NDArray[np.float64]:
+        """Returns the weights of D, A and B in the sum of z^2 - 2 m z + m^2, where z^2 is (D + A + B) / 2."""
+        return np.array([np.full_like(m, 0.5), *(0.5 - 2 * m * place + m * m for place in places)])
 
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
-        """Returns the margin for values spread evenly around the middle: a typical margin, not a bound."""
+        """Returns the margin for a mean at a quarter of the range and a standard deviation of a tenth of it, as ages or hours
+        have: a typical margin, not a bound. It is smaller for values that are spread more evenly."""
         if rows is None:
             return None
-        half, steps = float(rows) / 2, self.mean.grid.steps
+        steps, mean, deviation = self.mean.grid.steps, 0.25, 0.1
+        square = (2 * mean - 1) ** 2 + (2 * deviation) ** 2
         cells = [np.zeros((1, 1)) for _ in noises]
-        cells[self.mean.noise] = np.array([[half * steps, half * steps]])
-        cells[self.second] = np.array([[-float(rows) / 3 * self.grid.steps**2]])
+        cells[self.mean.noise] = np.array([[mean, 1 - mean]]) * rows * steps
+        cells[self.second] = np.array([[(2 * square - 1) * rows * self.grid.steps**2]])
         return float(self._half_widths(noises, cells, confidence)[0])
 
 

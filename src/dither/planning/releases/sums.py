@@ -156,7 +156,7 @@ def _joint(collection: Collection, x: Expression, aggregate: Aggregate, function
     nulls = everyone and facts.nullable and collection.public_rows is None
     alone = collection.public_rows is not None and not facts.nullable and not functions & set(SPREADS)
     optional, outside = facts.nullable and not nulls, functions == {"clipped"}
-    grid = sensitivity.sum_grid(x, facts, aggregate)
+    grid = sensitivity.sum_grid(x, facts, aggregate, collection.may_be_cut)
     collection.joint[x] = collection.add(Joint(x, grid, collection.max_rows, nulls, optional, alone, outside))
     if not outside:
         collection.note_bounds(x)
@@ -206,7 +206,7 @@ def ratio(aggregate: Aggregate, x: Expression, collection: Collection) -> Ratio:
 def read_sum(aggregate: Aggregate, collection: Collection) -> Reading:
     x = collection.argument(aggregate)
     facts = collection.facts(x)
-    q = sensitivity.sum_grid(x, facts, aggregate)
+    q = sensitivity.sum_grid(x, facts, aggregate, collection.may_be_cut)
     if x not in collection.joint:
         if (q.low / q.step).denominator == 1:
             return _total(aggregate, x, q, collection)
@@ -219,7 +219,8 @@ def read_sum(aggregate: Aggregate, collection: Collection) -> Reading:
     moved = sensitivity.rounding_error(q, facts)
     counted = tuple(Term(place, cell, Fraction(1, q.steps)) for cell in (0, 1)) if moved else ()
     nonzero = tuple(term for term in terms if term.weight)
-    return Linear(aggregate, nonzero, whole=is_whole(q, facts), each=moved, counted=counted, step=_step(q, facts))
+    whole, step, parted = is_whole(q, facts), _step(q, facts), collection.may_be_cut
+    return Linear(aggregate, nonzero, whole=whole, each=moved, counted=counted, step=step, parted=parted)
 
 
 def _total(aggregate: Aggregate, x: Expression, q: Quantised, collection: Collection) -> Linear:
@@ -229,12 +230,14 @@ def _total(aggregate: Aggregate, x: Expression, q: Quantised, collection: Collec
     moved = sensitivity.rounding_error(q, facts)
     if moved:  # a SUM alone has no count, so an error that grows with the rows cannot be in its margin
         collection.note(Rounded(x, q.step, moved))
-    return Linear(aggregate, (Term(place, 0, q.step),), whole=is_whole(q, facts), step=_step(q, facts))
+    whole, step, parted = is_whole(q, facts), _step(q, facts), collection.may_be_cut
+    return Linear(aggregate, (Term(place, 0, q.step),), whole=whole, step=step, parted=parted)
 
 
 def _step(q: Quantised, facts: Facts) -> Fraction | None:
-    """Returns the step of which sums on this grid are multiples, if it was declared."""
-    return q.step if q.step == facts.step and (q.low / q.step).denominator == 1 else None
+    """Returns the step of which sums of rows are multiples, if it was declared."""
+    step = facts.step
+    return step if step is not None and {(step / q.step).denominator, (q.low / step).denominator} == {1} else None
 
 
 def _over(aggregate: Aggregate, place: int, release: Joint, collection: Collection, part: Fraction) -> Linear:
@@ -254,7 +257,8 @@ class Ratio(Reading):
     Margin (Fieller): for the true share r the noise of (1 - r) A - r B is known exactly, and its exact value is 0, so
     {r : |A - r (A + B)| <= m(r)} holds r with the confidence, m(r) being the reach of (1 - r) X - r Y for the two noises.
     m falls up to r = 1/2 and rises after it (Proschan 1965), so over an interval it is largest at an end: from the whole of
-    [0, 1] the interval is narrowed step by step and always holds the set. `slack`: how far the grid may have moved the mean.
+    [0, 1] the interval is narrowed step by step and always holds the set, each end by the larger of m there and m at
+    A / (A + B). `slack`: how far the grid may have moved the mean.
     The interval always lies within the bounds, so a margin is always stated: small groups have one as often as large ones,
     and it holds as often (margins.py, *Stated margins*). Where A or B came out negative, the interval is widened by that
     of the same parts held at 0. `unsure` are groups that may be empty: a mean of no rows is undefined, and no margin holds.
@@ -298,11 +302,12 @@ class Ratio(Reading):
         self, noise: Noise, a: NDArray[np.float64], b: NDArray[np.float64], confidence: Fraction
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns the ends of the possible shares, NaN where there is none."""
-        low, high = np.zeros_like(a), np.ones_like(a)
+        low, high, total = np.zeros_like(a), np.ones_like(a), a + b
+        middle = self._reach(noise, np.clip(a / np.where(total > 0, total, 1.0), 0, 1), confidence)
         for _ in range(4):
             ends = (np.nan_to_num(each, nan=0.5) for each in (low, high))
-            first, last = (self._reach(noise, each, confidence) for each in ends)
-            low, high = fieller(a, a + b, np.maximum(first, last), low, high)
+            first, last = (np.maximum(self._reach(noise, each, confidence), middle) for each in ends)
+            low, high = fieller(a, total, (first, last), low, high)
         return low, high
 
     @staticmethod
@@ -358,14 +363,14 @@ class Ratio(Reading):
 def fieller(
     a: NDArray[np.float64],
     total: NDArray[np.float64],
-    reach: NDArray[np.float64],
+    reach: tuple[NDArray[np.float64], NDArray[np.float64]],
     low: NDArray[np.float64],
     high: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the r in [low, high] with |a - r total| <= reach: NaN where there is none, all of [low, high] where the total is
-    not positive."""
+    """Returns the r in [low, high] with -reach[1] <= a - r total <= reach[0]: NaN where there is none, all of [low, high] where
+    the total is not positive."""
     safe = np.where(total > 0, total, 1.0)
-    down, up = np.maximum((a - reach) / safe, low), np.minimum((a + reach) / safe, high)
+    down, up = np.maximum((a - reach[0]) / safe, low), np.minimum((a + reach[1]) / safe, high)
     down, up = np.where(total > 0, down, low), np.where(total > 0, up, high)
     return np.where(down <= up, down, np.nan), np.where(down <= up, up, np.nan)
 

@@ -32,6 +32,7 @@ class Facts:
     `kind` is one of catalog.KINDS, or "null" for a bare NULL. `whole`: a number without fraction, which may be a key.
     `values`: every non-NULL value it can take (NULL is listed only if the catalog declares it as a value).
     `step`: the width of its grid, as far as known; a suggestion for quantising, not a guarantee.
+    `clipped`: the interval is one that values are clipped to where they are added up, so a row's value may lie outside.
     """
 
     kind: str
@@ -41,6 +42,7 @@ class Facts:
     whole: bool = False
     values: tuple[Key, ...] | None = None
     step: Fraction | None = None
+    clipped: bool = False
 
     @property
     def numeric(self) -> bool:

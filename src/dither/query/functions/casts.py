@@ -10,7 +10,6 @@ from fractions import Fraction
 
 from dither.query.functions.base import Cell, Facts, Function, as_doubles, double, fixed
 from dither.query.functions.dates import day
-from dither.query.functions.numbers import half_away
 
 # The whole text must match these patterns (ASCII digits only). Engines use the same ones.
 WHOLE_TEXT = "-?[0-9]{1,18}"
@@ -22,15 +21,15 @@ LIMIT = 1 << 62  # larger integers are NULL, also as keys
 
 
 def to_int(x: Cell) -> int | None:
-    """Casts to the nearest whole number, halves away from zero; NULL beyond 2^62 and for other text.
+    """Casts to the nearest whole number, halves to the even one (as DuckDB does); NULL beyond 2^62 and for other text.
 
-    >>> to_int(2.5), to_int(-2.5), to_int("12"), to_int("12.0"), to_int(1e300)
-    (3, -3, 12, None, None)
+    >>> to_int(2.5), to_int(-3.5), to_int("12"), to_int("12.0"), to_int(1e300)
+    (2, -4, 12, None, None)
     """
     if isinstance(x, str):
         return int(x) if re.fullmatch(WHOLE_TEXT, x) else None
     if isinstance(x, float):
-        return half_away(x) if abs(x) <= LIMIT else None
+        return round(x) if abs(x) <= LIMIT else None
     return int(x) if isinstance(x, int) else None
 
 
@@ -95,7 +94,7 @@ def _int(a: list[Facts]) -> Facts:
 
 def _halves(interval: tuple[Fraction | None, Fraction | None]) -> tuple[Fraction | None, Fraction | None]:
     low, high = interval
-    return (None if low is None else Fraction(half_away(low)), None if high is None else Fraction(half_away(high)))
+    return (None if low is None else Fraction(round(low)), None if high is None else Fraction(round(high)))
 
 
 def _real(a: list[Facts]) -> Facts:
@@ -124,7 +123,7 @@ def _cast(
 
 
 CASTS = (
-    _cast("to_int", "castable", to_int, _int, "the nearest whole number, halves away from zero; NULL beyond 2^62"),
+    _cast("to_int", "castable", to_int, _int, "the nearest whole number, halves to the even one; NULL beyond 2^62"),
     _cast("to_real", "castable", to_real, _real, "the nearest double; text must be a plain decimal"),
     _cast("to_text", "plain", to_text, fixed("text"), "the usual spelling"),
     _cast("to_date", "datelike", to_date, _date, "text yyyy-mm-dd, also with a time, or a timestamp's date"),

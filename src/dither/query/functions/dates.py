@@ -72,8 +72,16 @@ def _year(a: list[Facts]) -> Facts:
 
 
 def _truncated(a: list[Facts]) -> Facts:
-    low = None if a[1].low is None else a[1].low - 366
-    return replace(a[1], kind="date", low=low, high=a[1].high, whole=False, values=None, step=None)
+    unit = str(a[0].values[0]) if a[0].values else "year"
+    low, high = (_start(unit, end) for end in (a[1].low, a[1].high))
+    return replace(a[1], kind="date", low=low, high=high, whole=False, values=None, step=None)
+
+
+def _start(unit: str, place: Bound) -> Bound:
+    """Returns the first day of the unit in which a day lies."""
+    date = from_day_number(place)
+    start = None if date is None or unit not in UNITS else date_trunc(unit, date)
+    return None if start is None else day_number(start)
 
 
 def _apart(a: list[Facts]) -> Facts:

@@ -1,29 +1,25 @@
-"""The registry of functions: evaluates expressions, checks calls, infers facts. A function that is not here is refused.
+"""The registry of functions: evaluates expressions, checks calls, infers bounds. A function that is not here is refused.
 
-`evaluate` is the specification that every engine is compared with. The planner uses it to enumerate public domains, and
-post-processing uses it on rows of keys and noisy numbers.
+`evaluate` is the specification that every engine is compared with. The planner uses it to enumerate public domains
+(domains.py), and post-processing uses it on rows of keys and noisy numbers.
 
-`facts` infers what is publicly known of an expression from the declared facts of its columns, and reads no row. On the way
-`check` refuses calls with a wrong number, kind or constancy of arguments, with the span of the wrong part. The domain of
-an expression (the public values that a key can take) is found by trying all combinations of its columns' values.
+`known` infers kind, bounds and NULL of an expression from the facts of its columns, and reads no row. On the way `check`
+refuses calls with a wrong number, kind or constancy of arguments, with the span of the wrong part.
 """
 
 from __future__ import annotations
 
 import datetime
-import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
-from dither.catalog.values import ColumnFacts, Key
 from dither.errors import QueryError
 from dither.query.functions.base import Cell, Facts, Function, apply, double, family, nan_to_null
-from dither.query.functions.casts import CASTS, as_key
-from dither.query.functions.dates import DATES, day_number, from_day_number
+from dither.query.functions.casts import CASTS
+from dither.query.functions.dates import DATES, day_number
 from dither.query.functions.logic import LOGIC
 from dither.query.functions.numbers import NUMBERS
 from dither.query.functions.text import TEXT
@@ -101,6 +97,8 @@ def kind_of(value: Any) -> str:
 
 MOST_DEPTH = 150  # deeper expressions would hit Python's recursion limit, with a worse message
 
+_TEXT_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "in_list", "like", "starts_with", "contains")
+
 WORDS = {
     "int": "a whole number",
     "real": "a number",
@@ -117,6 +115,7 @@ def check(call: Call, function: Function, arguments: list[Facts]) -> None:
     for place, (written, known) in enumerate(zip(call.arguments, arguments, strict=True)):
         _check_argument(call, function, place, written, known.kind)
     _check_family(call, function, [argument.kind for argument in arguments])
+    _check_case(call)
     values = [argument.value if isinstance(argument, Literal) else None for argument in call.arguments]
     reason = function.refuse(values) if function.refuse is not None else None
     if reason is not None:
@@ -178,6 +177,22 @@ def _check_family(call: Call, function: Function, kinds: list[str]) -> None:
         raise QueryError(f"{_show_call(call)} mixes {listed}.", span=call.span, fix=_cast(together))
 
 
+def _check_case(call: Call) -> None:
+    """Refuses LOWER(x) LIKE 'ö%': only ASCII letters change their case, so rows with Ö would be missed without a word."""
+    cased = [part.name.upper() for part in call.arguments if isinstance(part, Call) and part.name in ("lower", "upper")]
+    if not cased or call.name not in _TEXT_COMPARISONS:
+        return
+    texts = [part for part in call.arguments if isinstance(part, Literal) and isinstance(part.value, str)]
+    for part in texts:
+        letter = next((each for each in str(part.value) if not each.isascii() and each.lower() != each.upper()), None)
+        if letter is not None:
+            raise QueryError(
+                f"{cased[0]} changes only the letters A to Z, so {letter.lower()} and {letter.upper()} stay different.",
+                span=part.span or call.span,
+                fix=f"leave {cased[0]} out, and compare with each spelling, joined by OR.",
+            )
+
+
 def _cast(kinds: set[str]) -> str:
     if "date" in kinds or "timestamp" in kinds:
         return "write DATE 'yyyy-mm-dd' for a constant, or CAST(... AS DATE) around one of them."
@@ -194,45 +209,6 @@ def _fix(accepted: tuple[str, ...], kind: str) -> str:
     if kind == "text" and "date" in accepted:
         return "write CAST(... AS DATE) around it, or DATE 'yyyy-mm-dd'."
     return f"give it {' or '.join(WORDS[each] for each in accepted)}."
-
-
-MOST_VALUES = 10_000  # the largest domain that is enumerated
-
-
-def declared(column: ColumnFacts, kind: str | None = None) -> Facts:
-    """Returns the declared facts of a column; `kind` is the schema's, if the catalog declares none.
-
-    >>> declared(ColumnFacts("int", Fraction(0), Fraction(2))).values
-    (0, 1, 2)
-    """
-    kind = column.kind or kind or "text"
-    whole = kind == "int"
-    step = column.step if column.step is not None else Fraction(1) if whole else None
-    facts = Facts(kind, column.low, column.high, column.nullable, whole, column.values, step)
-    if kind == "int":
-        facts = replace(
-            facts,
-            low=None if facts.low is None else Fraction(math.ceil(facts.low)),
-            high=None if facts.high is None else Fraction(math.floor(facts.high)),
-        )
-    if facts.values is not None:
-        return _within_values(facts)
-    return replace(facts, values=_range(facts))
-
-
-def facts(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
-    """Returns the facts of an expression; `scope` has the facts of its columns.
-
-    >>> age = Facts("int", Fraction(0), Fraction(120), nullable=False, whole=True)
-    >>> found = facts(Call("div", (Column("age"), Literal(10))), {"age": age})
-    >>> found.low, found.high, found.nullable
-    (Fraction(0, 1), Fraction(12, 1), False)
-    """
-    check_depth(expression)
-    inferred = known(expression, scope)
-    if isinstance(expression, Column):
-        return inferred
-    return _with_domain(expression, inferred, scope)
 
 
 def typed(expression: Expression, scope: Mapping[str, Facts]) -> Expression:
@@ -297,91 +273,4 @@ def constant(value: Any) -> Facts:
     if kind in ("date", "timestamp"):
         place = day_number(value)
         return Facts(kind, place, place, False)
-    return Facts(kind, nullable=value is None)
-
-
-# --- domains ----------------------------------------------------------------------------------------------------
-
-
-def _with_domain(expression: Expression, inferred: Facts, scope: Mapping[str, Facts]) -> Facts:
-    """Adds the finite domain, by trying all combinations if they are few, else from the interval."""
-    if inferred.kind in ("timestamp", "null") or (inferred.kind == "real" and not inferred.whole):
-        return replace(inferred, values=None)  # cannot be a key
-    names = tuple(sorted(columns(expression)))
-    sizes = [_inputs(scope[name]) for name in names]
-    if None not in sizes and math.prod(len(size) for size in sizes if size is not None) <= MOST_VALUES:
-        return _try_all(_Domain(repr(expression), inferred, names, tuple(scope[name] for name in names), expression))
-    if inferred.kind == "bool":
-        return replace(inferred, values=(False, True))
-    if isinstance(expression, Call) and expression.name == "bucket" and inferred.step is not None:
-        return replace(inferred, values=_range(inferred, inferred.step))
-    return replace(inferred, values=_range(inferred))
-
-
-def _inputs(column: Facts) -> tuple[Key, ...] | None:
-    """Returns the values of a column, with NULL if it may occur."""
-    if column.values is None:
-        return (False, True, None) if column.kind == "bool" else None
-    return column.values if None in column.values or not column.nullable else (*column.values, None)
-
-
-@dataclass(frozen=True)
-class _Domain:
-    """The inputs of a domain, as a cache key. The expression is compared as text, because 1 == 1.0 == True in Python."""
-
-    text: str
-    inferred: Facts
-    names: tuple[str, ...]
-    scope: tuple[Facts, ...]
-    expression: Expression = field(compare=False)
-
-
-@lru_cache(maxsize=256)
-def _try_all(domain: _Domain) -> Facts:
-    """Finds the domain by trying all combinations. It has NULL only if that comes from a NULL that the catalog lists."""
-    compute = evaluator(domain.expression)
-    listed = [None in (column.values or ()) for column in domain.scope]
-    results: dict[Key, None] = {}
-    nullable = beyond = False
-    for combination in itertools.product(*(_inputs(column) or () for column in domain.scope)):
-        value = compute(dict(zip(domain.names, combination, strict=True)))
-        key = as_key(value)
-        nullable = nullable or value is None
-        beyond = beyond or (key is None and value is not None)
-        if key is not None or any(part is None and listed[place] for place, part in enumerate(combination)):
-            results[key] = None
-    facts = replace(domain.inferred, values=_sorted(results), nullable=nullable or beyond)
-    return facts if beyond else _within_values(facts)
-
-
-def _within_values(facts: Facts) -> Facts:
-    """Narrows the bounds to the values."""
-    known: list[Any] = [value for value in facts.values or () if value is not None]
-    if not known or facts.kind not in ("int", "real", "date"):
-        return facts
-    return replace(facts, low=_place(min(known)), high=_place(max(known)))
-
-
-def _place(value: int | datetime.date) -> Fraction:
-    return day_number(value) if isinstance(value, datetime.date) else Fraction(value)
-
-
-def _range(facts: Facts, step: Fraction = Fraction(1)) -> tuple[Key, ...] | None:
-    """Returns the multiples of the whole `step` (numbers or days) between the bounds; None if there are too many."""
-    if facts.kind == "bool":
-        return (False, True)
-    if facts.low is None or facts.high is None or not (facts.whole or facts.kind == "date"):
-        return None
-    first, last = math.ceil(facts.low / step), math.floor(facts.high / step)
-    if last - first + 1 > MOST_VALUES:
-        return None
-    if facts.kind == "date":
-        return tuple(date for date in (from_day_number(Fraction(n)) for n in range(first, last + 1)) if date is not None)
-    width = int(step)
-    return tuple(range(first * width, last * width + 1, width))
-
-
-def _sorted(values: Iterable[Key]) -> tuple[Key, ...]:
-    """Sorts values, NULL last."""
-    known: list[Any] = [value for value in values if value is not None]
-    return (*sorted(known), *(value for value in values if value is None))
+    return Facts(kind, nullable=value is None, values=(value,) if kind == "text" else None)

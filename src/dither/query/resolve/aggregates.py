@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, family
-from dither.query.functions.registry import columns, facts, typed
+from dither.query.functions.domains import facts
+from dither.query.functions.registry import columns, typed
 from dither.query.nodes import FUNCTIONS, NUMBERS, ROWS, UNITS, Aggregate, Column, Expression, Named, Order, Query, words_of
 from dither.query.resolve.shapes import BY_UNIT, Dependence, Shape
 

@@ -22,7 +22,8 @@ from dataclasses import replace
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, family
-from dither.query.functions.registry import facts, typed
+from dither.query.functions.domains import facts
+from dither.query.functions.registry import typed
 from dither.query.nodes import (
     Aggregate,
     Call,
@@ -41,6 +42,7 @@ from dither.query.resolve.shapes import BY_ROW, BY_UNIT, PUBLIC, Known, Shape, c
 from dither.query.work import UNIT
 
 Pair = tuple[Expression, Expression]
+Once = tuple[bool, bool]  # whether each row of the right has at most one partner on the left; of the left, on the right
 MOST_JOINS = 3  # each may square the rows of one person, and the running time is visible
 
 
@@ -215,6 +217,54 @@ def _along_edge(pair: Pair, left: Shape, right: Shape, catalog: Catalog) -> bool
     return a is not None and b is not None and (_edge(a, b, catalog) or _edge(b, a, catalog))
 
 
+def joined_columns(
+    left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str, once: Once, catalog: Catalog
+) -> dict[str, Known]:
+    """Returns the columns of a join. Unique columns stay unique if each row has at most one partner.
+
+    A value of the right is one per unit if it was on its side and no row of the unit lacks a partner that another has: NULL
+    beside a value makes two. So in a left join all rows of the unit must have the same left sides of the pairs. The value is
+    also one per unit if the left sides are, and they have at most one partner: a public row looked up by a unit's country.
+    """
+    ours, theirs = (all(side.per_unit(pair[index]) for pair in pairs) for index, side in ((0, left), (1, right)))
+    columns = {}
+    for name, each in left.columns.items():
+        looked_up = once[0] and theirs and kind == "inner"
+        columns[name] = replace(each, unique=each.unique and once[1], per_unit=each.per_unit or looked_up)
+    for name, each in right.columns.items():
+        own = each.per_unit and (kind == "inner" or ours)
+        known = replace(each, unique=each.unique and once[0], per_unit=own or (once[1] and ours))
+        columns[name] = _missing(known, catalog) if kind == "left" else known
+    return columns
+
+
+def _missing(known: Known, catalog: Catalog) -> Known:
+    """Returns a column of the side that may be missing. NULL is then a value of a public table's column, as it is in SQL."""
+    missing, values = known.missing(), known.facts.values
+    column = None if known.origin is None else catalog.tables[known.origin[0]].columns.get(known.origin[1])
+    if column is None or column.found is None or values is None or None in values:
+        return missing
+    return replace(missing, facts=replace(missing.facts, values=(*values, None)))
+
+
+def joined_bounds(left: Shape, right: Shape, node: Join, once: Once) -> tuple[int | None, int | None]:
+    """Returns max_rows and max_groups of a join, if they are declared.
+
+    If each row of a side has at most one partner, a unit has no more rows than on that side. Otherwise, and for the groups of
+    columns from both sides, it is the larger. A subquery for a value adds a column, and neither rows nor groups.
+    """
+    private = [side for side in (left, right) if side.private and (side is left or node.scalar is None)]
+    limiting = ((left, once[1]), (right, once[0] and node.kind == "inner"))
+    limits = [side.max_rows for side, limits in limiting if limits and side.private]
+    rows = min((bound for bound in limits if bound is not None), default=None)
+    return rows if limits else _largest([side.max_rows for side in private]), _largest([side.max_groups for side in private])
+
+
+def _largest(bounds: list[int | None]) -> int | None:
+    """Returns the largest bound, or None if one is not declared."""
+    return None if None in bounds else max([bound for bound in bounds if bound is not None], default=1)
+
+
 def _edge(child: tuple[str, str], parent: tuple[str, str], catalog: Catalog) -> bool:
     unit = catalog.tables[child[0]].unit
     return unit is not None and unit.column == child[1] and unit.references == parent
@@ -272,7 +322,8 @@ def with_mark(name: str, source: Shape, other: Shape, pairs: tuple[Pair, ...], l
         relation = _join_counts(relation, other.relation, every, partners, y)
         relation = _join_counts(relation, other.relation, (*equal, (x, y)), same, None)
         value, parts = _in(x, partners, same), 15 + size([x], source, span)
-    column = Known(Facts("bool", nullable=listed is not None, values=(False, True)), size=parts)
+    steady = all(source.per_unit(a) for a, _ in (*pairs, *([] if listed is None else [listed])))
+    column = Known(Facts("bool", nullable=listed is not None, values=(False, True)), size=parts, per_unit=steady)
     relation = Compute(relation, (*kept, Named(name, value)))
     return replace(source, relation=relation, columns={**source.columns, name: column})
 

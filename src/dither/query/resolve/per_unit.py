@@ -17,7 +17,9 @@ from fractions import Fraction
 
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, outward
-from dither.query.functions.registry import facts, typed
+from dither.query.functions.domains import facts
+from dither.query.functions.registry import columns as columns_of
+from dither.query.functions.registry import typed
 from dither.query.nodes import (
     Aggregate,
     Call,
@@ -33,6 +35,7 @@ from dither.query.nodes import (
 )
 from dither.query.nodes import per_unit as functions
 from dither.query.resolve.aggregates import check_functions, check_key, short, show_kind
+from dither.query.resolve.narrowing import made_of, traced
 from dither.query.resolve.shapes import BY_ROW, BY_UNIT, PUBLIC, Dependence, Known, Shape, check_names, constant, size
 from dither.query.work import UNIT
 
@@ -50,6 +53,7 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
     further = [key for key in node.keys if not _is_unit(key.expression, source)]
     known = {key.name: facts(key.expression, source.scope) for key in further}
     _check_keys(node, known, compared)
+    source = traced(source, [name for key in further for name in columns_of(key.expression)])
     lowered = [_lowered(each, source) for each in node.aggregates]
     inside = tuple(part for parts, _, _ in lowered for part in parts)
     relation: Relation = PerUnit(
@@ -61,23 +65,29 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
     named = [Named(key.name, Column(UNIT)) for key in mine] + [Named(key.name, Column(key.name)) for key in further]
     named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, lowered, strict=True)]
     relation = Compute(relation, (*named, Named(UNIT, Column(UNIT))))
-    columns = {key.name: replace(_origin(key.expression, source), unique=not further) for key in mine}
+    alone = all(source.per_unit(key.expression) for key in further)  # one row per unit
+    columns = {key.name: replace(_origin(key.expression, source), unique=not further, per_unit=True) for key in mine}
     columns |= {
-        key.name: Known(known[key.name], origin=_origin(key.expression, source).origin, depends=source.depends(key.expression))
+        key.name: Known(
+            known[key.name],
+            origin=_origin(key.expression, source).origin,
+            depends=source.depends(key.expression),
+            per_unit=source.per_unit(key.expression),
+            made_of=made_of(typed(key.expression, source.scope), source.columns),
+        )
         for key in further
     }
     columns |= {
-        each.name: Known(result, depends=_depends(each, source))
+        each.name: Known(result, depends=_depends(each, source), per_unit=alone)
         for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)
     }
-    alone = not further
     return replace(
         source,
         relation=relation,
         columns=columns,
         max_rows=1 if alone else source.max_rows,
         max_groups=1 if alone else source.max_groups,
-        one_row=alone,
+        one_row=not further,
         whole=None,
         together=(mine[0].name, *known),
     )
@@ -116,7 +126,10 @@ def _public(node: PerUnit, source: Shape, compared: bool) -> Shape:
     inside = tuple(part for parts, _, _ in lowered for part in parts)
     named = [Named(key.name, Column(key.name)) for key in node.keys]
     named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, lowered, strict=True)]
-    columns = {name: Known(each, unique=len(keys) == 1) for name, each in known.items()}
+    source = traced(source, [name for key in keys for name in columns_of(key.expression)])
+    columns = {
+        key.name: Known(known[key.name], unique=len(keys) == 1, made_of=made_of(key.expression, source.columns)) for key in keys
+    }
     columns |= {each.name: Known(result) for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)}
     relation = Compute(PerUnit(source.relation, keys, inside, span=node.span), tuple(named))
     return replace(source, relation=relation, columns=columns, whole=None, together=tuple(known))

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from dither.catalog.values import Catalog, Rows
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, either
-from dither.query.functions.registry import columns, facts, typed
+from dither.query.functions.domains import facts
+from dither.query.functions.registry import check_depth, columns, known, typed
 from dither.query.nodes import (
     Aggregate,
     Call,
@@ -52,9 +53,12 @@ from dither.query.resolve.joins import (
     check_scalar,
     check_semi,
     check_union,
+    joined_bounds,
+    joined_columns,
     unit_pair,
     with_mark,
 )
+from dither.query.resolve.narrowing import beside, filtered, made_of, possible, traced
 from dither.query.resolve.per_unit import per_unit
 from dither.query.resolve.shapes import (
     BY_ROW,
@@ -197,12 +201,16 @@ class Resolved:
     scope: Mapping[str, Facts] = field(hash=False)
     rows: Rows
     unit: str
+    narrowed: Mapping[Expression, Facts] = field(default_factory=dict, hash=False)  # keys' facts, by the conditions too
     one_row: bool = False  # each unit has at most one row, whatever the bounds
+    one_part: frozenset[str] = frozenset()  # the counts of values that are the same in all rows of a unit
+    one_group: bool = False  # there are no keys, or all have one value per unit: max_groups is 1, whatever is declared
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
         lowered = tuple(each.lowered() for each in self.query.aggregates)
-        keys = tuple(facts(key.expression, self.scope) for key in self.query.keys)
+        written = [key.expression for key in self.query.keys]
+        keys = tuple(self.narrowed[key] if key in self.narrowed else facts(key, self.scope) for key in written)
         arguments = {each.argument: facts(each.argument, self.scope) for each in lowered if each.argument is not None}
         return Operands(keys, lowered, arguments)
 
@@ -241,17 +249,21 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         query, source=source.relation, keys=keys(query.keys, source), aggregates=aggregates(query.aggregates, source)
     )
     resolved = outputs(resolved, source.scope)
+    one_group = all(source.per_unit(key.expression) for key in query.keys)
     table = catalog.tables[source.whole] if source.whole and not query.keys else None
     return Resolved(
         query=prune(resolved, source.protects == BY_UNIT),
         by_unit=source.protects == BY_UNIT,
         tables=source.tables,
         max_rows=1 if source.max_rows is None and source.one_row else source.max_rows,
-        max_groups=1 if not query.keys or (source.max_groups is None and source.one_row) else source.max_groups,
+        max_groups=1 if one_group or (source.max_groups is None and source.one_row) else source.max_groups,
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
+        narrowed={key.expression: possible(key.expression, source) for key in resolved.keys},
         one_row=source.one_row,
+        one_part=frozenset(each.name for each in resolved.aggregates if each.value is not None and source.per_unit(each.value)),
+        one_group=one_group,
     )
 
 
@@ -263,7 +275,7 @@ def _relation(node: Relation, catalog: Catalog) -> Shape:
         source = _relation(node.source, catalog)
         kept = condition(node.condition, source)
         sides = ((a, source.depends(b)) for pair in equalities(kept) for a, b in (pair, pair[::-1]))
-        return replace(source.equated(sides), relation=Filter(source.relation, kept), whole=None)
+        return filtered(replace(source.equated(sides), relation=Filter(source.relation, kept), whole=None), kept)
     if isinstance(node, Compute):
         return _compute(node, _relation(node.source, catalog))
     if isinstance(node, Join) and node.scalar is not None:
@@ -287,7 +299,8 @@ def first_table(node: Relation) -> Span:
 
 def condition(expression: Expression, source: Shape) -> Expression:
     """Types a condition over the source's columns; refuses an expression that is not true, false or NULL."""
-    kind = facts(expression, source.scope).kind
+    check_depth(expression)
+    kind = known(expression, source.scope).kind
     if kind not in ("bool", "null"):
         raise QueryError(
             f"A condition is needed here, and this is {show_kind(kind)}.", span=expression.span, fix="compare it: x > 0."
@@ -308,12 +321,17 @@ def _compute(node: Compute, source: Shape) -> Shape:
 
 def _computed(node: Compute, source: Shape) -> Shape:
     size((each.expression for each in node.columns), source)
+    source = traced(source, _used(tuple(each for each in node.columns if not isinstance(each.expression, Column))))
     columns, named = {}, []
     for each in node.columns:
         inner = each.expression
         plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
         columns[each.name] = plain or Known(
-            facts(inner, source.scope), size=size([inner], source), depends=source.depends(inner)
+            facts(inner, source.scope),
+            size=size([inner], source),
+            depends=source.depends(inner),
+            per_unit=source.per_unit(inner),
+            made_of=made_of(typed(inner, source.scope), source.columns),
         )
         named.append(Named(each.name, typed(inner, source.scope)))
     if source.protects == BY_UNIT:
@@ -328,23 +346,6 @@ def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str
     return tuple(names[name] for name in together) if all(name in names for name in together) else ()
 
 
-def _both(left: Shape, right: Shape) -> dict[str, object]:
-    """Returns the fields of two joined shapes: the larger max_rows and max_groups, if all private sides have one."""
-    private = [side for side in (left, right) if side.private]
-    return {
-        "protects": private[0].protects if private else PUBLIC,
-        "root": private[0].root if private else None,
-        "tables": tuple(dict.fromkeys((*left.tables, *right.tables))),
-        "max_rows": _largest([side.max_rows for side in private]),
-        "max_groups": _largest([side.max_groups for side in private]),
-    }
-
-
-def _largest(bounds: list[int | None]) -> int | None:
-    """Returns the largest bound, or None if one is not declared."""
-    return None if None in bounds else max([bound for bound in bounds if bound is not None], default=1)
-
-
 def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     span = node.span
     if node.kind not in ("inner", "left"):
@@ -352,7 +353,8 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     check_once((*left.columns, *right.columns), span)
     pairs = check_pairs(node.equal, left, right, span)
     check_join(left, right, pairs, node.kind, catalog, span)
-    once = [at_most_one(pairs, index, left, right) for index in (0, 1)]
+    once = at_most_one(pairs, 0, left, right), at_most_one(pairs, 1, left, right)
+    plain = pairs
     if node.scalar is not None:
         check_scalar(once[1], span)
     both = left.private and right.private
@@ -366,16 +368,16 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
         left.equated((a, right.depends(b)) for a, b in node.equal),
         right.equated((b, left.depends(a)) for a, b in node.equal),
     )
-    # Unique columns stay unique if each row has at most one partner.
-    columns = {name: replace(known, unique=known.unique and once[1]) for name, known in left.columns.items()}
-    theirs = {name: replace(known, unique=known.unique and once[0]) for name, known in right.columns.items()}
-    columns |= {name: known.missing() if node.kind == "left" else known for name, known in theirs.items()}
+    right = beside(left, right) if node.kind == "inner" else replace(right, leaves={}, conditions=())
+    columns = joined_columns(left, right, plain, node.kind, once, catalog)
     # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
     whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
     one_row = (left.one_row and once[1]) or (not left.private and right.one_row and once[0])
     joined = Join(left.relation, other, pairs, node.kind, span=span)
-    shape = Shape(joined, columns, PUBLIC, one_row=one_row)
-    return replace(shape, whole=whole, joins=joins, **_both(left, right))  # type: ignore[arg-type]
+    rows, groups = joined_bounds(left, right, node, once)
+    owner, tables = left if left.private else right, tuple(dict.fromkeys((*left.tables, *right.tables)))
+    shape = Shape(joined, columns, owner.protects, owner.root, tables, rows, groups, one_row, whole, joins)
+    return replace(shape, leaves={**left.leaves, **right.leaves}, conditions=(*left.conditions, *right.conditions))
 
 
 def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
@@ -468,7 +470,9 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         nullable = any(each.facts.nullable for each in known)
         unit = all(each.unit for each in known)
         largest, depends = max(each.size for each in known), max(each.depends for each in known)
-        columns[name] = Known(either([each.facts for each in known], nullable), unit, size=largest, depends=depends)
+        columns[name] = Known(
+            either([each.facts for each in known], nullable), unit, size=largest, depends=depends, per_unit=unit
+        )
     relations = tuple(_alike(part, columns) for part in parts)
     return replace(
         parts[0],
@@ -480,6 +484,8 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         one_row=False,
         whole=None,
         together=(),
+        leaves={},
+        conditions=(),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )
 
@@ -492,9 +498,9 @@ def _total(bounds: list[int | None]) -> int | None:
 def _alike(part: Shape, columns: Mapping[str, Known]) -> Relation:
     """Casts a part's integers to real where another part has reals, and orders its columns alike."""
     named = []
-    for name, known in columns.items():
+    for name, column in columns.items():
         value: Expression = Column(name)
-        if known.facts.kind == "real" and part.columns[name].facts.kind == "int":
+        if column.facts.kind == "real" and part.columns[name].facts.kind == "int":
             value = Call("to_real", (value,))
         named.append(Named(name, value))
     if part.protects == BY_UNIT:

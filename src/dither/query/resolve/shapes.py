@@ -1,5 +1,9 @@
 """Shapes: the facts about a relation while a query is resolved: its columns, its unit, how many rows one unit may have.
 
+`per_unit` marks columns that have one value per unit: those of a table with one row per unit (the unit is its key, or it
+has max_rows = 1 and max_groups = 1), of an aggregation per unit, and what is computed from them or looked up by them. A unit
+is in one group of such keys, so max_groups is 1 there, and the engine enforces that like any bound.
+
 For every column the shape tracks how it depends on the unit:
 
     NONE      not at all, as far as the catalog says
@@ -17,11 +21,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from fractions import Fraction
+from functools import cached_property
 
 from dither.catalog.values import Catalog, ColumnFacts, Table
 from dither.errors import QueryError
 from dither.query.functions.base import Facts
-from dither.query.functions.registry import declared, known
+from dither.query.functions.domains import declared
+from dither.query.functions.registry import columns, known
 from dither.query.nodes import Call, Column, Compute, Expression, Join, Literal, Named, Relation, Scan, Span, fresh
 from dither.query.sql.names import columns_of
 from dither.query.work import UNIT
@@ -72,10 +78,12 @@ class Known:
     sure: bool = True  # False: its kind is not declared, and not checked
     size: int = 1  # of its expression, expanded to columns of tables
     depends: Dependence = Dependence.NONE  # on the unit
+    per_unit: bool = False  # all rows of one unit have the same value, as far as the catalog says
+    made_of: Expression | None = None  # its value over leaves (narrowing.py); None: nothing is known of it
 
     def missing(self) -> Known:
         """Returns the column as it is on the side of an outer join that may be missing."""
-        return replace(self, facts=replace(self.facts, nullable=True), unit=False, unique=False)
+        return replace(self, facts=replace(self.facts, nullable=True), unit=False, unique=False, made_of=None)
 
 
 @dataclass(frozen=True)
@@ -93,18 +101,24 @@ class Shape:
     whole: str | None = None  # the table, if this has each of its rows once
     joins: int = 0  # the number of joins below that may multiply one unit's rows
     together: tuple[str, ...] = ()  # columns that are unique together (empty: none known)
+    leaves: Mapping[str, Facts] = field(default_factory=dict, hash=False)  # what columns are made of, see narrowing.py
+    conditions: tuple[Expression, ...] = ()  # over leaves, true in every row
 
     @property
     def private(self) -> bool:
         return self.protects != PUBLIC
 
-    @property
+    @cached_property
     def scope(self) -> dict[str, Facts]:
         return {name: known.facts for name, known in self.columns.items()}
 
     def depends(self, expression: Expression) -> Dependence:
         """Returns how an expression over the columns depends on the unit."""
         return dependence(expression, {name: known.depends for name, known in self.columns.items()}, self.scope)
+
+    def per_unit(self, expression: Expression) -> bool:
+        """Returns whether an expression has the same value in all rows of one unit, so that each unit is in one group."""
+        return all(name == UNIT or self.columns[name].per_unit for name in columns(expression))
 
     def equated(self, pairs: Iterable[tuple[Expression, Dependence]]) -> Shape:
         """Returns the shape where each expression equals a value that depends on the unit as stated."""
@@ -186,10 +200,12 @@ def scan(node: Scan, catalog: Catalog) -> Shape:
         column = f"{node.alias}.{name}"
         columns[column] = replace(columns[column], depends=Dependence.COMPUTED)
     if hop is None:
-        columns[own] = replace(columns[own], unit=True)
+        columns[own] = replace(columns[own], unit=True, per_unit=True)
         relation: Relation = _with_unit(node, tuple(columns), Column(own))
     else:
         relation = _join_parent(node, own, hop, tuple(columns), catalog)
+    if (columns[own].unique and hop is None) or (table.max_rows == 1 and table.max_groups == 1):
+        columns = {name: replace(known, per_unit=True) for name, known in columns.items()}
     return Shape(
         relation,
         columns,
@@ -226,7 +242,7 @@ def _facts(table: Table, name: str, catalog: Catalog) -> Facts:
         parent, above = unit.references
         return declared(column, _facts(catalog.tables[parent], above, catalog).kind)
     if column.kind is not None or name not in table.columns:
-        return declared(column)
+        return declared(column, None, column.found if table.public else None)
     # No engine has opened the catalog, so the schema is not known; the declaration still gives the kind.
     numeric = any(part is not None for part in (column.low, column.high, column.step))
     known = [value for value in column.values or () if value is not None]

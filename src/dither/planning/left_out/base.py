@@ -1,0 +1,161 @@
+"""What was left out, as a value and as a sentence, and the question that finds it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dither.catalog.values import Key
+from dither.planning.left_out.estimate import Floats
+from dither.planning.outputs import Noisy
+from dither.planning.plan import Plan
+from dither.planning.releases.base import Noise
+from dither.query.functions.base import Facts
+from dither.query.resolve.relations import Resolved
+
+_STEPS = 256  # of a place in a class
+PLACE = Facts("real", Fraction(0), Fraction(1), nullable=False, step=Fraction(1, _STEPS))
+_HIDDEN = 0.5  # a larger upper end says nothing
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What one kind of bound left out: a share of `of`, with its interval at the answer's confidence.
+
+    `beyond`: `high` leaves out people with more than that, whom noise may hide (None: it holds for everyone). `bounds`: each
+    bound's name and number, and the share that is mainly due to it. `clipped`: a share of the sum of `of`, which is a column.
+    `amount`: the numbers are amounts and not shares, because the sum may be zero.
+    """
+
+    of: str
+    estimate: float
+    low: float
+    high: float
+    bounds: tuple[tuple[str, str, float], ...]
+    beyond: str | None = None
+    clipped: bool = False
+    amount: bool = False
+
+    @property
+    def seen(self) -> bool:
+        """Whether something was left out beyond doubt."""
+        return self.low > 0
+
+    def as_data(self) -> dict[str, Any]:
+        """Returns the fields as JSON writes them."""
+        bounds = [{"name": name, "bound": bound, "estimate": _json(part)} for name, bound, part in self.bounds]
+        numbers = {"estimate": _json(self.estimate), "low": _json(self.low), "high": _json(self.high)}
+        kind = "amount clipped" if self.amount else "share of the sum clipped" if self.clipped else "share not counted"
+        return {"of": self.of, "kind": kind, **numbers, "beyond": self.beyond, "bounds": bounds, "text": str(self)}
+
+    def __str__(self) -> str:
+        return self._clipped() if self.clipped else self._cut()
+
+    def _cut(self) -> str:
+        if not self.seen:
+            return self._hidden(f"{self.of} were left out", f"how many {self.of} were left out")
+        more = "" if self.beyond is None else " or more"
+        return f"about {self._show(self.estimate)} of {self.of}{more} were not counted ({self._interval()}): {self._reasons()}"
+
+    def _clipped(self) -> str:
+        ((side, bound, _),) = self.bounds
+        if not self.seen:
+            return self._hidden(f"{self.of} was clipped at {bound}", f"how much of {self.of} was clipped at {bound}")
+        if side == "above":
+            return f"about {self._show(self.estimate)} of the sum of {self.of} was clipped at {bound} ({self._interval()})"
+        return f"the sum of {self.of} is about {self._show(self.estimate)} too high: clipped at {bound} ({self._interval()})"
+
+    def _hidden(self, what: str, doubt: str) -> str:
+        if not self.amount and self.high > _HIDDEN:
+            return f"noise hides {doubt}"
+        aside = f", people with more than {self.beyond} aside" if self.beyond and not self.clipped else ""
+        return f"no sign that {what} (at most {self._show(self.high)}{' of the sum' if self.clipped else ''}{aside})"
+
+    def _interval(self) -> str:
+        if self.beyond is not None:
+            return f"at least {self._show(self.low)}"
+        return f"{self._show(self.low)} to {self._show(self.high)}"
+
+    def _reasons(self) -> str:
+        """Shows the bounds to which a notable part is due."""
+        notable = [each for each in self.bounds if each[2] >= self.estimate / 10] or list(self.bounds)
+        alone = len(notable) == 1
+        return ", ".join(f"{name} = {bound}" + ("" if alone else f" ({self._show(part)})") for name, bound, part in notable)
+
+    def _show(self, number: float) -> str:
+        return f"{number:.3g}" if self.amount else show_share(number)
+
+
+def show_share(share: float) -> str:
+    """Shows a share in percent, with two digits below ten.
+
+    >>> show_share(0.4123), show_share(0.0345), show_share(0.00012)
+    ('41 %', '3.5 %', '0.012 %')
+    """
+    percent = 100 * share
+    return f"{percent:.0f} %" if percent >= 9.95 else f"{percent:.2g} %"
+
+
+def sentences(found: Sequence[LeftOut]) -> list[str]:
+    """Shows what was left out, first what is beyond doubt. A column that shows no sign of clipping gets one sentence."""
+    seen = [each for each in found if each.seen or not each.clipped]
+    shown = {each.of for each in seen}
+    widest: dict[str, LeftOut] = {}
+    for each in found:
+        if each.of not in shown and (each.of not in widest or each.high > widest[each.of].high):
+            widest[each.of] = each
+    return [str(each) for each in sorted([*seen, *widest.values()], key=lambda each: not each.seen)]
+
+
+def _json(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """What can be left out of an answer: the questions that estimate it, whether bounds can cut rows (to say so), and the keys
+    that may have other values than the public ones."""
+
+    parts: tuple[Part, ...] = ()
+    rows: bool = True
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """A question about what is left out, and how it is read. `free`: it is asked for another purpose anyway."""
+
+    free: ClassVar[bool] = False
+    question: Resolved
+    words: str
+
+    def read(self, main: tuple[Plan, Noisy], own: tuple[Plan, Noisy], confidence: Fraction, kept: float) -> list[LeftOut]:
+        """Reads the estimates. `main`: the answer's plan and release. `kept`: the share of rows that counted."""
+        raise NotImplementedError
+
+
+def place_cells(made: Plan, noisy: Noisy) -> tuple[Floats, Floats]:
+    """Returns the noisy cells in places of 1, by (release, class, cell), and the scales of their noise."""
+    cells = np.array([each.astype(np.float64) for each in noisy.cells]) / _STEPS
+    scales = np.array([noise.scale for noise in made.noises]) / _STEPS
+    return cells, np.broadcast_to(scales[:, None, None], cells.shape)
+
+
+def laplace_scale(noise: Noise) -> float:
+    """Returns the scale of Laplace noise that reaches at least as far as this noise, at every confidence.
+
+    For normal noise of deviation s that is s sqrt(pi / 2): then the two tails begin alike, and the normal one falls faster.
+    """
+    return noise.scale * (math.sqrt(math.pi / 2) if noise.gaussian else 1.0)
+
+
+def whole_key(key: Key) -> int:
+    """Returns a class."""
+    if not isinstance(key, int):
+        raise TypeError("a class is a whole number")
+    return key

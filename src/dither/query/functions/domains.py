@@ -1,0 +1,222 @@
+"""Infers the facts of columns and expressions, with the domain: the public values that a key can take. Reads no row.
+
+The domain of an expression is its image over the declared domains of its columns, found by the first of these that works:
+
+1. evaluate it on all combinations of values that represent its columns (representatives.py): exact;
+2. evaluate its function on all combinations of the images of its arguments: exact if no two arguments read the same column
+   and those images are exact, else it may be larger;
+3. all whole numbers or days between its bounds, or all multiples of a bucket's width: exact for roundings of columns with
+   bounds (FLOOR(income / 1000)), else it may be larger.
+
+A domain has at most MOST_VALUES values; if it would have more, the keys are not public. It is never too small: each row within
+the declared facts has its key in it (NULL aside, which is a key only where the catalog lists it).
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from dither.catalog.values import ColumnFacts, Key
+from dither.query.functions.base import Cell, Facts, apply
+from dither.query.functions.casts import as_key
+from dither.query.functions.dates import day_number, from_day_number
+from dither.query.functions.registry import FUNCTIONS, check_depth, columns, evaluator, known, literal, typed
+from dither.query.functions.representatives import MOST_VALUES, clip_values, combinations, is_open, unit_starts
+from dither.query.nodes import Call, Column, Expression, Literal
+
+_REMEMBERED = 512
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def declared(column: ColumnFacts, kind: str | None = None, found: tuple[Key, ...] | None = None) -> Facts:
+    """Returns the declared facts of a column; `kind` is the schema's, if the catalog declares none.
+
+    `found`: the values of a public table's column, if they are known; a column without declared values has these.
+
+    >>> declared(ColumnFacts("int", Fraction(0), Fraction(2))).values
+    (0, 1, 2)
+    """
+    kind = column.kind or kind or "text"
+    whole = kind == "int"
+    step = column.step if column.step is not None else Fraction(1) if whole else None
+    values = found if column.values is None else column.values
+    clipped = values is None and (column.low is not None or column.high is not None)
+    facts = Facts(kind, column.low, column.high, column.nullable, whole, values, step, clipped)
+    if kind == "int":
+        facts = replace(
+            facts,
+            low=None if facts.low is None else Fraction(math.ceil(facts.low)),
+            high=None if facts.high is None else Fraction(math.floor(facts.high)),
+        )
+    if facts.values is not None:
+        return within_values(facts)
+    return replace(facts, values=every_value(facts))
+
+
+def facts(expression: Expression, scope: Mapping[str, Facts]) -> Facts:
+    """Returns the facts of an expression; `scope` has the facts of its columns.
+
+    >>> age = Facts("int", Fraction(0), Fraction(120), nullable=False, whole=True)
+    >>> found = facts(Call("div", (Column("age"), Literal(10))), {"age": age})
+    >>> found.low, found.high, found.nullable
+    (Fraction(0, 1), Fraction(12, 1), False)
+    """
+    check_depth(expression)
+    inferred = known(expression, scope)
+    if isinstance(expression, Column):
+        return inferred
+    names = tuple(sorted(columns(expression)))
+    inferred = replace(inferred, clipped=any(scope[name].clipped for name in names))
+    if inferred.kind in ("timestamp", "null") or (inferred.kind == "real" and not inferred.whole):
+        return replace(inferred, values=None)  # cannot be a key
+    return _with_domain(expression, inferred, names, tuple(scope[name] for name in names))
+
+
+@dataclass(frozen=True)
+class Image:
+    """The values of an expression. `null`: NULL is one of them; `listed`: one that comes from a NULL the catalog lists."""
+
+    values: tuple[Cell, ...]
+    null: bool = False
+    listed: bool = False
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _with_domain(expression: Expression, inferred: Facts, names: tuple[str, ...], scope: tuple[Facts, ...]) -> Facts:
+    """Adds the domain. Remembered by public facts alone."""
+    within = dict(zip(names, scope, strict=True))
+    image = _enumerated(typed(expression, within), within)
+    if image is None:
+        return replace(inferred, values=_between_bounds(expression, inferred, within))
+    keys = {value: as_key(value) for value in image.values}
+    beyond = None in keys.values()
+    values: dict[Key, None] = dict.fromkeys(key for key in keys.values() if key is not None)
+    ordered = (*_sorted(values), *((None,) if image.listed else ()))
+    result = replace(inferred, values=ordered, nullable=image.null or image.listed or beyond)
+    return result if beyond else within_values(result)
+
+
+def _image(expression: Expression, scope: Mapping[str, Facts]) -> Image | None:
+    """Returns all values of a part of an expression; None if they are too many or not known."""
+    if isinstance(expression, Literal):
+        value = literal(expression.value)
+        return Image((), null=True) if value is None else Image((value,))
+    found = _enumerated(expression, scope)
+    if found is not None or isinstance(expression, Column):
+        return found
+    inferred = known(expression, scope)
+    values = _between_bounds(expression, inferred, scope)
+    if values is None or (inferred.kind == "real" and not inferred.whole):
+        return None
+    cells: Iterable[Any] = map(float, values) if inferred.kind == "real" else values  # type: ignore[arg-type]
+    return Image(tuple(cells), null=inferred.nullable)
+
+
+def _enumerated(expression: Expression, scope: Mapping[str, Facts]) -> Image | None:
+    """Evaluates the expression on its columns' representatives, or its function on the images of its arguments."""
+    if is_open(expression, scope):
+        return Image((False, True), null=known(expression, scope).nullable)
+    chosen = combinations(expression, scope)
+    if chosen is not None:
+        compute, names = evaluator(clip_values(expression, scope)), tuple(chosen)
+        listed = [None in (scope[name].values or ()) for name in names]
+        rows = itertools.product(*chosen.values())
+        return _collected(((compute(dict(zip(names, row, strict=True))), row) for row in rows), listed)
+    if not isinstance(expression, Call):
+        return None
+    images = [_image(argument, scope) for argument in expression.arguments]
+    if expression.name == "case":
+        return _first_true(images)
+    finite = [image for image in images if image is not None]
+    inputs = [(*image.values, *((None,) if image.null or image.listed else ())) for image in finite]
+    if len(finite) < len(images) or math.prod(map(len, inputs)) > MOST_VALUES:
+        return None
+    function = FUNCTIONS[expression.name]
+    computed = ((apply(function, list(row)), row) for row in itertools.product(*inputs))
+    return _collected(computed, [image.listed for image in finite])
+
+
+def _collected(computed: Iterable[tuple[Cell, tuple[Cell, ...]]], listed: Sequence[bool]) -> Image:
+    """Collects results. A NULL is listed if it comes from a NULL that is listed."""
+    values: dict[Cell, None] = {}
+    null = from_listed = False
+    for value, row in computed:
+        if value is not None:
+            values[value] = None
+        elif any(part is None and mark for part, mark in zip(row, listed, strict=True)):
+            from_listed = True
+        else:
+            null = True
+    return Image(tuple(values), null, from_listed)
+
+
+def _first_true(images: Sequence[Image | None]) -> Image | None:
+    """Returns the image of CASE: of each branch whose condition may be true, up to the first that always is."""
+    branches = []
+    for when, then in zip(images[:-1:2], images[1::2], strict=True):
+        if when is None or True in when.values:
+            branches.append(then)
+        if when is not None and when == Image((True,)):
+            break
+    else:
+        branches.append(images[-1])
+    finite = [branch for branch in branches if branch is not None]
+    values = tuple(dict.fromkeys(value for branch in finite for value in branch.values))
+    if len(finite) < len(branches) or len(values) > MOST_VALUES:
+        return None
+    return Image(values, any(branch.null for branch in finite), any(branch.listed for branch in finite))
+
+
+# --- values between bounds --------------------------------------------------------------------------------------
+
+
+def _between_bounds(expression: Expression, inferred: Facts, scope: Mapping[str, Facts]) -> tuple[Key, ...] | None:
+    """Returns all values between the bounds of an expression: numbers, buckets, starts of a calendar unit."""
+    if isinstance(expression, Call) and expression.name == "bucket" and inferred.step is not None:
+        return every_value(inferred, inferred.step)
+    if isinstance(expression, Call) and expression.name == "date_trunc" and isinstance(expression.arguments[0], Literal):
+        inner = known(expression.arguments[1], scope)
+        first, last = from_day_number(inner.low), from_day_number(inner.high)
+        if first is not None and last is not None:
+            starts = unit_starts(str(expression.arguments[0].value), first, last)
+            return None if starts is None else tuple(starts)
+    return every_value(inferred)
+
+
+def every_value(facts: Facts, step: Fraction = Fraction(1)) -> tuple[Key, ...] | None:
+    """Returns the multiples of the whole `step` (numbers or days) between the bounds; None if there are too many."""
+    if facts.kind == "bool":
+        return (False, True)
+    if facts.low is None or facts.high is None or not (facts.whole or facts.kind == "date"):
+        return None
+    first, last = math.ceil(facts.low / step), math.floor(facts.high / step)
+    if last - first + 1 > MOST_VALUES:
+        return None
+    if facts.kind == "date":
+        return tuple(date for date in (from_day_number(Fraction(n)) for n in range(first, last + 1)) if date is not None)
+    width = int(step)
+    return tuple(range(first * width, last * width + 1, width))
+
+
+def within_values(facts: Facts) -> Facts:
+    """Narrows the bounds to the values."""
+    found: list[Any] = [value for value in facts.values or () if value is not None]
+    if not found or facts.kind not in ("int", "real", "date"):
+        return facts
+    return replace(facts, low=_place(min(found)), high=_place(max(found)))
+
+
+def _place(value: int | datetime.date) -> Fraction:
+    return day_number(value) if isinstance(value, datetime.date) else Fraction(value)
+
+
+def _sorted(values: Iterable[Key]) -> tuple[Key, ...]:
+    known: list[Any] = list(values)
+    return tuple(sorted(known))
