@@ -27,7 +27,7 @@ from dither.planning.outputs import (
     least,
     margins,
     may_be_empty,
-    outputs,
+    passed_on,
     predicted_margins,
     ranks,
 )
@@ -271,7 +271,9 @@ class Answer:
 
     def _quantile(self, column: str) -> str:
         """Shows which quantile a column has and the step of its grid, where the question does not say so."""
-        notes = (reading.notes for output in outputs(self.plan) if output.name == column for reading in output.readings)
+        notes = (
+            reading.notes for name, output in passed_on(self.plan).items() if name == column for reading in output.readings
+        )
         return "".join(f"{note}, " for note in next(notes, ()))
 
     def __str__(self) -> str:

@@ -9,7 +9,21 @@ from dither.errors import QueryError
 from dither.query.functions.base import Facts, family
 from dither.query.functions.domains import facts
 from dither.query.functions.registry import columns, typed
-from dither.query.nodes import FUNCTIONS, NUMBERS, ROWS, UNITS, Aggregate, Column, Expression, Named, Order, Query, words_of
+from dither.query.nodes import (
+    FUNCTIONS,
+    NUMBERS,
+    ROWS,
+    UNITS,
+    Aggregate,
+    Column,
+    Expression,
+    Named,
+    Order,
+    Outer,
+    Query,
+    words_of,
+)
+from dither.query.outer import resolve_outer
 from dither.query.resolve.shapes import BY_UNIT, Dependence, Shape
 
 
@@ -186,7 +200,18 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
         outputs=tuple(Named(each.name, typed(each.expression, result)) for each in query.outputs),
         having=having,
         order=tuple(Order(typed(each.expression, result), each.descending) for each in query.order),
+        above=_above(query, result),
     )
+
+
+def _above(query: Query, scope: Mapping[str, Facts]) -> tuple[Outer, ...]:
+    """Checks and types the SELECTs around it, from the inside out."""
+    found = tuple(facts(each.expression, scope).without_domain() for each in query.outputs)
+    resolved = []
+    for outer in query.above:
+        checked, found = resolve_outer(outer, found)
+        resolved.append(checked)
+    return tuple(resolved)
 
 
 def _noisy(aggregate: Aggregate) -> Facts:

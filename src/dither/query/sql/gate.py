@@ -170,6 +170,7 @@ _WORDS = """
     STRING NUMBER IDENTIFIER VAR TRUE FALSE NULL
     SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET ASC DESC WITH ALIAS DISTINCT ALL UNION
     JOIN INNER LEFT RIGHT OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
+    OVER PARTITION_BY QUALIFY WINDOW ROWS ROW RANGE
 """
 _NAMELIKE_WORDS = """
     BOOLEAN INT BIGINT SMALLINT TINYINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE TIMESTAMP YEAR
@@ -187,13 +188,8 @@ _FOLLOWED = {  # if another token follows, the word is meant as a name
 }
 _SOME = "for = write x IN (SELECT y ...); for > compare with (SELECT MIN(y) ...), for < with (SELECT MAX(y) ...)."
 _REASONS: dict[TokenType, tuple[str, str]] = {
-    TokenType.OVER: (
-        "A window function looks across the rows of many people.",
-        "aggregate with GROUP BY instead, or per person in a subquery that groups by the unit column.",
-    ),
     TokenType.TABLE_SAMPLE: ("TABLESAMPLE draws rows at random, so the answer would not be about the data.", "leave it out."),
     TokenType.INTERVAL: ("INTERVAL is not supported.", "compare dates with constants, or use DAYS_BETWEEN(a, b)."),
-    TokenType.QUALIFY: ("QUALIFY filters by a window function, which looks across people.", "use HAVING on an aggregate."),
     TokenType.LATERAL: ("LATERAL joins are not supported.", "write an ordinary JOIN ... ON."),
     TokenType.CROSS: ("CROSS JOIN pairs everyone with everyone.", "write JOIN ... ON with the columns that must be equal."),
     TokenType.NATURAL: ("NATURAL JOIN hides which columns must be equal.", "write JOIN ... USING (column)."),
@@ -356,6 +352,7 @@ def with_hint(error: QueryError, text: str, names: Iterable[str]) -> QueryError:
 
 _NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER})
 _UNMARKED = frozenset({"CAST", "TRY_CAST", "EXTRACT", "WITHIN", "GROUP", "NULLS", "LAST"})
+_UNMARKED |= {"UNBOUNDED", "PRECEDING", "FOLLOWING", "CURRENT"}  # of frames
 
 
 def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> None:
