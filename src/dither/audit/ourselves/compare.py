@@ -152,7 +152,7 @@ def channels(before: Observation, after: Observation) -> list[str]:
     if plan.threshold is None:
         checks["keys"] = one.noisy.keys == two.noisy.keys
         checks["noise"] = before.trace.same_noise(after.trace)
-        if plan.query.having is None and plan.query.limit is None:
+        if plan.query.having is None and plan.query.limit is None and not plan.query.above:
             checks["shape"] = len(one) == len(two)
             checks["holes"] = _holes(one.rows) == _holes(two.rows)
     return [name for name, same in checks.items() if not same]

@@ -49,7 +49,10 @@ ADVICE: dict[str, tuple[str, str]] = {
     ),
     **dict.fromkeys(
         _each("ROW_NUMBER RANK DENSE_RANK LAG LEAD NTILE"),
-        ("{name} is a window function, which looks across the rows of many people.", "aggregate with GROUP BY instead."),
+        (
+            "{name} is a window function, and has no OVER.",
+            "write {name}(...) OVER (ORDER BY ...) over the groups of a GROUP BY.",
+        ),
     ),
     "CONCAT": ("CONCAT treats NULL in its own way.", "write a || b, with COALESCE where NULL can occur."),
     "WEEKDAY": ("WEEKDAY counts differently in different databases.", "write ISODOW(x): Monday is 1, Sunday is 7."),
@@ -89,6 +92,7 @@ Replace = Callable[[exp.Expr], Expression | None]
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$")
 _FALSE = Literal(False)
 _LONGEST = 60  # the most characters of an operand in a fix
+_MOST_DIGITS = 15
 
 
 def expression(node: exp.Expr, scope: Scope, replace: Replace | None = None) -> Expression:
@@ -127,7 +131,8 @@ def _check_null(node: exp.Expr, scope: Scope) -> None:
 
 def _unknown(node: exp.Expr, scope: Scope) -> Exception:
     if isinstance(node, exp.Window):
-        return refuse(scope, node, "A window function looks across the rows of many people.", "use GROUP BY instead.")
+        fix = "aggregate with GROUP BY first: a window function over the groups is free, as in SUM(COUNT(*)) OVER ()."
+        return refuse(scope, node.this, "A window function looks across the rows of many people.", fix)
     if isinstance(node, (exp.Subquery, exp.Select)):
         return refuse(
             scope,
@@ -300,15 +305,30 @@ def _call(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
         )
     if name in ("IF", "IIF") and len(node.expressions) == 3:
         return Call("case", tuple(expression(part, scope, replace) for part in node.expressions), span=span)
+    if name == "ROUND" and len(node.expressions) == 2:
+        return _round(node, scope, replace)
     if name not in FUNCTIONS:
         raise _unknown_function(name, node, scope)
     return Call(FUNCTIONS[name], tuple(expression(part, scope, replace) for part in node.expressions), span=span)
 
 
+def _round(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    """Reads ROUND(x, digits) as DuckDB computes it: ROUND(x * 10^digits) / 10^digits."""
+    value, digits = (expression(part, scope, replace) for part in node.expressions)
+    number = digits.value if isinstance(digits, Literal) and not isinstance(digits.value, bool) else None
+    span = place(scope.text, node)
+    if not isinstance(number, int) or abs(number) > _MOST_DIGITS:
+        what = f"ROUND needs a constant number of digits from {-_MOST_DIGITS} to {_MOST_DIGITS}."
+        raise refuse(scope, node, what, "write ROUND(x, 2).")
+    factor, (first, then) = Literal(10 ** abs(number)), (("mul", "div") if number >= 0 else ("div", "mul"))
+    rounded = Call("round", (Call(first, (value, factor), span=span),), span=span)
+    return Call(then, (rounded, factor), span=span) if number else Call("round", (value,), span=span)
+
+
 def _unknown_function(name: str, node: exp.Expr, scope: Scope) -> Exception:
     if name in ADVICE:
         what, fix = ADVICE[name]
-        return refuse(scope, node, what.format(name=name), fix)
+        return refuse(scope, node, what.format(name=name), fix.format(name=name))
     near = did_you_mean(name, [*FUNCTIONS, *by_word()]).rstrip()
     fix = near or "use the functions listed in the documentation."
     return refuse(scope, node, f"There is no function {name[:40]}.", fix)

@@ -35,7 +35,9 @@ def _types(words: str) -> frozenset[TokenType]:
 _CLAUSES = "SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET WITH UNION JOIN ON USING ALIAS DISTINCT"
 _OPERATORS = "AND OR NOT EQ NEQ LT LTE GT GTE DPIPE PLUS DASH SLASH MOD DCOLON DOT BETWEEN LIKE IN IS CASE WHEN THEN ELSE"
 _OPENING = _types(f"{_CLAUSES} {_OPERATORS} COMMA")  # something must follow
-_CLOSING = _types("SEMICOLON COMMA R_PAREN FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET UNION JOIN INNER ON USING THEN")
+_CLOSING = _types(
+    "SEMICOLON COMMA R_PAREN FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET UNION JOIN INNER CROSS ON USING THEN"
+)
 _NEEDED = _types("SELECT FROM CASE WHEN THEN BETWEEN IN")  # leaving out the word alone is no fix
 _SIDES = _types("LEFT RIGHT")  # joins, unless called as functions
 _AFTER_EQ = _types("LT GT")  # =< and => are comparisons written the wrong way round
@@ -169,7 +171,7 @@ _WORDS = """
     L_PAREN R_PAREN COMMA DOT DASH PLUS DCOLON SEMICOLON STAR SLASH MOD LT LTE GT GTE NOT EQ NEQ AND OR DPIPE
     STRING NUMBER IDENTIFIER VAR TRUE FALSE NULL
     SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET ASC DESC WITH ALIAS DISTINCT ALL UNION
-    JOIN INNER LEFT RIGHT OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
+    JOIN INNER LEFT RIGHT CROSS OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
     OVER PARTITION_BY QUALIFY WINDOW ROWS ROW RANGE
 """
 _NAMELIKE_WORDS = """
@@ -191,7 +193,6 @@ _REASONS: dict[TokenType, tuple[str, str]] = {
     TokenType.TABLE_SAMPLE: ("TABLESAMPLE draws rows at random, so the answer would not be about the data.", "leave it out."),
     TokenType.INTERVAL: ("INTERVAL is not supported.", "compare dates with constants, or use DAYS_BETWEEN(a, b)."),
     TokenType.LATERAL: ("LATERAL joins are not supported.", "write an ordinary JOIN ... ON."),
-    TokenType.CROSS: ("CROSS JOIN pairs everyone with everyone.", "write JOIN ... ON with the columns that must be equal."),
     TokenType.NATURAL: ("NATURAL JOIN hides which columns must be equal.", "write JOIN ... USING (column)."),
     TokenType.FULL: ("FULL JOIN keeps rows that belong to nobody.", "use LEFT JOIN from the table that has the unit."),
     TokenType.INTERSECT: ("INTERSECT compares the rows of different people.", "use EXISTS with the unit column equated."),

@@ -255,6 +255,9 @@ def _join(left: Source, node: exp.Expr, context: Context) -> Source:
     scope = context.scope
     only(scope, node, "this on using side kind", "JOIN")
     side, kind = str(node.args.get("side") or "").upper(), str(node.args.get("kind") or "").upper()
+    if kind == "CROSS":
+        fix = "write JOIN ... ON with the columns that must be equal."
+        raise refuse(scope, node.this, "CROSS JOIN pairs everyone with everyone.", fix)
     if side not in ("", "LEFT", "RIGHT") or kind not in ("", "INNER", "OUTER"):
         raise refuse(scope, node, f"{side or kind} JOIN is not supported.", "write JOIN, LEFT JOIN or RIGHT JOIN.")
     if kind == "OUTER" and not side:

@@ -245,6 +245,7 @@ def _outer(tree: exp.Select, scope: Scope, columns: tuple[str, ...]) -> Outer:
     having = read_condition(tree, "having", grouping)
     qualify = read_condition(tree, "qualify", grouping)
     order = read_order(tree, grouping)
+    grouping.windows.check()
     return Outer(
         columns,
         tuple(grouping.outputs),

@@ -76,6 +76,15 @@ class Windows:
     select: exp.Select
     scope: Scope
     found: list[Across] = field(default_factory=list)
+    used: set[int] = field(default_factory=set)  # the named windows that OVER names, by id
+
+    def check(self) -> None:
+        """Refuses a window of the WINDOW clause that no OVER names: it was not read."""
+        for each in self.select.args.get("windows") or ():
+            if id(each) not in self.used:
+                raise refuse(
+                    self.scope, each.this, "No window function uses this window.", "leave it out, or write OVER and its name."
+                )
 
     def add(self, node: exp.Window, read: Read) -> Column:
         """Reads a window function, unless it is there already, and returns its column."""
@@ -106,6 +115,7 @@ class Windows:
         if len(found) != 1:
             raise refuse(self.scope, node, f"There is no window {name}.", "write OVER (...), or name it: WINDOW w AS (...).")
         window: exp.Expr = found[0]
+        self.used.add(id(window))
         only(self.scope, window, "this partition_by order spec", "WINDOW")
         return window
 
