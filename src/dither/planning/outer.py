@@ -11,6 +11,7 @@ them), the source is UNKNOWN, and no margin is stated.
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -365,9 +366,11 @@ class _Members:
         self.noisy = table.reads(*across.arguments)
         compute = [evaluator(each) for each in across.arguments]
         self.values = [tuple(value(row.values) for value in compute) for row in rows]
-        self.parts: list[Part] | None = None  # None: there are none to compute a margin from
-        if self.noisy and not self.unsure and across.function in _SOUND and all(self.counts):
-            parts = [self._part(row, value[0]) for row, value in zip(rows, self.values, strict=True)]
+        self.before = [0, *itertools.accumulate(self.counts)]  # how many rows count before each place
+        self.parts: list[Part] | None = None  # of the rows that count; None: there are none to compute a margin from
+        if self.noisy and not self.unsure and across.function in _SOUND:
+            every = zip(rows, self.values, self.counts, strict=True)
+            parts = [self._part(row, value[0]) for row, value, counts in every if counts]
             self.parts = None if any(isinstance(part, Unknown) for part in parts) else parts
 
     def _part(self, row: Row, value: Cell) -> Part:
@@ -397,8 +400,12 @@ class _Members:
         function = self.across.function
         if not self.noisy and not self.unsure:
             return None
+        start, stop = self.before[start], self.before[stop]
         if self.parts is None or start >= stop:
             return UNKNOWN
+        if stop - start == 1:
+            only = self.parts[start]
+            return None if isinstance(only, (int, float)) else only
         if function in ("min", "max"):
             return Extreme("least" if function == "min" else "greatest", self.parts, start, stop)
         total = Total(self.parts, start, stop)

@@ -126,7 +126,8 @@ class Margins:
             wide = None if middle is None else self._by_form(replace(source, expression=inner), middle)
             if middle is None or wide is None:
                 return None
-            ends = [evaluate(around, {_INNER: middle + sign * wide}) for sign in (-1, 1)]
+            both = (around, _unrounded(around))  # the margin covers the truth, rounded or not
+            ends = [evaluate(each, {_INNER: middle + sign * wide}) for each in both for sign in (-1, 1)]
             return farthest_end(shown, filter(is_number, ends)) if all(map(is_number, ends)) else None
         places = {place: i for i, place in enumerate(sorted({leaf.place for leaf in leaves(source)}))}
         form = self._form(source, places)
@@ -257,6 +258,14 @@ def _tree(parts: Sequence[Expression]) -> Expression:
         pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
         parts = [Call("add", tuple(pair)) if len(pair) == 2 else pair[0] for pair in pairs]
     return parts[0]
+
+
+def _unrounded(around: Expression) -> Expression:
+    if not isinstance(around, Call):
+        return around
+    if around.name == "round":
+        return around.arguments[0]
+    return replace(around, arguments=tuple(map(_unrounded, around.arguments)))
 
 
 def peel(expression: Expression) -> tuple[Expression, Expression] | None:

@@ -172,7 +172,7 @@ _WORDS = """
     STRING NUMBER IDENTIFIER VAR TRUE FALSE NULL
     SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET ASC DESC WITH ALIAS DISTINCT ALL UNION
     JOIN INNER LEFT RIGHT CROSS OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
-    OVER PARTITION_BY QUALIFY WINDOW ROWS ROW RANGE
+    OVER PARTITION_BY QUALIFY WINDOW ROWS ROW RANGE PIVOT FOR
 """
 _NAMELIKE_WORDS = """
     BOOLEAN INT BIGINT SMALLINT TINYINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE TIMESTAMP YEAR
@@ -217,7 +217,7 @@ def read(text: str) -> tuple[exp.Expr, list[Token]]:
     if not found:
         raise QueryError("The question is empty.", fix="write a SELECT statement.")
     opening = next((token for token in found if token.token_type is not TokenType.L_PAREN), found[0])
-    if opening.token_type not in (TokenType.SELECT, TokenType.WITH):
+    if opening.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.PIVOT):
         word = opening.text.split()[0].upper()[:20] if opening.text.split() else opening.text
         raise QueryError(
             f"Only a SELECT is answered, and this begins with {word}.", text=text, span=_span(opening), fix="ask with SELECT."

@@ -18,8 +18,9 @@ from dither.query.resolve.relations import aggregates_people
 from dither.query.sql.aggregates import Grouping, has_aggregate
 from dither.query.sql.clauses import read_condition, read_limit, read_offset, read_order, read_outputs
 from dither.query.sql.expressions import expression
-from dither.query.sql.names import Field, Scope, matching, name_of, only, refuse
-from dither.query.sql.subqueries import group, rows, star_fields
+from dither.query.sql.names import Field, Scope, matching, name_of, only, place, refuse
+from dither.query.sql.pivot import by_both_keys, pivot
+from dither.query.sql.subqueries import group, output_name, rows, star_fields
 from dither.query.sql.tables import Context, cte_name
 from dither.query.sql.windows import Windows, is_fold, read_call
 from dither.text import folded
@@ -70,6 +71,8 @@ def bare(tree: exp.Expr) -> exp.Expr:
 def is_noisy(tree: exp.Expr, names: Names) -> bool:
     """Returns whether a SELECT aggregates across people, itself or in its FROM."""
     tree = bare(tree)
+    if isinstance(tree, exp.Pivot):
+        return True
     if not isinstance(tree, exp.Select):
         return False
     names = names.with_ctes(tree)
@@ -95,6 +98,8 @@ def _sources(tree: exp.Select) -> list[exp.Expr]:
 def read_question(tree: exp.Expr, names: Names, private: Private) -> Query:
     """Reads a question from the inside out: the SELECT that aggregates people, then each SELECT around it."""
     tree = bare(tree)
+    if isinstance(tree, exp.Pivot):
+        return _pivot_statement(tree, names.with_ctes(tree), private)
     if not isinstance(tree, exp.Select):
         return private(tree, names.context)
     names = names.with_ctes(tree)
@@ -105,11 +110,39 @@ def read_question(tree: exp.Expr, names: Names, private: Private) -> Query:
     scope = names.context.scope
     only(scope, tree, _SHAPE, "SELECT")
     _check_joins(tree, scope)
-    parts = [read_question(each[0], each[1], private) for each in found if each is not None]
+    parts = [_source(item, *each, private) for item, each in zip(items, found, strict=True) if each is not None]
     aliases = [_alias(item, scope, number) for number, item in enumerate(items, start=1)]
     inner = parts[0] if len(parts) == 1 else _together(parts, aliases, items, scope)
-    fields = _fields(inner, parts, aliases, items, scope)
-    return replace(inner, above=(*inner.above, _outer(tree, Scope(scope.text, fields), columns_of(inner))))
+    here = Scope(scope.text, _fields(inner, parts, aliases, items, scope))
+    before, here = _with_scalars(tree, items, here, names)
+    if before is not None:
+        inner = replace(inner, above=(*inner.above, before))
+    return replace(inner, above=(*inner.above, _outer(tree, here, columns_of(inner))))
+
+
+def _source(item: exp.Expr, tree: exp.Expr, names: Names, private: Private) -> Query:
+    """Reads an item of FROM, with its PIVOT."""
+    inner = read_question(tree, names, private)
+    for node in item.args.get("pivots") or ():
+        inner = _pivoted(node, inner, names.context)
+    return inner
+
+
+def _pivoted(node: exp.Expr, inner: Query, context: Context) -> Query:
+    fields = tuple(Field("", name, name) for name in columns_of(inner))
+    return replace(inner, above=(*inner.above, pivot(node, inner, Scope(context.text, fields), context.catalog)))
+
+
+def _pivot_statement(tree: exp.Pivot, names: Names, private: Private) -> Query:
+    if tree.this is None:
+        raise refuse(
+            names.context.scope, tree, "PIVOT needs a table.", "write PIVOT (SELECT ...) ON x USING SUM(n) GROUP BY k."
+        )
+    found = names.find(tree.this)
+    if found is not None:
+        return _pivoted(tree, read_question(*found, private), names.context)
+    select, outside = by_both_keys(tree, names.context.scope)
+    return _pivoted(outside, private(select, names.context), names.context)
 
 
 def columns_of(query: Query) -> tuple[str, ...]:
@@ -119,10 +152,11 @@ def columns_of(query: Query) -> tuple[str, ...]:
 
 def _alias(item: exp.Expr, scope: Scope, number: int) -> str:
     if isinstance(item, exp.Subquery):
-        only(scope, item, "this alias with_", "A subquery in FROM")
+        only(scope, item, "this alias with_ pivots", "A subquery in FROM")
     else:
-        only(scope, item, "this alias", "A table")
-    alias = item.args.get("alias")
+        only(scope, item, "this alias pivots", "A table")
+    pivots = item.args.get("pivots") or [item]
+    alias = pivots[-1].args.get("alias")
     if alias is not None and alias.this is not None:
         only(scope, alias, "this columns", "An alias")
         return name_of(scope, alias.this)[0]
@@ -220,6 +254,13 @@ class Folding(Grouping):
             return written[value.name]
         return super().natural_name(value, number)
 
+    def _value(self, part: exp.Expr, here: Scope) -> Expression:
+        value = here.values.get(id(part))
+        if value is None or self.grouped:
+            what = "Above the noisy result, a subquery is one aggregate of the same result, without GROUP BY around it."
+            raise refuse(here, part, what, "write SELECT x / (SELECT SUM(x) FROM c) FROM c, or use SUM(x) OVER ().")
+        return value
+
     def _key(self, part: exp.Expr, here: Scope, aliases: bool) -> Expression | None:
         return super()._key(part, here, aliases) if self.grouped else None
 
@@ -232,9 +273,48 @@ class Folding(Grouping):
         return name
 
 
+def _with_scalars(tree: exp.Select, items: Sequence[exp.Expr], scope: Scope, names: Names) -> tuple[Outer | None, Scope]:
+    """Reads scalar subqueries over the same noisy CTE: n / (SELECT SUM(n) FROM c). Each becomes a column of the table.
+
+    Their aggregates are computed over all rows, before WHERE. Returns what adds the columns, and the scope with their values.
+    """
+    source = names.find(items[0]) if len(items) == 1 and isinstance(items[0], exp.Table) else None
+    own = [each for each in tree.find_all(exp.Subquery) if _is_scalar(each, names, source)] if source is not None else []
+    if not own:
+        return None, scope
+    windows: list[Across] = []
+    outputs = [Named(each.name, Column(each.name)) for each in scope.fields]
+    values = dict(scope.values)
+    for number, node in enumerate(own, start=1):
+        select, alias = bare(node), f"#scalar {number}"
+        inside = replace(scope, fields=tuple(replace(each, alias="") for each in scope.fields))
+        folding = Folding(inside, per_unit=False)
+        value = folding.above(output_name(select.expressions[0], scope)[1], "in SELECT", False)
+        where = select.args.get("where")
+        condition = None if where is None else expression(where.this, inside.at("in WHERE"))
+        named = {each.name: f"{alias} {each.name}" for each in folding.folds}
+        windows += [replace(each, name=named[each.name], where=_both(condition, each.where)) for each in folding.folds]
+        outputs.append(Named(alias, _renamed(value, named)))
+        values[id(node)] = Column(alias, span=place(scope.text, node), words="(SELECT ...)")
+    fields = tuple(each.name for each in scope.fields)
+    return Outer(fields, tuple(outputs), windows=tuple(windows)), replace(scope, values=values)
+
+
+def _is_scalar(node: exp.Subquery, names: Names, source: tuple[exp.Expr, Names] | None) -> bool:
+    """Returns whether a subquery is one aggregate of a noisy CTE."""
+    select = bare(node)
+    if not isinstance(select, exp.Select) or isinstance(node.parent, (exp.From, exp.Join, exp.CTE)):
+        return False
+    others = [key for key, value in select.args.items() if value and key not in ("expressions", "from_", "where")]
+    items = _sources(select)
+    found = names.find(items[0]) if len(items) == 1 and isinstance(items[0], exp.Table) else None
+    same = found is not None and source is not None and found[0] is source[0]
+    return same and not others and len(select.expressions) == 1 and has_aggregate(select.expressions[0], is_fold)
+
+
 def _outer(tree: exp.Select, scope: Scope, columns: tuple[str, ...]) -> Outer:
     """Reads a SELECT over a noisy table with these columns."""
-    tree = _without_stars(tree, scope)
+    _write_out_stars(tree, scope)
     clauses = [tree.args.get("group"), tree.args.get("having")]
     grouped = any(clauses) or any(has_aggregate(item, is_fold) for item in tree.expressions)
     keys = group(tree, scope.at("in GROUP BY"), per_unit=False).keys
@@ -249,7 +329,7 @@ def _outer(tree: exp.Select, scope: Scope, columns: tuple[str, ...]) -> Outer:
     return Outer(
         columns,
         tuple(grouping.outputs),
-        None if where is None else expression(where.this, scope.at("in WHERE")),
+        None if where is None else _where(where, scope),
         tuple(grouping.keys),
         tuple(grouping.folds) if grouped else None,
         having,
@@ -262,15 +342,21 @@ def _outer(tree: exp.Select, scope: Scope, columns: tuple[str, ...]) -> Outer:
     )
 
 
-def _without_stars(tree: exp.Select, scope: Scope) -> exp.Select:
-    """Returns the SELECT with * and t.* written out."""
+def _where(clause: exp.Expr, scope: Scope) -> Expression:
+    only(scope, clause, "this", "WHERE")
+    window = clause.find(exp.Window)
+    if window is not None:
+        fix = "write QUALIFY instead of WHERE, or filter in a SELECT around this one."
+        raise refuse(scope, window.this, "A window function cannot stand in WHERE.", fix)
+    return expression(clause.this, scope.at("in WHERE"))
+
+
+def _write_out_stars(tree: exp.Select, scope: Scope) -> None:
+    """Writes out * and t.* of a SELECT."""
     items: list[exp.Expr] = []
     for item in tree.expressions:
         if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
             items += [exp.column(each.column, table=each.alias, quoted=True) for each in star_fields(item, scope)]
         else:
             items.append(item)
-    if len(items) != len(tree.expressions) or any(new is not old for new, old in zip(items, tree.expressions, strict=False)):
-        tree = tree.copy()
-        tree.set("expressions", items)
-    return tree
+    tree.set("expressions", items)  # not in a copy: the values of subqueries are known by their nodes
