@@ -156,4 +156,17 @@ QUESTIONS: list[tuple[str, str]] = [
         "SELECT COUNT(*) AS n, n / 2 AS half, AVG(age) AS a FROM people",
         "an output that names the one before",
     ),
+    (
+        "PIVOT (SELECT region, sex, COUNT(*) AS n FROM people GROUP BY region, sex) ON sex USING SUM(n) GROUP BY region",
+        "PIVOT of a noisy table",
+    ),
+    ("PIVOT people ON sex USING COUNT(*) AS c, AVG(age) GROUP BY region", "PIVOT of people's rows"),
+    (
+        f"SELECT region, f_n / m_n AS r FROM ({BOTH}) PIVOT (SUM(n) AS n FOR sex IN ('m', 'f') GROUP BY region)",
+        "PIVOT in FROM, with listed values",
+    ),
+    (
+        f"WITH c AS ({COUNT}) SELECT region, n / (SELECT SUM(n) FROM c) AS share FROM c WHERE n >= (SELECT MIN(n) FROM c)",
+        "a scalar subquery over the same result",
+    ),
 ]
