@@ -306,12 +306,14 @@ def release(plan: Plan, groups: Sequence[Group], draw: Draw = DRAW) -> Noisy:
     return Noisy(tuple(keys), tuple(cells))
 
 
-def table(plan: Plan, noisy: Noisy) -> Table:
-    """Reads the values, applies HAVING, ORDER BY, OFFSET and LIMIT, and computes the outputs."""
+def table(plan: Plan, noisy: Noisy, instead: Mapping[str, list[Value]] | None = None) -> Table:
+    """Reads the values, applies HAVING, ORDER BY, OFFSET and LIMIT, and computes the outputs. `instead`: the values of some
+    aggregates, if they are not to be read from the release."""
     query = plan.query
     columns: dict[str, list[Value]] = {key.name: [values[i] for values in noisy.keys] for i, key in enumerate(query.keys)}
     for reading in plan.readings:
         columns[reading.name] = list(reading.values(plan.noises, noisy.cells)) if noisy.keys else []
+    columns |= instead or {}
     names = list(columns)
     rows = [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     places = list(range(len(rows)))
