@@ -15,6 +15,7 @@ import pytest
 import dither as dt
 from dither.planning.auto import Auto
 from dither.planning.left_out import LeftOut, reserved
+from dither.planning.left_out.base import Kept
 from dither.planning.left_out.bins import BinsPart
 from dither.planning.outputs import Noisy, release
 from dither.planning.terms import Terms, plan_answer
@@ -22,6 +23,7 @@ from dither.query.read import read
 
 SECRET = bytes(range(32))
 CONFIDENCE = Fraction(95, 100)
+SURE = 1 - Fraction(1, 10**10)
 ALONE = "SELECT COUNT(*) AS n FROM visits"
 MONTHS = "SELECT month, COUNT(*) AS n FROM visits GROUP BY month"
 PEOPLE = "SELECT month, COUNT(DISTINCT person) AS n FROM visits GROUP BY month"
@@ -270,3 +272,24 @@ def test_the_answer_says_it() -> None:
     assert "of the sum of visits.weight was clipped at 50" in text
     assert answer.as_data()["left_out"][0]["of"] == "rows"
     assert "ε = 2.5 of the price is for an estimate of how much of visits.weight was clipped" in quote
+
+
+def test_what_was_clipped_is_not_scaled_by_an_estimate_that_noise_hides() -> None:
+    hidden = LeftOut("rows", 0.43, 0.0, 0.75, ())
+    assert Kept().after(hidden) == Kept(0.25, 1.0, 1.0)
+    seen = LeftOut("rows", 0.5, 0.25, 0.75, ())
+    assert Kept().after(seen) == Kept(0.25, 0.5, 0.75)
+    assert Kept().after(seen).after(hidden) == Kept(0.0625, 0.5, 0.75)
+
+
+@pytest.mark.parametrize("people", [600, 3000])
+def test_the_clipped_share_holds_whatever_was_counted(people: int) -> None:
+    """The share of the whole sum that is beyond the bound is in the interval, however many rows noise hides."""
+    frame = event_log(people)
+    weight = np.where(np.isnan(frame["weight"]), 0, frame["weight"])
+    over = np.maximum(weight - 50, 0).sum() / weight.sum()
+    with opened(frame) as curator:
+        for _ in range(4):
+            answer = curator.ask(MEAN, epsilon=20, fresh=True)
+            (clipped,) = (each for each in answer.program.left_out(answer.released, SURE) if each.clipped and each.high <= 1)
+            assert clipped.low <= over <= clipped.high or (clipped.beyond is not None and clipped.low <= over)

@@ -80,7 +80,7 @@ def test_an_answer_says_that_values_were_clipped_inside_a_subquery(asked: str) -
     "asked",
     [
         "SELECT AVG(CLAMP(s, 0, 50)) AS a FROM (SELECT person, COUNT(x) AS s FROM t GROUP BY person) q",
-        "SELECT AVG(CLAMP(s, 0, 50)) AS a FROM (SELECT person, SUM(CASE WHEN x = 1 THEN 1 ELSE 0 END) AS s FROM t GROUP BY 1) q",
+        "SELECT AVG(CLAMP(s, 0, 50)) AS a FROM (SELECT person, SUM(CASE WHEN x = 1 THEN 1 ELSE 0 END) s FROM t GROUP BY 1) q",
         "SELECT AVG(CLAMP(s, 0, 50)) AS a FROM (SELECT person, SUM(CLAMP(x, 0, 1)) AS s FROM t GROUP BY person) q",
     ],
 )

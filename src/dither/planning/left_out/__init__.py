@@ -11,14 +11,13 @@ one row, where all groups count, where values cannot be outside their bounds.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
 from dither.planning.contributions import Classes
-from dither.planning.left_out.base import Cuts, LeftOut, Part, sentences
+from dither.planning.left_out.base import Cuts, Kept, LeftOut, Part, sentences
 from dither.planning.left_out.bins import bins
 from dither.planning.left_out.rows import counts_people, cutting, ends_below, rows
 from dither.planning.left_out.values import freed, values
@@ -107,7 +106,10 @@ def left_out_of(
 ) -> tuple[LeftOut, ...]:
     """Reads what was left out. The first plan and release are those of the answer."""
     found: list[LeftOut] = []
+    kept = Kept()
     for part, own in zip(asked, zip(made[1:], released[1:], strict=True), strict=True):
-        kept = math.prod(1 - min(each.estimate, 0.95) for each in found if not each.clipped)
-        found += part.read((made[0], released[0]), own, confidence, kept)
+        here = part.read((made[0], released[0]), own, confidence, kept)
+        for each in here:
+            kept = kept if each.clipped else kept.after(each)
+        found += here
     return tuple(found)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from dither.query.resolve.relations import Resolved
 _STEPS = 256  # of a place in a class
 PLACE = Facts("real", Fraction(0), Fraction(1), nullable=False, step=Fraction(1, _STEPS))
 _HIDDEN = 0.5  # a larger upper end says nothing
+_SOME = 0.05  # the least share of rows that is taken to have counted
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,19 @@ class LeftOut:
         return f"{number:.3g}" if self.amount else show_share(number)
 
 
+class Kept(NamedTuple):
+    """The share of rows that counted: at least, about, and at most."""
+
+    least: float = 1.0
+    usual: float = 1.0
+    most: float = 1.0
+
+    def after(self, cut: LeftOut) -> Kept:
+        """Returns what is left after a cut. Of a cut that noise hides, only the ends are known: it is taken to be none."""
+        usual = 1 - cut.estimate if cut.seen else 1.0
+        return Kept(self.least * max(0.0, 1 - cut.high), self.usual * max(usual, _SOME), self.most * (1 - cut.low))
+
+
 def show_share(share: float) -> str:
     """Shows a share in percent, with two digits below ten.
 
@@ -135,7 +149,7 @@ class Part:
     question: Resolved
     words: str
 
-    def read(self, main: tuple[Plan, Noisy], own: tuple[Plan, Noisy], confidence: Fraction, kept: float) -> list[LeftOut]:
+    def read(self, main: tuple[Plan, Noisy], own: tuple[Plan, Noisy], confidence: Fraction, kept: Kept) -> list[LeftOut]:
         """Reads the estimates. `main`: the answer's plan and release. `kept`: the share of rows that counted."""
         raise NotImplementedError
 

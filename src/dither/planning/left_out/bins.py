@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.planning.contributions import Classes, counted, read
-from dither.planning.left_out.base import LeftOut, Part
+from dither.planning.left_out.base import Kept, LeftOut, Part
 from dither.planning.left_out.estimate import Cells, Floats, share
 from dither.planning.left_out.rows import Bounds, Count, count_cells, count_of, counts_people, cutting
 from dither.planning.outputs import Noisy
@@ -70,7 +70,7 @@ class BinsPart(Part):
     least: int  # the fewest rows in a group that a person is in
     count: Count | None
 
-    def read(self, main: tuple[Plan, Noisy], own: tuple[Plan, Noisy], confidence: Fraction, kept: float) -> list[LeftOut]:
+    def read(self, main: tuple[Plan, Noisy], own: tuple[Plan, Noisy], confidence: Fraction, kept: Kept) -> list[LeftOut]:
         bins = read(own[1], self.classes)
         ends = self._ends([each.groups for each in bins], [each.rows for each in bins])
         few, usual, many = self._least(ends), self._middle(ends), self._most(ends)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.planning.contributions import by_class, class_facts, counted, into_classes, one_bin, one_row_each, per_group
-from dither.planning.left_out.base import PLACE, LeftOut, Part, laplace_scale, place_cells, whole_key
+from dither.planning.left_out.base import PLACE, Kept, LeftOut, Part, laplace_scale, place_cells, whole_key
 from dither.planning.left_out.estimate import Cells, Share, share
 from dither.planning.outputs import Noisy
 from dither.planning.plan import Plan
@@ -54,7 +54,7 @@ class RowsPart(Part):
     most: int  # the most that is counted of one person
     count: Count | None
 
-    def read(self, main: tuple[Plan, Noisy], own: tuple[Plan, Noisy], confidence: Fraction, kept: float) -> list[LeftOut]:
+    def read(self, main: tuple[Plan, Noisy], own: tuple[Plan, Noisy], confidence: Fraction, kept: Kept) -> list[LeftOut]:
         cells, reasons = self._cells(*own)
         tops = [*self.ends, self.ends[-1]] if self.open else [*self.ends]
         if self.count is None:
