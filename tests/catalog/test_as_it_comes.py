@@ -227,6 +227,11 @@ LINES: list[tuple[dict[str, Any], str, list[Row]]] = [
     ({"na": ["NA", ""]}, "a,b\nNA,x\nna, NA\n", [(None, "x"), ("na", " NA")]),
     ({"na": ["NA"], "trim": True}, "a,b\nNA,x\nna, NA\n", [(None, "x"), ("na", None)]),
     ({"encoding": "latin-1"}, 'a,b\n 1,"x\ny"\n', [(" 1", "x\ny")]),
+    ({}, 'a,b\r1,"x\ny"\r3,"x\ry"\r', [("1", "x\ny"), ("3", "x\ry")]),
+    ({"encoding": "utf-16"}, "a,b\r1,2", [("1", "2")]),
+    ({"skip": 1}, '12" records\ra,b\r1,2\r', [("1", "2")]),
+    ({"header": 0, "names": ["a", "b"]}, '"1\r5",2\n3,4\n', [("1\r5", "2"), ("3", "4")]),
+    ({"names": ["a", "b"]}, '"a\rb",c\r\n1,2\r\n', [("1", "2")]),
 ]
 
 
@@ -235,6 +240,13 @@ def test_lines_and_cells_are_read_as_declared(read: dict[str, Any], text: str, r
     (tmp_path / "t.csv").write_bytes(text.encode(read.get("encoding", "utf-8")))
     table = dt.Table(tmp_path / "t.csv", unit="row", columns={"a": dt.column(), "b": dt.column()}, read=read)
     assert _rows(table) == rows
+
+
+@pytest.mark.parametrize("text", ["a,b\r1,2\n3,4\r", "a,b\n1,2\r3,4\n", 'a,b\r1,"2\r3,4\r'])
+def test_mixed_line_ends_and_open_quotes_are_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    with pytest.raises(CatalogError, match="is no row of the table"):
+        _rows(dt.Table(tmp_path / "t.csv", unit="row", columns={"a": dt.column()}))
 
 
 DATES: list[tuple[str | list[str], str, object]] = [

@@ -3,7 +3,8 @@
 In a CSV, an open quote in one person's cell swallows all lines up to the next quote, so a tolerant reader would let one
 person's cell change the rows of others. So every file is read strictly from end to end, and a line that is not a row raises
 LineError.
-Lines end with a line feed. A character that the encoding cannot read is a fault of its line.
+Lines end with a line feed, or with a carriage return alone if the first line does. A character that the encoding cannot read
+is a fault of its line.
 
 `batches` decodes while it reads, a few thousand rows at a time: for encodings, quotes and headers that DuckDB's reader lacks.
 """
@@ -14,6 +15,7 @@ import codecs
 import csv
 import gzip
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
@@ -79,6 +81,19 @@ def guess(file: str) -> dict[str, Any]:
     except HeaderError:
         return found
     return {**found, "trim": True} if any(name != name.strip(BLANKS) for name in names) else found
+
+
+def ends_with_returns(file: str, read: Read) -> bool:
+    """Whether lines end with a carriage return alone, as old Macs wrote them. Uses the first line alone."""
+    try:
+        with _decoded(file, read, "\n") as stream:
+            first = stream.readline(_START)
+    except (OSError, EOFError, UnicodeError):
+        return False
+    if read.quote and not read.skip:  # a title above the header is no CSV
+        mark = re.escape(read.quote)
+        first = re.sub(f"{mark}[^{mark}]*({mark}|$)", "", first)
+    return re.search(r"\r(?!\n)", first) is not None
 
 
 def _decodes(start: bytes, encoding: str) -> bool:
@@ -166,11 +181,13 @@ def _cells(lines: Iterator[str] | _Lines, read: Read, separator: str, *, blanks:
 
 @contextmanager
 def _opened(file: str, read: Read) -> Iterator[IO[str]]:
+    with _decoded(file, read, "\r" if ends_with_returns(file, read) else "\n") as stream:
+        yield stream
+
+
+def _decoded(file: str, read: Read, newline: str) -> IO[str]:
     name = codecs.lookup(read.encoding).name
     encoding = "utf-8-sig" if name == "utf-8" else name
     if file.lower().endswith(".gz"):
-        with gzip.open(file, "rt", encoding=encoding, errors=_ERRORS, newline="\n") as stream:
-            yield stream
-    else:
-        with open(file, encoding=encoding, errors=_ERRORS, newline="\n") as stream:
-            yield stream
+        return gzip.open(file, "rt", encoding=encoding, errors=_ERRORS, newline=newline)  # type: ignore[return-value]
+    return open(file, encoding=encoding, errors=_ERRORS, newline=newline)
