@@ -189,5 +189,5 @@ def _decoded(file: str, read: Read, newline: str) -> IO[str]:
     name = codecs.lookup(read.encoding).name
     encoding = "utf-8-sig" if name == "utf-8" else name
     if file.lower().endswith(".gz"):
-        return gzip.open(file, "rt", encoding=encoding, errors=_ERRORS, newline=newline)  # type: ignore[return-value]
+        return gzip.open(file, "rt", encoding=encoding, errors=_ERRORS, newline=newline)
     return open(file, encoding=encoding, errors=_ERRORS, newline=newline)

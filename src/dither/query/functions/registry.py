@@ -152,6 +152,8 @@ def _check_count(call: Call, function: Function) -> None:
     too_many = function.most is not None and count > function.most
     if count < function.least or too_many or (call.name == "case" and count % 2 == 0):
         fix = f"write it with {'' if function.most else 'at least '}{_arguments(function.least)}."
+        if call.name == "round":
+            fix = "write ROUND(x) for whole numbers, ROUND(x / 10) * 10 for tens, ROUND(x * 100) / 100 for hundredths."
         raise QueryError(f"{_show_call(call)} does not take {_arguments(count)}.", span=call.span, fix=fix)
 
 
