@@ -18,7 +18,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO
 
 import pyarrow as pa
 
@@ -27,7 +27,7 @@ from dither.engines.duckdb.cells import BLANKS
 
 SEPARATORS = ",;\t|"
 _ROWS, _CHARACTERS = 65_536, 1 << 24  # the most in one batch
-_START = 1 << 20  # bytes that `guess` looks at
+_START = 1 << 20  # the longest first line
 _UNREADABLE = "\udfff"  # stands for bytes that do not decode; no decoder returns it
 _ERRORS = "dither-unreadable"
 codecs.register_error(_ERRORS, lambda error: (_UNREADABLE, getattr(error, "end", 0)))
@@ -60,27 +60,9 @@ def header(file: str, read: Read) -> tuple[str, tuple[str, ...]]:
     if any(_UNREADABLE in name for name in names):
         raise HeaderError
     trimmed = [name.strip(BLANKS) for name in names] if read.cells.trim else names
+    if len(trimmed) > 1 and not trimmed[-1]:  # as at the end of every line
+        trimmed = trimmed[:-1]
     return separator, read.names or tuple(trimmed)
-
-
-def guess(file: str) -> dict[str, Any]:
-    """Guesses settings of a CSV file for a curator who drafts a catalog: those that differ from the default. Tries the encoding
-    on the first megabyte, so unlike everything else here it looks at rows: show it to the curator only.
-
-    `delimiter` is not guessed: it is found in the header line anyway.
-    """
-    with gzip.open(file, "rb") if file.lower().endswith(".gz") else open(file, "rb") as stream:
-        start = stream.read(_START)
-    found: dict[str, Any] = {}
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        found["encoding"] = "utf-16"
-    elif not _decodes(start, "utf-8"):
-        found["encoding"] = "cp1252" if _decodes(start, "cp1252") else "latin-1"
-    try:
-        _, names = header(file, Read(**found))
-    except HeaderError:
-        return found
-    return {**found, "trim": True} if any(name != name.strip(BLANKS) for name in names) else found
 
 
 def ends_with_returns(file: str, read: Read) -> bool:
@@ -94,15 +76,6 @@ def ends_with_returns(file: str, read: Read) -> bool:
         mark = re.escape(read.quote)
         first = re.sub(f"{mark}[^{mark}]*({mark}|$)", "", first)
     return re.search(r"\r(?!\n)", first) is not None
-
-
-def _decodes(start: bytes, encoding: str) -> bool:
-    """Whether bytes decode, but for a character that is cut off at the end."""
-    try:
-        codecs.getincrementaldecoder(encoding)().decode(start)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def rows(files: Sequence[str], read: Read, separator: str, width: int) -> int:
