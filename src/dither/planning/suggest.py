@@ -22,7 +22,6 @@ from fractions import Fraction
 
 from dither.catalog.declare import date_of, days
 from dither.catalog.rules import listed
-from dither.catalog.text import key
 from dither.catalog.values import Catalog, ColumnFacts
 from dither.errors import DitherError, QueryError
 from dither.planning.outputs import Noisy, Table, table
@@ -133,9 +132,9 @@ def plans(asked: Asked, resolved: Sequence[Resolved], price: Price) -> tuple[Pla
 
 
 def _no_delta(asked: Asked) -> QueryError:
-    declare = f'declare values that everyone knows: {key(asked.column)} = {{ values = ["a", "b"] }}'
+    declare = f"declare the `values` of {asked.column} that everyone knows, in the catalog"
     budget = asked.catalog.budget
-    fix = f"ask with a delta; or {declare}." if budget.delta else f"declare delta = 1e-6 in [budget]; or {declare}."
+    fix = f"ask with a delta; or {declare}." if budget.delta else f"declare a delta in the budget of the catalog; or {declare}."
     return QueryError(f"Common values of {asked.column} can be found only with a delta, and there is none.", fix=fix)
 
 
