@@ -294,6 +294,8 @@ LINES: list[tuple[dict[str, Any], str, list[Row]]] = [
     ({"na": ["NA", ""]}, "a,b\nNA,x\nna, NA\n", [(None, "x"), ("na", " NA")]),
     ({"na": ["NA"], "trim": True}, "a,b\nNA,x\nna, NA\n", [(None, "x"), ("na", None)]),
     ({"encoding": "latin-1"}, 'a,b\n 1,"x\ny"\n', [(" 1", "x\ny")]),
+    ({}, "a,b,\n1,2,\n3,4\n", [("1", "2"), ("3", "4")]),
+    ({"encoding": "cp1252"}, "a,b,\n1,2,\n", [("1", "2")]),
     ({}, 'a,b\r1,"x\ny"\r3,"x\ry"\r', [("1", "x\ny"), ("3", "x\ry")]),
     ({"encoding": "utf-16"}, "a,b\r1,2", [("1", "2")]),
     ({"skip": 1}, '12" records\ra,b\r1,2\r', [("1", "2")]),

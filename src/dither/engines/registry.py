@@ -14,6 +14,7 @@ from dither.catalog.reading import DEFAULT, Read
 from dither.catalog.report import TableReport
 from dither.catalog.values import Catalog
 from dither.engines.base import Backend, Opened, Progress
+from dither.engines.duckdb.delimited import DAMAGED
 from dither.engines.duckdb.guesses import guess
 from dither.engines.duckdb.keys import stored_keys
 from dither.engines.duckdb.report import report_data
@@ -57,7 +58,7 @@ def find_settings(source: str) -> Found:
     file = source if os.path.isfile(source) else next(iter(sorted(glob.glob(source))), source)
     try:
         return guess(file)
-    except (OSError, EOFError):  # reading its schema says so
+    except DAMAGED:  # reading its schema says so
         return Found()
 
 

@@ -16,6 +16,7 @@ import csv
 import gzip
 import itertools
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO
@@ -28,6 +29,7 @@ from dither.engines.duckdb.cells import BLANKS
 SEPARATORS = ",;\t|"
 _ROWS, _CHARACTERS = 65_536, 1 << 24  # the most in one batch
 _START = 1 << 20  # the longest first line
+DAMAGED = (OSError, EOFError, zlib.error)  # what a file raises that cannot be read, or not be unpacked
 _UNREADABLE = "\udfff"  # stands for bytes that do not decode; no decoder returns it
 _ERRORS = "dither-unreadable"
 codecs.register_error(_ERRORS, lambda error: (_UNREADABLE, getattr(error, "end", 0)))
@@ -55,7 +57,7 @@ def header(file: str, read: Read) -> tuple[str, tuple[str, ...]]:
             first = next(itertools.islice(stream, read.skip, None), "")
             separator = read.delimiter or max(SEPARATORS, key=first.count)
             names = next(_cells(itertools.chain([first], stream), read, separator, blanks=False), []) if first else []
-    except (OSError, EOFError, csv.Error, ValueError):
+    except (*DAMAGED, csv.Error, ValueError):
         raise HeaderError from None
     if any(_UNREADABLE in name for name in names):
         raise HeaderError
@@ -70,7 +72,7 @@ def ends_with_returns(file: str, read: Read) -> bool:
     try:
         with _decoded(file, read, "\n") as stream:
             first = stream.readline(_START)
-    except (OSError, EOFError, UnicodeError):
+    except (*DAMAGED, UnicodeError):
         return False
     if read.quote and not read.skip:  # a title above the header is no CSV
         mark = re.escape(read.quote)
@@ -122,7 +124,7 @@ def _rows(file: str, read: Read, separator: str, width: int, *, blanks: bool = T
                     elif count:
                         raise LineError(file, seen + 1)
                 seen = read.skip + lines.count
-    except (csv.Error, UnicodeError, OSError, EOFError):
+    except (csv.Error, UnicodeError, *DAMAGED):
         raise LineError(file, seen + 1) from None
 
 
