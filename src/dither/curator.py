@@ -19,11 +19,12 @@ from os import PathLike
 from typing import TypeVar
 
 from dither.answer import Answer, Quote
+from dither.catalog.spelling import raised_in_python
 from dither.catalog.values import Catalog
 from dither.diagnosis import Diagnosis
 from dither.engines.base import Engine, Progress, prepare
 from dither.engines.registry import open_sources
-from dither.errors import DitherWarning, QueryError
+from dither.errors import CatalogError, DitherWarning, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number
 from dither.ledger.ledger import Ledger
@@ -95,7 +96,10 @@ def open(
     Without `analyst`, warns if a file was replaced under an unchanged snapshot.
     """
     declared, current = read_declared(catalog)
-    sources, opened_ledger = open_sources(declared, progress), None
+    try:
+        sources, opened_ledger = open_sources(declared, progress), None
+    except CatalogError as error:
+        raise (error if current is not None else raised_in_python(error)) from None
     try:
         opened_ledger = ledger_for(catalog, ledger, key, make, witness)
         marks = marks_of(catalog, ledger, key, opened_ledger, declared, sources)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -9,6 +10,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dither as dt
@@ -315,6 +317,16 @@ def test_the_footer_says_it_before_what_is_always_so() -> None:
     assert answer.as_data()["left_out"][0]["of"] == "rows"
     assert "ε = 5 of the price is for an estimate of how many rows were not counted" in quote
     assert "were not counted" in answer._repr_html_()
+
+
+@pytest.mark.parametrize(("key", "said"), [("MONTH(born)", True), ("late", True), ("COALESCE(MONTH(born), 0)", False)])
+def test_the_footer_says_that_rows_without_a_key_are_in_no_group(key: str, said: bool) -> None:
+    frame = pa.table({"id": [1, 2, 3], "born": [datetime.date(1990, 1, 1), None, None], "late": [True, None, False]})
+    born = dt.column(between=(datetime.date(1980, 1, 1), datetime.date(1999, 12, 31)))
+    table = dt.Table(frame, unit="id", key="id", max_rows=1, columns={"born": born, "late": dt.column()})
+    with dt.open(dt.Catalog({"t": table}, dt.Budget(epsilon=10)), ledger=":memory:") as curator:
+        answer = curator.ask(f"SELECT {key} AS m, COUNT(*) AS n FROM t GROUP BY m", epsilon=1)
+    assert ("rows with other values of" in answer.footer()) == said
 
 
 def test_sentences() -> None:

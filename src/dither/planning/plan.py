@@ -169,7 +169,7 @@ def _refuse_discovery(query: Query, known: Sequence[Facts], price: Price) -> Non
         raise QueryError(
             f"The keys of GROUP BY {key.name} are not public, and a pure epsilon cannot show keys found in the data.",
             span=key.expression.span,
-            fix=f"{clamped}declare their `values` in the catalog, or declare a delta in [budget] and ask with it.",
+            fix=f"{clamped}declare their `values` in the catalog, or a delta in its budget and ask with it.",
         )
 
 

@@ -66,10 +66,12 @@ def cuts_of_chosen(question: Resolved, work: Work, classes: Classes, last: int |
 
 
 def _open_keys(question: Resolved, work: Work) -> tuple[str, ...]:
-    """Returns the keys with public values that rows may not have: those values are declared, and follow from nothing else."""
+    """Returns the keys with public values that rows may not have: those values are declared and follow from nothing else, or
+    NULL is none of them."""
     if work.known is None:
         return ()
-    return tuple(key.name for key in work.keys if freed(key.expression, question).values is None)
+    free = ((key.name, freed(key.expression, question), known) for key, known in zip(work.keys, work.known, strict=True))
+    return tuple(name for name, facts, known in free if facts.values is None or (facts.nullable and None not in known))
 
 
 def reserved(epsilon: Fraction) -> Fraction:
