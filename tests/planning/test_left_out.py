@@ -24,6 +24,8 @@ MONTHS = "SELECT month, COUNT(*) AS n FROM visits GROUP BY month"
 PEOPLE = "SELECT month, COUNT(DISTINCT person) AS n FROM visits GROUP BY month"
 ALONE = "SELECT COUNT(*) AS n FROM visits"
 SUM = "SELECT ward, SUM(weight) AS s FROM visits GROUP BY ward"  # counts no rows, so the classes are of all rows
+BESIDE = "SELECT AVG(weight) AS w, SUM(month) AS m FROM visits"  # the mean counts only the rows that have a weight
+FILTERS = "SELECT COUNT(*) FILTER (WHERE ward = 'a') AS a, SUM(weight) FILTER (WHERE ward = 'b') AS b FROM visits"
 
 
 def heavy_tailed(people: int = 3000) -> dict[str, np.ndarray]:
@@ -66,6 +68,8 @@ TRUTHS = {
     PEOPLE: not_counted("month", "month <= 9", 1, 3, "1"),
     ALONE: not_counted("0", "TRUE", 2, 1),
     SUM: not_counted("ward", f"ward <> 'c' AND {NOT_NULL}", 2, 3),
+    BESIDE: not_counted("0", "TRUE", 2, 1),
+    FILTERS: not_counted("0", f"ward = 'a' OR (ward = 'b' AND {NOT_NULL})", 2, 1),
 }
 
 
