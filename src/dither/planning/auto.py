@@ -105,7 +105,8 @@ def classes(query: Resolved, listed: Candidates, groups: int | None) -> Classes:
         further = (known[-1] << 2 * place for place in range(1, _FURTHER + 1))
         return tuple(end for end in (*known, *further) if last is None or end < last)
 
-    return Classes(() if counts_people(query) else ends(listed.rows, None), ends(listed.groups, groups))
+    most = 1 if query.one_group else groups
+    return Classes(() if counts_people(query) else ends(listed.rows, None), ends(listed.groups, most))
 
 
 def choices(query: Resolved, catalog: Catalog, price: Price) -> Candidates:
@@ -245,7 +246,7 @@ class Auto:
 
     def choose(self, counted: Noisy) -> Batch:
         """Chooses a candidate from the noisy histogram alone."""
-        groups = self.candidates[0].plans[0].bounding.groups
+        groups = 1 if self.query.one_group else self.candidates[0].plans[0].bounding.groups
         people = believed(read(counted, self.classes), self.classes, groups, self.histogram.noises[0].scale)
         return min(self.candidates, key=lambda each: predicted_error(each.plans[0], people))
 

@@ -191,4 +191,5 @@ def bins(question: Resolved, work: Work, classes: Classes, last: int | None) -> 
     least = 1 if people or ways == (Aggregate("", "count"),) else 0
     count = count_of(question, work, max_rows)
     sizes = (max_rows, max(1, work.max_groups or 1), 1 if people else len(ways), least, count)
+    last = 1 if question.one_group else last
     return (BinsPart(question, f"how many {of} were not counted", classes, last, of, bounds, *sizes),)

@@ -103,7 +103,8 @@ def cutting(question: Resolved, work: Work) -> Bounds:
         return ()
     rows = () if counts_people(question) else (("max_rows", question.max_rows or 1),)
     most = work.max_groups
-    return (("max_groups", most), *rows) if most is not None and _more_groups(work, most) else rows
+    groups = most is not None and not question.one_group and _more_groups(work, most)
+    return (("max_groups", most or 1), *rows) if groups else rows
 
 
 def _more_groups(work: Work, most: int) -> bool:
