@@ -186,8 +186,17 @@ class Auto:
         (own,) = chosen.plans
         question = replace(self.query, max_rows=own.bounding.max_rows, max_groups=own.bounding.max_groups)
         cuts = cuts_of_chosen(question, own.work, self.classes, own.bounding.groups, self.parts)
+        cuts = replace(cuts, smallest=self._smallest(own))
         counted = (self.histogram,) if len(cuts.parts) > len(self.parts) else ()
         return replace(chosen, plans=(own, *counted, *self.beside), cuts=cuts)
+
+    def _smallest(self, own: Plan) -> tuple[tuple[str, int], ...]:
+        """Returns the bounds that were chosen and have no smaller candidate."""
+        bounds = (
+            ("max_rows", own.bounding.max_rows, self.listed.rows),
+            ("max_groups", own.bounding.max_groups, self.listed.groups),
+        )
+        return tuple((name, bound) for name, bound, listed in bounds if len(listed) > 1 and bound == listed[0])
 
     @property
     def further(self) -> tuple[tuple[str, str], ...]:
