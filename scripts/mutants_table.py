@@ -226,6 +226,14 @@ PLANNING = (
         "tests/planning/test_margins.py::test_a_margin_that_also_counts_rows_keeps_part_of_the_doubt_for_them",
     ),
     Mutant(
+        "cut-apart",
+        "each number cuts a person by its own rows, so quotients are wrong",
+        "planning/releases/base.py",
+        "return self._added_rows if self.may_be_cut else own",
+        "return own",
+        "tests/planning/test_one_factor.py::test_every_measure_counts_the_same_rows",
+    ),
+    Mutant(
         "null-cell-forgotten",
         "COUNT(*) beside AVG(x) leaves out the rows where x is NULL",
         "planning/releases/count.py",

@@ -23,7 +23,9 @@ from dither.planning.left_out.base import PLACE, Kept, LeftOut, Part, laplace_sc
 from dither.planning.left_out.estimate import Cells, Share, share
 from dither.planning.outputs import Noisy
 from dither.planning.plan import Plan
+from dither.planning.releases.base import not_null
 from dither.query.functions.base import Facts
+from dither.query.functions.domains import facts
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation
 from dither.query.resolve.relations import Resolved
 from dither.query.work import UNIT, Cell, Sums, Work
@@ -101,7 +103,8 @@ def cutting(question: Resolved, work: Work) -> Bounds:
         return ()
     rows = () if counts_people(question) else (("max_rows", question.max_rows or 1),)
     most = work.max_groups
-    return (("max_groups", most), *rows) if most is not None and _more_groups(work, most) else rows
+    groups = most is not None and not question.one_group and _more_groups(work, most)
+    return (("max_groups", most or 1), *rows) if groups else rows
 
 
 def _more_groups(work: Work, most: int) -> bool:
@@ -121,7 +124,7 @@ def rows(question: Resolved, work: Work) -> Iterator[Part]:
     people, groups = counts_people(question), max(1, work.max_groups or 1)
     in_group = 1 if people else question.max_rows or 1
     most = groups * in_group * len(counted(work))
-    count = count_of(work, in_group)
+    count = count_of(question, work, in_group)
     last = None
     if people and work.known is not None:  # nobody is in more groups than there are
         last = math.prod(len(set(values)) for values in work.known) - (groups if count is not None else 0)
@@ -133,7 +136,7 @@ def rows(question: Resolved, work: Work) -> Iterator[Part]:
     yield RowsPart(asked, f"how many {of} were not counted", ends, last is None, of, bounds, most, count)
 
 
-def count_of(work: Work, max_rows: int) -> Count | None:
+def count_of(question: Resolved, work: Work, max_rows: int) -> Count | None:
     """Returns where the answer counts its rows in all groups; None if it does not, or if it shows only some groups."""
     if (work.keys and work.known is None) or len(counted(work)) > 1:
         return None
@@ -144,7 +147,9 @@ def count_of(work: Work, max_rows: int) -> Count | None:
         if not others and first == Cell(constant=1):
             return Count(place, (Fraction(1),))
         grid = first.argument
-        if grid is not None and others and others[0] == Cell(grid, constant=grid.steps, linear=-1):  # q, and what is missing
+        if grid is None or not others or others[0] != Cell(grid, constant=grid.steps, linear=-1):  # q, and what is missing
+            continue
+        if len(others) > 1 or measure.where == not_null(grid.expression) or not facts(grid.expression, question.scope).nullable:
             return Count(place, (Fraction(1, grid.steps),) * len(measure.cells))
     return None
 
