@@ -20,6 +20,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import duckdb
@@ -28,6 +29,7 @@ from duckdb import DuckDBPyConnection
 
 from dither.engines.base import Progress, check
 from dither.engines.duckdb.dialect import DIALECT, DuckDBDialect, identifier, secret_numbers
+from dither.engines.sql.joint import Joint, join
 from dither.engines.sql.work import InexactSumError, Results, Row, Statement, groups, statements
 from dither.errors import ArgumentError, DitherError, EngineError
 from dither.query.work import Group, Work
@@ -91,7 +93,7 @@ def interruptible(call: Callable[[], _T]) -> _T:
 
 PATIENCE = 2.0  # seconds before the first progress report
 _REPORT_EVERY = 0.25
-_REMEMBERED = 64  # parsed statements
+_REMEMBERED = 64  # parsed statements, and prepared Works
 
 _KINDS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "int"),
@@ -106,6 +108,15 @@ _KINDS = {
 def frame_name(table: str) -> str:
     """Returns the connection's name for the frame behind a table. No table has this name, because of its space."""
     return f"frame {table}"
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """The statements of a Work. `beside`: another Work, and the statement that replaces the first one and computes it, too."""
+
+    work: Work
+    statements: list[Statement]
+    beside: tuple[Work, Joint] | None = None
 
 
 class DuckDB:
@@ -130,7 +141,8 @@ class DuckDB:
         self._progress = progress
         self._busy = threading.Lock()
         self._process = os.getpid()
-        self._prepared: tuple[Work, list[Statement]] | None = None
+        self._prepared: dict[int, _Prepared] = {}
+        self._found: tuple[Work, list[Group]] | None = None
         self._parsed: dict[str, Any] = {}
 
     def schema(self, table: str) -> Mapping[str, str]:
@@ -147,10 +159,10 @@ class DuckDB:
         check(work)
         readable = False
         try:
-            planned = self._statements(work)
+            planned, joined = self._statements(work), self._joined(work)
             with self._busy:
-                for statement in planned:
-                    self._parse(statement)
+                for text in [*(each.text for each in planned), *([joined[1].text] if joined else [])]:
+                    self._parse(text)
             readable = True
         except duckdb.ConnectionException:
             raise DitherError("This session was closed.", fix="open the catalog again.") from None
@@ -159,18 +171,39 @@ class DuckDB:
                 raise
         if not readable:
             raise ArgumentError("the engine cannot read this question.", fix="ask in fewer or simpler parts.")
-        self._prepared = work, planned
+        self._keep(_Prepared(work, planned))
+        if joined is not None:
+            self._keep(replace(joined[0], beside=(work, joined[1])))
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
-        """Returns the groups and their integers. Runs one Work at a time; others wait."""
+        """Returns the groups and their integers. Runs one Work at a time; others wait.
+
+        If a Work was prepared that shares its pairs, both are computed, and the other is not computed again when it is run.
+        """
         self._same_process()
-        prepared, self._prepared = self._prepared, None
+        found, self._found = self._found, None
+        if found is not None and found[0] is work:
+            return found[1]
+        prepared = self._prepared.pop(id(work), None) or _Prepared(work, self._statements(work))
         numbers = secret_numbers(secret)
-        planned = prepared[1] if prepared and prepared[0] is work else self._statements(work)
         try:
-            return self._groups(work, planned, numbers)
+            return self._groups(prepared, numbers)
         except InexactSumError:
-            return self._groups(work, self._statements(work, wide=True), numbers)
+            return self._groups(_Prepared(work, self._statements(work, wide=True)), numbers)
+
+    def _joined(self, work: Work) -> tuple[_Prepared, Joint] | None:
+        """Returns the prepared Work whose pairs this one shares, and the statement of both."""
+        for prepared in reversed(self._prepared.values()) if work.pairs is not None else ():
+            if work.pairs is not None and prepared.work == work.pairs.of:
+                joint = join(prepared.work, work, self._columns, self._dialect)
+                return None if joint is None else (prepared, joint)
+        return None
+
+    def _keep(self, prepared: _Prepared) -> None:
+        """Remembers a Work until it is run, or until many others are prepared."""
+        self._prepared[id(prepared.work)] = prepared
+        while len(self._prepared) > _REMEMBERED:
+            del self._prepared[next(iter(self._prepared))]
 
     def _same_process(self) -> None:
         """Refuses to run in a fork. DuckDB's threads are not there, and a query would wait for them forever, its price paid."""
@@ -181,30 +214,40 @@ class DuckDB:
             )
 
     def _statements(self, work: Work, *, wide: bool = False) -> list[Statement]:
-        return statements(work, lambda table: list(self.schema(table).items()), self._dialect, wide=wide)
+        return statements(work, self._columns, self._dialect, wide=wide)
 
-    def _parse(self, statement: Statement) -> Any:
+    def _columns(self, table: str) -> list[tuple[str, str]]:
+        return list(self.schema(table).items())
+
+    def _parse(self, text: str) -> Any:
         """Parses a statement, or returns it if it was parsed before."""
-        if statement.text not in self._parsed:
-            (parsed,) = self._connection.extract_statements(statement.text)
+        if text not in self._parsed:
+            (parsed,) = self._connection.extract_statements(text)
             if len(self._parsed) >= _REMEMBERED:
                 del self._parsed[next(iter(self._parsed))]
-            self._parsed[statement.text] = parsed
-        return self._parsed[statement.text]
+            self._parsed[text] = parsed
+        return self._parsed[text]
 
-    def _groups(self, work: Work, planned: list[Statement], numbers: dict[str, int]) -> list[Group]:
+    def _groups(self, prepared: _Prepared, numbers: dict[str, int]) -> list[Group]:
         results: Results = {}
+        planned = prepared.statements
         with self._busy, self._watched():
+            if prepared.beside is not None:
+                other, joint = prepared.beside
+                beyond: Results = {}
+                joint.read(self._fetch(joint.text, numbers, _rows), results, beyond)
+                self._found = other, groups(other, beyond)
+                planned = planned[1:]
             for statement in planned:
                 if statement.read_table is None:
-                    statement.read(self._fetch(statement, numbers, _rows), results)
+                    statement.read(self._fetch(statement.text, numbers, _rows), results)
                 else:
-                    statement.read_table(self._fetch(statement, numbers, _columns), results)
-        return groups(work, results)
+                    statement.read_table(self._fetch(statement.text, numbers, _table), results)
+        return groups(prepared.work, results)
 
-    def _fetch(self, statement: Statement, numbers: dict[str, int], read: Callable[..., _T]) -> _T:
+    def _fetch(self, text: str, numbers: dict[str, int], read: Callable[..., _T]) -> _T:
         def fetch() -> _T:
-            query = self._parse(statement)
+            query = self._parse(text)
             values = {name: numbers[name] for name in query.named_parameters}
             try:
                 return read(self._connection, query, values)
@@ -222,6 +265,7 @@ class DuckDB:
 
     def exchange(self, table: str, frame: Any) -> None:
         """Replaces the frame behind a table by another Arrow table of the same columns, for auditors."""
+        self._found = None
         self._connection.register(frame_name(table), frame)
 
     def interrupt(self) -> None:
@@ -255,7 +299,7 @@ def _rows(connection: DuckDBPyConnection, query: Any, values: Mapping[str, int])
     return connection.execute(query, values).fetchall()
 
 
-def _columns(connection: DuckDBPyConnection, query: Any, values: Mapping[str, int]) -> pa.Table:
+def _table(connection: DuckDBPyConnection, query: Any, values: Mapping[str, int]) -> pa.Table:
     return connection.sql(query, params=values).to_arrow_table()
 
 
