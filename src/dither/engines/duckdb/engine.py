@@ -93,7 +93,7 @@ def interruptible(call: Callable[[], _T]) -> _T:
 
 PATIENCE = 2.0  # seconds before the first progress report
 _REPORT_EVERY = 0.25
-_REMEMBERED = 64  # parsed statements, and prepared Works
+_REMEMBERED = 256  # parsed statements, and prepared Works
 
 _KINDS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "int"),
@@ -112,11 +112,15 @@ def frame_name(table: str) -> str:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """The statements of a Work. `beside`: another Work, and the statement that replaces the first one and computes it, too."""
+    """The statements of a Work. `beside`: another Work, and the statement that replaces the first one and computes it, too.
+
+    `first`: the Work that this one is beside.
+    """
 
     work: Work
     statements: list[Statement]
     beside: tuple[Work, Joint] | None = None
+    first: Work | None = None
 
 
 class DuckDB:
@@ -156,6 +160,8 @@ class DuckDB:
     def prepare(self, work: Work) -> None:
         """Refuses a Work that would fail on any rows. Prints the statements as `run` does and has DuckDB parse them only."""
         self._same_process()
+        if self._known(work):
+            return
         check(work)
         readable = False
         try:
@@ -171,7 +177,7 @@ class DuckDB:
                 raise
         if not readable:
             raise ArgumentError("the engine cannot read this question.", fix="ask in fewer or simpler parts.")
-        self._keep(_Prepared(work, planned))
+        self._keep(_Prepared(work, planned, first=joined[0].work if joined else None))
         if joined is not None:
             self._keep(replace(joined[0], beside=(work, joined[1])))
 
@@ -184,7 +190,7 @@ class DuckDB:
         found, self._found = self._found, None
         if found is not None and found[0] is work:
             return found[1]
-        prepared = self._prepared.pop(id(work), None) or _Prepared(work, self._statements(work))
+        prepared = self._prepared.get(id(work)) or _Prepared(work, self._statements(work))
         numbers = secret_numbers(secret)
         try:
             return self._groups(prepared, numbers)
@@ -199,8 +205,16 @@ class DuckDB:
                 return None if joint is None else (prepared, joint)
         return None
 
+    def _known(self, work: Work) -> bool:
+        """Whether this Work is prepared, and if it shares pairs, is still beside the first one."""
+        known = self._prepared.get(id(work))
+        if known is None or known.first is None:
+            return known is not None
+        first = self._prepared.get(id(known.first))
+        return first is not None and first.beside is not None and first.beside[0] is work
+
     def _keep(self, prepared: _Prepared) -> None:
-        """Remembers a Work until it is run, or until many others are prepared."""
+        """Remembers a Work until many others are prepared."""
         self._prepared[id(prepared.work)] = prepared
         while len(self._prepared) > _REMEMBERED:
             del self._prepared[next(iter(self._prepared))]
