@@ -315,7 +315,7 @@ class Curator:
 
 def _public(of: Number | Answer | None) -> Number | Earlier | None:
     """Returns what a margin is relative to: a number, or the columns of an earlier answer."""
-    if not isinstance(of, Answer):
+    if of is None or not isinstance(of, Answer):
         return of
     return Earlier({name: of[name] for name in of.columns}, of.receipt.body["entry"]["number"])
 

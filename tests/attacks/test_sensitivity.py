@@ -95,7 +95,7 @@ def test_parallel_composition_under_replacement_has_its_factor_two() -> None:
     columns = {"g": dt.values("a", "b", "c")}
     scales = {}
     for neighbours in ("add-remove", "replace"):
-        more = {"rows": {"public": 1}} if neighbours == "replace" else {}
+        more: dict[str, Any] = {"rows": {"public": 1}, "max_rows": 1} if neighbours == "replace" else {}
         a, b = (ask(question, {"u": [1], "g": [g]}, columns, neighbours=neighbours, **more) for g in "ab")
         scales[neighbours] = scale_in_rows(a)
         assert (complaints(a, b) == []) == (neighbours == "replace")
@@ -116,7 +116,9 @@ def test_the_largest_group_with_its_value_costs_the_whole_histogram() -> None:
 
 def test_a_mean_is_not_divided_by_a_count_that_includes_nan() -> None:
     table = {"u": list(range(6)), "x": [10.0, 10.0, NAN, None, NAN, 10.0]}
-    seen = ask("SELECT AVG(x) AS a, COUNT(x) AS n, COUNT(*) AS all FROM t", table, {"x": dt.between(0, 20, step=1)}, 900, key="u")
+    seen = ask(
+        "SELECT AVG(x) AS a, COUNT(x) AS n, COUNT(*) AS all FROM t", table, {"x": dt.between(0, 20, step=1)}, 900, key="u"
+    )
     assert seen.answer is not None
     assert seen.only() == ((30, 30, 60),)  # the values, what is missing to the upper bound, the missing values
     ((mean, known, everyone),) = seen.answer.rows
@@ -144,7 +146,9 @@ def test_a_count_of_a_column_declared_not_null_is_not_exact_and_not_free() -> No
     assert seen.plan is not None
     assert isinstance(seen.plan.noises[0].mechanism, Geometric)
     assert scale_in_rows(seen) == 1
-    free = open_observed(catalog({"u": [1], "x": [None]}, {"x": dt.between(0, 1)}, neighbours="replace", rows={"public": 7}, max_rows=1))
+    free = open_observed(
+        catalog({"u": [1], "x": [None]}, {"x": dt.between(0, 1)}, neighbours="replace", rows={"public": 7}, max_rows=1)
+    )
     known = observe(free, "SELECT COUNT(*) AS n FROM t")
     assert known.answer is not None
     assert known.answer.rows == ((7,),)  # the twin: what is declared public is free, and comes from the catalog, not from rows

@@ -43,7 +43,7 @@ QUESTIONS = [
     "SELECT COUNT(*) AS n FROM people p WHERE x > 5 OR x NOT IN (SELECT z FROM lists)",
     f"SELECT p.x IN (SELECT v.y {OWN}) AS k, COUNT(*) AS n FROM people p GROUP BY k",
     f"SELECT COUNT(*) AS n, SUM(x) AS s FROM people p WHERE (SELECT COUNT(*) {OWN} AND v.y = p.x) < 1",
-    "SELECT SUM((SELECT COUNT(*) FROM visits w WHERE w.u = v.u AND w.y = v.y)) AS s FROM visits v",
+    "SELECT SUM(CLAMP((SELECT COUNT(*) FROM visits w WHERE w.u = v.u AND w.y = v.y), 0, 20)) AS s FROM visits v",
     "SELECT COUNT(*) AS n FROM people p JOIN visits v ON v.u = p.u AND (v.y = p.x OR v.y IN (SELECT z FROM lists))",
 ]
 MIXED = [question for question in QUESTIONS if OWN in question and "GROUP BY" not in question]

@@ -173,9 +173,9 @@ def file(tmp_path: Path) -> Path:
 
 def catalog(file: Path, **others: dt.Table) -> dt.Catalog:
     columns = {"age": dt.between(0, 100, step=1), "region": dt.values("north", "south")}
-    return dt.Catalog(
-        {"people": dt.Table(f"sqlite://{file}#persons", unit="id", max_rows=1, columns=columns), **others}, dt.Budget(100)
-    )
+    people = dt.Table(f"sqlite://{file}#persons", unit="id", max_rows=1, columns=columns)
+    # Estimates of what is left out add up the rows of a person, and this engine has no exact SUM of fractions.
+    return dt.Catalog({"people": people, **others}, dt.Budget(100, left_out=False))
 
 
 @pytest.fixture

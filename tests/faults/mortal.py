@@ -129,7 +129,13 @@ def live(case: Case, death: Death, numbers: Sequence[int], journal: Journal, rea
         journal.write("got", text, json.loads(json.dumps(rows)))
         step("answer shown")
 
-    noting = announced(survey.steps.run, lambda when: journal.write("run", text) if when.startswith("before") else None, "run")
+    def called_on(when: str) -> None:  # once for a question, whose estimates of what was left out are further runs
+        if when.startswith("before") and text not in called:
+            called.add(text)
+            journal.write("run", text)
+
+    called: set[str] = set()
+    noting = announced(survey.steps.run, called_on, "run")
     survey.steps = replace(survey.steps, run=noting)
     watch(survey, step)
     for number in numbers:

@@ -15,7 +15,7 @@ from dither.audit.ourselves.observe import looser, observe, open_observed
 from dither.curator import Curator
 from dither.errors import ArgumentError
 from dither.planning.terms import Terms
-from journey.hospital import BY_WARD, built, run
+from journey.hospital import built, run
 
 MONTHS = tuple(range(1, 13))
 BY_MONTH = "SELECT month, COUNT(*) AS n, COUNT(DISTINCT person) AS people FROM orders GROUP BY month"
@@ -158,7 +158,8 @@ def test_caps_are_part_of_the_catalog_and_change_no_older_digest() -> None:
 
 def test_the_command_line_passes_bounds_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(built(tmp_path))
-    quoted = run("quote", BY_WARD, "-e", "0.1", "--max-rows", "7", "--max-groups", "3")
+    by_nights = "SELECT FLOOR(nights / 20) AS k, COUNT(*) AS n FROM visits GROUP BY k"
+    quoted = run("quote", by_nights, "-e", "0.1", "--max-rows", "7", "--max-groups", "3")
     assert "counts at most 7 rows' worth in each of at most 3 groups" in " ".join(quoted.stdout.split())
     chosen = run("ask", "SELECT COUNT(*) AS n FROM visits", "-e", "0.1", "--max-rows", "auto")
     assert "max_rows = " in chosen.stderr

@@ -180,7 +180,7 @@ ANSWERS = [
     "SELECT AVG((SELECT MAX(v.cost) FROM visits v WHERE v.person_id = p.person_id)) AS s FROM people p",
     "SELECT COUNT((SELECT MIN(v.cost) FROM visits v WHERE v.person_id = p.person_id AND v.ward = 'a')) AS s FROM people p",
     "SELECT SUM(LEAST(COALESCE((SELECT SUM(d.dose) FROM prescriptions d JOIN visits v ON d.visit_id = v.visit_id"
-    " WHERE v.person_id = p.person_id), 0), 50000) + age) AS s FROM people p",
+    " WHERE v.person_id = p.person_id), 0), 5000) + age) AS s FROM people p",
     "SELECT SUM(ABS(cost - (SELECT AVG(w.cost) FROM visits w WHERE w.person_id = v.person_id))) AS s FROM visits v",
     "SELECT SUM(CASE WHEN (SELECT COUNT(DISTINCT ward) FROM visits v WHERE v.person_id = p.person_id) = 2 THEN 1 ELSE 0 END)"
     " AS s FROM people p",

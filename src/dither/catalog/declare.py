@@ -107,8 +107,8 @@ def read_column(path: Path, written: Any) -> tuple[ColumnFacts | None, list[Faul
         faults.append(Fault((*path, part), f"{name}: {what}", fix))
 
     cells = read_cells(written, report)
-    said = written.get("kind") or _kind_of_cells(cells)
-    low, high, kind = _read_between(written, said, report)
+    said = _kind_of_cells(cells) if written.get("kind") is None else written["kind"]
+    low, high, kind = _read_between(written, said if isinstance(said, str) else None, report)
     step = _read_step(written, report)
     public, nullable = _read_values(written, report)
     if public and kind is None:
@@ -156,7 +156,9 @@ def time_of(count: Fraction) -> datetime.datetime:
     return midnight + datetime.timedelta(microseconds=int((count - math.floor(count)) * _MICROSECONDS))
 
 
-def _read_between(written: Mapping[str, Any], said: object, report: Any) -> tuple[Fraction | None, Fraction | None, str | None]:
+def _read_between(
+    written: Mapping[str, Any], said: str | None, report: Any
+) -> tuple[Fraction | None, Fraction | None, str | None]:
     """Reads the bounds and the kind that they imply. `said`: the kind of the column, if anything else says it."""
     pair = written.get("between")
     if pair is None:

@@ -35,6 +35,7 @@ from dither.planning import margins
 from dither.planning.margins import Floats
 from dither.planning.releases.base import Bounds, Cells, Linear, Noise, Reading, Term, noise_reach, weighted_sum
 from dither.planning.releases.count import Rows, Units
+from dither.planning.releases.parts import Parts
 from dither.planning.releases.sums import Joint
 from dither.query.nodes import Call, Column, Expression, Literal
 
@@ -162,7 +163,7 @@ class Quotient:
             return None
         (top,), base = self.above.terms, {(term.noise, term.weight) for term in self.below.terms}
         part = noises[top.noise].of
-        if len(base) != 1 or not isinstance(part, (Rows, Units)):
+        if len(base) != 1 or not isinstance(part, (Rows, Units, Parts)):
             return None
         ((place, weight),) = base
         every = noises[place].of
@@ -170,7 +171,7 @@ class Quotient:
             return top.weight / weight
         if isinstance(every, Joint) and not every.optional and len(self.below.terms) == every.cells:
             steps = every.row - (every.cells if by_unit else 0)
-            return top.weight / (weight * steps) if steps > 0 and part.rows_per_unit <= every.max_rows else None
+            return top.weight * part.row / (weight * steps) if steps > 0 and part.rows_per_unit <= every.max_rows else None
         return None
 
     def interval(self, noises: Sequence[Noise], by_unit: bool, noisy: Cells, confidence: Fraction) -> Bounds:

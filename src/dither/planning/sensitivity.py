@@ -231,8 +231,9 @@ class Bounding:
         rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows' worth"
         if self.groups == 1:
             return f"at most {rows}"
-        groups = "1 group" if self.max_groups == 1 else f"{self.max_groups} groups"
-        return f"at most {rows} in each of at most {groups}"
+        if self.max_groups == 1:
+            return f"at most {rows} in one group"
+        return f"at most {rows} in each of at most {self.max_groups} groups"
 
 
 def _root(squares: int) -> L2:

@@ -16,7 +16,6 @@ from dither.planning import left_out
 from dither.planning.aims import Aim, Earlier, cheapest
 from dither.planning.auto import Auto, choices, plan_auto
 from dither.planning.bounds import Bound, bounded, check_bound
-from dither.planning.left_out import Cuts
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price
 from dither.planning.program import Batch
@@ -109,10 +108,14 @@ def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, tex
             if not listed.one:
                 return plan_auto(query, catalog, terms.price(caps), listed, rows, estimate=_estimate(catalog, terms))
             query = replace(query, max_rows=listed.rows[0], max_groups=listed.groups[0])
-        cuts = _cuts(query, catalog, caps, terms)
-        made, relative = _at_price(query, catalog, caps, terms, rows, reserve=bool(cuts.parts))
-        further = left_out.plans(cuts.parts, catalog, left_out.beside(made.price.epsilon))
-        if cuts.parts and not further:
+        price = terms.price(caps, terms.epsilon or min(catalog.budget.epsilon, Fraction(1)))  # the same work at any price
+        made, relative = plan(query, catalog, price), ""
+        further: tuple[Plan, ...] = ()
+        cuts = left_out.cuts(query, made.work, estimate=_estimate(catalog, terms))
+        if cuts.parts:
+            made, relative = _at_price(query, catalog, caps, terms, rows, reserve=True)
+            further = left_out.plans(cuts.parts, catalog, left_out.beside(made.price.epsilon))
+        if not further and (cuts.parts or terms.margin is not None):
             cuts = replace(cuts, parts=())
             made, relative = _at_price(query, catalog, caps, terms, rows, reserve=False)
     except QueryError as error:
@@ -135,12 +138,6 @@ def _at_price(
     budget, aim = catalog.budget, replace(terms.margin, rows=query.rows)
     made = cheapest(at, budget.least_epsilon, budget.epsilon, aim, terms.confidence, rows)
     return made, aim.words(made, terms.confidence)
-
-
-def _cuts(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms) -> Cuts:
-    """Returns what the bounds can leave out, and how it is estimated unless the terms or the catalog turn that off."""
-    price = terms.price(caps, terms.epsilon or min(catalog.budget.epsilon, Fraction(1)))  # the work is the same at every price
-    return left_out.cuts(query, plan(query, catalog, price).work, estimate=_estimate(catalog, terms))
 
 
 def _estimate(catalog: Catalog, terms: Terms) -> bool:

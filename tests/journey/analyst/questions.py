@@ -53,23 +53,23 @@ SURVEY = (
 
 EVENTS = (
     "SELECT COUNT(*) AS n FROM events",
-    "SELECT COUNT(DISTINCT \"user\") AS users FROM events",
+    'SELECT COUNT(DISTINCT "user") AS users FROM events',
     "SELECT kind, COUNT(*) AS n FROM events GROUP BY kind",
-    "SELECT kind, COUNT(DISTINCT \"user\") AS users FROM events GROUP BY kind",
+    'SELECT kind, COUNT(DISTINCT "user") AS users FROM events GROUP BY kind',
     "SELECT DATE_TRUNC('week', happened) AS week, COUNT(DISTINCT \"user\") AS users FROM events GROUP BY week",
-    "SELECT MONTH(happened) AS m, COUNT(DISTINCT \"user\") AS users FROM events GROUP BY m",
+    'SELECT MONTH(happened) AS m, COUNT(DISTINCT "user") AS users FROM events GROUP BY m',
     "SELECT AVG(milliseconds) AS ms FROM events WHERE kind = 'search'",
     "SELECT MEDIAN(milliseconds) AS ms FROM events",
     "SELECT 100.0 * COUNT(*) FILTER (WHERE kind = 'error') / COUNT(*) AS errors FROM events",
     "SELECT mobile, COUNT(*) AS n FROM events GROUP BY mobile",
-    "SELECT COUNT(*) AS n FROM (SELECT \"user\", COUNT(*) AS k FROM events WHERE kind = 'buy' GROUP BY \"user\") t WHERE k > 1",
-    "SELECT AVG(CLAMP(k, 0, 2000)) AS k FROM (SELECT \"user\", COUNT(*) AS k FROM events GROUP BY \"user\") t",
-    "SELECT AVG(CLAMP(share, 0, 1)) AS share FROM (SELECT \"user\", 1.0 * SUM(CASE WHEN mobile THEN 1 ELSE 0 END) / COUNT(*) AS share "
-    "FROM events GROUP BY \"user\") t",
+    'SELECT COUNT(*) AS n FROM (SELECT "user", COUNT(*) AS k FROM events WHERE kind = \'buy\' GROUP BY "user") t WHERE k > 1',
+    'SELECT AVG(CLAMP(k, 0, 2000)) AS k FROM (SELECT "user", COUNT(*) AS k FROM events GROUP BY "user") t',
+    'SELECT AVG(CLAMP(share, 0, 1)) AS share FROM (SELECT "user", 1.0 * SUM(CASE WHEN mobile THEN 1 ELSE 0 END) / COUNT(*) AS share '
+    'FROM events GROUP BY "user") t',
 )
 
 OFFICE = (
-    'SELECT COUNT(*) AS n FROM mandates',
+    "SELECT COUNT(*) AS n FROM mandates",
     'SELECT COUNT(DISTINCT "Personen-ID") AS n FROM mandates',
     'SELECT "Partei / Klub" AS p, COUNT(*) AS n FROM mandates GROUP BY p',
     'SELECT COUNT("Ausgeschieden") AS n FROM mandates',
@@ -78,5 +78,5 @@ OFFICE = (
     'SELECT FLOOR(YEAR("Geburtsdatum") / 10) * 10 AS d, COUNT(*) AS n FROM mandates GROUP BY d',
     'SELECT SUM("Anzahl Ämter") AS n FROM mandates',
     'SELECT AVG("Anzahl Ämter") AS n FROM mandates WHERE "Partei / Klub" = \'Grüne\'',
-    'SELECT COUNT(*) AS n FROM mandates WHERE "Geburtsdatum" < DATE \'1950-01-01\'',
+    "SELECT COUNT(*) AS n FROM mandates WHERE \"Geburtsdatum\" < DATE '1950-01-01'",
 )
