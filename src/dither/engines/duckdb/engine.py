@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -165,9 +165,10 @@ class DuckDB:
         check(work)
         readable = False
         try:
-            planned, joined = self._statements(work), self._joined(work)
+            joined = self._joined(work)
+            planned = self._statements(work) if joined is None else []
             with self._busy:
-                for text in [*(each.text for each in planned), *([joined[1].text] if joined else [])]:
+                for text in [each.text for each in planned] if joined is None else [joined[1].text]:
                     self._parse(text)
             readable = True
         except duckdb.ConnectionException:
@@ -190,12 +191,18 @@ class DuckDB:
         found, self._found = self._found, None
         if found is not None and found[0] is work:
             return found[1]
-        prepared = self._prepared.get(id(work)) or _Prepared(work, self._statements(work))
-        numbers = secret_numbers(secret)
+        prepared, numbers = self._prepared.get(id(work)), secret_numbers(secret)
+        first = None if prepared is None else self._prepared.get(id(prepared.first))
         try:
-            return self._groups(prepared, numbers)
+            if first is not None and first.beside is not None and first.beside[0] is work:
+                return self._both(first, numbers)[1]
+            if prepared is not None and prepared.beside is not None:
+                own, others = self._both(prepared, numbers)
+                self._found = prepared.beside[0], others
+                return own
+            return self._groups(work, (prepared and prepared.statements) or self._statements(work), numbers)
         except InexactSumError:
-            return self._groups(_Prepared(work, self._statements(work, wide=True)), numbers)
+            return self._groups(work, self._statements(work, wide=True), numbers)
 
     def _joined(self, work: Work) -> tuple[_Prepared, Joint] | None:
         """Returns the prepared Work whose pairs this one shares, and the statement of both."""
@@ -242,22 +249,29 @@ class DuckDB:
             self._parsed[text] = parsed
         return self._parsed[text]
 
-    def _groups(self, prepared: _Prepared, numbers: dict[str, int]) -> list[Group]:
+    def _both(self, prepared: _Prepared, numbers: dict[str, int]) -> tuple[list[Group], list[Group]]:
+        """Runs a Work and the one beside it."""
+        if prepared.beside is None:
+            raise TypeError("nothing is beside this Work")
+        other, joint = prepared.beside
         results: Results = {}
-        planned = prepared.statements
+        others: Results = {}
         with self._busy, self._watched():
-            if prepared.beside is not None:
-                other, joint = prepared.beside
-                beyond: Results = {}
-                joint.read(self._fetch(joint.text, numbers, _rows), results, beyond)
-                self._found = other, groups(other, beyond)
-                planned = planned[1:]
+            joint.read(self._fetch(joint.text, numbers, _rows), results, others)
+        return self._groups(prepared.work, prepared.statements[1:], numbers, results), groups(other, others)
+
+    def _groups(
+        self, work: Work, planned: Sequence[Statement], numbers: dict[str, int], found: Results | None = None
+    ) -> list[Group]:
+        """Runs statements and returns their groups, with those that were found before."""
+        results: Results = {} if found is None else found
+        with self._busy, self._watched():
             for statement in planned:
                 if statement.read_table is None:
                     statement.read(self._fetch(statement.text, numbers, _rows), results)
                 else:
                     statement.read_table(self._fetch(statement.text, numbers, _table), results)
-        return groups(prepared.work, results)
+        return groups(work, results)
 
     def _fetch(self, text: str, numbers: dict[str, int], read: Callable[..., _T]) -> _T:
         def fetch() -> _T:
