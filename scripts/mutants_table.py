@@ -384,6 +384,22 @@ ENGINES = (
         "tests/engines/test_reference_by_hand.py::test_heavy_units_are_averaged_down_towards_zero",
     ),
     Mutant(
+        "pairs-of-other-groups",
+        "what is left out is counted in other groups than the estimate says",
+        "engines/sql/joint.py",
+        " and all(whole)",
+        "",
+        "tests/engines/test_joint.py::test_a_key_whose_fractions_would_be_null_is_not_shared",
+    ),
+    Mutant(
+        "nan-passes-where",
+        "what is not a number passes a condition such as x > 1",
+        "engines/sql/relations.py",
+        'if condition.name in ("gt", "ge") else ""',
+        'if False else ""',
+        "tests/engines/test_conditions.py::test_what_is_not_a_number_passes_no_comparison_with_one[gt]",
+    ),
+    Mutant(
         "nan-kept",
         "what is not a number is clipped to the upper bound instead of being NULL",
         "engines/sql/work.py",

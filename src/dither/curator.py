@@ -11,6 +11,7 @@ gives the price back; a failure after it keeps the price. The answer is on disk 
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -69,6 +70,7 @@ class Steps:
 
 
 STEPS = Steps()
+_REMEMBERED = 64  # plans
 
 
 Shown = TypeVar("Shown")
@@ -158,6 +160,7 @@ class Curator:
             mark=mark,
         )
         self._closing = closing
+        self._plans: dict[tuple[str, Terms] | None, tuple[tuple[object, ...], Batch | Auto]] = {}
 
     def ask(
         self,
@@ -297,10 +300,21 @@ class Curator:
         return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
     def _planned(self, question: Question, terms: Terms) -> tuple[Batch | Auto, str, str]:
-        """Returns the plan, the question as text, and the text in which a refusal marks its place."""
+        """Returns the plan, the question as text, and the text in which a refusal marks its place.
+
+        A plan depends on the question, the catalog and the terms only, so the same text at the same terms is planned once.
+        """
+        text, within, known = show_question(question), text_of(question), (self.steps, self.catalog, self.session.caps)
+        key = (question, terms) if isinstance(question, str) and terms.margin is None else None
+        found = None if key is None else self._plans.get(key)
+        if found is not None and all(map(operator.is_, found[0], known)):
+            return found[1], text, within
         query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
-        text, within = show_question(question), text_of(question)
-        return self.steps.plan(query, self.catalog, self.session.caps, terms, within), text, within  # planning
+        program = self.steps.plan(query, self.catalog, self.session.caps, terms, within)  # planning
+        if key is not None:
+            self._plans.pop(next(iter(self._plans)) if len(self._plans) >= _REMEMBERED else None, None)
+            self._plans[key] = known, program
+        return program, text, within
 
 
 def _public(of: Number | Answer | None) -> Number | Earlier | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,6 +17,7 @@ from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
 from dither.query.functions.base import Facts
 from dither.query.resolve.relations import Resolved
+from dither.query.work import Pairs
 
 _STEPS = 256  # of a place in a class
 PLACE = Facts("real", Fraction(0), Fraction(1), nullable=False, step=Fraction(1, _STEPS))
@@ -175,11 +176,15 @@ class Cuts:
 
 @dataclass(frozen=True)
 class Part:
-    """A question about what is left out, and how it is read. `free`: it is asked for another purpose anyway."""
+    """A question about what is left out, and how it is read. `free`: it is asked for another purpose anyway.
+
+    `pairs`: the part of the question's relation that the answer computes anyway.
+    """
 
     free: ClassVar[bool] = False
     question: Resolved
     words: str
+    pairs: Pairs | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     def read(self, main: tuple[Plan, Noisy], own: tuple[Plan, Noisy], confidence: Fraction, kept: Kept) -> list[LeftOut]:
         """Reads the estimates. `main`: the answer's plan and release. `kept`: the share of rows that counted."""
