@@ -124,6 +124,12 @@ def by_both_keys(node: exp.Expr, scope: Scope) -> tuple[exp.Expr, exp.Expr]:
             scope, node, "PIVOT of people's rows needs USING and GROUP BY.", "write PIVOT t ON x USING COUNT(*) GROUP BY k."
         )
     on = ons[0].this if isinstance(ons[0], exp.In) else ons[0]
+    computed = [each for each in (on, *clause.expressions) if not isinstance(each, exp.Column)]
+    if computed:
+        what = "PIVOT of people's rows takes columns, and this is computed."
+        raise refuse(
+            scope, computed[0], what, "name it in a question inside: PIVOT (SELECT ... AS k, COUNT(*) AS n ...) ON ..."
+        )
     keys, named = [on, *clause.expressions], [output_name(each, scope) for each in using]
     inside = [exp.alias_(each.copy(), f"using {i}", quoted=True) for i, (_, each) in enumerate(named)]
     select = exp.select(*(key.copy() for key in keys), *inside).from_(node.this.copy()).group_by(*(key.copy() for key in keys))

@@ -93,7 +93,9 @@ def named_table(node: exp.Expr, context: Context) -> Source:
     scope = context.scope
     if node.args.get("pivots"):
         what = "PIVOT in FROM turns a noisy result, and this is people's rows."
-        raise refuse(scope, node.args["pivots"][0], what, "begin with PIVOT: PIVOT people ON sex USING COUNT(*) GROUP BY region.")
+        raise refuse(
+            scope, node.args["pivots"][0], what, "begin with PIVOT: PIVOT people ON sex USING COUNT(*) GROUP BY region."
+        )
     if isinstance(node, exp.Subquery):
         only(scope, node, "this alias with_", "A subquery in FROM")
         alias = _alias(node, context) or f"subquery_{len(context.scans) + 1}"
