@@ -86,7 +86,7 @@ def is_noisy(tree: exp.Expr, names: Names) -> bool:
         keys = group(tree, scope, per_unit=False).keys
         return aggregates_people(source.relation, keys, names.context.catalog)
     except QueryError:
-        return False  # it is refused where it is read
+        return True  # it is refused as a question, with its own reason
 
 
 def _sources(tree: exp.Select) -> list[exp.Expr]:
