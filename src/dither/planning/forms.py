@@ -220,7 +220,7 @@ class Quotient:
     def _cells(self, noises: Sequence[Noise], moved: tuple[Floats, Floats]) -> margins.Cells:
         above, below = (np.array([float(part.weight(place)) for place in self.places]) for part in (self.above, self.below))
         scales = np.array([noises[noise].scale for noise, _ in self.places])
-        return margins.Cells(above, below, scales, noises[self.places[0][0]].gaussian, moved)
+        return margins.Cells.of(above, below, scales, noises[self.places[0][0]].gaussian, moved)
 
     def undefined(self, noises: Sequence[Noise]) -> float:
         """Returns a bound on the probability that the shown divisor is 0 and the true one is not: there is no margin beside

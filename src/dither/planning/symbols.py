@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ from dither.query.nodes import Call, Column, Expression, Literal
 if TYPE_CHECKING:
     from dither.planning.outputs import Noisy, Output
 
-MOST_TERMS = 200_000  # noisy numbers read by all values of an answer
+MOST_TERMS = 50_000  # noisy numbers read by all values of an answer
 _MOST_PARTS = 2_000  # noisy numbers of one value, by intervals
 _MOST_QUOTIENTS = 8  # quotients in one value; with more, intervals are as good
 _INNER = "#inner"
@@ -69,6 +69,9 @@ class Margins:
     released: Noisy
     columns: Sequence[Output]
     confidence: Fraction
+    _totals: dict[tuple[int, int, int, tuple[int, ...]], Form | None] = field(
+        default_factory=dict
+    )  # of sums that many values share
 
     def all(self, sources: Sequence[Sequence[Source | None]], rows: Sequence[Sequence[object]]) -> list[list[float | None]]:
         """Returns the margins of each column."""
@@ -154,8 +157,11 @@ class Margins:
             form = self._forms.get(source.output)
             return None if form is None else form.moved_by(places[source.place] * len(self.plan.noises))
         if isinstance(source, Total):
-            parts = [self._form(part, places) for part in source.parts[source.start : source.stop]]
-            return None if None in parts else _added([part for part in parts if part is not None])
+            key = (id(source.parts), source.start, source.stop, tuple(places))
+            if key not in self._totals:
+                parts = [self._form(part, places) for part in source.parts[source.start : source.stop]]
+                self._totals[key] = None if None in parts else _added([part for part in parts if part is not None])
+            return self._totals[key]
         if isinstance(source, Made):
             return forms.combine(source.expression, lambda name: self._column(source, name, places))
         return None
