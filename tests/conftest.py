@@ -1,9 +1,9 @@
 """Settings of all tests. No test is timed, so no property test has a deadline either.
 
 `make test` tries the same examples every time, so that it passes or fails for a reason in the change. `make test-long` sets
-DITHER_SEARCH and searches for new ones, and runs the tests marked long, which others skip. `make quick` leaves out the tests marked slow. These get the mark here: tests in the
-folders SLOW, which attack, audit and kill the whole path, and tests that need a PostgreSQL server. Elsewhere the decorator
-marks a test whose cases together take more than about a second.
+DITHER_SEARCH, searches for new ones, and runs the tests marked long, which are skipped otherwise. `make quick` leaves out the
+tests marked slow. These get the mark here: tests in the folders SLOW, which attack, audit and kill the whole path, and tests
+that need a PostgreSQL server. Elsewhere the decorator marks a test whose cases together take more than about a second.
 """
 
 import gc
