@@ -199,7 +199,7 @@ def _distinct(outer: Outer, table: Rows) -> Rows:
         seen.setdefault(tuple((type(value), value) for value in row.values.values()), row)
     chosen = table.chosen or bool(table.noisy)
     by_expression = {each.expression: Column(each.name) for each in outer.outputs}
-    order = [replace(each, expression=by_expression.get(each.expression, Literal(None))) for each in outer.order]
+    order = [replace(each, expression=by_expression[each.expression]) for each in outer.order]
     return replace(table, rows=tuple(seen.values()), chosen=chosen).sorted(order, outer.limit, outer.offset)
 
 

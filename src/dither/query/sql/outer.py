@@ -326,6 +326,11 @@ def _outer(tree: exp.Select, scope: Scope, columns: tuple[str, ...]) -> Outer:
     qualify = read_condition(tree, "qualify", grouping)
     order = read_order(tree, grouping)
     grouping.windows.check()
+    shown = {each.expression for each in grouping.outputs}
+    if tree.args.get("distinct") and any(each.expression not in shown for each in order):
+        raise refuse(
+            scope, tree.args["order"], "With DISTINCT, ORDER BY can only name outputs.", "add it to SELECT, or leave it out."
+        )
     return Outer(
         columns,
         tuple(grouping.outputs),

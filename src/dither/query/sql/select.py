@@ -66,7 +66,7 @@ def private_select(tree: exp.Expr, context: Context) -> Query:
     if not grouping.aggregates:
         raise _no_aggregate(tree, here)
     outputs, keys, aggregates = tuple(grouping.outputs), tuple(grouping.keys), tuple(grouping.aggregates)
-    if not grouping.windows.found and qualify is None:
+    if not grouping.windows.found:
         return Query(source.relation, keys, aggregates, outputs, condition, order, limit, offset)
     names = tuple([key.name for key in keys] + [each.name for each in aggregates])
     above = Outer(

@@ -79,7 +79,11 @@ class Windows:
     used: set[int] = field(default_factory=set)  # the named windows that OVER names, by id
 
     def check(self) -> None:
-        """Refuses a window of the WINDOW clause that no OVER names: it was not read."""
+        """Refuses QUALIFY without a window function, and a window of the WINDOW clause that no OVER names: it was not read."""
+        qualify = self.select.args.get("qualify")
+        if qualify is not None and not self.found:
+            fix = "filter groups with HAVING, and the rows of a question around this one with WHERE."
+            raise refuse(self.scope, qualify.this, "QUALIFY filters by a window function, and there is none.", fix)
         for each in self.select.args.get("windows") or ():
             if id(each) not in self.used:
                 raise refuse(
