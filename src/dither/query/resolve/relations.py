@@ -467,12 +467,9 @@ def _union(node: Union, catalog: Catalog) -> Shape:
     columns = {}
     for name in parts[0].columns:
         known = [part.columns[name] for part in parts]
-        nullable = any(each.facts.nullable for each in known)
         unit = all(each.unit for each in known)
         largest, depends = max(each.size for each in known), max(each.depends for each in known)
-        columns[name] = Known(
-            either([each.facts for each in known], nullable), unit, size=largest, depends=depends, per_unit=unit
-        )
+        columns[name] = Known(_merged([each.facts for each in known]), unit, size=largest, depends=depends, per_unit=unit)
     relations = tuple(_alike(part, columns) for part in parts)
     return replace(
         parts[0],
@@ -506,3 +503,13 @@ def _alike(part: Shape, columns: Mapping[str, Known]) -> Relation:
     if part.protects == BY_UNIT:
         named.append(Named(UNIT, Column(UNIT)))
     return Compute(part.relation, tuple(named))
+def _merged(known: list[Facts]) -> Facts:
+    """Returns the facts of a column of UNION ALL. Its values are public if they are in every part."""
+    merged = either(known, any(each.nullable for each in known))
+    merged = replace(merged, clipped=any(each.clipped for each in known))
+    lists = [each.values for each in known if each.values is not None and each.kind == merged.kind]
+    if len(lists) < len(known):
+        return merged
+    return replace(merged, values=tuple(dict.fromkeys(value for values in lists for value in values)))
+
+
