@@ -119,6 +119,10 @@ def _joined(draw: Draw, source: Relation, other: Relation) -> Relation:
         joined = Join(source, public(), (SAME_PLACE,), kind)
         return back(joined, k=draw(st.sampled_from([K, Column("r.k")])))
     pairs = draw(st.sampled_from([(SAME_UNIT,), (SAME_UNIT, SAME_PLACE)]))
+    if draw(st.booleans()):  # the row's unit is the one of the side that is there
+        unit = call("coalesce", Column(UNIT), Column(f"r.{UNIT}"))
+        either = (Named("x", X), Named("k", Column("r.k")), Named("g", G), Named(UNIT, unit))
+        return Compute(Join(source, renamed(other), pairs, "full"), either)
     return back(Join(source, renamed(other), pairs, kind), k=Column("r.k"), g=draw(st.sampled_from([G, Column("r.g")])))
 
 

@@ -74,13 +74,17 @@ def _evaluators(named: Sequence[Named]) -> dict[str, Callable[[Row], Cell]]:
 
 
 def _join(join: Join, left: Bag, right: Bag) -> Bag:
-    """Pairs each left row with each of its partners; a left join pairs a row without partners with NULLs."""
-    nothing = dict.fromkeys(right.columns)
+    """Pairs each left row with each of its partners; a left join pairs a row without partners with NULLs, a full one both."""
+    nothing, nobody = dict.fromkeys(right.columns), dict.fromkeys(left.columns)
     rows: list[Row] = []
+    matched: set[int] = set()
     for row, partners in zip(left.rows, _partners(left, right, join.equal), strict=True):
         rows += [{**row, **partner} for partner in partners]
-        if not partners and join.kind == "left":
+        matched |= {id(partner) for partner in partners}
+        if not partners and join.kind in ("left", "full"):
             rows.append({**row, **nothing})
+    if join.kind == "full":
+        rows += [{**nobody, **partner} for partner in right.rows if id(partner) not in matched]
     return Bag((*left.columns, *right.columns), rows)
 
 

@@ -167,7 +167,7 @@ class Compute:
 
 @dataclass(frozen=True)
 class Join:
-    """Rows of left and right whose `equal` pairs are all equal (NULL equals nothing). kind: "inner" or "left".
+    """Rows of left and right whose `equal` pairs are all equal (NULL equals nothing). kind: "inner", "left" or "full".
 
     With `scalar` (a scalar subquery): every row of left once, with aggregates of its partners, or NULL if it has none.
     Without pairs all rows of right are partners. resolve/relations.py rewrites it as a left join to one row for each value of

@@ -225,7 +225,7 @@ def _join(node: nodes.Join, schema: Schema, dialect: Dialect) -> Printed:
     one, two, pairs = _sides(left, right, node.equal, dialect)
     columns = [replace(c, text=f"l.{c.text}") for c in left.columns] + [replace(c, text=f"r.{c.text}") for c in right.columns]
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
-    kind = "LEFT JOIN" if node.kind == "left" else "JOIN"
+    kind = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}[node.kind]
     return with_plain_names(
         f"SELECT {listed} FROM {one} AS l {kind} {two} AS r ON {_and(pairs)}", left.names + right.names, columns
     )

@@ -49,8 +49,8 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
     if source.protects == PUBLIC:
         return _public(node, source, compared)
     _check_unit(node, source, lookup)
-    mine = [key for key in node.keys if _is_unit(key.expression, source)]
-    further = [key for key in node.keys if not _is_unit(key.expression, source)]
+    mine = [key for key in node.keys if source.is_unit(key.expression)]
+    further = [key for key in node.keys if not source.is_unit(key.expression)]
     known = {key.name: facts(key.expression, source.scope) for key in further}
     _check_keys(node, known, compared)
     source = traced(source, [name for key in further for name in columns_of(key.expression)])
@@ -90,6 +90,7 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
         one_row=not further,
         whole=None,
         together=(mine[0].name, *known),
+        halves=(),
     )
 
 
@@ -135,10 +136,6 @@ def _public(node: PerUnit, source: Shape, compared: bool) -> Shape:
     return replace(source, relation=relation, columns=columns, whole=None, together=tuple(known))
 
 
-def _is_unit(expression: Expression, source: Shape) -> bool:
-    return isinstance(expression, Column) and expression.name in source.columns and source.columns[expression.name].unit
-
-
 def _origin(expression: Expression, source: Shape) -> Known:
     if isinstance(expression, Column):
         return source.columns[expression.name]
@@ -148,7 +145,7 @@ def _origin(expression: Expression, source: Shape) -> Known:
 def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
     place = "GROUP BY" if node.aggregates else "SELECT"
     what = "aggregates" if node.aggregates else "looks for distinct rows"
-    units = [key.name for key in node.keys if _is_unit(key.expression, source)]
+    units = [key.name for key in node.keys if source.is_unit(key.expression)]
     unit = source.root[1] if source.root else "the unit column"
     if lookup is not None and lookup.equal and source.protects == BY_UNIT and not units:
         raise QueryError(

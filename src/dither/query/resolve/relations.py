@@ -328,16 +328,18 @@ def _computed(node: Compute, source: Shape) -> Shape:
         plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
         columns[each.name] = plain or Known(
             facts(inner, source.scope),
+            unit=source.is_unit(inner),
             size=size([inner], source),
             depends=source.depends(inner),
-            per_unit=source.per_unit(inner),
+            per_unit=source.is_unit(inner) or source.per_unit(inner),
             made_of=made_of(typed(inner, source.scope), source.columns),
         )
         named.append(Named(each.name, typed(inner, source.scope)))
     if source.protects == BY_UNIT:
         named.append(Named(UNIT, Column(UNIT)))
-    together = _renamed(source.together, node.columns)
-    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns, together=together)
+    together, halves = _renamed(source.together, node.columns), _renamed(source.halves, node.columns)
+    computed = Compute(source.relation, tuple(named))
+    return replace(source, relation=computed, columns=columns, together=together, halves=halves)
 
 
 def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str, ...]:
@@ -348,8 +350,8 @@ def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str
 
 def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     span = node.span
-    if node.kind not in ("inner", "left"):
-        raise QueryError(f"There is no join of the kind {node.kind}.", span=span, fix='write "inner" or "left".')
+    if node.kind not in ("inner", "left", "full"):
+        raise QueryError(f"There is no join of the kind {node.kind}.", span=span, fix='write "inner", "left" or "full".')
     check_once((*left.columns, *right.columns), span)
     pairs = check_pairs(node.equal, left, right, span)
     check_join(left, right, pairs, node.kind, catalog, span)
@@ -359,7 +361,7 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
         check_scalar(once[1], span)
     both = left.private and right.private
     joins = check_joins(left.joins + right.joins + (both and not any(once)), span)
-    other = right.relation
+    other, own = right.relation, ""
     if both:
         own = fresh("unit", _column_names(left.relation) | _column_names(other))
         other = Compute(other, (*(Named(name, Column(name)) for name in right.columns), Named(own, Column(UNIT))))
@@ -369,15 +371,32 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
         right.equated((b, left.depends(a)) for a, b in node.equal),
     )
     right = beside(left, right) if node.kind == "inner" else replace(right, leaves={}, conditions=())
+    left = replace(left, leaves={}, conditions=()) if node.kind == "full" else left
     columns = joined_columns(left, right, plain, node.kind, once, catalog)
     # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
     whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
     one_row = (left.one_row and once[1]) or (not left.private and right.one_row and once[0])
-    joined = Join(left.relation, other, pairs, node.kind, span=span)
+    joined: Relation = Join(left.relation, other, pairs, node.kind, span=span)
+    if node.kind == "full":
+        one_row = left.one_row and right.one_row and len(plain) == 1
+        joined = _with_either_unit(joined, columns, own)
     rows, groups = joined_bounds(left, right, node, once)
     owner, tables = left if left.private else right, tuple(dict.fromkeys((*left.tables, *right.tables)))
-    shape = Shape(joined, columns, owner.protects, owner.root, tables, rows, groups, one_row, whole, joins)
+    halves = _halves(plain, left, right) if node.kind == "full" else ()
+    shape = Shape(joined, columns, owner.protects, owner.root, tables, rows, groups, one_row, whole, joins, halves=halves)
     return replace(shape, leaves={**left.leaves, **right.leaves}, conditions=(*left.conditions, *right.conditions))
+
+
+def _with_either_unit(joined: Relation, columns: Mapping[str, Known], own: str) -> Relation:
+    """Returns the rows of a FULL JOIN: each has the unit of the side that is there."""
+    unit = Named(UNIT, Call("coalesce", (Column(UNIT), Column(own))))
+    return Compute(joined, (*(Named(name, Column(name)) for name in columns), unit))
+
+
+def _halves(pairs: tuple[Pair, ...], left: Shape, right: Shape) -> tuple[str, ...]:
+    """Returns the unit columns of both sides, as one pair equates them."""
+    pair = unit_pair(pairs, left, right)
+    return () if pair is None else tuple(side.name for side in pair if isinstance(side, Column))
 
 
 def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
@@ -481,10 +500,21 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         one_row=False,
         whole=None,
         together=(),
+        halves=(),
         leaves={},
         conditions=(),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )
+
+
+def _merged(known: list[Facts]) -> Facts:
+    """Returns the facts of a column of UNION ALL. Its values are public if they are in every part."""
+    merged = either(known, any(each.nullable for each in known))
+    merged = replace(merged, clipped=any(each.clipped for each in known))
+    lists = [each.values for each in known if each.values is not None and each.kind == merged.kind]
+    if len(lists) < len(known):
+        return merged
+    return replace(merged, values=tuple(dict.fromkeys(value for values in lists for value in values)))
 
 
 def _total(bounds: list[int | None]) -> int | None:
@@ -503,13 +533,3 @@ def _alike(part: Shape, columns: Mapping[str, Known]) -> Relation:
     if part.protects == BY_UNIT:
         named.append(Named(UNIT, Column(UNIT)))
     return Compute(part.relation, tuple(named))
-def _merged(known: list[Facts]) -> Facts:
-    """Returns the facts of a column of UNION ALL. Its values are public if they are in every part."""
-    merged = either(known, any(each.nullable for each in known))
-    merged = replace(merged, clipped=any(each.clipped for each in known))
-    lists = [each.values for each in known if each.values is not None and each.kind == merged.kind]
-    if len(lists) < len(known):
-        return merged
-    return replace(merged, values=tuple(dict.fromkeys(value for values in lists for value in values)))
-
-

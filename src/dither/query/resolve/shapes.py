@@ -101,6 +101,7 @@ class Shape:
     whole: str | None = None  # the table, if this has each of its rows once
     joins: int = 0  # the number of joins below that may multiply one unit's rows
     together: tuple[str, ...] = ()  # columns that are unique together (empty: none known)
+    halves: tuple[str, ...] = ()  # the unit columns of both sides of a FULL JOIN: COALESCE of them is the unit
     leaves: Mapping[str, Facts] = field(default_factory=dict, hash=False)  # what columns are made of, see narrowing.py
     conditions: tuple[Expression, ...] = ()  # over leaves, true in every row
 
@@ -119,6 +120,15 @@ class Shape:
     def per_unit(self, expression: Expression) -> bool:
         """Returns whether an expression has the same value in all rows of one unit, so that each unit is in one group."""
         return all(name == UNIT or self.columns[name].per_unit for name in columns(expression))
+
+    def is_unit(self, expression: Expression) -> bool:
+        """Returns whether an expression always equals the row's unit: its column, or COALESCE of both sides of a FULL JOIN."""
+        if isinstance(expression, Column):
+            return expression.name in self.columns and self.columns[expression.name].unit
+        if not isinstance(expression, Call) or expression.name != "coalesce":
+            return False
+        names = {part.name for part in expression.arguments if isinstance(part, Column)}
+        return bool(self.halves) and len(expression.arguments) == len(names) and names == set(self.halves)
 
     def equated(self, pairs: Iterable[tuple[Expression, Dependence]]) -> Shape:
         """Returns the shape where each expression equals a value that depends on the unit as stated."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from sqlglot import exp, parser
+from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -35,7 +35,8 @@ def _types(words: str) -> frozenset[TokenType]:
 _CLAUSES = "SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET WITH UNION JOIN ON USING ALIAS DISTINCT"
 _OPERATORS = "AND OR NOT EQ NEQ LT LTE GT GTE DPIPE PLUS DASH SLASH MOD DCOLON DOT BETWEEN LIKE IN IS CASE WHEN THEN ELSE"
 _OPENING = _types(f"{_CLAUSES} {_OPERATORS} COMMA")  # something must follow
-_CLOSING = _types("SEMICOLON COMMA R_PAREN FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET UNION JOIN INNER ON USING THEN")
+_JOINS = "JOIN INNER FULL CROSS ON USING"
+_CLOSING = _types(f"SEMICOLON COMMA R_PAREN FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET UNION {_JOINS} THEN")
 _NEEDED = _types("SELECT FROM CASE WHEN THEN BETWEEN IN")  # leaving out the word alone is no fix
 _SIDES = _types("LEFT RIGHT")  # joins, unless called as functions
 _AFTER_EQ = _types("LT GT")  # =< and => are comparisons written the wrong way round
@@ -158,6 +159,9 @@ class Narrow(Dialect):
 
     NULL_ORDERING = "nulls_are_last"
 
+    class Tokenizer(tokens.Tokenizer):
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
+
     class Parser(parser.Parser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
@@ -169,7 +173,7 @@ _WORDS = """
     L_PAREN R_PAREN COMMA DOT DASH PLUS DCOLON SEMICOLON STAR SLASH MOD LT LTE GT GTE NOT EQ NEQ AND OR DPIPE
     STRING NUMBER IDENTIFIER VAR TRUE FALSE NULL
     SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET ASC DESC WITH ALIAS DISTINCT ALL UNION
-    JOIN INNER LEFT RIGHT OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
+    JOIN INNER LEFT RIGHT FULL CROSS OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
 """
 _NAMELIKE_WORDS = """
     BOOLEAN INT BIGINT SMALLINT TINYINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE TIMESTAMP YEAR
@@ -195,9 +199,7 @@ _REASONS: dict[TokenType, tuple[str, str]] = {
     TokenType.INTERVAL: ("INTERVAL is not supported.", "compare dates with constants, or use DAYS_BETWEEN(a, b)."),
     TokenType.QUALIFY: ("QUALIFY filters by a window function, which looks across people.", "use HAVING on an aggregate."),
     TokenType.LATERAL: ("LATERAL joins are not supported.", "write an ordinary JOIN ... ON."),
-    TokenType.CROSS: ("CROSS JOIN pairs everyone with everyone.", "write JOIN ... ON with the columns that must be equal."),
     TokenType.NATURAL: ("NATURAL JOIN hides which columns must be equal.", "write JOIN ... USING (column)."),
-    TokenType.FULL: ("FULL JOIN keeps rows that belong to nobody.", "use LEFT JOIN from the table that has the unit."),
     TokenType.INTERSECT: ("INTERSECT compares the rows of different people.", "use EXISTS with the unit column equated."),
     TokenType.EXCEPT: ("EXCEPT compares the rows of different people.", "use NOT EXISTS with the unit column equated."),
     TokenType.SEMI: ("SEMI JOIN is not supported.", "write WHERE x IN (SELECT x FROM ...), or WHERE EXISTS (SELECT ...)."),
@@ -309,7 +311,8 @@ def _parsed(text: str, tokens: list[Token], into: type[exp.Expr]) -> exp.Expr:
     reader = Narrow().parser()
     try:
         if into is exp.Expr:
-            trees = [tree for tree in reader.parse(tokens, text) if tree is not None]
+            parsed = reader.parse(tokens, text)
+            trees = [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
         else:
             trees = [tree for tree in reader.parse_into(into, tokens, text) if tree is not None]
     except ParseError as error:

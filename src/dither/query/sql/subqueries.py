@@ -15,9 +15,10 @@ from sqlglot import exp
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
 from dither.query.nodes import Call, Column, Compute, Expression, Filter, Named, PerUnit, Relation, Semi, Union, words_of
+from dither.query.sql import commas
 from dither.query.sql.aggregates import Grouping, has_aggregate
 from dither.query.sql.expressions import expression
-from dither.query.sql.joins import conjuncts, is_nested, joined_tables, partners, with_values
+from dither.query.sql.joins import conjuncts, is_nested, partners, with_values
 from dither.query.sql.names import Field, Scope, Source, candidates, matching, name_of, only, place, refuse
 from dither.query.sql.tables import Context, Inner, Pair, check_below, with_ctes
 from dither.text import folded
@@ -32,14 +33,13 @@ def inner(node: exp.Select, items: Sequence[exp.Expr], outer: Scope, context: Co
 
 
 def from_where(node: exp.Select, outer: Scope, context: Context) -> Inner:
-    """Reads FROM, JOIN and WHERE: filters first, then semi-joins."""
-    source = joined_tables(node, context)
-    scope = Scope(context.text, source.fields, "in WHERE", outer.fields)
+    """Reads FROM, JOIN and WHERE: joins first, then filters, then semi-joins."""
     clause = node.args.get("where")
-    if clause is None:
-        return Inner(source, scope, ())
-    only(context.scope, clause, "this", "WHERE")
-    plain, nested = _split(clause.this)
+    if clause is not None:
+        only(context.scope, clause, "this", "WHERE")
+    plain, nested = _split(clause.this) if clause is not None else ([], [])
+    source, plain = commas.tables(node, plain, context)
+    scope = Scope(context.text, source.fields, "in WHERE", outer.fields)
     pairs: list[Pair] = []
     conditions: list[exp.Expr] = []
     for part in plain:
