@@ -5,8 +5,7 @@
 After this step engines need to know nothing about privacy, and the planner nothing about tables.
 
 `check_constants` refuses constants that SQL could not write, in queries built by hand from nodes: a plan must show them,
-a ledger store them and an engine compare them. `prune` drops unused columns, so that plans are short and engines read
-little; it changes no answer.
+a ledger store them and an engine compare them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from dither.catalog.values import Catalog, Rows
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, either
 from dither.query.functions.domains import facts
-from dither.query.functions.registry import check_depth, columns, known, typed
+from dither.query.functions.registry import check_depth, known, typed
 from dither.query.nodes import (
     Aggregate,
     Call,
@@ -40,6 +39,7 @@ from dither.query.nodes import (
     Semi,
     Span,
     Union,
+    WithinUnit,
     fresh,
     private,
 )
@@ -60,6 +60,7 @@ from dither.query.resolve.joins import (
 )
 from dither.query.resolve.narrowing import beside, filtered, made_of, possible, traced
 from dither.query.resolve.per_unit import per_unit
+from dither.query.resolve.pruning import prune, used_by
 from dither.query.resolve.shapes import (
     BY_ROW,
     BY_UNIT,
@@ -72,6 +73,7 @@ from dither.query.resolve.shapes import (
     scan,
     size,
 )
+from dither.query.resolve.windows import within_unit
 from dither.query.work import UNIT
 
 _LARGEST = 2**63  # engines' integers are smaller
@@ -144,49 +146,6 @@ def _number(value: Any, span: tuple[int, int] | None) -> None:
         raise QueryError("This number is too large.", span=span, fix="write a smaller number.")
     if isinstance(value, Fraction) and max(value.numerator.bit_length(), value.denominator.bit_length()) > _LONGEST:
         raise QueryError("This number has too many digits.", span=span, fix="write a number such as 16 or 1.5.")
-
-
-Names = frozenset[str]
-
-
-def prune(query: Query, by_unit: bool) -> Query:
-    """Drops the columns of the source that the keys, the aggregates and the unit do not use."""
-    used = _used(query.keys) | _arguments(query.aggregates) | frozenset([UNIT] if by_unit else [])
-    return replace(query, source=_prune(query.source, used))
-
-
-def _used(named: tuple[Named, ...]) -> Names:
-    return frozenset[str]().union(*(columns(each.expression) for each in named))
-
-
-def _arguments(aggregates: tuple[Aggregate, ...]) -> Names:
-    return frozenset[str]().union(*(columns(each.value) for each in aggregates if each.value is not None))
-
-
-def _prune(node: Relation, used: Names) -> Relation:
-    if isinstance(node, Scan):
-        return node
-    if isinstance(node, Filter):
-        return replace(node, source=_prune(node.source, used | columns(node.condition)))
-    if isinstance(node, Compute):
-        kept = tuple(each for each in node.columns if each.name in used) or node.columns[:1]
-        return Compute(_prune(node.source, _used(kept)), kept)
-    if isinstance(node, PerUnit):
-        aggregates = tuple(each for each in node.aggregates if each.name in used)
-        return replace(node, source=_prune(node.source, _used(node.keys) | _arguments(aggregates)), aggregates=aggregates)
-    if isinstance(node, Union):
-        return Union(tuple(_prune(part, used) for part in node.parts))
-    pairs = node.equal if isinstance(node, Join) or node.listed is None else (node.listed, *node.equal)
-    ours = frozenset[str]().union(*(columns(left) for left, _ in pairs))
-    theirs = frozenset[str]().union(*(columns(right) for _, right in pairs))
-    if isinstance(node, Semi):
-        return replace(node, source=_prune(node.source, used | ours), other=_prune(node.other, theirs))
-    return _prune_join(node, used | ours, used | theirs)
-
-
-def _prune_join(node: Join, left: Names, right: Names) -> Relation:
-    # Both sides may have a column UNIT; only the left one is passed on (`_join` renames the right one).
-    return replace(node, left=_prune(node.left, left), right=_prune(node.right, right))
 
 
 @dataclass(frozen=True)
@@ -286,6 +245,8 @@ def _relation(node: Relation, catalog: Catalog) -> Shape:
         return _semi(node, _relation(node.source, catalog), _relation(node.other, catalog), catalog)
     if isinstance(node, PerUnit):
         return per_unit(node, _relation(node.source, catalog))
+    if isinstance(node, WithinUnit):
+        return within_unit(node, _relation(node.source, catalog))
     return _union(node, catalog)
 
 
@@ -321,7 +282,7 @@ def _compute(node: Compute, source: Shape) -> Shape:
 
 def _computed(node: Compute, source: Shape) -> Shape:
     size((each.expression for each in node.columns), source)
-    source = traced(source, _used(tuple(each for each in node.columns if not isinstance(each.expression, Column))))
+    source = traced(source, used_by(tuple(each for each in node.columns if not isinstance(each.expression, Column))))
     columns, named = {}, []
     for each in node.columns:
         inner = each.expression
@@ -415,6 +376,8 @@ def _column_names(node: Relation) -> frozenset[str]:
         return frozenset([*(each.name for each in node.keys), *(each.name for each in node.aggregates)])
     if isinstance(node, Join):
         return _column_names(node.left) | _column_names(node.right)
+    if isinstance(node, WithinUnit):
+        return _column_names(node.source) | {each.name for each in node.windows}
     return _column_names(node.parts[0] if isinstance(node, Union) else node.source)
 
 

@@ -104,7 +104,7 @@ def _plain(select: exp.Select) -> bool:
     """Returns whether a SELECT is one expression over rows: no star, no aggregate, no further clause."""
     items = select.expressions
     clauses = {key for key, value in select.args.items() if value} - {"expressions", "from_", "joins", "where", "with_"}
-    return len(items) == 1 and not clauses and items[0].find(exp.Star) is None and not has_aggregate(items[0])
+    return len(items) == 1 and not clauses and items[0].find(exp.Star, exp.Window) is None and not has_aggregate(items[0])
 
 
 def _read_exists(node: exp.Expr, scope: Scope, context: Context) -> Partners:

@@ -75,7 +75,7 @@ def check_below(node: exp.Select, context: Context) -> None:
                 f"{word} inside a subquery picks rows by comparing people, so one person could change which others count.",
                 f"leave {word} out of the subquery; it may stand at the end of the whole question.",
             )
-    only(context.scope, node, "expressions from_ joins where group having with_ distinct", "A subquery")
+    only(context.scope, node, "expressions from_ joins where group having qualify windows with_ distinct", "A subquery")
 
 
 def named_table(node: exp.Expr, context: Context) -> Source:
