@@ -33,6 +33,7 @@ from dither.query.nodes import (
     Named,
     PerUnit,
     Relation,
+    Union,
     fresh,
 )
 from dither.query.nodes import per_unit as functions
@@ -54,7 +55,7 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
     mine = [key for key in node.keys if source.is_unit(key.expression)]
     further = [key for key in node.keys if not source.is_unit(key.expression)]
     known = {key.name: facts(key.expression, source.scope) for key in further}
-    _check_keys(node, known, compared)
+    _check_keys(node, known, compared or not node.aggregates)  # DISTINCT only compares
     source = traced(source, [name for key in further for name in columns_of(key.expression)])
     found = [lowered(each, source) for each in node.aggregates]
     inside = tuple(part for parts, _, _ in found for part in parts)
@@ -165,6 +166,8 @@ def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
     if source.protects == BY_UNIT:
         if units:
             return
+        if not node.aggregates:
+            raise _distinct(node, source, unit)
         raise QueryError(
             f"This subquery {what} across people, and the question then asks about the result.",
             span=node.span,
@@ -176,6 +179,23 @@ def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
             span=node.span,
             fix='ask in one step, or declare a unit column instead of unit = "row".',
         )
+
+
+def _distinct(node: PerUnit, source: Shape, unit: str) -> QueryError:
+    """Returns the refusal of DISTINCT across people."""
+    names = ", ".join(key.name.rsplit(".", 1)[-1] for key in node.keys)
+    if isinstance(node.source, Union):
+        what = "UNION drops rows of different people that happen to be equal."
+        fix = f"write UNION ALL, or select {unit} in both parts: SELECT {unit}, {names} ... UNION SELECT {unit}, ..."
+        return QueryError(what, span=node.span, fix=fix)
+    count = (
+        f"; to count the different values, ask SELECT COUNT(DISTINCT {names}) without a subquery" if len(node.keys) == 1 else ""
+    )
+    return QueryError(
+        "DISTINCT drops rows of different people that happen to be equal.",
+        span=node.span,
+        fix=f"{_reference_fix(source)}keep the person in it: SELECT DISTINCT {unit}, {names}{count}.",
+    )
 
 
 def unit_fix(source: Shape, template: str) -> str:

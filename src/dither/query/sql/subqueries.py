@@ -185,13 +185,8 @@ def _alias(part: exp.Expr, node: exp.Select, scope: Scope) -> Expression | None:
 
 def _union(node: exp.Union, context: Context, alias: str) -> Source:
     only(context.scope, node, "this expression distinct with_", "UNION")
-    if type(node) is not exp.Union or node.args.get("distinct"):
-        raise refuse(
-            context.scope,
-            node,
-            "UNION drops rows of different people that happen to be equal.",
-            "write UNION ALL.",
-        )
+    if type(node) is not exp.Union:
+        raise refuse(context.scope, node, "Only SELECT and UNION ALL can stand here.", "write a SELECT.")
     context = with_ctes(node, context)
     parts = [select(part, context, alias) for part in (node.this, node.expression)]
     if len({len(part.fields) for part in parts}) != 1:
@@ -201,7 +196,14 @@ def _union(node: exp.Union, context: Context, alias: str) -> Source:
         pairs = zip(first.fields, second.fields, strict=True)
         second = Source(Compute(second.relation, tuple(Named(a.name, Column(b.name)) for a, b in pairs)), first.fields)
     flat = first.relation.parts if isinstance(first.relation, Union) else (first.relation,)
-    return Source(Union((*flat, second.relation)), first.fields)
+    both = Source(Union((*flat, second.relation)), first.fields)
+    return _distinct(both, place(context.text, node)) if node.args.get("distinct") else both
+
+
+def _distinct(source: Source, span: tuple[int, int] | None) -> Source:
+    """Keeps each row once: UNION. resolve/per_unit.py refuses it unless the unit is among the columns."""
+    named = tuple(Named(each.name, Column(each.name)) for each in source.fields)
+    return Source(PerUnit(source.relation, named, (), span=span), source.fields)
 
 
 def _outputs(node: exp.Select, scope: Scope) -> list[tuple[str, Expression]]:
