@@ -44,9 +44,13 @@ from dither.query.nodes import (
     Named,
     PerUnit,
     Relation,
+    Rows,
     Scan,
     Semi,
+    Sort,
     Union,
+    Window,
+    WithinUnit,
 )
 from dither.query.normal import form
 from dither.query.work import UNIT, Bins, Cell, Distinct, Quantised, Sums
@@ -67,6 +71,21 @@ NODES: dict[type, tuple[str, dict[str, str]]] = {
         {"source": "source", "other": "other", "equal": "equal", "negated": "negated", "listed": "listed", "mark": "mark"},
     ),
     PerUnit: ("per unit", {"source": "source", "keys": "keys", "aggregates": "aggregates"}),
+    WithinUnit: ("within unit", {"source": "source", "windows": "windows"}),
+    Window: (
+        "window",
+        {
+            "name": "name",
+            "function": "function",
+            "arguments": "arguments",
+            "partition": "partition",
+            "order": "order",
+            "rows": "rows",
+            "ties": "ties",
+        },
+    ),
+    Sort: ("sort", {"expression": "expression", "descending": "descending", "nulls_first": "nulls_first"}),
+    Rows: ("rows", {"start": "start", "end": "end", "peers": "peers"}),
     Union: ("union", {"parts": "parts"}),
     Aggregate: (
         "aggregate",

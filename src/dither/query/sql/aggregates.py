@@ -24,6 +24,10 @@ def has_aggregate(node: exp.Expr) -> bool:
     """Returns whether a node contains an aggregate outside its subqueries."""
     if isinstance(node, (exp.Select, exp.Subquery)):
         return False
+    if isinstance(node, exp.Window):  # SUM(x) OVER (...) is none, LAG(SUM(x)) OVER (...) has one
+        call = node.this.this if isinstance(node.this, exp.Filter) else node.this
+        outside = [part for part in node.iter_expressions() if part is not node.this]
+        return any(has_aggregate(part) for part in [*call.iter_expressions(), *outside])
     return is_aggregate(node) or any(has_aggregate(part) for part in node.iter_expressions())
 
 
@@ -116,6 +120,7 @@ class Grouping:
     keys: list[Named] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
     outputs: list[Named] = field(default_factory=list)
+    within: dict[int, Expression] = field(default_factory=dict)  # columns of windows within one unit, by the id of their node
 
     def add_key(self, name: str, value: Expression) -> None:
         if not any(key.expression == value for key in self.keys):
@@ -135,6 +140,8 @@ class Grouping:
         here = self.scope.at(place)
 
         def look(part: exp.Expr) -> Expression | None:
+            if id(part) in self.within:
+                return self.within[id(part)]
             if is_aggregate(part):
                 return self.add(part, name if part is node else "")
             if isinstance(part, exp.Subquery) or id(part) in here.values:
