@@ -29,6 +29,11 @@ MANY = (
     ask("median", "median", "wage"),
     ask("low", "min", "age"),
     ask("out", "clipped", "age"),
+    ask("both", "corr", "age", second="wage"),
+    ask("slope", "regr_slope", "wage", second="age"),
+    ask("together", "covar_samp", "wage", second="wage"),
+    ask("bent", "skewness", "wage"),
+    ask("peak", "kurtosis", "age"),
 )
 SUMS = (ask("sum", "sum", "wage"), ask("units", "count_units"), ask("kinds", "count_distinct", "town"))
 

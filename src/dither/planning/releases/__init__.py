@@ -3,6 +3,9 @@
     base      what all kinds share: Release, Noise, Reading, Collection
     sums      SUM, AVG, CLIPPED
     spread    VAR, STDDEV
+    moments   moments of one column or of two, from one joint release
+    shape     SKEWNESS, KURTOSIS
+    pairs     CORR, COVAR, REGR_SLOPE, REGR_INTERCEPT, REGR_R2
     count     COUNT(*), COUNT(x), COUNT(DISTINCT unit)
     parts     counts with disjoint FILTERs
     distinct  COUNT(DISTINCT x)
@@ -14,7 +17,7 @@ To add a kind, add a file and list its KIND here.
 
 from __future__ import annotations
 
-from dither.planning.releases import count, distinct, quantile, spread, sums
+from dither.planning.releases import count, distinct, pairs, quantile, shape, spread, sums
 from dither.planning.releases.base import Kind
 
-KINDS: tuple[Kind, ...] = (sums.KIND, spread.KIND, count.KIND, distinct.KIND, quantile.KIND)
+KINDS: tuple[Kind, ...] = (sums.KIND, spread.KIND, pairs.KIND, shape.KIND, count.KIND, distinct.KIND, quantile.KIND)

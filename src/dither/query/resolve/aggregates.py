@@ -20,6 +20,9 @@ def check_functions(nodes: tuple[Aggregate, ...], known: tuple[str, ...]) -> Non
             raise QueryError(f"{each.function} cannot stand here.", span=each.span, fix=f"use one of {', '.join(known)}.")
         if each.argument is None and FUNCTIONS[each.function].of not in (ROWS, UNITS):
             raise QueryError(f"{each.function} needs an argument.", span=each.span, fix="give it an expression.")
+        if (each.second is None) == FUNCTIONS[each.function].pair:
+            count = "two arguments" if FUNCTIONS[each.function].pair else "one argument"
+            raise QueryError(f"{each.function} takes {count}.", span=each.span, fix="give it that many.")
         if each.function == "count_units" and each.where is not None:
             raise QueryError("count_units takes no FILTER.", span=each.span, fix="leave it out.")
         if each.function == "quantile" and (each.parameter is None or not 0 < each.parameter < 1):
@@ -108,8 +111,11 @@ def _aggregate(aggregate: Aggregate, source: Shape) -> Aggregate:
         check_key(known, inner, _origin(inner, source))
     elif FUNCTIONS[aggregate.function].of == NUMBERS:
         _check_number(aggregate, inner, known, source)
-    parts = [part if part is None else typed(part, source.scope) for part in (aggregate.argument, aggregate.where)]
-    return replace(aggregate, argument=parts[0], where=parts[1])
+        if aggregate.second is not None:
+            _check_number(aggregate, aggregate.second, facts(aggregate.second, source.scope), source)
+    read = (aggregate.argument, aggregate.where, aggregate.second)
+    parts = [part if part is None else typed(part, source.scope) for part in read]
+    return replace(aggregate, argument=parts[0], where=parts[1], second=parts[2])
 
 
 def _check_number(aggregate: Aggregate, inner: Expression, known: Facts, source: Shape) -> None:
@@ -128,10 +134,18 @@ def _check_number(aggregate: Aggregate, inner: Expression, known: Facts, source:
     first = f"declare bounds for {declare} in the catalog, or " if declare else ""
     own = "limits" if _counts(known) else "low and high"
     raise QueryError(
-        f"{word}({short(inner)}) has no bounds, so one person could change it without limit.",
+        f"{word}({_arguments(aggregate, inner, short(inner))}) has no bounds, so one person could change it without limit.",
         span=inner.span or aggregate.span,
-        fix=f"{first}write {word}({_clamped(aggregate, inner, known)}) with your own {own}.",
+        fix=f"{first}write {word}({_arguments(aggregate, inner, _clamped(aggregate, inner, known))}) with your own {own}.",
     )
+
+
+def _arguments(aggregate: Aggregate, inner: Expression, shown: str) -> str:
+    """Shows the arguments: `shown` for `inner`, and beside it the other one of a pair."""
+    if aggregate.second is None or aggregate.argument is None:
+        return shown
+    first = inner is not aggregate.second
+    return f"{shown}, {short(aggregate.second)}" if first else f"{short(aggregate.argument)}, {shown}"
 
 
 def _clamped(aggregate: Aggregate, inner: Expression, known: Facts) -> str:

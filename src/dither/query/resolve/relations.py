@@ -160,7 +160,7 @@ def _used(named: tuple[Named, ...]) -> Names:
 
 
 def _arguments(aggregates: tuple[Aggregate, ...]) -> Names:
-    return frozenset[str]().union(*(columns(each.value) for each in aggregates if each.value is not None))
+    return frozenset[str]().union(*(columns(value) for each in aggregates for value in each.values))
 
 
 def _prune(node: Relation, used: Names) -> Relation:
@@ -310,7 +310,7 @@ def condition(expression: Expression, source: Shape) -> Expression:
 
 
 def _check_size(query: Query, source: Shape) -> None:
-    arguments = [each.value for each in query.aggregates if each.value is not None]
+    arguments = [value for each in query.aggregates for value in each.values]
     size([*(key.expression for key in query.keys), *arguments], source)
 
 

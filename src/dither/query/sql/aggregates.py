@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from dither.query.nodes import Aggregate, Column, Expression, Literal, Named, by_word, private
+from dither.query.nodes import FUNCTIONS, Aggregate, Call, Column, Expression, Literal, Named, by_word, private
 from dither.query.nodes import per_unit as functions
 from dither.query.sql.expressions import expression
 from dither.query.sql.names import Scope, candidates, matching, name_of, only, place, refuse
@@ -65,17 +65,19 @@ def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, s
         if arguments:
             raise refuse(scope, call, "COUNT_UNITS takes no argument.", "write COUNT_UNITS().")
         return Aggregate("", name)
+    if word in _PAIRS or FUNCTIONS[name].pair:
+        return _pair(word, name, call, arguments, scope)
     if len(arguments) != 1:
         raise refuse(scope, call, f"{word} takes one argument.", f"write {word}(x).")
     inner = arguments[0]
     if isinstance(inner, exp.Star):
         only(scope, inner, "", "*")
-        if name != "count":
+        if word != "COUNT":
             raise refuse(scope, inner, f"{word}(*) has no meaning.", f"write {word}(x) for a column x.")
         return Aggregate("", "count")
     if isinstance(inner, exp.Distinct):
         only(scope, inner, "expressions", "DISTINCT")
-        if name != "count" or len(inner.expressions) != 1:
+        if word != "COUNT" or len(inner.expressions) != 1:
             raise refuse(
                 scope, call, "DISTINCT is supported only in COUNT(DISTINCT x) over one expression.", "write COUNT(DISTINCT x)."
             )
@@ -83,16 +85,31 @@ def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, s
     return Aggregate("", name, expression(inner, scope))
 
 
+_PAIRS = ("REGR_COUNT", "REGR_AVGX", "REGR_AVGY")  # of the rows in which neither argument is NULL
+
+
+def _pair(word: str, name: str, call: exp.Expr, arguments: list[exp.Expr], scope: Scope) -> Aggregate:
+    """Reads an aggregate of two columns. As in SQL, the first is y and the second is x."""
+    if len(arguments) != 2:
+        raise refuse(scope, call, f"{word} takes two arguments.", f"write {word}(y, x).")
+    y, x = (expression(each, scope) for each in arguments)
+    if word not in _PAIRS:
+        return Aggregate("", name, y, second=x)
+    read, other = (y, x) if word == "REGR_AVGY" else (x, y)
+    known = Call("not", (Call("is_null", (other,), span=other.span),), span=other.span)
+    return Aggregate("", name, Call("case", (known, read, Literal(None)), span=read.span))
+
+
 def _quantile(word: str, call: exp.Expr, arguments: list[exp.Expr], ordered: exp.Expr | None, scope: Scope) -> Aggregate:
     usage = "write QUANTILE(x, 0.9) or PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)."
-    descending = False
+    descending, ranked = False, word.startswith("PERCENTILE")
     if ordered is None:
-        if len(arguments) != 2 or word == "PERCENTILE_CONT":
+        if len(arguments) != 2 or ranked:
             raise refuse(scope, call, f"{word} is not written like this.", usage)
         value, share = arguments
     else:
         keys = ordered.expressions if isinstance(ordered, exp.Order) else []
-        if word != "PERCENTILE_CONT" or len(arguments) != 1 or len(keys) != 1:
+        if not ranked or len(arguments) != 1 or len(keys) != 1:
             raise refuse(scope, call, f"{word} is not written like this.", usage)
         only(scope, keys[0], "this desc", "ORDER BY")
         (share,), value, descending = arguments, keys[0].this, bool(keys[0].args.get("desc"))
