@@ -19,13 +19,14 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 ROWS, VALUES, UNITS, NUMBERS, CONDITIONS = "rows", "values", "units", "numbers", "conditions"
+LABELS = "labels"
 
 
 @dataclass(frozen=True)
 class Function:
     """An aggregate function. `words`: its names in SQL. `of`: what it aggregates: rows (where the argument, if any, is not
-    NULL), distinct values, units, bounded numbers or conditions. `private`: allowed with noise; `per_unit`: allowed exactly,
-    inside one unit. `pair`: it has two arguments."""
+    NULL), distinct values, units, bounded numbers, conditions or public values (labels). `private`: allowed with noise;
+    `per_unit`: allowed exactly, inside one unit. `pair`: it has two arguments."""
 
     words: tuple[str, ...]
     of: str
@@ -64,6 +65,8 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "min": Function(("MIN",), NUMBERS, per_unit=True),
     "max": Function(("MAX",), NUMBERS, per_unit=True),
+    "geomean": Function(("GEOMEAN", "GEOMETRIC_MEAN"), NUMBERS),
+    "mode": Function(("MODE",), LABELS),
     "clipped": Function(("CLIPPED",), NUMBERS),
     "bool_or": Function(("BOOL_OR",), CONDITIONS, private=False, per_unit=True),
     "bool_and": Function(("BOOL_AND",), CONDITIONS, private=False, per_unit=True),
@@ -253,7 +256,8 @@ class Aggregate:
     """One aggregate: a function of FUNCTIONS over an expression (None for COUNT(*)).
 
     `parameter` is the p of QUANTILE. `where` is the condition of FILTER: only rows for which it is true count. `second` is the
-    second argument of CORR and its kind: only rows count in which neither is NULL.
+    second argument of CORR and its kind: only rows count in which neither is NULL. `among`: the shares of a list of quantiles
+    that this one belongs to.
     """
 
     name: str
@@ -263,6 +267,7 @@ class Aggregate:
     where: Expression | None = None
     span: Span = field(default=None, compare=False)
     second: Expression | None = None
+    among: tuple[Fraction, ...] = ()
 
     @property
     def value(self) -> Expression | None:

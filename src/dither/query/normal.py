@@ -175,7 +175,7 @@ def _aggregates(lowered: Iterable[Aggregate], source: Form, prefix: str) -> list
         inner = None if each.argument is None else _expression(each.argument, source)
         every = each.function == "count" and isinstance(inner, Literal) and inner.value is not None
         second = None if each.second is None else _expression(each.second, source)
-        unique[replace(each, name="", argument=None if every else inner, second=second)] = None
+        unique[replace(each, name="", argument=None if every else inner, second=second, among=())] = None
     ordered = sorted(unique, key=lambda each: (each.function, str(each.parameter), _order(each.argument), _order(each.second)))
     return [replace(each, name=f"{prefix}{place}") for place, each in enumerate(ordered, start=1)]
 

@@ -187,10 +187,12 @@ class Maker:
         if kind < 0.35:
             return self.pick(*self.people, f"COUNT(DISTINCT {self.pick(*self.words)})")
         if kind < 0.45:
-            return f"QUANTILE({self.pick(*self.numbers)}, {self.pick('0.5', '0.9', '1.5', 'age')})"
+            return f"QUANTILE({self.pick(*self.numbers)}, {self.pick('0.5', '0.9', '1.5', 'age', '[0.1, 0.5]')})"
         if kind < 0.5:
             return f"COUNT(*) FILTER (WHERE {self.pick(*FILTERS)})"
         if kind < 0.55:
+            if kind < 0.52:
+                return f"MODE({self.pick(*self.words, *self.numbers, 'active', 'BUCKET(age, 20)')})"
             return f"{self.pick(*PAIRS)}({self.pick(*self.numbers)}, {self.pick(*self.numbers)})"
         return f"{self.pick(*AGGREGATES)}({self.pick(*self.numbers) if kind < 0.8 else self.value(1)})"
 
@@ -234,9 +236,11 @@ def _plain(maker: Maker, columns: tuple[str, ...]) -> str:
     """Returns an aggregate of a bounded column, which is mostly legal."""
     word = maker.pick(
         *("SUM", "SUM", "AVG", "AVG", "VAR_SAMP", "STDDEV", "MEDIAN", "MAX", "CLIPPED", "COUNT", "QUANTILE"),
-        *("SKEWNESS", "KURTOSIS", *PAIRS[:6]),
+        *("SKEWNESS", "KURTOSIS", "GEOMEAN", *PAIRS[:6]),
     )
     column = maker.pick(*columns)
+    if word == "GEOMEAN":
+        return f"GEOMEAN(CLAMP({column}, {maker.pick('0.5', '1', '0')}, 100))"
     if word in PAIRS:
         return f"{word}({column}, {maker.pick(*columns)}){maker.pick('', '', f' FILTER (WHERE {maker.pick(*FILTERS[:3])})')}"
     return f"QUANTILE({column}, {maker.pick('0.1', '0.9')})" if word == "QUANTILE" else f"{word}({column})"

@@ -10,6 +10,7 @@
     parts     counts with disjoint FILTERs
     distinct  COUNT(DISTINCT x)
     quantile  MEDIAN, QUANTILE, MIN, MAX
+    mode      MODE
     keys      which groups are shown
 
 To add a kind, add a file and list its KIND here.
@@ -17,7 +18,7 @@ To add a kind, add a file and list its KIND here.
 
 from __future__ import annotations
 
-from dither.planning.releases import count, distinct, pairs, quantile, shape, spread, sums
+from dither.planning.releases import count, distinct, mode, pairs, quantile, shape, spread, sums
 from dither.planning.releases.base import Kind
 
-KINDS: tuple[Kind, ...] = (sums.KIND, spread.KIND, pairs.KIND, shape.KIND, count.KIND, distinct.KIND, quantile.KIND)
+KINDS: tuple[Kind, ...] = (sums.KIND, spread.KIND, pairs.KIND, shape.KIND, count.KIND, distinct.KIND, quantile.KIND, mode.KIND)

@@ -228,6 +228,7 @@ class Reading(ABC):
 
     aggregate: Aggregate
     whole: bool = False  # the value is a whole number
+    label: ClassVar[bool] = False  # the value is one of public values, not a number: it has no margin
     by_rows: ClassVar[bool] = False  # the margin depends on the rows in the group
     sign: ClassVar[str] = "±"  # in front of an expected margin
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from sqlglot import exp
 
+from dither.exact.numbers import parse_number, show_decimal
 from dither.query.nodes import FUNCTIONS, Aggregate, Call, Column, Expression, Literal, Named, by_word, private
 from dither.query.nodes import per_unit as functions
 from dither.query.sql.expressions import expression
@@ -113,6 +115,10 @@ def _quantile(word: str, call: exp.Expr, arguments: list[exp.Expr], ordered: exp
             raise refuse(scope, call, f"{word} is not written like this.", usage)
         only(scope, keys[0], "this desc", "ORDER BY")
         (share,), value, descending = arguments, keys[0].this, bool(keys[0].args.get("desc"))
+    if isinstance(share, exp.Array):
+        raise refuse(
+            scope, share, "A list of shares can only be an output of SELECT.", "write one share here: QUANTILE(x, 0.5)."
+        )
     p = expression(share, scope)
     if not isinstance(p, Literal) or isinstance(p.value, bool) or not isinstance(p.value, (int, Fraction)):
         raise refuse(scope, share, "The share of a quantile must be a constant number.", usage)
@@ -120,8 +126,55 @@ def _quantile(word: str, call: exp.Expr, arguments: list[exp.Expr], ordered: exp
         other = "MIN(x) and MAX(x) are the 1 % and the 99 % quantile" if p.value in (0, 1) else ""
         what = f"The share of a quantile lies above 0 and below 1{'; ' if other else ''}{other}."
         raise refuse(scope, share, what, usage)
-    portion = Fraction(p.value)
-    return Aggregate("", "quantile", expression(value, scope), 1 - portion if descending else portion)
+    listed = [parse_number(each) for each in call.meta.get("among", ())]
+    shares = [Fraction(p.value), *(each for each in listed if each is not None)]
+    turned = [1 - each if descending else each for each in shares]
+    among = tuple(sorted(set(turned))) if len(set(turned)) > 1 else ()
+    return Aggregate("", "quantile", expression(value, scope), turned[0], among=among)
+
+
+def spread_lists(items: Sequence[tuple[exp.Expr, str, exp.Expr]], scope: Scope) -> list[tuple[exp.Expr, str, exp.Expr]]:
+    """Replaces an output QUANTILE(x, [0.25, 0.5]) AS q by one output for each share: q_25 and q_50."""
+    found: list[tuple[exp.Expr, str, exp.Expr]] = []
+    for item, name, value in items:
+        shares = _listed(value)
+        if shares is None:
+            found.append((item, name, value))
+            continue
+        if not shares.expressions:
+            raise refuse(scope, value, "This list of shares is empty.", "write QUANTILE(x, [0.25, 0.5, 0.75]).")
+        for number, share in enumerate(shares.expressions):
+            one = value.copy()
+            copied = _listed(one)
+            if copied is not None and copied.parent is not None:
+                copied.parent.meta["among"] = [each.name for each in shares.expressions]
+                copied.replace(copied.expressions[number])
+            found.append((item, f"{name or _plain_name(value)}_{_percent(share.name)}", one))
+    return found
+
+
+def _listed(node: exp.Expr) -> exp.Array | None:
+    """Returns the list of shares of a quantile, if it has one."""
+    call = node.this if isinstance(node, exp.Filter) else node
+    call = call.this if isinstance(call, exp.WithinGroup) else call
+    if not isinstance(call, exp.Anonymous) or by_word().get(str(call.this).upper()) != "quantile":
+        return None
+    return next((part for part in call.expressions if isinstance(part, exp.Array)), None)
+
+
+def _plain_name(value: exp.Expr) -> str:
+    column = value.find(exp.Column)
+    return f"quantile_{column.name}" if column is not None else "quantile"
+
+
+def _percent(share: str) -> str:
+    """Returns a share in percent, as a part of a name.
+
+    >>> _percent("0.25"), _percent("0.999"), _percent("x")
+    ('25', '99_9', 'x')
+    """
+    number = parse_number(share)
+    return share if number is None else show_decimal(100 * number).replace(".", "_")
 
 
 @dataclass

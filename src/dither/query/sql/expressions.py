@@ -147,6 +147,8 @@ def _unknown(node: exp.Expr, scope: Scope) -> Exception:
         return refuse(scope, node, "A comparison with ALL is not supported.", fix)
     if isinstance(node, exp.Star):
         return refuse(scope, node, "* cannot stand here.", "name the columns.")
+    if isinstance(node, (exp.Array, exp.Bracket)):
+        return refuse(scope, node, "A list can only stand in QUANTILE(x, [0.25, 0.5]).", "write single values.")
     word = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
     return refuse(scope, node, f"{word} is not part of the SQL that dither answers.", "write it with other functions.")
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
 from dither.query.nodes import Column, Expression, Literal, Named, Order, Query
-from dither.query.sql.aggregates import Grouping, has_aggregate
+from dither.query.sql.aggregates import Grouping, has_aggregate, spread_lists
 from dither.query.sql.expressions import expression
 from dither.query.sql.gate import read, with_hint
 from dither.query.sql.names import Scope, only, place, refuse
@@ -89,7 +89,7 @@ def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:
 
 
 def _outputs(tree: exp.Select, grouping: Grouping) -> None:
-    items = [(item, *output_name(item, grouping.scope)) for item in tree.expressions]
+    items = spread_lists([(item, *output_name(item, grouping.scope)) for item in tree.expressions], grouping.scope)
     read = [(item, name, grouping.above(value, "in SELECT", False, name)) for item, name, value in items]
     taken: set[str] = set()
     for number, (item, name, value) in enumerate(read, start=1):
