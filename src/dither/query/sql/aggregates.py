@@ -49,14 +49,24 @@ def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
     name = by_word()[word]
     allowed = functions() if per_unit else private()
     if name not in allowed:
-        why = "cannot be used inside a subquery that aggregates per person" if per_unit else "is only for subqueries per person"
-        other = ", ".join(sorted(word for word, meaning in by_word().items() if meaning in allowed))
-        raise refuse(scope, call, f"{word} {why}.", f"use one of {other}.")
+        raise _not_allowed(word, call, per_unit, scope)
     aggregate = _read(word, name, call, ordered, scope)
     span = place(scope.text, call)
     if condition is not None and aggregate.function == "count_units":
         raise refuse(scope, node, "COUNT_UNITS takes no FILTER.", "write COUNT(DISTINCT x) over the unit column.")
     return replace(aggregate, where=condition, span=span)
+
+
+def _not_allowed(word: str, call: exp.Anonymous, per_unit: bool, scope: Scope) -> Exception:
+    if per_unit:
+        other = ", ".join(sorted(FUNCTIONS[name].words[0] for name in functions() if name != "count_distinct"))
+        what = f"{word} cannot be used inside a subquery that aggregates per person."
+        return refuse(scope, call, what, f"use one of {other}.")
+    test = call.expressions[0].sql() if len(call.expressions) == 1 else "x"
+    test = test if len(test) <= _LONGEST else "x"
+    condition = f"NOT ({test})" if word == "BOOL_AND" else test
+    what = f"{word} would show whether one person's row {'does not meet' if word == 'BOOL_AND' else 'meets'} the condition."
+    return refuse(scope, call, what, f"count such rows: COUNT(*) FILTER (WHERE {condition}).")
 
 
 def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, scope: Scope) -> Aggregate:
@@ -87,6 +97,7 @@ def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, s
     return Aggregate("", name, expression(inner, scope))
 
 
+_LONGEST = 60  # the most characters of a condition in a fix
 _PAIRS = ("REGR_COUNT", "REGR_AVGX", "REGR_AVGY")  # of the rows in which neither argument is NULL
 
 
