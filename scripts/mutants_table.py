@@ -186,6 +186,23 @@ PLANNING = (
         "tests/planning/test_own_curve.py::test_keys_and_quantiles_have_their_price_apart",
     ),
     Mutant(
+        "moments-without-rounding",
+        "cells of moments are rounded, and a row is said to add no more than if they were not",
+        "planning/releases/moments.py",
+        "rounded = 0 if self.step == 1 else self.cells",
+        "rounded = 0",
+        "tests/planning/test_moments.py::test_a_row_adds_at_most_what_is_claimed_and_never_less_than_zero",
+    ),
+    Mutant(
+        "mode-replaced-for-one-move",
+        "replacing a person is charged as one move of a mode's scores, and they move both ways",
+        "planning/releases/mode.py",
+        "return Noise(self, mechanism, bounding.max_groups, changes)",
+        "return Noise(self, Exponential(epsilon=each * changes, sensitivity=self.max_rows * SCALE, monotone=True), "
+        "bounding.max_groups, 1)",
+        "tests/planning/test_mode.py::test_a_replaced_person_costs_two_moves",
+    ),
+    Mutant(
         "runs-off-by-one",
         "a step beside an occupied bin has the bin's score, so runs do not have the law of all steps",
         "planning/releases/ranks.py",

@@ -19,18 +19,20 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 ROWS, VALUES, UNITS, NUMBERS, CONDITIONS = "rows", "values", "units", "numbers", "conditions"
+LABELS = "labels"
 
 
 @dataclass(frozen=True)
 class Function:
     """An aggregate function. `words`: its names in SQL. `of`: what it aggregates: rows (where the argument, if any, is not
-    NULL), distinct values, units, bounded numbers or conditions. `private`: allowed with noise; `per_unit`: allowed exactly,
-    inside one unit."""
+    NULL), distinct values, units, bounded numbers, conditions or public values (labels). `private`: allowed with noise;
+    `per_unit`: allowed exactly, inside one unit. `pair`: it has two arguments."""
 
     words: tuple[str, ...]
     of: str
     private: bool = True
     per_unit: bool = False
+    pair: bool = False
 
     @property
     def counts(self) -> bool:
@@ -39,19 +41,32 @@ class Function:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "count": Function(("COUNT",), ROWS, per_unit=True),
-    "count_distinct": Function((), VALUES, per_unit=True),  # written COUNT(DISTINCT x)
+    "count": Function(("COUNT", "REGR_COUNT"), ROWS, per_unit=True),
+    "count_distinct": Function(("APPROX_COUNT_DISTINCT",), VALUES, per_unit=True),  # or COUNT(DISTINCT x)
     "count_units": Function(("COUNT_UNITS",), UNITS),
     "sum": Function(("SUM",), NUMBERS, per_unit=True),
-    "avg": Function(("AVG", "MEAN"), NUMBERS, per_unit=True),
+    "avg": Function(("AVG", "MEAN", "REGR_AVGX", "REGR_AVGY"), NUMBERS, per_unit=True),
     "var_samp": Function(("VARIANCE", "VAR_SAMP"), NUMBERS),
     "var_pop": Function(("VAR_POP",), NUMBERS),
     "stddev_samp": Function(("STDDEV", "STDDEV_SAMP"), NUMBERS),
     "stddev_pop": Function(("STDDEV_POP",), NUMBERS),
     "median": Function(("MEDIAN",), NUMBERS),
-    "quantile": Function(("QUANTILE", "QUANTILE_CONT", "PERCENTILE_CONT"), NUMBERS),
+    "corr": Function(("CORR",), NUMBERS, pair=True),
+    "covar_pop": Function(("COVAR_POP",), NUMBERS, pair=True),
+    "covar_samp": Function(("COVAR_SAMP",), NUMBERS, pair=True),
+    "regr_slope": Function(("REGR_SLOPE",), NUMBERS, pair=True),
+    "regr_intercept": Function(("REGR_INTERCEPT",), NUMBERS, pair=True),
+    "regr_r2": Function(("REGR_R2",), NUMBERS, pair=True),
+    "skewness": Function(("SKEWNESS",), NUMBERS),
+    "kurtosis": Function(("KURTOSIS",), NUMBERS),
+    "kurtosis_pop": Function(("KURTOSIS_POP",), NUMBERS),
+    "quantile": Function(
+        ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE_CONT", "PERCENTILE_DISC", "APPROX_QUANTILE"), NUMBERS
+    ),
     "min": Function(("MIN",), NUMBERS, per_unit=True),
     "max": Function(("MAX",), NUMBERS, per_unit=True),
+    "geomean": Function(("GEOMEAN", "GEOMETRIC_MEAN"), NUMBERS),
+    "mode": Function(("MODE",), LABELS),
     "clipped": Function(("CLIPPED",), NUMBERS),
     "bool_or": Function(("BOOL_OR",), CONDITIONS, private=False, per_unit=True),
     "bool_and": Function(("BOOL_AND",), CONDITIONS, private=False, per_unit=True),
@@ -322,8 +337,10 @@ class Clip:
 class Aggregate:
     """One aggregate: a function of FUNCTIONS over an expression (None for COUNT(*)).
 
-    `parameter` is the p of QUANTILE. `where` is the condition of FILTER: only rows for which it is true count. `clip`: what the
-    values of a resolved sum inside one unit are clipped to, if they can be outside.
+    `parameter` is the p of QUANTILE. `where` is the condition of FILTER: only rows for which it is true count. `second` is the
+    second argument of CORR and its kind: only rows count in which neither is NULL. `among`: the shares of a list of quantiles
+    that this one belongs to. `clip`: what the values of a
+    resolved sum inside one unit are clipped to, if they can be outside.
     """
 
     name: str
@@ -332,6 +349,8 @@ class Aggregate:
     parameter: Fraction | None = None
     where: Expression | None = None
     span: Span = field(default=None, compare=False)
+    second: Expression | None = None
+    among: tuple[Fraction, ...] = ()
     clip: Clip | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -340,6 +359,11 @@ class Aggregate:
         if self.where is None:
             return self.argument
         return Call("case", (self.where, self.argument or Literal(1), Literal(None)), span=self.span)
+
+    @property
+    def values(self) -> tuple[Expression, ...]:
+        """Everything that it reads of a row."""
+        return tuple(each for each in (self.value, self.second) if each is not None)
 
     def lowered(self) -> Aggregate:
         """Returns the same aggregate over `value`, without FILTER: the form that is checked, planned and computed."""

@@ -57,7 +57,8 @@ def normal(query: Query) -> Query:
     aggregates = _aggregates((each.lowered() for each in query.aggregates), source, "a")
     relation = source.relation
     if UNIT in source.names:
-        used = sorted(_columns([*(key.expression for key in keys), *(each.argument for each in aggregates)]))
+        read = [expression for each in aggregates for expression in (each.argument, each.second)]
+        used = sorted(_columns([*(key.expression for key in keys), *read]))
         named = tuple(Named(name, Column(name)) for name in used)
         relation = Compute(relation, (*named, Named(UNIT, Column(source.names[UNIT]))))
     return Query(relation, keys, tuple(aggregates), ())
@@ -196,8 +197,9 @@ def _aggregates(lowered: Iterable[Aggregate], source: Form, prefix: str) -> list
     for each in lowered:
         inner = None if each.argument is None else _expression(each.argument, source)
         every = each.function == "count" and isinstance(inner, Literal) and inner.value is not None
-        unique[replace(each, name="", argument=None if every else inner)] = None
-    ordered = sorted(unique, key=lambda each: (each.function, str(each.parameter), _order(each.argument)))
+        second = None if each.second is None else _expression(each.second, source)
+        unique[replace(each, name="", argument=None if every else inner, second=second, among=())] = None
+    ordered = sorted(unique, key=lambda each: (each.function, str(each.parameter), _order(each.argument), _order(each.second)))
     return [replace(each, name=f"{prefix}{place}") for place, each in enumerate(ordered, start=1)]
 
 

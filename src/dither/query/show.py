@@ -150,7 +150,7 @@ def show_value(value: Value) -> str:
 
 def show_aggregate(node: Aggregate) -> str:
     """Shows an aggregate: n = avg(p.age), m = quantile(p.age; 9/10), k = count(*) where p.active."""
-    inner = "*" if node.argument is None else _node(node.argument)
+    inner = "*" if node.argument is None else ", ".join(_node(each) for each in (node.argument, node.second) if each)
     extra = "" if node.parameter is None else f"; {show(node.parameter)}"
     where = "" if node.where is None else f" where {_node(node.where)}"
     return f"{node.name} = {node.function}({inner}{extra}){where}"

@@ -11,7 +11,11 @@ WORDS = ("region", "city", "ward", "drug", "p.region")
 OTHER = ("active", "born", "day", "person_id", "nothing", "1", "NULL", "'north'", "-3.5", "DATE '2020-02-29'", "TRUE")
 PLAIN = ("ABS", "FLOOR", "CEIL", "ROUND", "SQRT", "LN", "EXP", "SIGN", "LOWER", "UPPER", "TRIM", "LENGTH", "YEAR")
 ONE = (*PLAIN, "RANDOM", "READ_CSV")
-AGGREGATES = ("COUNT", "SUM", "AVG", "MEDIAN", "STDDEV", "VAR_POP", "VAR_SAMP", "MIN", "MAX", "CLIPPED")
+AGGREGATES = (
+    *("COUNT", "SUM", "AVG", "MEDIAN", "STDDEV", "VAR_POP", "VAR_SAMP", "MIN", "MAX", "CLIPPED"),
+    *("SKEWNESS", "KURTOSIS", "KURTOSIS_POP", "APPROX_COUNT_DISTINCT"),
+)
+PAIRS = ("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2", "REGR_COUNT", "REGR_AVGX", "REGR_AVGY")
 FILTERS = ("age < 18", "age BETWEEN 18 AND 64", "age > 60", "region = 'north'", "region IN ('south', 'west')", "age IS NULL")
 TABLES = (
     "people p",
@@ -190,9 +194,13 @@ class Maker:
         if kind < 0.35:
             return self.pick(*self.people, f"COUNT(DISTINCT {self.pick(*self.words)})")
         if kind < 0.45:
-            return f"QUANTILE({self.pick(*self.numbers)}, {self.pick('0.5', '0.9', '1.5', 'age')})"
+            return f"QUANTILE({self.pick(*self.numbers)}, {self.pick('0.5', '0.9', '1.5', 'age', '[0.1, 0.5]')})"
         if kind < 0.5:
             return f"COUNT(*) FILTER (WHERE {self.pick(*FILTERS)})"
+        if kind < 0.55:
+            if kind < 0.52:
+                return f"MODE({self.pick(*self.words, *self.numbers, 'active', 'BUCKET(age, 20)')})"
+            return f"{self.pick(*PAIRS)}({self.pick(*self.numbers)}, {self.pick(*self.numbers)})"
         return f"{self.pick(*AGGREGATES)}({self.pick(*self.numbers) if kind < 0.8 else self.value(1)})"
 
     def source(self) -> str:
@@ -257,8 +265,15 @@ class Maker:
 
 def _plain(maker: Maker, columns: tuple[str, ...]) -> str:
     """Returns an aggregate of a bounded column, which is mostly legal."""
-    word = maker.pick("SUM", "SUM", "AVG", "AVG", "VAR_SAMP", "STDDEV", "MEDIAN", "MAX", "CLIPPED", "COUNT", "QUANTILE")
+    word = maker.pick(
+        *("SUM", "SUM", "AVG", "AVG", "VAR_SAMP", "STDDEV", "MEDIAN", "MAX", "CLIPPED", "COUNT", "QUANTILE"),
+        *("SKEWNESS", "KURTOSIS", "GEOMEAN", *PAIRS[:6]),
+    )
     column = maker.pick(*columns)
+    if word == "GEOMEAN":
+        return f"GEOMEAN(CLAMP({column}, {maker.pick('0.5', '1', '0')}, 100))"
+    if word in PAIRS:
+        return f"{word}({column}, {maker.pick(*columns)}){maker.pick('', '', f' FILTER (WHERE {maker.pick(*FILTERS[:3])})')}"
     return f"QUANTILE({column}, {maker.pick('0.1', '0.9')})" if word == "QUANTILE" else f"{word}({column})"
 
 

@@ -228,6 +228,7 @@ class Reading(ABC):
 
     aggregate: Aggregate
     whole: bool = False  # the value is a whole number
+    label: ClassVar[bool] = False  # the value is one of public values, not a number: it has no margin
     by_rows: ClassVar[bool] = False  # the margin depends on the rows in the group
     sign: ClassVar[str] = "±"  # in front of an expected margin
 
@@ -536,7 +537,18 @@ class Rounded:
         return f"{show_expression(self.x)} is rounded to steps of {steps}, which moves a sum by at most {each} for each row"
 
 
-Note = Clipped | Rounded
+@dataclass(frozen=True)
+class Coarse:
+    """A note: values are rounded to a step of the planner's choice."""
+
+    x: Expression
+    step: Fraction
+
+    def __str__(self) -> str:
+        return f"{show_expression(self.x)} is rounded to steps of {show_decimal(self.step)}"
+
+
+Note = Clipped | Rounded | Coarse
 Reader = Callable[[Aggregate, Collection], Reading]
 
 

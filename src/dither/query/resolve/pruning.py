@@ -41,7 +41,7 @@ def used_by(named: tuple[Named, ...]) -> Names:
 
 
 def _arguments(aggregates: tuple[Aggregate, ...]) -> Names:
-    return frozenset[str]().union(*(columns(each.value) for each in aggregates if each.value is not None))
+    return frozenset[str]().union(*(columns(value) for each in aggregates for value in each.values))
 
 
 def _prune(node: Relation, used: Names) -> Relation:

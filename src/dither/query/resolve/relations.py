@@ -269,7 +269,7 @@ def condition(expression: Expression, source: Shape) -> Expression:
 
 
 def _check_size(query: Query, source: Shape) -> None:
-    arguments = [each.value for each in query.aggregates if each.value is not None]
+    arguments = [value for each in query.aggregates for value in each.values]
     size([*(key.expression for key in query.keys), *arguments], source)
 
 
