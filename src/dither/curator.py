@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
-from typing import TypeVar
+from typing import TypedDict, TypeVar, Unpack, overload
 
 from dither.answer import Answer, Quote
+from dither.answers import Answers, Quotes
 from dither.catalog.values import Catalog
 from dither.diagnosis import Diagnosis
 from dither.engines.base import Engine, Progress, prepare
 from dither.engines.registry import open_sources
-from dither.errors import DitherWarning, QueryError
+from dither.errors import ArgumentError, DitherWarning, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number
 from dither.ledger.ledger import Ledger
@@ -35,6 +36,7 @@ from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
 from dither.planning.proposal import Proposal
+from dither.planning.several import Several, check_list, plan_several, refusing
 from dither.planning.terms import Terms, plan_answer
 from dither.privacy.filters import Caps
 from dither.query import fluent
@@ -71,6 +73,27 @@ STEPS = Steps()
 
 
 Shown = TypeVar("Shown")
+Questions = list[Question] | list[str] | tuple[Question, ...]
+
+
+class Options(TypedDict, total=False):
+    """The named arguments of `quote`, for type checkers."""
+
+    margin: Number | None
+    of: Number | Answer | None
+    confidence: Number
+    assume_rows: int | None
+    max_rows: Bound
+    max_groups: Bound
+    left_out: bool | None
+    weights: Sequence[Number] | None
+    analyst: str | None
+
+
+class AskOptions(Options, total=False):
+    """The named arguments of `ask`, for type checkers."""
+
+    fresh: bool
 
 
 def open(
@@ -155,9 +178,17 @@ class Curator:
         )
         self._closing = closing
 
+    @overload
+    def ask(
+        self, question: Question, epsilon: Number | None = None, delta: Number | None = None, **terms: Unpack[AskOptions]
+    ) -> Answer: ...
+    @overload
+    def ask(
+        self, question: Questions, epsilon: Number | None = None, delta: Number | None = None, **terms: Unpack[AskOptions]
+    ) -> Answers: ...
     def ask(
         self,
-        question: Question,
+        question: Question | Questions,
         epsilon: Number | None = None,
         delta: Number | None = None,
         *,
@@ -168,10 +199,13 @@ class Curator:
         max_rows: Bound = None,
         max_groups: Bound = None,
         left_out: bool | None = None,
+        weights: Sequence[Number] | None = None,
         analyst: str | None = None,
         fresh: bool = False,
-    ) -> Answer:
+    ) -> Answer | Answers:
         """Returns a noisy table, charged before any row is read. Pass the price (epsilon) or the margin you want.
+
+        A list of questions is answered at one price: epsilon is the total, divided evenly or in proportion to `weights`.
 
         The same question at the same price returns the stored answer for free; `fresh` pays for a new one. A margin may be a
         share ("2 %") of a public number, `of`: an earlier answer or a number. `max_rows`, `max_groups`: the bounds of each
@@ -179,13 +213,26 @@ class Curator:
         leave out.
         """
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
+        if isinstance(question, (list, tuple)):
+            several, asked = self._planned_list(question, terms, weights)
+            self._prepare_list(several, question)
+            return self._charge(several, asked, partial(_answers, self.steps.table, several, terms), analyst, fresh)
+        _no_weights(weights)
         program, asked, within = self._planned(question, terms)
         show = partial(_answer, self.steps.table, program, terms)
         return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
 
+    @overload
+    def quote(
+        self, question: Question, epsilon: Number | None = None, delta: Number | None = None, **terms: Unpack[Options]
+    ) -> Quote: ...
+    @overload
+    def quote(
+        self, question: Questions, epsilon: Number | None = None, delta: Number | None = None, **terms: Unpack[Options]
+    ) -> Quotes: ...
     def quote(
         self,
-        question: Question,
+        question: Question | Questions,
         epsilon: Number | None = None,
         delta: Number | None = None,
         *,
@@ -196,14 +243,18 @@ class Curator:
         max_rows: Bound = None,
         max_groups: Bound = None,
         left_out: bool | None = None,
+        weights: Sequence[Number] | None = None,
         analyst: str | None = None,
-    ) -> Quote:
+    ) -> Quote | Quotes:
         """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
+        if isinstance(question, (list, tuple)):
+            several, asked = self._planned_list(question, terms, weights)
+            each = tuple(_quote(program, terms) for program in several.questions)
+            return Quotes(each, several.total, *self._preview(several, asked, analyst))
+        _no_weights(weights)
         program, asked, _ = self._planned(question, terms)
-        preview = self.session.preview(self.session.request(program, asked, analyst))
-        found = (preview.refusal, preview.again, preview.counted)
-        return Quote(program.quoted, terms.confidence, program.total, *found, program.further)
+        return _quote(program, terms, *self._preview(program, asked, analyst))
 
     def suggest(
         self,
@@ -238,11 +289,19 @@ class Curator:
 
         `question` is its name in the ledger; `within` is the text in which a refusal marks its place.
         """
-        steps = self.steps
+        self._prepare(program, within)
+        return self._charge(program, question, show, analyst, fresh)
+
+    def _prepare(self, program: Program, within: str) -> None:
         try:
-            steps.prepare(self.engine, program.works)  # engines: what would fail on any rows fails here, uncharged
+            self.steps.prepare(self.engine, program.works)  # engines: what would fail on any rows fails here, uncharged
         except QueryError as error:
             raise error.located(within) from None
+
+    def _charge(
+        self, program: Program, question: str, show: Callable[[Paid], Shown], analyst: str | None, fresh: bool
+    ) -> Shown:
+        steps = self.steps
         request = self.session.request(program, question, analyst, fresh)
         compute = partial(steps.release, program, partial(steps.run, self.engine), steps.draw)  # exact integers; noise, once
         return self.session.charged(program, request, compute, show)  # ledger: paid before `compute`, stored before `show`
@@ -296,7 +355,32 @@ class Curator:
         """Returns the plan, the question as text, and the text in which a refusal marks its place."""
         query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
         text, within = show_question(question), text_of(question)
-        return self.steps.plan(query, self.catalog, self.session.caps, terms, within), text, within  # planning
+        return self._plan(query, terms, within), text, within
+
+    def _plan(self, query: Resolved, terms: Terms, within: str) -> Batch | Auto:
+        return self.steps.plan(query, self.catalog, self.session.caps, terms, within)  # planning
+
+    def _planned_list(
+        self, questions: Sequence[Question], terms: Terms, weights: Sequence[Number] | None
+    ) -> tuple[Several, str]:
+        """Returns the plans of a list of questions, and the list as text."""
+        check_list(questions)
+        queries = []
+        for place, question in enumerate(questions, start=1):
+            with refusing("Question", place, len(questions)):
+                queries.append(self.steps.read(question, self.catalog))
+        several = plan_several(queries, [text_of(each) for each in questions], terms, weights, self._plan, "Question")
+        return several, ";\n".join(show_question(each) for each in questions)
+
+    def _prepare_list(self, several: Several, questions: Sequence[Question]) -> None:
+        for place, (question, part) in enumerate(zip(questions, several.questions, strict=True), start=1):
+            with refusing("Question", place, len(questions)):
+                self._prepare(part, text_of(question))
+
+    def _preview(self, program: Program, asked: str, analyst: str | None) -> tuple[str, int | None, bool]:
+        """Returns what asking now would do: why it is refused, the entry it repeats, whether that counts in a quota."""
+        preview = self.session.preview(self.session.request(program, asked, analyst))
+        return preview.refusal, preview.again, preview.counted
 
 
 def _public(of: Number | Answer | None) -> Number | Earlier | None:
@@ -304,6 +388,23 @@ def _public(of: Number | Answer | None) -> Number | Earlier | None:
     if of is None or not isinstance(of, Answer):
         return of
     return Earlier({name: of[name] for name in of.columns}, of.receipt.body["entry"]["number"])
+
+
+def _no_weights(weights: Sequence[Number] | None) -> None:
+    if weights is not None:
+        raise ArgumentError("Weights divide the price of a list of questions.", fix="leave weights out, or pass a list.")
+
+
+def _quote(program: Batch | Auto, terms: Terms, refusal: str = "", again: int | None = None, counted: bool = False) -> Quote:
+    return Quote(program.quoted, terms.confidence, program.total, refusal, again, counted, program.further)
+
+
+def _answers(table: Callable[[Plan, Noisy], Table], several: Several, terms: Terms, paid: Paid) -> Answers:
+    """Returns the answers of a list. Each states its own share of the price."""
+    each = zip(several.questions, several.answers(paid.noisy), strict=True)
+    replayed = paid.stored is not None
+    answers = tuple(_answer(table, one, terms, replace(paid, noisy=noisy, standing=None)) for one, noisy in each)
+    return Answers(answers, paid.receipt, several.total, replayed, paid.left)
 
 
 def _answer(table: Callable[[Plan, Noisy], Table], program: Batch | Auto, terms: Terms, paid: Paid) -> Answer:

@@ -36,7 +36,7 @@ from dither.planning.left_out import Part, clipped, counts_people, cuts_of_chose
 from dither.planning.outputs import Draw, Noisy
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price
-from dither.planning.program import Batch, Run, charge, mechanisms
+from dither.planning.program import Batch, Run, charge, distinct_works, mechanisms
 from dither.planning.records import Identity, Order, decode_noisy, encode_noisy, identity, unreadable
 from dither.privacy.filters import Charge
 from dither.query.resolve.relations import Resolved
@@ -163,7 +163,12 @@ class Auto:
     works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "works", tuple(each.work for each in self.plans))
+        object.__setattr__(self, "works", distinct_works(self.plans))
+
+    @property
+    def size(self) -> int:
+        """How many releases it has: the histogram, the bounds, the answer, and what runs beside."""
+        return 2 + self.candidates[0].size + len(self.beside)
 
     @cached_property
     def plans(self) -> tuple[Plan, ...]:

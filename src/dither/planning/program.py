@@ -50,6 +50,11 @@ def mechanisms(plans: Sequence[Plan]) -> tuple[dict[str, Any], ...]:
 Run = Callable[[Work], Sequence[Group]]
 
 
+def distinct_works(plans: Sequence[Plan]) -> tuple[Work, ...]:
+    """Returns the works of the plans, each once: plans of grouping sets share one."""
+    return tuple({id(plan.work): plan.work for plan in plans}.values())
+
+
 class Program(Protocol):
     """Anything that can be charged and released."""
 
@@ -116,7 +121,12 @@ class Batch:
     works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "works", tuple(plan.work for plan in self.plans))
+        object.__setattr__(self, "works", distinct_works(self.plans))
+
+    @property
+    def size(self) -> int:
+        """How many releases it has."""
+        return len(self.plans)
 
     @cached_property
     def total(self) -> Price:

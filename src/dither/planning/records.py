@@ -165,6 +165,11 @@ def identity(plans: Sequence[Plan], purpose: str = "answer") -> Identity:
     return Identity(_json({"format": FORMAT, "purpose": purpose, "parts": parts}), tuple(orders))
 
 
+def encode_identities(texts: Sequence[str]) -> str:
+    """Encodes the identity of programs that are charged together: the identities of its parts, in order."""
+    return _json({"format": FORMAT, "purpose": "several", "programs": list(texts)})
+
+
 def _part(plan: Plan, forms: Forms, keys: list[Any], releases: list[Any], order: Order) -> dict[str, Any]:
     work, known = plan.work, plan.work.known
     return {

@@ -229,6 +229,22 @@ def read(text: str) -> tuple[exp.Expr, list[Token]]:
     return _parsed(text, found, exp.Expr), found
 
 
+def statements(text: str) -> list[str]:
+    """Returns the statements of a text, which semicolons separate. Comments around a statement are left out.
+
+    >>> statements("-- one; two\\nSELECT 1; /* ; */ SELECT ';' -- end\\n;")
+    ['SELECT 1', "SELECT ';'"]
+    """
+    found: list[tuple[int, int] | None] = [None]
+    for token in _tokens(text):
+        if token.token_type is TokenType.SEMICOLON:
+            found.append(None)
+        else:
+            start, end = _span(token)
+            found[-1] = (start if found[-1] is None else found[-1][0], end)
+    return [text[span[0] : span[1]] for span in found if span is not None]
+
+
 def read_expression(text: str) -> exp.Expr:
     """Parses one expression, for the fluent reader."""
     tokens = _tokens(text)
