@@ -37,6 +37,7 @@ from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
 from dither.planning.proposal import Proposal
 from dither.planning.several import Several, check_list, plan_several, refusing
+from dither.planning.stack import pick_levels
 from dither.planning.terms import Terms, plan_answer
 from dither.privacy.filters import Caps
 from dither.query import fluent
@@ -45,6 +46,7 @@ from dither.query.read import Question, read, show_question, text_of
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Group, Work
 from dither.session import ANYONE, Paid, Session
+from dither.stacked import Stacked, StackedQuote, put_together
 from dither.standing import Standing, quota
 from dither.workspace import catalog_in_force, changed_data, declaration, diagnosis_of, ledger_for, marks_of, read_declared
 
@@ -396,7 +398,11 @@ def _no_weights(weights: Sequence[Number] | None) -> None:
 
 
 def _quote(program: Batch | Auto, terms: Terms, refusal: str = "", again: int | None = None, counted: bool = False) -> Quote:
-    return Quote(program.quoted, terms.confidence, program.total, refusal, again, counted, program.further)
+    quoted = program.quoted
+    found = (quoted, terms.confidence, program.total, refusal, again, counted, program.further)
+    if quoted.levels is None:
+        return Quote(*found)
+    return StackedQuote(*found, tuple(Quote(part, terms.confidence, part.total) for part in quoted.each_level))
 
 
 def _answers(table: Callable[[Plan, Noisy], Table], several: Several, terms: Terms, paid: Paid) -> Answers:
@@ -409,9 +415,18 @@ def _answers(table: Callable[[Plan, Noisy], Table], several: Several, terms: Ter
 
 def _answer(table: Callable[[Plan, Noisy], Table], program: Batch | Auto, terms: Terms, paid: Paid) -> Answer:
     batch, released, chosen = program.answer(paid.noisy)
-    rows = table(batch.plans[0], released[0])  # post-processing: free
-    shown = (batch, tuple(released), rows, terms.confidence, paid.receipt, program.total)
-    return Answer(*shown, paid.stored is not None, paid.left, chosen)
+    replayed = paid.stored is not None
+    if batch.levels is None:
+        rows = table(batch.plans[0], released[0])  # post-processing: free
+        shown = (batch, tuple(released), rows, terms.confidence, paid.receipt, program.total)
+        return Answer(*shown, replayed, paid.left, chosen)
+    own, parts = released[: batch.own], []
+    for part, noisy in zip(batch.each_level, own, strict=True):
+        shown = (part, (noisy,), table(part.plans[0], noisy), terms.confidence, paid.receipt, part.total)
+        parts.append(Answer(*shown, replayed))
+    picked = pick_levels(batch.levels, batch.plans[: batch.own], own, [part.table for part in parts])
+    shown = (batch, tuple(released), put_together(parts, picked), terms.confidence, paid.receipt, program.total)
+    return Stacked(*shown, replayed, paid.left, chosen, tuple(parts), tuple(picked))
 
 
 def _propose(asked: proposals.Asked, program: Batch, paid: Paid) -> Proposal:

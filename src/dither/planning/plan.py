@@ -96,6 +96,15 @@ class Plan:
     # The price was raised to the catalog's least: the same question as one asked at that price.
     rounded_up: bool = field(default=False, compare=False)
     schema: tuple[Field, ...] = field(default=(), compare=False)  # follows from the rest
+    # The keys of the work that groups are added up by, for a grouping set (levels.py); None: by all of them.
+    level: tuple[int, ...] | None = None
+
+    @property
+    def known(self) -> tuple[tuple[Key, ...], ...] | None:
+        """The public values of its keys."""
+        if self.level is None or self.work.known is None:
+            return self.work.known
+        return tuple(self.work.known[place] for place in self.level)
 
     @property
     def margin_notes(self) -> tuple[str, ...]:

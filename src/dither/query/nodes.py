@@ -293,11 +293,18 @@ class Order:
     descending: bool = False
 
 
+def grouping_mark(place: int) -> str:
+    """Returns the name of the column that is 1 in rows of a grouping set without the key at this place, else 0."""
+    return f"#grouping{place}"
+
+
 @dataclass(frozen=True)
 class Query:
     """SELECT outputs FROM source GROUP BY keys HAVING having ORDER BY order LIMIT limit OFFSET offset.
 
-    `outputs`, `having` and `order` are expressions over the keys and aggregates: post-processing, which is free.
+    `outputs`, `having` and `order` are expressions over the keys and aggregates: post-processing, which is free. `sets`: the
+    places of the keys in each grouping set, if there are several; `keys` then are those of all sets, and `grouping_mark` names
+    what GROUPING(key) reads.
     """
 
     source: Relation
@@ -308,3 +315,4 @@ class Query:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    sets: tuple[tuple[int, ...], ...] = ()

@@ -166,6 +166,9 @@ def show_query(query: Query) -> str:
     lines.append("private " + ", ".join(show_aggregate(each) for each in query.aggregates))
     if query.keys:
         lines.append("by " + _named(query.keys))
+    if query.sets:
+        names = [[query.keys[place].name for place in each] for each in query.sets]
+        lines.append("sets " + ", ".join(f"({', '.join(each)})" for each in names))
     return "\n".join([*lines, *_lines(query.source)])
 
 

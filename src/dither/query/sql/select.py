@@ -61,7 +61,9 @@ def question(tree: exp.Expr, context: Context) -> Query:
     if not grouping.aggregates:
         raise _no_aggregate(tree, here)
     outputs = tuple(grouping.outputs)
-    return Query(source.relation, tuple(grouping.keys), tuple(grouping.aggregates), outputs, condition, order, limit, offset)
+    keys, sets = tuple(grouping.keys), tuple(grouping.sets)
+    sets = () if sets == (tuple(range(len(keys))),) else sets
+    return Query(source.relation, keys, tuple(grouping.aggregates), outputs, condition, order, limit, offset, sets)
 
 
 def _without_distinct(tree: exp.Select) -> str:
