@@ -116,6 +116,11 @@ class Answers(Sequence[Answer]):
         """The whole price, as text."""
         return str(self.total)
 
+    @property
+    def warning(self) -> str:
+        """What to read before the numbers, of all answers."""
+        return "; ".join(dict.fromkeys(answer.warning for answer in self.answers if answer.warning))
+
     def footer(self) -> str:
         """Shows in one line the whole price and what is left."""
         left = self.left()

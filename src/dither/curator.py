@@ -11,22 +11,25 @@ gives the price back; a failure after it keeps the price. The answer is on disk 
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from typing import TypedDict, TypeVar, Unpack, overload
 
 from dither.answer import Answer, Quote
 from dither.answers import Answers, Quotes
+from dither.catalog.spelling import raised_in_python
 from dither.catalog.values import Catalog
 from dither.diagnosis import Diagnosis
 from dither.engines.base import Engine, Progress, prepare
 from dither.engines.registry import open_sources
-from dither.errors import ArgumentError, DitherWarning, QueryError
+from dither.errors import ArgumentError, CatalogError, DitherWarning, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number
+from dither.finish import answer_list, answer_of, answer_union, quote_of, quote_union
 from dither.ledger.ledger import Ledger
 from dither.planning import suggest as proposals
 from dither.planning.aims import Earlier
@@ -37,16 +40,16 @@ from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
 from dither.planning.proposal import Proposal
 from dither.planning.several import Several, check_list, plan_several, refusing
-from dither.planning.stack import pick_levels
 from dither.planning.terms import Terms, plan_answer
 from dither.privacy.filters import Caps
 from dither.query import fluent
 from dither.query.fluent import FluentQuestion
-from dither.query.read import Question, read, show_question, text_of
+from dither.query.read import Question, read, read_union, show_question, text_of
 from dither.query.resolve.relations import Resolved
+from dither.query.union import Together
 from dither.query.work import Group, Work
 from dither.session import ANYONE, Paid, Session
-from dither.stacked import Stacked, StackedQuote, put_together
+from dither.stacked import check_alike
 from dither.standing import Standing, quota
 from dither.workspace import catalog_in_force, changed_data, declaration, diagnosis_of, ledger_for, marks_of, read_declared
 
@@ -72,6 +75,7 @@ class Steps:
 
 
 STEPS = Steps()
+_REMEMBERED = 64  # plans
 
 
 Shown = TypeVar("Shown")
@@ -120,7 +124,10 @@ def open(
     Without `analyst`, warns if a file was replaced under an unchanged snapshot.
     """
     declared, current = read_declared(catalog)
-    sources, opened_ledger = open_sources(declared, progress), None
+    try:
+        sources, opened_ledger = open_sources(declared, progress), None
+    except CatalogError as error:
+        raise (error if current is not None else raised_in_python(error)) from None
     try:
         opened_ledger = ledger_for(catalog, ledger, key, make, witness)
         marks = marks_of(catalog, ledger, key, opened_ledger, declared, sources)
@@ -179,6 +186,7 @@ class Curator:
             mark=mark,
         )
         self._closing = closing
+        self._plans: dict[tuple[str, Terms] | None, tuple[tuple[object, ...], Batch | Auto]] = {}
 
     @overload
     def ask(
@@ -218,10 +226,15 @@ class Curator:
         if isinstance(question, (list, tuple)):
             several, asked = self._planned_list(question, terms, weights)
             self._prepare_list(several, question)
-            return self._charge(several, asked, partial(_answers, self.steps.table, several, terms), analyst, fresh)
+            return self._charge(several, asked, partial(answer_list, self.steps.table, several, terms), analyst, fresh)
         _no_weights(weights)
+        union = self._planned_union(question, terms)
+        if union is not None:
+            several, together = union
+            put = partial(answer_union, self.steps.table, several, together, terms)
+            return self.release(several, str(question), put, analyst=analyst, fresh=fresh, within=str(question))
         program, asked, within = self._planned(question, terms)
-        show = partial(_answer, self.steps.table, program, terms)
+        show = partial(answer_of, self.steps.table, program, terms)
         return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
 
     @overload
@@ -252,11 +265,15 @@ class Curator:
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
         if isinstance(question, (list, tuple)):
             several, asked = self._planned_list(question, terms, weights)
-            each = tuple(_quote(program, terms) for program in several.questions)
+            each = tuple(quote_of(program, terms) for program in several.questions)
             return Quotes(each, several.total, *self._preview(several, asked, analyst))
         _no_weights(weights)
+        union = self._planned_union(question, terms)
+        if union is not None:
+            several, _ = union
+            return quote_union(several, terms, *self._preview(several, str(question), analyst))
         program, asked, _ = self._planned(question, terms)
-        return _quote(program, terms, *self._preview(program, asked, analyst))
+        return quote_of(program, terms, *self._preview(program, asked, analyst))
 
     def suggest(
         self,
@@ -354,13 +371,34 @@ class Curator:
         return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
     def _planned(self, question: Question, terms: Terms) -> tuple[Batch | Auto, str, str]:
-        """Returns the plan, the question as text, and the text in which a refusal marks its place."""
+        """Returns the plan, the question as text, and the text in which a refusal marks its place.
+
+        A plan depends on the question, the catalog and the terms only, so the same text at the same terms is planned once.
+        """
+        text, within, known = show_question(question), text_of(question), (self.steps, self.catalog, self.session.caps)
+        key = (question, terms) if isinstance(question, str) and terms.margin is None else None
+        found = None if key is None else self._plans.get(key)
+        if found is not None and all(map(operator.is_, found[0], known)):
+            return found[1], text, within
         query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
-        text, within = show_question(question), text_of(question)
-        return self._plan(query, terms, within), text, within
+        program = self._plan(query, terms, within)
+        if key is not None:
+            self._plans.pop(next(iter(self._plans)) if len(self._plans) >= _REMEMBERED else None, None)
+            self._plans[key] = known, program
+        return program, text, within
 
     def _plan(self, query: Resolved, terms: Terms, within: str) -> Batch | Auto:
         return self.steps.plan(query, self.catalog, self.session.caps, terms, within)  # planning
+
+    def _planned_union(self, question: Question, terms: Terms) -> tuple[Several, Together] | None:
+        """Returns the plans of results that UNION puts together, and how; None for other questions."""
+        union = read_union(question, self.catalog)
+        if union is None:
+            return None
+        queries, together = union
+        several = plan_several(queries, [str(question)] * len(queries), terms, None, self._plan, "Part")
+        check_alike([quote_of(each, terms) for each in several.questions], str(question))
+        return several, together
 
     def _planned_list(
         self, questions: Sequence[Question], terms: Terms, weights: Sequence[Number] | None
@@ -395,38 +433,6 @@ def _public(of: Number | Answer | None) -> Number | Earlier | None:
 def _no_weights(weights: Sequence[Number] | None) -> None:
     if weights is not None:
         raise ArgumentError("Weights divide the price of a list of questions.", fix="leave weights out, or pass a list.")
-
-
-def _quote(program: Batch | Auto, terms: Terms, refusal: str = "", again: int | None = None, counted: bool = False) -> Quote:
-    quoted = program.quoted
-    found = (quoted, terms.confidence, program.total, refusal, again, counted, program.further)
-    if quoted.levels is None:
-        return Quote(*found)
-    return StackedQuote(*found, tuple(Quote(part, terms.confidence, part.total) for part in quoted.each_level))
-
-
-def _answers(table: Callable[[Plan, Noisy], Table], several: Several, terms: Terms, paid: Paid) -> Answers:
-    """Returns the answers of a list. Each states its own share of the price."""
-    each = zip(several.questions, several.answers(paid.noisy), strict=True)
-    replayed = paid.stored is not None
-    answers = tuple(_answer(table, one, terms, replace(paid, noisy=noisy, standing=None)) for one, noisy in each)
-    return Answers(answers, paid.receipt, several.total, replayed, paid.left)
-
-
-def _answer(table: Callable[[Plan, Noisy], Table], program: Batch | Auto, terms: Terms, paid: Paid) -> Answer:
-    batch, released, chosen = program.answer(paid.noisy)
-    replayed = paid.stored is not None
-    if batch.levels is None:
-        rows = table(batch.plans[0], released[0])  # post-processing: free
-        shown = (batch, tuple(released), rows, terms.confidence, paid.receipt, program.total)
-        return Answer(*shown, replayed, paid.left, chosen)
-    own, parts = released[: batch.own], []
-    for part, noisy in zip(batch.each_level, own, strict=True):
-        shown = (part, (noisy,), table(part.plans[0], noisy), terms.confidence, paid.receipt, part.total)
-        parts.append(Answer(*shown, replayed))
-    picked = pick_levels(batch.levels, batch.plans[: batch.own], own, [part.table for part in parts])
-    shown = (batch, tuple(released), put_together(parts, picked), terms.confidence, paid.receipt, program.total)
-    return Stacked(*shown, replayed, paid.left, chosen, tuple(parts), tuple(picked))
 
 
 def _propose(asked: proposals.Asked, program: Batch, paid: Paid) -> Proposal:

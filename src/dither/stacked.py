@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dither.answer import Answer, Quote, left_out_lines
+from dither.errors import QueryError
 from dither.exact.numbers import Number
 from dither.planning.left_out import LeftOut
 from dither.planning.outputs import Table, Value
 from dither.planning.plan import Field
 from dither.query.nodes import Literal
+from dither.query.resolve.aggregates import show_kind
 
 Picked = Sequence[tuple[int, int]]  # a part, and a row of it
 
@@ -92,15 +94,24 @@ class Stacked(Answer):
         texts = (f"part {number}\n{part.explain()}" for number, part in enumerate(self.parts, start=1))
         return "\n\n".join(texts)
 
+    @property
+    def warning(self) -> str:
+        """What to read before the numbers, of all parts."""
+        each = (super().warning, *(part.warning for part in self.parts))
+        return "; ".join(dict.fromkeys(text for text in each if text))
+
     def cells(self) -> list[list[str]]:
         """Shows every cell, with its margin. A key that a row is a total over is shown as (all), unlike a key that is NULL."""
-        cells = super().cells()
-        if self.program.levels is None:
-            return cells
-        totals = [_unknown(part) for part in self.parts]
-        for texts, (part, _) in zip(cells, self.picked, strict=True):
-            texts[:] = ["(all)" if total else text for text, total in zip(texts, totals[part], strict=True)]
-        return cells
+        marks = zip(super().cells(), self._totals(), strict=True)
+        return [["(all)" if total else text for text, total in zip(*row, strict=True)] for row in marks]
+
+    def _totals(self) -> list[list[bool]]:
+        """Returns for each cell whether it is a key that its row is a total over."""
+        each = []
+        for part in self.parts:
+            none = [False] * len(self.columns) if self.program.levels is None else _unknown(part)
+            each.append(part._totals() if isinstance(part, Stacked) else [none] * len(part))
+        return [each[part][row] for part, row in self.picked]
 
     def may_be_empty(self) -> dict[str, list[bool]]:
         each = [part.may_be_empty() for part in self.parts]
@@ -120,6 +131,24 @@ class Stacked(Answer):
     def _quantile(self, column: str) -> str:
         place = self.columns.index(column)
         return next((text for part in self.parts if (text := part._quantile(part.columns[place]))), "")
+
+
+def check_alike(parts: Sequence[Quote], within: str) -> None:
+    """Refuses parts of a UNION whose columns are of different kinds."""
+    columns = [[None if null else field.kind for field, null in zip(p.schema, _unknown(p), strict=True)] for p in parts]
+    for place, kinds in enumerate(zip(*columns, strict=True)):
+        known = {kind for kind in kinds if kind is not None}
+        if len(known) > 1 and known != {"int", "real"}:
+            first = next(kind for kind in kinds if kind is not None)
+            number, other = next(
+                (n, k) for n, k in enumerate(kinds, start=1) if k is not None and {k, first} - {"int", "real"} and k != first
+            )
+            name = parts[0].schema[place].name
+            raise QueryError(
+                f"The column {name} is {show_kind(first)} in one part of UNION and {show_kind(other)} in part {number}.",
+                text=within,
+                fix="make them alike, for example with CAST(... AS TEXT).",
+            )
 
 
 def put_together(parts: Sequence[Answer], picked: Picked) -> Table:
