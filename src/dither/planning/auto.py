@@ -128,7 +128,7 @@ def plan_auto(query: Resolved, catalog: Catalog, price: Price, listed: Candidate
     spent = sum((each.price.epsilon for each in beside), price.epsilon * SHARE)
     rest = Price(price.epsilon - spent, price.delta)
     pairs = [(m, g) for m in listed.rows for g in listed.groups]
-    levels = levels_of(query, catalog, rest)
+    levels = levels_of(query, catalog)
     if levels is not None and not levels.together:
         raise _refuse_choice()
     family = next(_all_planned(query, catalog, rest, pairs[len(pairs) // 2 :: -1]))

@@ -21,11 +21,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dither.catalog.values import Catalog, Key
-from dither.errors import QueryError
-from dither.planning.plan import Plan, plan, schema
+from dither.planning.plan import Plan, measured, plan, schema
 from dither.planning.price import Price, choose
 from dither.planning.releases.base import Release
 from dither.planning.releases.count import Units
+from dither.planning.releases.keys import MOST_GROUPS
+from dither.planning.sensitivity import Bounding
+from dither.privacy.neighbours import BY_NAME
 from dither.query.nodes import Call, Column, Expression, Literal, Named, Order, Query, grouping_mark
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Group, Sums
@@ -52,27 +54,27 @@ def plan_levels(question: Resolved, catalog: Catalog, price: Price, gaussian: bo
     if not sets:
         return (plan(question, catalog, price, gaussian),)
     share = Price(price.epsilon / len(sets), price.delta / len(sets))
-    if not together(question, catalog, share):
+    if not together(question, catalog):
         return tuple(plan(_by(question, each), catalog, share, gaussian) for each in sets)
     fine = plan(finest(question), catalog, share, gaussian)
     return tuple(_level(question, fine, each, share, gaussian) for each in sets)
 
 
-def levels_of(question: Resolved, catalog: Catalog, price: Price) -> Levels | None:
+def levels_of(question: Resolved, catalog: Catalog) -> Levels | None:
     """Returns how the grouping sets of a question are shown; None if it has none."""
     query = question.query
     if not query.sets:
         return None
-    return Levels(len(query.sets), query.limit, query.offset, together(question, catalog, price))
+    return Levels(len(query.sets), query.limit, query.offset, together(question, catalog))
 
 
-def together(question: Resolved, catalog: Catalog, price: Price) -> bool:
-    """Whether all grouping sets can be added up from the groups by all keys."""
-    try:
-        fine = plan(replace(finest(question), max_rows=1, max_groups=1), catalog, price)
-    except QueryError:
-        return False  # its own keys say why, set by set
-    return fine.work.known is not None and all(_adds_up(noise.of, question) for noise in fine.noises)
+def together(question: Resolved, catalog: Catalog) -> bool:
+    """Whether all grouping sets can be added up from the groups by all keys. It does not depend on the price."""
+    values = [facts.values for facts in question.operands().keys]
+    if any(each is None for each in values) or math.prod(len(each or ()) for each in values) > MOST_GROUPS:
+        return False
+    bounding = Bounding(question.max_rows or 1, question.max_groups or 1, None, BY_NAME[catalog.neighbours])
+    return all(_adds_up(release, question) for release in measured(finest(question), bounding)[0].releases)
 
 
 def _adds_up(release: Release, question: Resolved) -> bool:
@@ -133,8 +135,10 @@ def _by(question: Resolved, kept: tuple[int, ...]) -> Resolved:
     """Returns the question by some of its keys. Rows are limited later, in all sets together."""
     query = question.query
     values: dict[str, Expression] = {}
+    for number, places in enumerate(query.groupings):
+        bits = "".join("0" if place in kept else "1" for place in places)
+        values[grouping_mark(number)] = Literal(int(bits, 2))
     for place, key in enumerate(query.keys):
-        values[grouping_mark(place)] = Literal(0 if place in kept else 1)
         if place not in kept:
             values[key.name] = Literal(None)
     return replace(question, query=_filled(query, tuple(query.keys[place] for place in kept), values))
@@ -150,6 +154,7 @@ def _filled(query: Query, keys: tuple[Named, ...], values: dict[str, Expression]
         limit=None,
         offset=0,
         sets=(),
+        groupings=(),
     )
 
 

@@ -125,18 +125,12 @@ class Plan:
 def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | None = None) -> Plan:
     """Plans a legal question. Reads the catalog and the question only. `gaussian`: the family of noise, if it is decided."""
     query = question.query
-    neighbours = BY_NAME[catalog.neighbours]
     operands = question.operands()
     known = public_keys(query.keys, operands.keys)
     if known is None:
         _refuse_discovery(query, operands.keys, price)
-    bounding = _bounding(question, known, neighbours)
-    # A question has `rows` only where it is about all of them.
-    public = question.rows.public if isinstance(neighbours, Replace) else None
-    one_row = question.one_row or not question.by_unit
-    counted = (bounding.max_rows, one_row, public, question.rows.at_least or 1)
-    collected = Collection(query.aggregates, operands, question.scope, *counted)
-    readings = collect(releases.KINDS, collected)
+    bounding = _bounding(question, known, BY_NAME[catalog.neighbours])
+    collected, readings = measured(question, bounding)
     choice = choose(collected.releases, bounding, price, known is None, gaussian)
     return Plan(
         query,
@@ -159,6 +153,16 @@ def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | No
         tuple(dict.fromkeys((*collected.notes, *_clipped_inside(query.source)))),
         schema=schema(query, operands.keys, known, readings, choice.noises),
     )
+
+
+def measured(question: Resolved, bounding: Bounding) -> tuple[Collection, tuple[Reading, ...]]:
+    """Returns what is released of a question, before it has a price, and how its aggregates are read from that."""
+    # A question has `rows` only where it is about all of them.
+    public = question.rows.public if isinstance(bounding.neighbours, Replace) else None
+    one_row = question.one_row or not question.by_unit
+    counted = (bounding.max_rows, one_row, public, question.rows.at_least or 1)
+    collected = Collection(question.query.aggregates, question.operands(), question.scope, *counted)
+    return collected, collect(releases.KINDS, collected)
 
 
 def _clipped_inside(relation: Relation) -> Iterator[Note]:

@@ -114,7 +114,7 @@ def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, tex
         price = terms.price(caps, terms.epsilon or min(catalog.budget.epsilon, Fraction(1)))  # the same work at any price
         made, relative = plan_levels(query, catalog, price), ""
         further: tuple[Plan, ...] = ()
-        levels = levels_of(query, catalog, price)
+        levels = levels_of(query, catalog)
         estimate = _estimate(catalog, terms) and (levels is None or levels.together)
         cuts = left_out.cuts(finest(query), made[0].work, estimate=estimate)
         if cuts.parts:

@@ -26,6 +26,7 @@ from dither.query.nodes import (
     Semi,
     Union,
     Value,
+    grouping_mark,
 )
 
 SIGNS = {
@@ -169,6 +170,8 @@ def show_query(query: Query) -> str:
     if query.sets:
         names = [[query.keys[place].name for place in each] for each in query.sets]
         lines.append("sets " + ", ".join(f"({', '.join(each)})" for each in names))
+    for number, places in enumerate(query.groupings):
+        lines.append(f"{grouping_mark(number)} = grouping({', '.join(query.keys[place].name for place in places)})")
     return "\n".join([*lines, *_lines(query.source)])
 
 

@@ -207,8 +207,10 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
 def _of_sets(query: Query, keys: Mapping[str, Facts]) -> dict[str, Facts]:
     """Returns the facts of keys that are NULL in some grouping sets, and of the marks of GROUPING."""
     found = {}
+    for number, places in enumerate(query.groupings):
+        most = Fraction((1 << len(places)) - 1)
+        found[grouping_mark(number)] = Facts("int", Fraction(0), most, nullable=False, whole=True)
     for place, key in enumerate(query.keys if query.sets else ()):
-        found[grouping_mark(place)] = Facts("int", Fraction(0), Fraction(1), nullable=False, whole=True)
         if not all(place in each for each in query.sets):
             known = keys[key.name]
             found[key.name] = Facts(known.kind, known.low, known.high, nullable=True, whole=known.whole)
@@ -220,6 +222,9 @@ def check_sets(query: Query) -> None:
     for each in query.sets:
         if list(each) != sorted(set(each)) or not all(type(place) is int and 0 <= place < len(query.keys) for place in each):
             raise QueryError("A grouping set holds places of keys, in order.", fix="write sets such as ((0, 1), (0,), ()).")
+    for each in query.groupings:
+        if not query.sets or not each or not all(type(place) is int and 0 <= place < len(query.keys) for place in each):
+            raise QueryError("GROUPING holds places of keys, beside grouping sets.", fix="write places such as (0, 1).")
     if len(set(query.sets)) < len(query.sets) or (query.sets and not any(query.sets)):
         raise QueryError("Grouping sets differ, and one has a key.", fix="write sets such as ((0, 1), (0,), ()).")
 

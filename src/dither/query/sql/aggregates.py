@@ -7,11 +7,11 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from dither.query.nodes import Aggregate, Column, Expression, Literal, Named, by_word, private
+from dither.query.nodes import Aggregate, Column, Expression, Literal, Named, by_word, grouping_mark, private
 from dither.query.nodes import per_unit as functions
 from dither.query.sql.expressions import expression
 from dither.query.sql.names import Scope, candidates, matching, name_of, only, place, refuse
-from dither.query.sql.sets import is_grouping, read_grouping
+from dither.query.sql.sets import is_grouping
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -118,6 +118,7 @@ class Grouping:
     aggregates: list[Aggregate] = field(default_factory=list)
     outputs: list[Named] = field(default_factory=list)
     sets: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each grouping set
+    groupings: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each GROUPING
 
     def add_key(self, name: str, value: Expression) -> int:
         """Adds a key unless it is there already, and returns its place."""
@@ -170,7 +171,12 @@ class Grouping:
             places += matches
         if not places and not self.sets:
             raise refuse(here, part, "GROUPING takes keys of GROUP BY.", "name a key, as in GROUPING(region).")
-        return read_grouping(part, places or range(len(self.keys)), self.sets, here)
+        if not self.sets:
+            return Literal(0, span=place(here.text, part))
+        chosen = tuple(places or range(len(self.keys)))
+        if chosen not in self.groupings:
+            self.groupings.append(chosen)
+        return Column(grouping_mark(self.groupings.index(chosen)), span=place(here.text, part))
 
     def _places(self, inner: exp.Expr, here: Scope) -> list[int]:
         """Returns the place of the key that is written, by its name or as an expression."""

@@ -63,8 +63,8 @@ def question(tree: exp.Expr, context: Context) -> Query:
         raise _no_aggregate(tree, here)
     outputs = tuple(grouping.outputs)
     keys, sets = tuple(grouping.keys), tuple(grouping.sets)
-    sets = () if sets == (tuple(range(len(keys))),) else sets
-    return Query(source.relation, keys, tuple(grouping.aggregates), outputs, condition, order, limit, offset, sets)
+    rest = (condition, order, limit, offset, sets, tuple(grouping.groupings))
+    return Query(source.relation, keys, tuple(grouping.aggregates), outputs, *rest)
 
 
 def _without_distinct(tree: exp.Select) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
-from dither.query.nodes import Call, Column, Expression, Literal, grouping_mark
-from dither.query.sql.names import Scope, place, refuse
+from dither.query.sql.names import Scope, refuse
 
 MOST_SETS = 64
 WORDS = ("GROUPING", "GROUPING_ID")
@@ -60,15 +59,3 @@ def _joined(parts: Iterable[Set]) -> Set:
 def is_grouping(node: exp.Expr) -> bool:
     """Returns whether a node is GROUPING(a, b) or GROUPING_ID(a, b)."""
     return isinstance(node, exp.Anonymous) and isinstance(node.this, str) and node.this.upper() in WORDS
-
-
-def read_grouping(node: exp.Expr, places: Sequence[int], sets: Sequence[tuple[int, ...]], scope: Scope) -> Expression:
-    """Reads GROUPING over keys: one bit for each, 1 where the row is a total over that key; the last key is the lowest bit."""
-    span = place(scope.text, node)
-    if not sets:
-        return Literal(0, span=span)
-    total: Expression | None = None
-    for each in places:
-        mark = Column(grouping_mark(each), span=span)
-        total = mark if total is None else Call("add", (Call("mul", (total, Literal(2)), span=span), mark), span=span)
-    return Literal(0, span=span) if total is None else total

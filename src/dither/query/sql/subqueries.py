@@ -252,6 +252,9 @@ def group(node: exp.Select, scope: Scope, per_unit: bool) -> Grouping:
         raise refuse(scope, clause, "A subquery per person has no totals.", "leave ROLLUP, CUBE and GROUPING SETS out.")
     sets = [tuple(dict.fromkeys(_add_key(grouping, item, node) for item in one)) for one in expand(clause.expressions, scope)]
     grouping.sets = [tuple(sorted(one)) for one in sets]
+    if grouping.sets == [tuple(range(len(grouping.keys)))]:
+        grouping.sets = []  # the only set has all keys
+        return grouping
     repeated = next((one for one in grouping.sets if grouping.sets.count(one) > 1), None)
     if repeated is not None:
         names = ", ".join(grouping.keys[each].name for each in repeated)
