@@ -378,11 +378,18 @@ class Order:
     descending: bool = False
 
 
+def grouping_mark(number: int) -> str:
+    """Returns the name of the column that holds what one of a query's GROUPING(key, ...) says."""
+    return f"#grouping{number}"
+
+
 @dataclass(frozen=True)
 class Query:
     """SELECT outputs FROM source GROUP BY keys HAVING having ORDER BY order LIMIT limit OFFSET offset.
 
-    `outputs`, `having` and `order` are expressions over the keys and aggregates: post-processing, which is free.
+    `outputs`, `having` and `order` are expressions over the keys and aggregates: post-processing, which is free. `sets`: the
+    places of the keys in each grouping set, if there are several; `keys` then are those of all sets. `groupings`: the places of
+    the keys in each GROUPING(key, ...): one bit for each, 1 in sets without that key; the last key is the lowest bit.
     """
 
     source: Relation
@@ -393,3 +400,5 @@ class Query:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    sets: tuple[tuple[int, ...], ...] = ()
+    groupings: tuple[tuple[int, ...], ...] = ()

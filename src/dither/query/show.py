@@ -30,6 +30,7 @@ from dither.query.nodes import (
     Value,
     Window,
     WithinUnit,
+    grouping_mark,
 )
 
 SIGNS = {
@@ -170,6 +171,11 @@ def show_query(query: Query) -> str:
     lines.append("private " + ", ".join(show_aggregate(each) for each in query.aggregates))
     if query.keys:
         lines.append("by " + _named(query.keys))
+    if query.sets:
+        names = [[query.keys[place].name for place in each] for each in query.sets]
+        lines.append("sets " + ", ".join(f"({', '.join(each)})" for each in names))
+    for number, places in enumerate(query.groupings):
+        lines.append(f"{grouping_mark(number)} = grouping({', '.join(query.keys[place].name for place in places)})")
     return "\n".join([*lines, *_lines(query.source)])
 
 

@@ -67,6 +67,7 @@ class Parts:
     having: str = ""
     tail: str = ""
     mutilated: str = ""
+    union: str = ""  # another result below it
 
     def __str__(self) -> str:
         if self.mutilated:
@@ -74,12 +75,14 @@ class Parts:
         listed = ", ".join(([f"{self.key} AS k"] if self.key else []) + list(self.aggregates))
         where = f" WHERE {self.where}" if self.where else ""
         group = f" GROUP BY {self.group}" if self.key else ""
-        return f"SELECT {listed} FROM {self.source}{where}{group}{self.having}{self.tail}"
+        return f"SELECT {listed} FROM {self.source}{where}{group}{self.having}{self.union}{self.tail}"
 
     def simpler(self) -> Iterator[Parts]:
         """Yields the question without one of its parts, largest parts first."""
         if self.mutilated:
             return
+        if self.union:
+            yield replace(self, union="")
         if len(self.aggregates) > 1:
             yield from (replace(self, aggregates=(one,), having="", tail="") for one in self.aggregates)
         shorter = (replace(self, tail=""), replace(self, having=""), replace(self, where=""))
@@ -238,11 +241,19 @@ class Maker:
         key = self.pick(*self.words, *self.keys, self.value(1), self.listed()) if self.rng.random() < 0.5 else ""
         source = self.source()
         where = self.condition() if self.rng.random() < 0.5 else ""
-        group = self.pick("1", "k", key) if key else ""
+        group = self.pick("1", "k", key, *self.sets(key)) if key else ""
         having = self.pick("", "", f" HAVING a0 > {self.rng.randint(0, 9)}", "")
         tail = self.pick("", "", " ORDER BY a0 DESC", " LIMIT 3", " ORDER BY 1 LIMIT 2")
         made = Parts(key, chosen, source, where, group, having, tail)
+        if self.rng.random() < 0.1:
+            made = replace(made, union=self.pick(" UNION ALL ", " UNION ") + str(replace(made, having="", tail="", where="")))
+            made = replace(made, where=self.condition())
         return replace(made, mutilated=self.mutilated(str(made))) if self.rng.random() < mutilate else made
+
+    def sets(self, key: str) -> tuple[str, ...]:
+        """Returns grouping sets of the key, alone and with another."""
+        other = self.pick(*self.words, *self.keys)
+        return f"ROLLUP (1, {other})", f"CUBE ({key}, {other})", f"GROUPING SETS ((1), ({other}), ())", "ROLLUP (k)"
 
     def per_person(self) -> Parts:
         """Returns a question about people, with a condition on their visits."""

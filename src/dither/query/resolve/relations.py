@@ -43,7 +43,7 @@ from dither.query.nodes import (
     fresh,
     private,
 )
-from dither.query.resolve.aggregates import aggregates, check_functions, keys, outputs, show_kind
+from dither.query.resolve.aggregates import aggregates, check_functions, check_sets, keys, outputs, show_kind
 from dither.query.resolve.joins import (
     Pair,
     at_most_one,
@@ -194,6 +194,7 @@ def resolve(query: Query, catalog: Catalog, text: str = "") -> Resolved:
 def _resolve(query: Query, catalog: Catalog) -> Resolved:
     check_constants(query)
     check_functions(query.aggregates, private())
+    check_sets(query)
     source = _relation(query.source, catalog)
     if source.protects == PUBLIC:
         raise QueryError(

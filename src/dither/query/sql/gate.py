@@ -181,6 +181,7 @@ _WORDS = """
     JOIN INNER LEFT RIGHT FULL CROSS OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
     OVER PARTITION_BY ROWS RANGE ROW QUALIFY WINDOW
     L_BRACKET R_BRACKET ARRAY
+    ROLLUP CUBE GROUPING_SETS
 """
 _NAMELIKE_WORDS = """
     BOOLEAN INT BIGINT SMALLINT TINYINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE TIMESTAMP YEAR
@@ -191,6 +192,7 @@ _NAMELIKE = frozenset(TokenType[word] for word in _NAMELIKE_WORDS.split())  # al
 _ALLOWED = _NAMELIKE | frozenset(TokenType[word] for word in _WORDS.split())
 _VOLATILE = frozenset(TokenType[word] for word in _MOMENTS.split())
 _PARAMETERS = frozenset({TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.DOLLAR})
+_SETS = frozenset({TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS})  # a list in parentheses follows
 _NAMING = frozenset({TokenType.FROM, TokenType.JOIN})  # a name follows
 _FOLLOWED = {  # if another token follows, the word is meant as a name
     **dict.fromkeys((TokenType.ANY, TokenType.SOME), TokenType.L_PAREN),
@@ -215,6 +217,10 @@ _REASONS: dict[TokenType, tuple[str, str]] = {
     TokenType.DSTAR: ("** is not supported.", "write POWER(x, y)."),
     TokenType.FARROW: ("=> compares nothing.", "write >= for at least."),
     TokenType.DAMP: ("&& is not supported.", "write AND."),
+    **{
+        word: (f"{name} is written with a list of keys.", f"write GROUP BY {name} (a, b).")
+        for word, name in ((TokenType.ROLLUP, "ROLLUP"), (TokenType.CUBE, "CUBE"), (TokenType.GROUPING_SETS, "GROUPING SETS"))
+    },
 }
 
 
@@ -231,6 +237,22 @@ def read(text: str) -> tuple[exp.Expr, list[Token]]:
         )
     _check_tokens(text, found)
     return _parsed(text, found, exp.Expr), found
+
+
+def statements(text: str) -> list[str]:
+    """Returns the statements of a text, which semicolons separate. Comments around a statement are left out.
+
+    >>> statements("-- one; two\\nSELECT 1; /* ; */ SELECT ';' -- end\\n;")
+    ['SELECT 1', "SELECT ';'"]
+    """
+    found: list[tuple[int, int] | None] = [None]
+    for token in _tokens(text):
+        if token.token_type is TokenType.SEMICOLON:
+            found.append(None)
+        else:
+            start, end = _span(token)
+            found[-1] = (start if found[-1] is None else found[-1][0], end)
+    return [text[span[0] : span[1]] for span in found if span is not None]
 
 
 def read_expression(text: str) -> exp.Expr:
@@ -268,7 +290,8 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
         after = tokens[index + 1] if index + 1 < len(tokens) else None
         if token.token_type is TokenType.NUMBER and after is not None and after.start == token.end + 1 and _is_word(after):
             raise QueryError("This is not a number.", text=text, span=(token.start, after.end + 1), fix="write 16 or 1.5e3.")
-        if token.token_type not in _ALLOWED and not _is_nulls_first(tokens, index):
+        alone = token.token_type in _SETS and (after is None or after.token_type is not TokenType.L_PAREN)
+        if (token.token_type not in _ALLOWED or alone) and not _is_nulls_first(tokens, index):
             before = tokens[index - 1].token_type if index else None
             if before is TokenType.ALIAS or (before in _NAMING and token.token_type not in _REASONS):
                 raise _reserved(text, token)
@@ -382,6 +405,12 @@ def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> No
     in_tree += [node for node in tree.find_all(exp.SetOperation) if node.args.get("distinct")]
     if len(in_text) > len(in_tree):
         raise QueryError("DISTINCT has no meaning here.", text=text, span=_span(in_text[-1]), fix="leave it out.")
+    sets = [token for token in tokens if token.token_type in _SETS]
+    if len(sets) != len(list(tree.find_all(exp.Rollup, exp.Cube, exp.GroupingSets))):
+        word = sets[-1].text.upper()
+        raise QueryError(
+            f"{word} has no meaning here.", text=text, span=_span(sets[-1]), fix=f"write it in GROUP BY: {word} (a, b)."
+        )
 
 
 def _check_depth(text: str, tree: exp.Expr) -> None:

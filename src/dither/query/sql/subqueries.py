@@ -34,6 +34,7 @@ from dither.query.sql.aggregates import Grouping, has_aggregate
 from dither.query.sql.expressions import expression
 from dither.query.sql.joins import conjuncts, is_nested, partners, with_values
 from dither.query.sql.names import Field, Scope, Source, candidates, matching, name_of, only, place, refuse
+from dither.query.sql.sets import expand, has_sets
 from dither.query.sql.tables import Context, Inner, Pair, check_below, with_ctes
 from dither.query.sql.within import read_windows
 from dither.text import folded
@@ -298,17 +299,38 @@ def group(node: exp.Select, scope: Scope, per_unit: bool) -> Grouping:
         what, fix = f"GROUP BY {word} does not say what to group by.", "name the columns: GROUP BY a, b."
         raise QueryError(what, text=scope.text, span=spans[0] if len(spans) == 1 else None, fix=fix)
     only(scope, clause, "expressions", "GROUP BY")
-    for item in clause.expressions:
-        if isinstance(item, exp.Tuple):
-            what = "GROUP BY takes columns, and this is a list in parentheses."
-            raise refuse(scope, item, what, "leave the parentheses out.")
-        name, value = _key(item, node, scope)
-        read = expression(value, scope.at("in GROUP BY"))
-        given = next((alias for alias, each in _aliases(node, scope) if each == value and alias), "")
-        natural = "" if words_of(read) else _plain_name(read)
-        other = words_of(read) or f"key_{len(grouping.keys) + 1}"
-        grouping.add_key(natural or name or given or other, read)
+    if not has_sets(clause.expressions):
+        for item in clause.expressions:
+            if isinstance(item, exp.Tuple):
+                what = "GROUP BY takes columns, and this is a list in parentheses."
+                raise refuse(scope, item, what, "leave the parentheses out.")
+            _add_key(grouping, item, node)
+        return grouping
+    if per_unit:
+        raise refuse(scope, clause, "A subquery per person has no totals.", "leave ROLLUP, CUBE and GROUPING SETS out.")
+    sets = [tuple(dict.fromkeys(_add_key(grouping, item, node) for item in one)) for one in expand(clause.expressions, scope)]
+    grouping.sets = [tuple(sorted(one)) for one in sets]
+    if grouping.sets == [tuple(range(len(grouping.keys)))]:
+        grouping.sets = []  # the only set has all keys
+        return grouping
+    repeated = next((one for one in grouping.sets if grouping.sets.count(one) > 1), None)
+    if repeated is not None:
+        names = ", ".join(grouping.keys[each].name for each in repeated)
+        raise refuse(scope, clause, f"The grouping set ({names}) is asked for twice.", "write it once.")
+    if not any(grouping.sets):
+        raise refuse(scope, clause, "This GROUP BY has no key.", "to ask about everyone at once, leave GROUP BY out.")
     return grouping
+
+
+def _add_key(grouping: Grouping, item: exp.Expr, node: exp.Select) -> int:
+    """Adds a key of GROUP BY under its name, and returns its place."""
+    scope = grouping.scope
+    name, value = _key(item, node, scope)
+    read = expression(value, scope.at("in GROUP BY"))
+    given = next((alias for alias, each in _aliases(node, scope) if each == value and alias), "")
+    natural = "" if words_of(read) else _plain_name(read)
+    other = words_of(read) or f"key_{len(grouping.keys) + 1}"
+    return grouping.add_key(natural or name or given or other, read)
 
 
 def _key(item: exp.Expr, node: exp.Select, scope: Scope) -> tuple[str, exp.Expr]:
