@@ -304,7 +304,7 @@ def title_of(aggregate: Aggregate, form: str = "") -> str:
 
 
 SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
-_ADDED = frozenset(("count", "sum", "avg", "clipped", *SPREADS))  # their measures add up rows
+_ADDED = frozenset(("count", "sum", "avg", "clipped", "geomean", *SPREADS))  # their measures add up rows
 _DOUBT_PARTS = 64  # one part of 1 - confidence goes to the number of rows
 _FAR = 64  # scales of noise: beyond them lies less than e^-64 of the probability
 
