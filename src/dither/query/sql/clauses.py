@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dither.query.nodes import Expression, Literal, Named, Order
-from dither.query.sql.aggregates import Grouping
+from dither.query.sql.aggregates import Grouping, spread_lists
 from dither.query.sql.names import Scope, only, place, refuse
 from dither.query.sql.subqueries import output_name
 from dither.text import folded
@@ -14,8 +14,8 @@ from dither.text import folded
 def read_outputs(tree: exp.Select, grouping: Grouping) -> None:
     """Reads the outputs in order, so that a window function may name an output before it."""
     taken: set[str] = set()
-    for number, item in enumerate(tree.expressions, start=1):
-        name, written = output_name(item, grouping.scope)
+    items = spread_lists([(item, *output_name(item, grouping.scope)) for item in tree.expressions], grouping.scope)
+    for number, (item, name, written) in enumerate(items, start=1):
         value = grouping.above(written, "in SELECT", False, name)
         if name and folded(name) in taken:
             raise refuse(grouping.scope, item, f"Two outputs are called {name}.", "rename one with AS.")
@@ -58,7 +58,7 @@ def _position(value: Literal, grouping: Grouping, item: exp.Expr) -> Expression:
     return grouping.outputs[number - 1].expression
 
 
-def read_limit(tree: exp.Select, scope: Scope) -> int | None:
+def read_limit(tree: exp.Query, scope: Scope) -> int | None:
     """Returns how many rows of the noisy result to show; None for all."""
     clause = tree.args.get("limit")
     if clause is None:
@@ -68,7 +68,7 @@ def read_limit(tree: exp.Select, scope: Scope) -> int | None:
     return _rows(clause, "LIMIT", scope)
 
 
-def read_offset(tree: exp.Select, scope: Scope) -> int:
+def read_offset(tree: exp.Query, scope: Scope) -> int:
     """Returns how many rows of the noisy result to skip: post-processing, like LIMIT."""
     clause, limit = tree.args.get("offset"), tree.args.get("limit")
     if clause is None:

@@ -110,7 +110,9 @@ def read_question(tree: exp.Expr, names: Names, private: Private) -> Query:
     scope = names.context.scope
     only(scope, tree, _SHAPE, "SELECT")
     _check_joins(tree, scope)
-    parts = [_source(item, *each, private) for item, each in zip(items, found, strict=True) if each is not None]
+    parts = [
+        _alone(_source(item, *each, private), item, scope) for item, each in zip(items, found, strict=True) if each is not None
+    ]
     aliases = [_alias(item, scope, number) for number, item in enumerate(items, start=1)]
     inner = parts[0] if len(parts) == 1 else _together(parts, aliases, items, scope)
     here = Scope(scope.text, _fields(inner, parts, aliases, items, scope))
@@ -125,6 +127,13 @@ def _source(item: exp.Expr, tree: exp.Expr, names: Names, private: Private) -> Q
     inner = read_question(tree, names, private)
     for node in item.args.get("pivots") or ():
         inner = _pivoted(node, inner, names.context)
+    return inner
+
+
+def _alone(inner: Query, item: exp.Expr, scope: Scope) -> Query:
+    if inner.sets:
+        what = "A SELECT cannot stand around the rows of several grouping sets."
+        raise refuse(scope, item, what, "ask with one GROUP BY inside, or ask the inner question alone.")
     return inner
 
 

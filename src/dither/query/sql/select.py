@@ -46,12 +46,14 @@ def private_select(tree: exp.Expr, context: Context) -> Query:
     """Reads the SELECT whose aggregates are released with noise."""
     scope = context.scope
     if isinstance(tree, exp.SetOperation):
-        raise refuse(scope, tree, "Two noisy results cannot be put together by UNION.", "ask the two questions one by one.")
+        what = "Noisy results are put together by UNION only where that is the whole question."
+        raise refuse(scope, tree, what, "ask its parts as a list of questions, or ask it alone.")
     if not isinstance(tree, exp.Select):
         raise refuse(scope, tree, "Only a SELECT is answered.", "ask with SELECT.")
     if tree.args.get("distinct"):
         raise refuse(scope, tree, "SELECT DISTINCT is not supported.", _without_distinct(tree))
     only(scope, tree, "expressions from_ joins where group having order limit offset with_ qualify windows", "SELECT")
+    tree = _spread_histogram(tree)
     source, here = rows(tree, context)
     if not any(has_aggregate(item) for item in tree.expressions) and not tree.args.get("having"):
         raise _no_aggregate(tree, here)
@@ -67,7 +69,11 @@ def private_select(tree: exp.Expr, context: Context) -> Query:
         raise _no_aggregate(tree, here)
     outputs, keys, aggregates = tuple(grouping.outputs), tuple(grouping.keys), tuple(grouping.aggregates)
     if not grouping.windows.found:
-        return Query(source.relation, keys, aggregates, outputs, condition, order, limit, offset)
+        rest = (condition, order, limit, offset, tuple(grouping.sets), tuple(grouping.groupings))
+        return Query(source.relation, keys, aggregates, outputs, *rest)
+    if grouping.sets:
+        what = "A window function cannot run over the rows of several grouping sets."
+        raise refuse(here, tree.args["group"], what, "ask with one GROUP BY, or leave the window function out.")
     names = tuple([key.name for key in keys] + [each.name for each in aggregates])
     above = Outer(
         names,
@@ -80,6 +86,36 @@ def private_select(tree: exp.Expr, context: Context) -> Query:
     )
     columns = tuple(Named(name, Column(name)) for name in names)
     return Query(source.relation, keys, aggregates, columns, condition, above=(above,))
+
+
+def _spread_histogram(tree: exp.Select) -> exp.Select:
+    """Rewrites SELECT HISTOGRAM(x) AS n FROM t as SELECT x, COUNT(*) AS n FROM t GROUP BY x: one row for each public value."""
+    alone = [item for item in tree.expressions if _histogram(item) is not None]
+    if len(alone) != 1 or any(has_aggregate(item) for item in tree.expressions):
+        return tree
+    tree = tree.copy()
+    item = next(each for each in tree.expressions if _histogram(each) is not None)
+    call = _histogram(item)
+    if call is None:
+        return tree
+    count = exp.Anonymous(this="COUNT", expressions=[exp.Star()])
+    count.meta.update(call.meta)
+    name = exp.to_identifier(item.alias or "histogram")
+    value: exp.Expr = call.expressions[0]
+    clause = tree.args.get("group") or exp.Group(expressions=[])
+    tree.set("group", exp.Group(expressions=[*clause.expressions, value.copy()]))
+    place = tree.expressions.index(item)
+    shown = value if isinstance(value, exp.Column) else exp.Alias(this=value, alias=exp.to_identifier("value"))
+    new = [*tree.expressions[:place], shown, exp.Alias(this=count, alias=name), *tree.expressions[place + 1 :]]
+    tree.set("expressions", new)
+    return tree
+
+
+def _histogram(item: exp.Expr) -> exp.Anonymous | None:
+    """Returns HISTOGRAM(x) if the output is one."""
+    call = item.unalias()
+    called = isinstance(call, exp.Anonymous) and str(call.this).upper() == "HISTOGRAM" and len(call.expressions) == 1
+    return call if called and isinstance(call, exp.Anonymous) else None
 
 
 def _without_distinct(tree: exp.Select) -> str:
