@@ -248,7 +248,28 @@ class Union:
 Relation = Scan | Filter | Compute | Join | Semi | PerUnit | Union
 
 
+def sources(node: Relation) -> tuple[Relation, ...]:
+    """Returns the relations that a relation is made from."""
+    if isinstance(node, Scan):
+        return ()
+    if isinstance(node, Join):
+        return node.left, node.right
+    if isinstance(node, Union):
+        return node.parts
+    return (node.source, node.other) if isinstance(node, Semi) else (node.source,)
+
+
 # --- the private aggregation ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Clip:
+    """What values of `x` are clipped to before they are added up, and the step they are rounded to, if they have one."""
+
+    x: Expression
+    low: Fraction
+    high: Fraction
+    step: Fraction | None
 
 
 @dataclass(frozen=True)
@@ -257,7 +278,7 @@ class Aggregate:
 
     `parameter` is the p of QUANTILE. `where` is the condition of FILTER: only rows for which it is true count. `second` is the
     second argument of CORR and its kind: only rows count in which neither is NULL. `among`: the shares of a list of quantiles
-    that this one belongs to.
+    that this one belongs to. `clip`: what the values of a resolved sum inside one unit are clipped to, if they can be outside.
     """
 
     name: str
@@ -268,6 +289,7 @@ class Aggregate:
     span: Span = field(default=None, compare=False)
     second: Expression | None = None
     among: tuple[Fraction, ...] = ()
+    clip: Clip | None = field(default=None, compare=False, repr=False)
 
     @property
     def value(self) -> Expression | None:
