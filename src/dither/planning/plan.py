@@ -100,6 +100,15 @@ class Plan:
     # The price was raised to the catalog's least: the same question as one asked at that price.
     rounded_up: bool = field(default=False, compare=False)
     schema: tuple[Field, ...] = field(default=(), compare=False)  # follows from the rest
+    # The keys of the work that groups are added up by, for a grouping set (levels.py); None: by all of them.
+    level: tuple[int, ...] | None = None
+
+    @property
+    def known(self) -> tuple[tuple[Key, ...], ...] | None:
+        """The public values of its keys."""
+        if self.level is None or self.work.known is None:
+            return self.work.known
+        return tuple(self.work.known[place] for place in self.level)
 
     @property
     def margin_notes(self) -> tuple[str, ...]:
@@ -120,18 +129,12 @@ class Plan:
 def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | None = None) -> Plan:
     """Plans a legal question. Reads the catalog and the question only. `gaussian`: the family of noise, if it is decided."""
     query = question.query
-    neighbours = BY_NAME[catalog.neighbours]
     operands = question.operands()
     known = public_keys(query.keys, operands.keys)
     if known is None:
         _refuse_discovery(query, operands.keys, price)
-    bounding = _bounding(question, known, neighbours)
-    # A question has `rows` only where it is about all of them.
-    public = question.rows.public if isinstance(neighbours, Replace) else None
-    one_row = question.one_row or not question.by_unit
-    counted = (bounding.max_rows, one_row, public, question.rows.at_least or 1)
-    collected = Collection(query.aggregates, operands, question.scope, *counted)
-    readings = collect(releases.KINDS, collected)
+    bounding = _bounding(question, known, BY_NAME[catalog.neighbours])
+    collected, readings = measured(question, bounding)
     choice = choose(collected.releases, bounding, price, known is None, gaussian)
     return Plan(
         query,
@@ -154,6 +157,16 @@ def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | No
         tuple(dict.fromkeys((*collected.notes, *_clipped_inside(query.source)))),
         schema=schema(query, operands.keys, known, readings, choice.noises, _kinds(collected)),
     )
+
+
+def measured(question: Resolved, bounding: Bounding) -> tuple[Collection, tuple[Reading, ...]]:
+    """Returns what is released of a question, before it has a price, and how its aggregates are read from that."""
+    # A question has `rows` only where it is about all of them.
+    public = question.rows.public if isinstance(bounding.neighbours, Replace) else None
+    one_row = question.one_row or not question.by_unit
+    counted = (bounding.max_rows, one_row, public, question.rows.at_least or 1)
+    collected = Collection(question.query.aggregates, question.operands(), question.scope, *counted)
+    return collected, collect(releases.KINDS, collected)
 
 
 def _clipped_inside(relation: Relation) -> Iterator[Note]:

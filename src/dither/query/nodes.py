@@ -73,6 +73,20 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
+# Window functions: the fewest and the most arguments. The aggregates of one unit are window functions, too.
+WINDOWS: dict[str, tuple[int, int]] = {
+    "row_number": (0, 0),
+    "rank": (0, 0),
+    "dense_rank": (0, 0),
+    "ntile": (1, 1),
+    "lag": (1, 3),
+    "lead": (1, 3),
+    "first_value": (1, 1),
+    "last_value": (1, 1),
+    **dict.fromkeys(("count", "sum", "avg", "min", "max"), (0, 1)),
+}
+
+
 def by_word() -> dict[str, str]:
     """Maps each SQL name to its aggregate function."""
     return {word: name for name, function in FUNCTIONS.items() for word in function.words}
@@ -182,7 +196,7 @@ class Compute:
 
 @dataclass(frozen=True)
 class Join:
-    """Rows of left and right whose `equal` pairs are all equal (NULL equals nothing). kind: "inner" or "left".
+    """Rows of left and right whose `equal` pairs are all equal (NULL equals nothing). kind: "inner", "left" or "full".
 
     With `scalar` (a scalar subquery): every row of left once, with aggregates of its partners, or NULL if it has none.
     Without pairs all rows of right are partners. resolve/relations.py rewrites it as a left join to one row for each value of
@@ -239,13 +253,60 @@ class PerUnit:
 
 
 @dataclass(frozen=True)
+class Sort:
+    """A key of ORDER BY inside a window. NULLs come last, or first if `nulls_first`."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a window's partition that an aggregate sees, counted from the row itself: -1 is the row before it, None the
+    first or the last row. With `peers`, rows that ORDER BY does not tell apart are seen together (RANGE), and the ends are None
+    or 0."""
+
+    start: int | None = None
+    end: int | None = None
+    peers: bool = False
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window function: a value for each row, computed from the rows with the same `partition`.
+
+    LAG and LEAD have three arguments: the value, how many rows away, and the value if there is no such row. `rows`: what
+    aggregates, FIRST_VALUE and LAST_VALUE see (None: the whole partition). `ties`: further columns that order rows which are
+    equal in `order`; resolve/windows.py adds them, so that no value depends on how rows are stored.
+    """
+
+    name: str
+    function: str
+    arguments: tuple[Expression, ...] = ()
+    partition: tuple[Expression, ...] = ()
+    order: tuple[Sort, ...] = ()
+    rows: Rows | None = None
+    ties: tuple[Expression, ...] = ()
+    span: Span = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class WithinUnit:
+    """The rows of source, each with the values of these window functions. Every partition is within one unit."""
+
+    source: Relation
+    windows: tuple[Window, ...]
+
+
+@dataclass(frozen=True)
 class Union:
     """All rows of all parts (UNION ALL); the parts have the same columns and the same unit."""
 
     parts: tuple[Relation, ...]
 
 
-Relation = Scan | Filter | Compute | Join | Semi | PerUnit | Union
+Relation = Scan | Filter | Compute | Join | Semi | PerUnit | WithinUnit | Union
 
 
 def sources(node: Relation) -> tuple[Relation, ...]:
@@ -316,11 +377,18 @@ class Order:
     descending: bool = False
 
 
+def grouping_mark(number: int) -> str:
+    """Returns the name of the column that holds what one of a query's GROUPING(key, ...) says."""
+    return f"#grouping{number}"
+
+
 @dataclass(frozen=True)
 class Query:
     """SELECT outputs FROM source GROUP BY keys HAVING having ORDER BY order LIMIT limit OFFSET offset.
 
-    `outputs`, `having` and `order` are expressions over the keys and aggregates: post-processing, which is free.
+    `outputs`, `having` and `order` are expressions over the keys and aggregates: post-processing, which is free. `sets`: the
+    places of the keys in each grouping set, if there are several; `keys` then are those of all sets. `groupings`: the places of
+    the keys in each GROUPING(key, ...): one bit for each, 1 in sets without that key; the last key is the lowest bit.
     """
 
     source: Relation
@@ -331,3 +399,5 @@ class Query:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    sets: tuple[tuple[int, ...], ...] = ()
+    groupings: tuple[tuple[int, ...], ...] = ()

@@ -36,6 +36,8 @@ from dither.query.nodes import (
     Scan,
     Semi,
     Union,
+    Window,
+    WithinUnit,
 )
 from dither.query.work import UNIT
 
@@ -100,6 +102,8 @@ def _relation(node: Relation, places: Iterator[int]) -> Form:
         return _compute(node, _relation(node.source, places), places)
     if isinstance(node, PerUnit):
         return _per_unit(node, _relation(node.source, places), places)
+    if isinstance(node, WithinUnit):
+        return _within_unit(node, _relation(node.source, places), places)
     if isinstance(node, Union):
         return _union([(part, _relation(part, places)) for part in node.parts], places)
     if isinstance(node, Join):
@@ -141,6 +145,25 @@ def _per_unit(node: PerUnit, source: Form, places: Iterator[int]) -> Form:
         (one,) = _aggregates([each.lowered()], source, "")
         new_names[each.name] = next(other.name for other in aggregates if replace(other, name=one.name) == one)
     return Form(PerUnit(source.relation, keys, tuple(aggregates), span=node.span), new_names)
+
+
+def _within_unit(node: WithinUnit, source: Form, places: Iterator[int]) -> Form:
+    """Names windows by position; the order of PARTITION BY has no meaning."""
+    alias = f"w{next(places)}."
+
+    def formed(each: Window, name: str) -> Window:
+        return replace(
+            each,
+            name=name,
+            arguments=tuple(_expression(argument, source) for argument in each.arguments),
+            partition=_unique(_expression(part, source) for part in each.partition),
+            order=tuple(replace(key, expression=_expression(key.expression, source)) for key in each.order),
+            ties=tuple(_expression(tie, source) for tie in each.ties),
+        )
+
+    windows = tuple(formed(each, f"{alias}{place}") for place, each in enumerate(node.windows, start=1))
+    names = {old.name: new.name for old, new in zip(node.windows, windows, strict=True)}
+    return Form(WithinUnit(source.relation, windows), {**source.names, **names}, source.aliases)
 
 
 def _union(parts: list[tuple[Relation, Form]], places: Iterator[int]) -> Form:

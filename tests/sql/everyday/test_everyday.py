@@ -57,6 +57,8 @@ def ask(curator: dt.Curator, question: str) -> dt.Answer:
 def plain(part: ModuleType, question: str) -> list[tuple[Any, ...]]:
     """DuckDB's own answer."""
     with duckdb.connect() as connection:
+        connection.execute("CREATE MACRO clamp(x, low, high) AS CASE WHEN x < low THEN low WHEN x > high THEN high ELSE x END")
+        connection.execute("CREATE MACRO days_between(x, y) AS date_diff('day', x, y)")
         for name, table in part.tables().items():
             connection.register(name, table)
         return connection.sql(getattr(part, "PLAIN", {}).get(question, question)).fetchall()

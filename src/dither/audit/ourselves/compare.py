@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.answer import Answer
 from dither.audit.ourselves.observe import Observation, empty
 from dither.mechanisms import PerCoordinate
 from dither.planning.plan import Plan
@@ -18,6 +19,7 @@ from dither.planning.releases.mode import Mode
 from dither.planning.releases.quantile import Choice, Choices
 from dither.planning.releases.ranks import rank_scores, width_runs
 from dither.query.work import SCALE, Bins, Group
+from dither.stacked import Stacked
 
 Pairs = list[tuple[Any, Any]]
 Groups = Mapping[tuple[Any, ...], Group]
@@ -164,16 +166,26 @@ def channels(before: Observation, after: Observation) -> list[str]:
     one, two = before.answer, after.answer
     if one is None or two is None:
         return [name for name, same in checks.items() if not same]
-    plan = one.plan
+    plans = [part.plan for part in parts_of(one)]
     checks["columns"] = one.columns == two.columns
     checks["margins"] = one.margins().keys() == two.margins().keys()
-    if plan.threshold is None:
+    if all(plan.threshold is None for plan in plans):
         checks["keys"] = one.noisy.keys == two.noisy.keys
         checks["noise"] = before.trace.same_noise(after.trace)
-        if plan.query.having is None and plan.query.limit is None:
+        if all(plan.query.having is None and plan.query.limit is None for plan in plans) and not drops_rows(one):
             checks["shape"] = len(one) == len(two)
             checks["holes"] = _holes(one.rows) == _holes(two.rows)
     return [name for name, same in checks.items() if not same]
+
+
+def parts_of(answer: Answer) -> tuple[Answer, ...]:
+    """Returns the answers that an answer was put together from."""
+    return tuple(each for part in answer.parts for each in parts_of(part)) if isinstance(answer, Stacked) else (answer,)
+
+
+def drops_rows(answer: Answer) -> bool:
+    """Returns whether rows of the parts are missing: by LIMIT, or because UNION drops equal ones."""
+    return isinstance(answer, Stacked) and len(answer) < sum(map(len, parts_of(answer)))
 
 
 def _holes(rows: Any) -> set[Any]:

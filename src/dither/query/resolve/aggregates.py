@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 
 from dither.errors import QueryError
 from dither.exact.numbers import show_decimal
@@ -22,6 +23,7 @@ from dither.query.nodes import (
     Named,
     Order,
     Query,
+    grouping_mark,
     words_of,
 )
 from dither.query.resolve.shapes import BY_UNIT, Dependence, Shape
@@ -225,6 +227,7 @@ def short(expression: Expression) -> str:
 def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
     """Checks and types the post-processing of the noisy result: outputs, HAVING, ORDER BY."""
     result = {key.name: facts(key.expression, scope) for key in query.keys}
+    result |= _of_sets(query, result)
     result |= {each.name: _noisy(each, scope) for each in query.aggregates}
     for each in query.outputs:
         facts(each.expression, result)
@@ -244,6 +247,31 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
         having=having,
         order=tuple(Order(typed(each.expression, result), each.descending) for each in query.order),
     )
+
+
+def _of_sets(query: Query, keys: Mapping[str, Facts]) -> dict[str, Facts]:
+    """Returns the facts of keys that are NULL in some grouping sets, and of the marks of GROUPING."""
+    found = {}
+    for number, places in enumerate(query.groupings):
+        most = Fraction((1 << len(places)) - 1)
+        found[grouping_mark(number)] = Facts("int", Fraction(0), most, nullable=False, whole=True)
+    for place, key in enumerate(query.keys if query.sets else ()):
+        if not all(place in each for each in query.sets):
+            known = keys[key.name]
+            found[key.name] = Facts(known.kind, known.low, known.high, nullable=True, whole=known.whole)
+    return found
+
+
+def check_sets(query: Query) -> None:
+    """Refuses grouping sets, in queries built by hand, that name no keys, or a set twice."""
+    for each in query.sets:
+        if list(each) != sorted(set(each)) or not all(type(place) is int and 0 <= place < len(query.keys) for place in each):
+            raise QueryError("A grouping set holds places of keys, in order.", fix="write sets such as ((0, 1), (0,), ()).")
+    for each in query.groupings:
+        if not query.sets or not each or not all(type(place) is int and 0 <= place < len(query.keys) for place in each):
+            raise QueryError("GROUPING holds places of keys, beside grouping sets.", fix="write places such as (0, 1).")
+    if len(set(query.sets)) < len(query.sets) or (query.sets and not any(query.sets)):
+        raise QueryError("Grouping sets differ, and one has a key.", fix="write sets such as ((0, 1), (0,), ()).")
 
 
 def _noisy(aggregate: Aggregate, scope: Mapping[str, Facts]) -> Facts:

@@ -9,10 +9,11 @@ from fractions import Fraction
 from sqlglot import exp
 
 from dither.exact.numbers import parse_number, show_decimal
-from dither.query.nodes import FUNCTIONS, Aggregate, Call, Column, Expression, Literal, Named, by_word, private
+from dither.query.nodes import FUNCTIONS, Aggregate, Call, Column, Expression, Literal, Named, by_word, grouping_mark, private
 from dither.query.nodes import per_unit as functions
 from dither.query.sql.expressions import expression
 from dither.query.sql.names import Scope, candidates, matching, name_of, only, place, refuse
+from dither.query.sql.sets import is_grouping
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -26,6 +27,10 @@ def has_aggregate(node: exp.Expr) -> bool:
     """Returns whether a node contains an aggregate outside its subqueries."""
     if isinstance(node, (exp.Select, exp.Subquery)):
         return False
+    if isinstance(node, exp.Window):  # SUM(x) OVER (...) is none, LAG(SUM(x)) OVER (...) has one
+        call = node.this.this if isinstance(node.this, exp.Filter) else node.this
+        outside = [part for part in node.iter_expressions() if part is not node.this]
+        return any(has_aggregate(part) for part in [*call.iter_expressions(), *outside])
     return is_aggregate(node) or any(has_aggregate(part) for part in node.iter_expressions())
 
 
@@ -197,10 +202,17 @@ class Grouping:
     keys: list[Named] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
     outputs: list[Named] = field(default_factory=list)
+    within: dict[int, Expression] = field(default_factory=dict)  # columns of windows within one unit, by the id of their node
+    sets: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each grouping set
+    groupings: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each GROUPING
 
-    def add_key(self, name: str, value: Expression) -> None:
-        if not any(key.expression == value for key in self.keys):
-            self.keys.append(Named(self._unique_name(name), value))
+    def add_key(self, name: str, value: Expression) -> int:
+        """Adds a key unless it is there already, and returns its place."""
+        for number, key in enumerate(self.keys):
+            if key.expression == value:
+                return number
+        self.keys.append(Named(self._unique_name(name), value))
+        return len(self.keys) - 1
 
     def add(self, node: exp.Expr, name: str = "") -> Column:
         """Adds an aggregate unless it is there already, and returns its column."""
@@ -216,19 +228,52 @@ class Grouping:
         here = self.scope.at(place)
 
         def look(part: exp.Expr) -> Expression | None:
+            if id(part) in self.within:
+                return self.within[id(part)]
             if is_aggregate(part):
                 return self.add(part, name if part is node else "")
+            if is_grouping(part):
+                return self._grouping(part, here)
             if isinstance(part, exp.Subquery) or id(part) in here.values:
                 return self._value(part, here)
             if isinstance(part, exp.Column) and aliases:
                 named = self._alias(part, here)
                 if named is not None:
                     return named
-            if isinstance(part, (exp.Literal, exp.Boolean, exp.Null)) or has_aggregate(part):
+            if isinstance(part, (exp.Literal, exp.Boolean, exp.Null)) or has_aggregate(part) or _has_grouping(part):
                 return None
             return self._key(part, here, aliases)
 
         return expression(node, here, look)
+
+    def _grouping(self, part: exp.Expr, here: Scope) -> Expression:
+        """Reads GROUPING(key, ...): which keys a row is a total over."""
+        only(here, part, "this expressions", "GROUPING")
+        if self.per_unit:
+            raise refuse(here, part, "GROUPING is about totals, and a subquery per person has none.", "leave it out.")
+        places = []
+        for inner in part.expressions:
+            matches = self._places(inner, here)
+            if not matches:
+                raise refuse(here, inner, "GROUPING takes keys of GROUP BY.", "name a key, as in GROUPING(region).")
+            places += matches
+        if not places and not self.sets:
+            raise refuse(here, part, "GROUPING takes keys of GROUP BY.", "name a key, as in GROUPING(region).")
+        if not self.sets:
+            return Literal(0, span=place(here.text, part))
+        chosen = tuple(places or range(len(self.keys)))
+        if chosen not in self.groupings:
+            self.groupings.append(chosen)
+        return Column(grouping_mark(self.groupings.index(chosen)), span=place(here.text, part))
+
+    def _places(self, inner: exp.Expr, here: Scope) -> list[int]:
+        """Returns the place of the key that is written, by its name or as an expression."""
+        if isinstance(inner, exp.Column) and inner.args.get("table") is None and not isinstance(inner.this, exp.Star):
+            named = matching(*name_of(here, inner.this), list(enumerate(self.keys)), lambda pair: pair[1].name)
+            if len(named) == 1:
+                return [named[0][0]]
+        value = expression(inner, here)
+        return [number for number, key in enumerate(self.keys) if key.expression == value]
 
     def _value(self, part: exp.Expr, here: Scope) -> Expression:
         """Returns the key that equals a scalar subquery; refuses other subqueries above a GROUP BY."""
@@ -291,6 +336,10 @@ class Grouping:
             number += 1
             name = f"{base}_{number}"
         return name
+
+
+def _has_grouping(node: exp.Expr) -> bool:
+    return any(is_grouping(part) for part in node.find_all(exp.Anonymous))
 
 
 def _own_columns(node: exp.Expr) -> list[exp.Column]:

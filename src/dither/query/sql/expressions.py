@@ -76,8 +76,11 @@ ADVICE: dict[str, tuple[str, str]] = {
         ("{name} reads files, and only tables of the catalog are read.", "ask about a table of the catalog."),
     ),
     **dict.fromkeys(
-        _each("ROW_NUMBER RANK DENSE_RANK LAG LEAD NTILE"),
-        ("{name} is a window function, which looks across the rows of many people.", "aggregate with GROUP BY instead."),
+        _each("ROW_NUMBER RANK DENSE_RANK LAG LEAD NTILE FIRST_VALUE LAST_VALUE"),
+        (
+            "{name} is a window function, and it has no OVER.",
+            "add OVER (PARTITION BY ... ORDER BY ...), with the unit column in PARTITION BY, in a subquery.",
+        ),
     ),
     "CONCAT": ("CONCAT treats NULL in its own way.", "write a || b, with COALESCE where NULL can occur."),
     "WEEKDAY": ("WEEKDAY counts differently in different databases.", "write ISODOW(x): Monday is 1, Sunday is 7."),
@@ -156,7 +159,13 @@ def _check_null(node: exp.Expr, scope: Scope) -> None:
 
 def _unknown(node: exp.Expr, scope: Scope) -> Exception:
     if isinstance(node, exp.Window):
-        return refuse(scope, node, "A window function looks across the rows of many people.", "use GROUP BY instead.")
+        return refuse(
+            scope,
+            node,
+            f"A window function over the rows of people cannot stand {scope.place}.",
+            "put it into SELECT of a subquery, with the unit column in PARTITION BY: FROM (SELECT ..., "
+            "ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) AS r FROM ...) t WHERE r = 1.",
+        )
     if isinstance(node, (exp.Subquery, exp.Select)):
         return refuse(
             scope,

@@ -40,7 +40,8 @@ def question(tree: exp.Expr, context: Context) -> Query:
     while isinstance(tree, exp.Subquery) and not [key for key, value in tree.args.items() if value and key != "this"]:
         tree = tree.this
     if isinstance(tree, exp.SetOperation):
-        raise refuse(scope, tree, "Two noisy results cannot be put together by UNION.", "ask the two questions one by one.")
+        what = "Noisy results are put together by UNION only where that is the whole question."
+        raise refuse(scope, tree, what, "ask its parts as a list of questions, or ask it alone.")
     if not isinstance(tree, exp.Select):
         raise refuse(scope, tree, "Only a SELECT is answered.", "ask with SELECT.")
     if tree.args.get("distinct"):
@@ -58,11 +59,13 @@ def question(tree: exp.Expr, context: Context) -> Query:
         only(here, having, "this", "HAVING")
     condition = None if having is None else grouping.above(having.this, "in HAVING", True)
     order = _order(tree, grouping)
-    limit, offset = _limit(tree, here), _offset(tree, here)
+    limit, offset = read_limit(tree, here), read_offset(tree, here)
     if not grouping.aggregates:
         raise _no_aggregate(tree, here)
     outputs = tuple(grouping.outputs)
-    return Query(source.relation, tuple(grouping.keys), tuple(grouping.aggregates), outputs, condition, order, limit, offset)
+    keys, sets = tuple(grouping.keys), tuple(grouping.sets)
+    rest = (condition, order, limit, offset, sets, tuple(grouping.groupings))
+    return Query(source.relation, keys, tuple(grouping.aggregates), outputs, *rest)
 
 
 def _spread_histogram(tree: exp.Select) -> exp.Select:
@@ -155,7 +158,8 @@ def _position(value: Literal, grouping: Grouping, item: exp.Expr) -> Expression:
     return grouping.outputs[number - 1].expression
 
 
-def _limit(tree: exp.Select, scope: Scope) -> int | None:
+def read_limit(tree: exp.Query, scope: Scope) -> int | None:
+    """Returns the number of rows of the noisy result to show, if it is limited."""
     clause = tree.args.get("limit")
     if clause is None:
         return None
@@ -164,7 +168,7 @@ def _limit(tree: exp.Select, scope: Scope) -> int | None:
     return _rows(clause, "LIMIT", scope)
 
 
-def _offset(tree: exp.Select, scope: Scope) -> int:
+def read_offset(tree: exp.Query, scope: Scope) -> int:
     """Returns how many rows of the noisy result to skip: post-processing, like LIMIT."""
     clause, limit = tree.args.get("offset"), tree.args.get("limit")
     if clause is None:
