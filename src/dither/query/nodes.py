@@ -39,7 +39,7 @@ class Function:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "count": Function(("COUNT",), ROWS, per_unit=True),
+    "count": Function(("COUNT", "COUNT_IF", "COUNTIF"), ROWS, per_unit=True),
     "count_distinct": Function((), VALUES, per_unit=True),  # written COUNT(DISTINCT x)
     "count_units": Function(("COUNT_UNITS",), UNITS),
     "sum": Function(("SUM",), NUMBERS, per_unit=True),

@@ -27,6 +27,7 @@ from dither.catalog.values import ColumnFacts, Key
 from dither.query.functions.base import Cell, Facts, apply
 from dither.query.functions.casts import as_key
 from dither.query.functions.dates import day_number, from_day_number
+from dither.query.functions.formats import DOMAINS
 from dither.query.functions.registry import FUNCTIONS, check_depth, columns, evaluator, known, literal, typed
 from dither.query.functions.representatives import MOST_VALUES, clip_values, combinations, is_open, unit_starts
 from dither.query.nodes import Call, Column, Expression, Literal
@@ -179,6 +180,8 @@ def _first_true(images: Sequence[Image | None]) -> Image | None:
 
 def _between_bounds(expression: Expression, inferred: Facts, scope: Mapping[str, Facts]) -> tuple[Key, ...] | None:
     """Returns all values between the bounds of an expression: numbers, buckets, starts of a calendar unit."""
+    if isinstance(expression, Call) and expression.name in DOMAINS:
+        return DOMAINS[expression.name]
     if isinstance(expression, Call) and expression.name == "bucket" and inferred.step is not None:
         return every_value(inferred, inferred.step)
     if isinstance(expression, Call) and expression.name == "date_trunc" and isinstance(expression.arguments[0], Literal):

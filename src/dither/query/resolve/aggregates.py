@@ -8,6 +8,7 @@ from dataclasses import replace
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, family
 from dither.query.functions.domains import facts
+from dither.query.functions.fitting import fit, fit_named
 from dither.query.functions.registry import columns, typed
 from dither.query.nodes import FUNCTIONS, NUMBERS, ROWS, UNITS, Aggregate, Column, Expression, Named, Order, Query, words_of
 from dither.query.resolve.shapes import BY_UNIT, Dependence, Shape
@@ -169,9 +170,11 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
     """Checks and types the post-processing of the noisy result: outputs, HAVING, ORDER BY."""
     result = {key.name: facts(key.expression, scope) for key in query.keys}
     result |= {each.name: _noisy(each) for each in query.aggregates}
+    having = None if query.having is None else fit(query.having, result)
+    order = tuple(replace(each, expression=fit(each.expression, result)) for each in query.order)
+    query = replace(query, outputs=fit_named(query.outputs, result), having=having, order=order)
     for each in query.outputs:
         facts(each.expression, result)
-    having = query.having
     if having is not None:
         kind = facts(having, result).kind
         if family([kind, "bool"]) is None:
@@ -179,8 +182,8 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
                 f"HAVING needs a condition, and this is {show_kind(kind)}.", span=having.span, fix="compare it: n > 10."
             )
         having = typed(having, result)
-    for order in query.order:
-        facts(order.expression, result)
+    for one in query.order:
+        facts(one.expression, result)
     return replace(
         query,
         outputs=tuple(Named(each.name, typed(each.expression, result)) for each in query.outputs),

@@ -128,6 +128,11 @@ def _limit(tree: exp.Select, scope: Scope) -> int | None:
     clause = tree.args.get("limit")
     if clause is None:
         return None
+    if isinstance(clause, exp.Fetch):
+        only(scope, clause, "direction count limit_options", "FETCH")
+        return (
+            1 if clause.args.get("count") is None else _rows(exp.Limit(expression=clause.args["count"]), "FETCH FIRST", scope)
+        )
     if isinstance(clause, exp.Limit):
         only(scope, clause, "expression", "LIMIT")
     return _rows(clause, "LIMIT", scope)
@@ -140,7 +145,9 @@ def _offset(tree: exp.Select, scope: Scope) -> int:
         return 0
     only(scope, clause, "expression", "OFFSET")
     first, second = (place(scope.text, each) for each in (clause, limit if limit is not None else clause))
-    if first and second and first < second:  # LIMIT 10, 5 means the other order in some databases
+    if (
+        first and second and first < second and not isinstance(limit, exp.Fetch)
+    ):  # LIMIT 10, 5 means the other order in some databases
         raise refuse(scope, clause, "It is not clear which number is the limit.", "write LIMIT 5 OFFSET 10.")
     return _rows(clause, "OFFSET", scope)
 
