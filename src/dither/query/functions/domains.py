@@ -182,7 +182,7 @@ def _between_bounds(expression: Expression, inferred: Facts, scope: Mapping[str,
     """Returns all values between the bounds of an expression: numbers, buckets, starts of a calendar unit."""
     if isinstance(expression, Call) and expression.name in DOMAINS:
         return DOMAINS[expression.name]
-    if isinstance(expression, Call) and expression.name == "bucket" and inferred.step is not None:
+    if isinstance(expression, Call) and expression.name in ("bucket", "round", "trunc") and inferred.step is not None:
         return every_value(inferred, inferred.step)
     if isinstance(expression, Call) and expression.name == "date_trunc" and isinstance(expression.arguments[0], Literal):
         inner = known(expression.arguments[1], scope)
