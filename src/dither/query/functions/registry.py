@@ -195,7 +195,11 @@ def _fix(accepted: tuple[str, ...], kind: str) -> str:
     if "int" in accepted and kind in ("bool", "text"):
         return "write CAST(... AS INTEGER) or CAST(... AS DOUBLE) around it, or CASE WHEN ... THEN 1 ELSE 0 END."
     if kind == "text" and "date" in accepted:
-        return "write CAST(... AS DATE) around it, or DATE 'yyyy-mm-dd'."
+        return (
+            "write CAST(... AS DATE) around it, or DATE 'yyyy-mm-dd'; or declare its `kind` in the catalog: date or timestamp."
+        )
+    if kind == "text" and accepted == ("timestamp",):
+        return "declare its `kind` in the catalog: timestamp."
     return f"give it {' or '.join(WORDS[each] for each in accepted)}."
 
 
