@@ -75,7 +75,7 @@ class Quote:
 
     def explain(self) -> str:
         """Shows the plan."""
-        further = (*self.further, *_left_out_lines(self.program))
+        further = (*self.further, *left_out_lines(self.program))
         return explain(self.plan, self.confidence, self.assumed_rows, self.total, further)
 
     @property
@@ -190,6 +190,10 @@ class Answer:
         """Returns how many rows' worth the rank of each quantile column may be off."""
         return ranks(self.plan, self._confidence(confidence))
 
+    def may_be_empty(self) -> dict[str, list[bool]]:
+        """Returns for each noisy column whether the group of a row may be too small: a mean of no rows is undefined."""
+        return may_be_empty(self.plan, self.noisy, self.table, self.confidence)
+
     @cached_property
     def left_out(self) -> tuple[LeftOut, ...]:
         """What the bounds left out, with intervals at the answer's confidence; empty if they can leave nothing out, or if the
@@ -209,14 +213,14 @@ class Answer:
     def explain(self) -> str:
         """Shows the plan behind the answer."""
         further = (("bounds", self.chosen),) if self.chosen else ()
-        return explain(self.plan, self.confidence, None, self.total, (*further, *_left_out_lines(self.program)))
+        return explain(self.plan, self.confidence, None, self.total, (*further, *left_out_lines(self.program)))
 
     # --- for people ---------------------------------------------------------------------------------------------
 
     def cells(self) -> list[list[str]]:
         """Shows every cell, with its margin."""
         wide, ranked = self.margins(), self.ranks()
-        empty = may_be_empty(self.plan, self.noisy, self.table, self.confidence)
+        empty = self.may_be_empty()
         cells = []
         for i, row in enumerate(self.rows):
             texts = []
@@ -253,7 +257,7 @@ class Answer:
         notes += [self.chosen] if self.chosen else []
         if constant := self._not_included():
             notes.append(f"not included in ±: {', '.join(constant)}")
-        return "; ".join(notes)
+        return "; ".join(dict.fromkeys(notes))
 
     def _not_included(self) -> list[str]:
         """Returns what the margins never include, without what cannot happen."""
@@ -272,7 +276,7 @@ class Answer:
         ranked, wide = self.ranks(), self.margins()
         unstated = ((name, i) for name in wide if name not in ranked for i, margin in enumerate(wide[name]) if margin is None)
         notes = ["± ?: no margin can be stated"] if any(_is_number(self[name][i]) for name, i in unstated) else []
-        empty = may_be_empty(self.plan, self.noisy, self.table, self.confidence)
+        empty = self.may_be_empty()
         return [*notes, *(["?: the group may be empty"] if any(any(each) for each in empty.values()) else [])]
 
     def _charged(self) -> str:
@@ -430,7 +434,7 @@ def _reserved(program: Batch) -> Fraction:
     return sum((plan.price.epsilon for part, plan in pairs if not part.free), Fraction(0))
 
 
-def _left_out_lines(program: Batch) -> tuple[tuple[str, str], ...]:
+def left_out_lines(program: Batch) -> tuple[tuple[str, str], ...]:
     """Returns the lines of a plan on how it is estimated what is left out, and for which part of the price."""
     free = " and ".join(part.words for part in program.cuts.parts if part.free)
     paid = " and ".join(part.words for part in program.cuts.parts if not part.free)

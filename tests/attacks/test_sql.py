@@ -194,7 +194,7 @@ def test_that_values_outside_are_counted() -> None:
         "WITH TIES",
         "GROUP BY ALL",
         "GROUP BY DISTINCT region",
-        "GROUP BY ROLLUP (region)",
+        "GROUP BY region WITH ROLLUP",
         "QUALIFY TRUE",
         "WINDOW w AS ()",
         "SETTINGS x = 1",

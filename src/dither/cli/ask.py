@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -17,6 +17,7 @@ from dither.cli.app import (
     Confidence,
     Delta,
     Epsilon,
+    File,
     Key,
     Ledger,
     LeftOut,
@@ -26,6 +27,7 @@ from dither.cli.app import (
     Of,
     Question,
     Rows,
+    Weights,
     Witness,
     app,
     bound,
@@ -35,19 +37,21 @@ from dither.cli.app import (
     open_curator,
     outputs_of,
     question_text,
+    weight_list,
 )
 from dither.cli.output import Force, Form, Out, draw_bytes
 from dither.cli.screen import ReadingProgress, note, notes, print_lines
 from dither.errors import LedgerError, NoLedgerError
 
 if TYPE_CHECKING:
+    from dither.answer import Answer
     from dither.curator import Curator
     from dither.standing import Standing
 
 
 @app.command("quote")
 def _quote(
-    question: Question,
+    question: Question = None,
     epsilon: Epsilon = None,
     margin: Margin = None,
     of: Of = None,
@@ -57,6 +61,8 @@ def _quote(
     max_rows: MaxRows = None,
     max_groups: MaxGroups = None,
     left_out: LeftOut = None,
+    file: File = None,
+    weights: Weights = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
     key: Key = None,
@@ -66,10 +72,11 @@ def _quote(
 
     Free: reads no rows and charges nothing.
     """
+    asked = question_text(question, file)
     where = _quoting(ledger_place(existing_catalog(catalog), ledger))
     with open_curator(catalog, where, key, analyst) as survey:
         found = survey.quote(
-            question_text(question),
+            asked,
             epsilon,
             delta,
             margin=margin,
@@ -79,6 +86,7 @@ def _quote(
             max_rows=bound(max_rows),
             max_groups=bound(max_groups),
             left_out=left_out,
+            weights=weight_list(weights),
         )
     print_lines(str(found), hang=15)
     if found.refusal:
@@ -103,7 +111,7 @@ def _quoting(where: str) -> str:
 
 @app.command("ask")
 def _ask(
-    question: Question,
+    question: Question = None,
     epsilon: Epsilon = None,
     margin: Margin = None,
     of: Of = None,
@@ -113,6 +121,8 @@ def _ask(
     max_rows: MaxRows = None,
     max_groups: MaxGroups = None,
     left_out: LeftOut = None,
+    file: File = None,
+    weights: Weights = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise if the question was answered before.")] = False,
     form: Form = None,
     out: Out = None,
@@ -134,9 +144,12 @@ def _ask(
     files = outputs_of(catalog, where, key, force, witness)
     files.check({"--out": out, "--receipt": receipt, "--plot": plot})
     form = output.choose_format(form, out)
+    asked = question_text(question, file)
+    if file is not None:
+        output.check_list_format(form, plot)
     with ReadingProgress() as progress, open_curator(catalog, where, key, analyst, progress, witness) as survey:
         answer = survey.ask(
-            question_text(question),
+            asked,
             epsilon,
             delta,
             margin=margin,
@@ -146,6 +159,7 @@ def _ask(
             max_rows=bound(max_rows),
             max_groups=bound(max_groups),
             left_out=left_out,
+            weights=weight_list(weights),
             fresh=fresh,
         )
         left = standing(survey, analyst)
@@ -154,14 +168,14 @@ def _ask(
         with output.reporting_charge(receipt, charged):
             files.write(receipt, (answer.receipt.to_json() + "\n").encode())
     with output.reporting_charge(out, charged):
-        output.write_answer(answer, form, None if out is None else partial(files.write, out))
+        output.write_answers(answer, form, None if out is None else partial(files.write, out))
     if answer.warning:
         note(answer.warning)
     note(answer.footer())
     print_standing(left)
     if plot is not None:  # last, because it may fail: the charge has been reported by then
         with output.reporting_charge(plot, charged):
-            files.write(plot, draw_bytes(answer.plot, plot))
+            files.write(plot, draw_bytes(cast("Answer", answer).plot, plot))
 
 
 def print_standing(left: tuple[Standing, Standing | None] | None) -> None:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from dither.catalog.values import Key
 from dither.exact.numbers import show, show_percent, show_rounded
 from dither.planning import forms
+from dither.planning.levels import rolled
 from dither.planning.plan import Plan
 from dither.planning.price import Price
 from dither.planning.releases.base import Noise, Reading
@@ -94,6 +95,16 @@ class AsRead(Output):
 
     def rank(self, plan: Plan, confidence: Fraction) -> float | None:
         return self.reading.rank(plan.noises, confidence)
+
+    def explain(self, plan: Plan, rows: int | None, confidence: Fraction) -> str:
+        return f"{self.words} {self.reading.expected(plan.noises, rows, confidence)}"
+
+
+@dataclass(frozen=True)
+class Label(Output):
+    """A chosen value, unchanged. It has no margin."""
+
+    reading: Reading
 
     def explain(self, plan: Plan, rows: int | None, confidence: Fraction) -> str:
         return f"{self.words} {self.reading.expected(plan.noises, rows, confidence)}"
@@ -168,9 +179,11 @@ def _output(name: str, expression: Expression, keys: set[str], readings: Mapping
         return Output(name, "key")
     if isinstance(expression, Column) and expression.name in readings:
         reading = readings[expression.name]
-        return AsRead(name, reading.title, reading)
+        return (Label if reading.label else AsRead)(name, reading.title, reading)
     named = columns(expression)
     used = tuple(readings[each] for each in sorted(named & set(readings)))
+    if any(one.label for one in used):
+        return Output(name, "computed from the noisy result")
     free = {one.name: _fact(one.aggregate.function, -math.inf, math.inf) for one in used}
     if not used or (not named & keys and not known(expression, free).numeric):
         return Output(name, "computed from the noisy result")
@@ -269,7 +282,7 @@ def choose_keys(plan: Plan, groups: Mapping[tuple[Key, ...], Group]) -> list[tup
     """Returns the keys to show: the public ones, or those that pass the threshold."""
     if not plan.query.keys:
         return [()]
-    return keys_to_show(plan.work.known, plan.threshold, {key: group.units or 0 for key, group in groups.items()})
+    return keys_to_show(plan.known, plan.threshold, {key: group.units or 0 for key, group in groups.items()})
 
 
 @dataclass(frozen=True)
@@ -284,7 +297,8 @@ DRAW = Draw()
 
 
 def release(plan: Plan, groups: Sequence[Group], draw: Draw = DRAW) -> Noisy:
-    """Adds the noise. The groups are public, or chosen by the threshold."""
+    """Adds the noise. The groups are public, or chosen by the threshold. `groups` are those of the plan's work."""
+    groups = groups if plan.level is None else rolled(groups, plan.level)
     by_key = {group.key: group for group in groups}
     keys = draw.keys(plan, by_key)
     cells = []
@@ -296,26 +310,35 @@ def release(plan: Plan, groups: Sequence[Group], draw: Draw = DRAW) -> Noisy:
 
 def table(plan: Plan, noisy: Noisy) -> Table:
     """Reads the values, applies HAVING, ORDER BY, OFFSET and LIMIT, and computes the outputs."""
-    query = plan.query
-    columns: dict[str, list[Value]] = {key.name: [values[i] for values in noisy.keys] for i, key in enumerate(query.keys)}
-    for reading in plan.readings:
-        columns[reading.name] = list(reading.values(plan.noises, noisy.cells)) if noisy.keys else []
-    names = list(columns)
-    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    query, rows = plan.query, rows_of(plan, noisy)
     places = list(range(len(rows)))
     if query.having is not None:
         holds = evaluator(query.having)
         places = [i for i in places if holds(rows[i]) is True]
     for order in reversed(query.order):
         value = evaluator(order.expression)
-        known = [i for i in places if value(rows[i]) is not None]
-        known.sort(key=lambda i: _sortable(value(rows[i])), reverse=order.descending)
-        places = known + [i for i in places if value(rows[i]) is None]
+        places = arranged(places, [value(rows[i]) for i in places], order.descending)
     places = places[query.offset :]
     if query.limit is not None:
         places = places[: query.limit]
     finished = tuple(evaluate_all([output.expression for output in query.outputs], [rows[i] for i in places]))
     return Table(tuple(output.name for output in query.outputs), finished, tuple(places))
+
+
+def rows_of(plan: Plan, noisy: Noisy) -> list[dict[str, Value]]:
+    """Returns the keys and aggregates of each group, by name."""
+    keys = plan.query.keys
+    columns: dict[str, list[Value]] = {key.name: [values[i] for values in noisy.keys] for i, key in enumerate(keys)}
+    for reading in plan.readings:
+        columns[reading.name] = list(reading.values(plan.noises, noisy.cells)) if noisy.keys else []
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def arranged(places: Sequence[Any], values: Sequence[Any], descending: bool) -> list[Any]:
+    """Returns the places in the order of their values; NULLs come last."""
+    known = [pair for pair in zip(places, values, strict=True) if pair[1] is not None]
+    known.sort(key=lambda pair: _sortable(pair[1]), reverse=descending)
+    return [place for place, _ in known] + [place for place, value in zip(places, values, strict=True) if value is None]
 
 
 def _sortable(value: Any) -> Any:

@@ -9,6 +9,8 @@ from dither.query.nodes import Query
 from dither.query.resolve.relations import Resolved, resolve
 from dither.query.show import show_query
 from dither.query.sql.select import parse
+from dither.query.sql.union import parse_union
+from dither.query.union import Together
 
 Question = str | Query | FluentQuestion
 
@@ -25,6 +27,14 @@ def read(question: Question, catalog: Catalog) -> Resolved:
         f"A question is SQL text or a fluent question, and this is a {type(question).__name__}.",
         fix=Fix("write {call}.", call=Python('ask("SELECT COUNT(*) FROM people", epsilon="0.1")')),
     )
+
+
+def read_union(question: Question, catalog: Catalog) -> tuple[list[Resolved], Together] | None:
+    """The resolved parts of a question that puts private results together, and how; None for other questions."""
+    results = parse_union(question, catalog) if isinstance(question, str) else None
+    if results is None:
+        return None
+    return [resolve(part, catalog, str(question)) for part in results.parts], results.together
 
 
 def text_of(question: Question) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from sqlglot import exp
 
-from dither.query.nodes import Aggregate, Call, Column, Expression, Literal, Named, by_word, private
+from dither.exact.numbers import parse_number, show_decimal
+from dither.query.nodes import FUNCTIONS, Aggregate, Call, Column, Expression, Literal, Named, by_word, grouping_mark, private
 from dither.query.nodes import per_unit as functions
 from dither.query.sql.expressions import expression
 from dither.query.sql.forms import tuple_of
 from dither.query.sql.names import Scope, candidates, matching, name_of, only, place, refuse
+from dither.query.sql.sets import is_grouping
 
 _CONDITIONAL = ("COUNT_IF", "COUNTIF")
 
@@ -27,6 +30,10 @@ def has_aggregate(node: exp.Expr) -> bool:
     """Returns whether a node contains an aggregate outside its subqueries."""
     if isinstance(node, (exp.Select, exp.Subquery)):
         return False
+    if isinstance(node, exp.Window):  # SUM(x) OVER (...) is none, LAG(SUM(x)) OVER (...) has one
+        call = node.this.this if isinstance(node.this, exp.Filter) else node.this
+        outside = [part for part in node.iter_expressions() if part is not node.this]
+        return any(has_aggregate(part) for part in [*call.iter_expressions(), *outside])
     return is_aggregate(node) or any(has_aggregate(part) for part in node.iter_expressions())
 
 
@@ -50,9 +57,7 @@ def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
     name = by_word()[word]
     allowed = functions() if per_unit else private()
     if name not in allowed:
-        why = "cannot be used inside a subquery that aggregates per person" if per_unit else "is only for subqueries per person"
-        other = ", ".join(sorted(word for word, meaning in by_word().items() if meaning in allowed))
-        raise refuse(scope, call, f"{word} {why}.", f"use one of {other}.")
+        raise _not_allowed(word, call, per_unit, scope)
     aggregate = _read(word, name, call, ordered, scope)
     span = place(scope.text, call)
     if word in _CONDITIONAL:
@@ -64,6 +69,18 @@ def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
     return replace(aggregate, where=condition, span=span)
 
 
+def _not_allowed(word: str, call: exp.Anonymous, per_unit: bool, scope: Scope) -> Exception:
+    if per_unit:
+        other = ", ".join(sorted(FUNCTIONS[name].words[0] for name in functions() if name != "count_distinct"))
+        what = f"{word} cannot be used inside a subquery that aggregates per person."
+        return refuse(scope, call, what, f"use one of {other}.")
+    test = call.expressions[0].sql() if len(call.expressions) == 1 else "x"
+    test = test if len(test) <= _LONGEST else "x"
+    condition = f"NOT ({test})" if word == "BOOL_AND" else test
+    what = f"{word} would show whether one person's row {'does not meet' if word == 'BOOL_AND' else 'meets'} the condition."
+    return refuse(scope, call, what, f"count such rows: COUNT(*) FILTER (WHERE {condition}).")
+
+
 def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, scope: Scope) -> Aggregate:
     arguments = list(call.expressions)
     if name == "quantile" or ordered is not None:
@@ -72,6 +89,8 @@ def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, s
         if arguments:
             raise refuse(scope, call, "COUNT_UNITS takes no argument.", "write COUNT_UNITS().")
         return Aggregate("", name)
+    if word in _PAIRS or FUNCTIONS[name].pair:
+        return _pair(word, name, call, arguments, scope)
     if len(arguments) != 1:
         raise refuse(scope, call, f"{word} takes one argument.", f"write {word}(x).")
     inner = arguments[0]
@@ -79,12 +98,12 @@ def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, s
         raise refuse(scope, inner, f"{word} counts the rows for which a condition is true.", f"write {word}(x > 1).")
     if isinstance(inner, exp.Star):
         only(scope, inner, "", "*")
-        if name != "count":
+        if word != "COUNT":
             raise refuse(scope, inner, f"{word}(*) has no meaning.", f"write {word}(x) for a column x.")
         return Aggregate("", "count")
     if isinstance(inner, exp.Distinct):
         only(scope, inner, "expressions", "DISTINCT")
-        if name != "count" or len(inner.expressions) != 1:
+        if word != "COUNT" or len(inner.expressions) != 1:
             fix = "write COUNT(DISTINCT x), or COUNT(DISTINCT (x, y)) for the different pairs."
             raise refuse(scope, call, "DISTINCT is supported only in COUNT(DISTINCT x) over one expression.", fix)
         return Aggregate("", "count_distinct", _distinct(inner.expressions[0], scope))
@@ -99,19 +118,39 @@ def _distinct(node: exp.Expr, scope: Scope) -> Expression:
     return tuple_of(parts, place(scope.text, node))
 
 
+_LONGEST = 60  # the most characters of a condition in a fix
+_PAIRS = ("REGR_COUNT", "REGR_AVGX", "REGR_AVGY")  # of the rows in which neither argument is NULL
+
+
+def _pair(word: str, name: str, call: exp.Expr, arguments: list[exp.Expr], scope: Scope) -> Aggregate:
+    """Reads an aggregate of two columns. As in SQL, the first is y and the second is x."""
+    if len(arguments) != 2:
+        raise refuse(scope, call, f"{word} takes two arguments.", f"write {word}(y, x).")
+    y, x = (expression(each, scope) for each in arguments)
+    if word not in _PAIRS:
+        return Aggregate("", name, y, second=x)
+    read, other = (y, x) if word == "REGR_AVGY" else (x, y)
+    known = Call("not", (Call("is_null", (other,), span=other.span),), span=other.span)
+    return Aggregate("", name, Call("case", (known, read, Literal(None)), span=read.span))
+
+
 def _quantile(word: str, call: exp.Expr, arguments: list[exp.Expr], ordered: exp.Expr | None, scope: Scope) -> Aggregate:
     usage = "write QUANTILE(x, 0.9) or PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)."
-    descending = False
+    descending, ranked = False, word.startswith("PERCENTILE")
     if ordered is None:
-        if len(arguments) != 2 or word == "PERCENTILE_CONT":
+        if len(arguments) != 2 or ranked:
             raise refuse(scope, call, f"{word} is not written like this.", usage)
         value, share = arguments
     else:
         keys = ordered.expressions if isinstance(ordered, exp.Order) else []
-        if word != "PERCENTILE_CONT" or len(arguments) != 1 or len(keys) != 1:
+        if not ranked or len(arguments) != 1 or len(keys) != 1:
             raise refuse(scope, call, f"{word} is not written like this.", usage)
         only(scope, keys[0], "this desc", "ORDER BY")
         (share,), value, descending = arguments, keys[0].this, bool(keys[0].args.get("desc"))
+    if isinstance(share, exp.Array):
+        raise refuse(
+            scope, share, "A list of shares can only be an output of SELECT.", "write one share here: QUANTILE(x, 0.5)."
+        )
     p = expression(share, scope)
     if not isinstance(p, Literal) or isinstance(p.value, bool) or not isinstance(p.value, (int, Fraction)):
         raise refuse(scope, share, "The share of a quantile must be a constant number.", usage)
@@ -119,8 +158,55 @@ def _quantile(word: str, call: exp.Expr, arguments: list[exp.Expr], ordered: exp
         other = "MIN(x) and MAX(x) are the 1 % and the 99 % quantile" if p.value in (0, 1) else ""
         what = f"The share of a quantile lies above 0 and below 1{'; ' if other else ''}{other}."
         raise refuse(scope, share, what, usage)
-    portion = Fraction(p.value)
-    return Aggregate("", "quantile", expression(value, scope), 1 - portion if descending else portion)
+    listed = [parse_number(each) for each in call.meta.get("among", ())]
+    shares = [Fraction(p.value), *(each for each in listed if each is not None)]
+    turned = [1 - each if descending else each for each in shares]
+    among = tuple(sorted(set(turned))) if len(set(turned)) > 1 else ()
+    return Aggregate("", "quantile", expression(value, scope), turned[0], among=among)
+
+
+def spread_lists(items: Sequence[tuple[exp.Expr, str, exp.Expr]], scope: Scope) -> list[tuple[exp.Expr, str, exp.Expr]]:
+    """Replaces an output QUANTILE(x, [0.25, 0.5]) AS q by one output for each share: q_25 and q_50."""
+    found: list[tuple[exp.Expr, str, exp.Expr]] = []
+    for item, name, value in items:
+        shares = _listed(value)
+        if shares is None:
+            found.append((item, name, value))
+            continue
+        if not shares.expressions:
+            raise refuse(scope, value, "This list of shares is empty.", "write QUANTILE(x, [0.25, 0.5, 0.75]).")
+        for number, share in enumerate(shares.expressions):
+            one = value.copy()
+            copied = _listed(one)
+            if copied is not None and copied.parent is not None:
+                copied.parent.meta["among"] = [each.name for each in shares.expressions]
+                copied.replace(copied.expressions[number])
+            found.append((item, f"{name or _plain_name(value)}_{_percent(share.name)}", one))
+    return found
+
+
+def _listed(node: exp.Expr) -> exp.Array | None:
+    """Returns the list of shares of a quantile, if it has one."""
+    call = node.this if isinstance(node, exp.Filter) else node
+    call = call.this if isinstance(call, exp.WithinGroup) else call
+    if not isinstance(call, exp.Anonymous) or by_word().get(str(call.this).upper()) != "quantile":
+        return None
+    return next((part for part in call.expressions if isinstance(part, exp.Array)), None)
+
+
+def _plain_name(value: exp.Expr) -> str:
+    column = value.find(exp.Column)
+    return f"quantile_{column.name}" if column is not None else "quantile"
+
+
+def _percent(share: str) -> str:
+    """Returns a share in percent, as a part of a name.
+
+    >>> _percent("0.25"), _percent("0.999"), _percent("x")
+    ('25', '99_9', 'x')
+    """
+    number = parse_number(share)
+    return share if number is None else show_decimal(100 * number).replace(".", "_")
 
 
 @dataclass
@@ -132,10 +218,17 @@ class Grouping:
     keys: list[Named] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
     outputs: list[Named] = field(default_factory=list)
+    within: dict[int, Expression] = field(default_factory=dict)  # columns of windows within one unit, by the id of their node
+    sets: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each grouping set
+    groupings: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each GROUPING
 
-    def add_key(self, name: str, value: Expression) -> None:
-        if not any(key.expression == value for key in self.keys):
-            self.keys.append(Named(self._unique_name(name), value))
+    def add_key(self, name: str, value: Expression) -> int:
+        """Adds a key unless it is there already, and returns its place."""
+        for number, key in enumerate(self.keys):
+            if key.expression == value:
+                return number
+        self.keys.append(Named(self._unique_name(name), value))
+        return len(self.keys) - 1
 
     def add(self, node: exp.Expr, name: str = "") -> Column:
         """Adds an aggregate unless it is there already, and returns its column."""
@@ -151,19 +244,52 @@ class Grouping:
         here = self.scope.at(place)
 
         def look(part: exp.Expr) -> Expression | None:
+            if id(part) in self.within:
+                return self.within[id(part)]
             if is_aggregate(part):
                 return self.add(part, name if part is node else "")
+            if is_grouping(part):
+                return self._grouping(part, here)
             if isinstance(part, exp.Subquery) or id(part) in here.values:
                 return self._value(part, here)
             if isinstance(part, exp.Column) and aliases:
                 named = self._alias(part, here)
                 if named is not None:
                     return named
-            if isinstance(part, (exp.Literal, exp.Boolean, exp.Null)) or has_aggregate(part):
+            if isinstance(part, (exp.Literal, exp.Boolean, exp.Null)) or has_aggregate(part) or _has_grouping(part):
                 return None
             return self._key(part, here, aliases)
 
         return expression(node, here, look)
+
+    def _grouping(self, part: exp.Expr, here: Scope) -> Expression:
+        """Reads GROUPING(key, ...): which keys a row is a total over."""
+        only(here, part, "this expressions", "GROUPING")
+        if self.per_unit:
+            raise refuse(here, part, "GROUPING is about totals, and a subquery per person has none.", "leave it out.")
+        places = []
+        for inner in part.expressions:
+            matches = self._places(inner, here)
+            if not matches:
+                raise refuse(here, inner, "GROUPING takes keys of GROUP BY.", "name a key, as in GROUPING(region).")
+            places += matches
+        if not places and not self.sets:
+            raise refuse(here, part, "GROUPING takes keys of GROUP BY.", "name a key, as in GROUPING(region).")
+        if not self.sets:
+            return Literal(0, span=place(here.text, part))
+        chosen = tuple(places or range(len(self.keys)))
+        if chosen not in self.groupings:
+            self.groupings.append(chosen)
+        return Column(grouping_mark(self.groupings.index(chosen)), span=place(here.text, part))
+
+    def _places(self, inner: exp.Expr, here: Scope) -> list[int]:
+        """Returns the place of the key that is written, by its name or as an expression."""
+        if isinstance(inner, exp.Column) and inner.args.get("table") is None and not isinstance(inner.this, exp.Star):
+            named = matching(*name_of(here, inner.this), list(enumerate(self.keys)), lambda pair: pair[1].name)
+            if len(named) == 1:
+                return [named[0][0]]
+        value = expression(inner, here)
+        return [number for number, key in enumerate(self.keys) if key.expression == value]
 
     def _value(self, part: exp.Expr, here: Scope) -> Expression:
         """Returns the key that equals a scalar subquery; refuses other subqueries above a GROUP BY."""
@@ -226,6 +352,10 @@ class Grouping:
             number += 1
             name = f"{base}_{number}"
         return name
+
+
+def _has_grouping(node: exp.Expr) -> bool:
+    return any(is_grouping(part) for part in node.find_all(exp.Anonymous))
 
 
 def _own_columns(node: exp.Expr) -> list[exp.Column]:

@@ -85,7 +85,13 @@ def _check_null(node: exp.Expr, scope: Scope) -> None:
 
 def _unknown(node: exp.Expr, scope: Scope) -> Exception:
     if isinstance(node, exp.Window):
-        return refuse(scope, node, "A window function looks across the rows of many people.", "use GROUP BY instead.")
+        return refuse(
+            scope,
+            node,
+            f"A window function over the rows of people cannot stand {scope.place}.",
+            "put it into SELECT of a subquery, with the unit column in PARTITION BY: FROM (SELECT ..., "
+            "ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) AS r FROM ...) t WHERE r = 1.",
+        )
     if isinstance(node, (exp.Subquery, exp.Select)):
         return refuse(
             scope,
@@ -105,6 +111,8 @@ def _unknown(node: exp.Expr, scope: Scope) -> Exception:
         return refuse(scope, node, "A comparison with ALL is not supported.", fix)
     if isinstance(node, exp.Star):
         return refuse(scope, node, "* cannot stand here.", "name the columns.")
+    if isinstance(node, (exp.Array, exp.Bracket)):
+        return refuse(scope, node, "A list can only stand in QUANTILE(x, [0.25, 0.5]).", "write single values.")
     what, fix = _OTHERS.get(
         type(node), ("{shown} is not part of the SQL that dither answers.", "write it with other functions.")
     )

@@ -55,7 +55,8 @@ TYPES: dict[str, str] = {
     "BOOLEAN": "to_bool",
 }
 
-_VALUES = "of a number take MIN, MAX or MEDIAN; of anything else count the values: SELECT x, COUNT(*) ... GROUP BY x."
+_VALUES = "choose among public values with MODE(x), or count them: SELECT x, COUNT(*) AS n ... GROUP BY x."
+_BEST = "ask which group has the most: SELECT x, AVG(y) AS m ... GROUP BY x ORDER BY m DESC LIMIT 1."
 _FORMAT = "write STRFTIME(x, '%Y-%m-%d'), with the parts that you need."
 _READ = "write STRPTIME(x, '%d.%m.%Y'), or CAST(x AS DATE) for texts such as 1995-01-31."
 _LATER = "write x + INTERVAL 1 MONTH or x - INTERVAL 90 DAY."
@@ -71,16 +72,46 @@ ADVICE: dict[str, tuple[str, str]] = {
         ("{name} gives another value each time, so the answer would not be a function of the data.", "{now}"),
     ),
     **dict.fromkeys(
-        _each("FIRST LAST ANY_VALUE ARG_MAX ARG_MIN MAX_BY MIN_BY ARRAY_AGG LIST STRING_AGG GROUP_CONCAT"),
-        ("{name} depends on the order of rows or shows their values.", _VALUES),
+        _each("FIRST LAST ANY_VALUE FIRST_VALUE LAST_VALUE"),
+        ("{name} shows the value of one row.", _VALUES),
+    ),
+    **dict.fromkeys(
+        _each("ARG_MAX ARG_MIN ARGMAX ARGMIN MAX_BY MIN_BY"),
+        ("{name} shows the value of the one row that has the most or the least.", _BEST),
+    ),
+    **dict.fromkeys(
+        _each("ARRAY_AGG LIST STRING_AGG GROUP_CONCAT LISTAGG"),
+        ("{name} shows the values of all rows.", "count them: SELECT x, COUNT(*) AS n ... GROUP BY x."),
+    ),
+    **{
+        name: (f"{name} is not supported.", f"write {other}.")
+        for name, other in {
+            "REGR_SXX": "REGR_COUNT(y, x) * VAR_POP(x) FILTER (WHERE y IS NOT NULL)",
+            "REGR_SYY": "REGR_COUNT(y, x) * VAR_POP(y) FILTER (WHERE x IS NOT NULL)",
+            "REGR_SXY": "REGR_COUNT(y, x) * COVAR_POP(y, x)",
+            "PRODUCT": "EXP(SUM(LN(x)))",
+            "FSUM": "SUM(x): sums are exact",
+            "KAHAN_SUM": "SUM(x): sums are exact",
+            "FAVG": "AVG(x): sums are exact",
+            "MAD": "MEDIAN(x) first, and then MEDIAN(ABS(x - 40)) if it is 40",
+            "ENTROPY": "SELECT x, COUNT(*) AS n ... GROUP BY x, and compute it from the counts",
+            "APPROX_TOP_K": "SELECT x, COUNT(*) AS n ... GROUP BY x ORDER BY n DESC LIMIT 3",
+        }.items()
+    },
+    "HISTOGRAM": (
+        "HISTOGRAM gives one row for each value, so it is the only aggregate of a question.",
+        "write SELECT HISTOGRAM(x) AS n ..., HISTOGRAM(BUCKET(x, 10)) for bins, or SELECT x, COUNT(*) AS n, ... GROUP BY x.",
     ),
     **dict.fromkeys(
         _each("READ_CSV READ_CSV_AUTO READ_PARQUET READ_JSON READ_TEXT READ_BLOB GLOB PARQUET_SCAN GETENV"),
         ("{name} reads files, and only tables of the catalog are read.", "ask about a table of the catalog."),
     ),
     **dict.fromkeys(
-        _each("ROW_NUMBER RANK DENSE_RANK LAG LEAD NTILE"),
-        ("{name} is a window function, which looks across the rows of many people.", "aggregate with GROUP BY instead."),
+        _each("ROW_NUMBER RANK DENSE_RANK LAG LEAD NTILE FIRST_VALUE LAST_VALUE"),
+        (
+            "{name} is a window function, and it has no OVER.",
+            "add OVER (PARTITION BY ... ORDER BY ...), with the unit column in PARTITION BY, in a subquery.",
+        ),
     ),
     "WEEKDAY": ("WEEKDAY counts differently in different databases.", "write ISODOW(x): Monday is 1, Sunday is 7."),
     **dict.fromkeys(_each("LOG LOG10"), ("{name} has several meanings in databases.", "write LN(x), or LN(x) / LN(10).")),
