@@ -228,11 +228,25 @@ class Answer:
             cells.append(texts)
         return cells
 
+    @property
+    def warning(self) -> str:
+        """What to read before the numbers: that noise hides how much was left out within the smallest bounds; empty if not."""
+        smallest = " and ".join(f"{name} = {bound}" for name, bound in self.program.cuts.smallest)
+        hidden = [each.of for each in self.left_out if each.hidden and not each.clipped]
+        if not smallest or not hidden:
+            return ""
+        return (
+            f"these numbers may be far off, whatever ± says: noise hides how many {hidden[0]} were left out, and the "
+            f"smallest bounds were chosen ({smallest}). Name the bounds, or spend more"
+        )
+
     def footer(self) -> str:
         """Shows in one line the price, what is left, and what the margins do not include."""
         left = self.left()
         notes = [self._charged(), *([left] if left else []), f"± at {show_percent(self.confidence)} confidence"]
-        notes += sentences(self.left_out)
+        notes += sentences(
+            [each for each in self.left_out if not (self.warning and each.hidden and not each.seen and not each.clipped)]
+        )
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
         notes += self._hidden()
         notes += self._doubts()
@@ -283,7 +297,10 @@ class Answer:
             for row in body
         ]
         lines.insert(1, "  ".join("-" * width for width in widths))
-        return "\n".join([*(line.rstrip() for line in lines), self.footer()])
+        return "\n".join([*(line.rstrip() for line in lines), *self._warnings(), self.footer()])
+
+    def _warnings(self) -> list[str]:
+        return [self.warning] if self.warning else []
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
@@ -291,7 +308,9 @@ class Answer:
             "<tr>" + "".join(f"<td style='text-align:right'>{html.escape(text)}</td>" for text in row) + "</tr>"
             for row in self.cells()
         )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(self.footer())}</p>"
+        notes = [*(f"<strong>{html.escape(each)}</strong>" for each in self._warnings()), html.escape(self.footer())]
+        below = "".join(f"<p>{note}</p>" for note in notes)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
         """Draws the noisy columns with error bars, one panel each, and above them what was left out. Returns a matplotlib
@@ -303,7 +322,7 @@ class Answer:
         labels = [", ".join(_number(self[name][i], None) for name in keys) for i in range(len(self))]
         panels = [(name, self[name], wide[name]) for name in self.columns if name in wide]
         seen = sentences([each for each in self.left_out if each.seen])
-        return answer_picture(labels, panels, self.footer(), path, seen)
+        return answer_picture(labels, panels, self.footer(), path, [*self._warnings(), *seen])
 
     # --- for programs -------------------------------------------------------------------------------------------
 
@@ -329,6 +348,7 @@ class Answer:
             "ranks": self.ranks(),
             "left_out": [each.as_data() for each in self.left_out],
             "chosen": self.chosen or None,
+            "warning": self.warning or None,
             "confidence": str(self.confidence),
             "price": {"epsilon": epsilon, "delta": delta},
             "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": epsilon, "delta": delta},

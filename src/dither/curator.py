@@ -11,6 +11,7 @@ gives the price back; a failure after it keeps the price. The answer is on disk 
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,11 +20,12 @@ from os import PathLike
 from typing import TypeVar
 
 from dither.answer import Answer, Quote
+from dither.catalog.spelling import raised_in_python
 from dither.catalog.values import Catalog
 from dither.diagnosis import Diagnosis
 from dither.engines.base import Engine, Progress, prepare
 from dither.engines.registry import open_sources
-from dither.errors import DitherWarning, QueryError
+from dither.errors import CatalogError, DitherWarning, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number
 from dither.ledger.ledger import Ledger
@@ -68,6 +70,7 @@ class Steps:
 
 
 STEPS = Steps()
+_REMEMBERED = 64  # plans
 
 
 Shown = TypeVar("Shown")
@@ -95,7 +98,10 @@ def open(
     Without `analyst`, warns if a file was replaced under an unchanged snapshot.
     """
     declared, current = read_declared(catalog)
-    sources, opened_ledger = open_sources(declared, progress), None
+    try:
+        sources, opened_ledger = open_sources(declared, progress), None
+    except CatalogError as error:
+        raise (error if current is not None else raised_in_python(error)) from None
     try:
         opened_ledger = ledger_for(catalog, ledger, key, make, witness)
         marks = marks_of(catalog, ledger, key, opened_ledger, declared, sources)
@@ -154,6 +160,7 @@ class Curator:
             mark=mark,
         )
         self._closing = closing
+        self._plans: dict[tuple[str, Terms] | None, tuple[tuple[object, ...], Batch | Auto]] = {}
 
     def ask(
         self,
@@ -293,10 +300,21 @@ class Curator:
         return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
     def _planned(self, question: Question, terms: Terms) -> tuple[Batch | Auto, str, str]:
-        """Returns the plan, the question as text, and the text in which a refusal marks its place."""
+        """Returns the plan, the question as text, and the text in which a refusal marks its place.
+
+        A plan depends on the question, the catalog and the terms only, so the same text at the same terms is planned once.
+        """
+        text, within, known = show_question(question), text_of(question), (self.steps, self.catalog, self.session.caps)
+        key = (question, terms) if isinstance(question, str) and terms.margin is None else None
+        found = None if key is None else self._plans.get(key)
+        if found is not None and all(map(operator.is_, found[0], known)):
+            return found[1], text, within
         query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
-        text, within = show_question(question), text_of(question)
-        return self.steps.plan(query, self.catalog, self.session.caps, terms, within), text, within  # planning
+        program = self.steps.plan(query, self.catalog, self.session.caps, terms, within)  # planning
+        if key is not None:
+            self._plans.pop(next(iter(self._plans)) if len(self._plans) >= _REMEMBERED else None, None)
+            self._plans[key] = known, program
+        return program, text, within
 
 
 def _public(of: Number | Answer | None) -> Number | Earlier | None:

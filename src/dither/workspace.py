@@ -17,7 +17,7 @@ from dither.catalog.text import catalog_hash, catalog_json
 from dither.catalog.values import Catalog, Table
 from dither.diagnosis import Diagnosis
 from dither.engines.base import Marked, Opened, Progress
-from dither.engines.registry import read_keys, read_report, read_schema
+from dither.engines.registry import find_settings, read_keys, read_report, read_schema
 from dither.errors import Argument, ArgumentError, CatalogError, Fix, LedgerError, NoLedgerError, Python
 from dither.ledger import opening, rules, state
 from dither.ledger.ledger import Ledger
@@ -228,11 +228,12 @@ def read_declared(catalog: Catalog | Where) -> tuple[Catalog, Callable[[], bool]
 
 
 def draft(data: Sequence[str], unit: str) -> str:
-    """Drafts a catalog for these sources, from names and types of columns, and from which keys have no value twice.
+    """Drafts a catalog for these sources, from names and types of columns, how CSV files are written, and which keys have no
+    value twice.
 
     `unit` names a column, or is "row".
     """
-    return drafting.draft(data, unit, read_schema, read_keys)
+    return drafting.draft(data, unit, read_schema, read_keys, find_settings)
 
 
 def check(catalog: Where) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import gzip
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ import pyarrow as pa
 import pytest
 
 import dither as dt
+from dither import workspace
 from dither.catalog.file import parse
-from dither.engines.duckdb.delimited import guess
+from dither.engines.duckdb.guesses import guess
 from dither.engines.duckdb.sources import open_catalog
 from dither.errors import CatalogError
 
@@ -203,6 +205,15 @@ GUESSED: list[tuple[bytes, dict[str, Any]]] = [
     ("a,b\nä,2\n".encode("utf-16"), {"encoding": "utf-16"}),
     (b"a, b\n1, 2\n", {"trim": True}),
     ("a, ä\n1, 2\n".encode("cp1252"), {"encoding": "cp1252", "trim": True}),
+    (b"# made by a program\n\na,b,c\n1,2,3\n4,5,6\n", {"skip": 2}),
+    (b"A title;;\n1 to 3;;\na;b;c\n1,5;2,5;3\n4,5;5,5;6\n", {"skip": 2}),
+    (b"a,b,a,\n1,2,3,\n", {"names": ["a", "b", "a_2"]}),
+    (b"a,b,\n1,2,\n", {}),
+    (b'a;"b,c,d,e"\n1;2\n3;4\n', {"delimiter": ";"}),
+    (b"a,b\n1,2 \n", {"trim": True}),
+    (b"a\r1\r2\r", {}),
+    (b"a,b\r1,2\r", {}),
+    (b"", {}),
     (("a,b\n" + "x" * ((1 << 20) - 5) + "ä").encode(), {}),
 ]
 
@@ -211,7 +222,63 @@ GUESSED: list[tuple[bytes, dict[str, Any]]] = [
 def test_settings_can_be_guessed_for_the_curator(data: bytes, settings: dict[str, Any], tmp_path: Path) -> None:
     for name, stored in (("t.csv", data), ("t.csv.gz", gzip.compress(data))):
         (tmp_path / name).write_bytes(stored)
-        assert guess(str(tmp_path / name)) == settings
+        assert guess(str(tmp_path / name)).read == settings
+
+
+CELLS: list[tuple[str, list[dict[str, Any]]]] = [
+    ("1 20 -3", [{"kind": "int"}]),
+    ("1 2.5 1e3", [{"kind": "real"}]),
+    ("01234 99999", []),
+    ("0.5 12", [{"kind": "real"}]),
+    ("1,5 2", [{"kind": "real", "decimal": ","}]),
+    ("1.234,50 12 1.000.000", [{"kind": "real", "decimal": ",", "thousands": "."}]),
+    ("1.000.000 12", [{"kind": "int", "decimal": ",", "thousands": "."}]),
+    ("1,234.50 12", [{"kind": "real", "thousands": ","}]),
+    ("NA 1 -", [{"kind": "int", "na": ["NA", "-"]}]),
+    ("NA -", []),
+    ("Ada 1", []),
+    ("2024-01-31 1900-12-01", [{"kind": "date"}]),
+    ("2024-01-31T08:30:00", [{"kind": "timestamp"}]),
+    ("31.12.1999 1.1.2001", [{"kind": "date", "format": "%d.%m.%Y"}]),
+    ("12/31/1999 1/1/2001", [{"kind": "date", "format": "%m/%d/%Y"}]),
+    ("1/2/1999", [{"kind": "date", "format": "%m/%d/%Y"}, {"kind": "date", "format": "%d/%m/%Y"}]),
+    ("12/31/1999T08:15", [{"kind": "timestamp", "format": "%m/%d/%YT%H:%M"}]),
+]
+
+
+@pytest.mark.parametrize(("cells", "settings"), CELLS, ids=lambda value: str(value)[:30])
+def test_kinds_and_marks_of_columns_are_guessed(cells: str, settings: list[dict[str, Any]], tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id;x\n" + "".join(f"p{n};{cell}\n" for n, cell in enumerate(["", *cells.split(" ")])))
+    assert list(guess(str(tmp_path / "t.csv")).columns.get("x", ())) == settings
+    for each in settings:  # and everything is read by them, but for words for NULL
+        known = dt.Table(tmp_path / "t.csv", unit="row", columns={"x": dt.column(**each)})
+        words = each.get("na", [])
+        assert [row[0] is not None for row in _rows(known)] == [
+            bool(cell) and cell not in words for cell in ["", *cells.split(" ")]
+        ]
+
+
+def test_a_draft_of_an_office_export_opens_and_asks_as_the_settings_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = ["Members of parliament;;", "Nr;Born;Wage (€) "]
+    lines += [
+        f"{n};{1 + n % 28:02}.{1 + n % 12:02}.{1950 + n % 40};{'k. A.' if n % 9 == 0 else f'{n}.000,50'} " for n in range(1, 90)
+    ]
+    Path("members.csv").write_bytes("\r\n".join(lines).encode("cp1252"))
+    text = workspace.draft(["members.csv"], "Nr")
+    columns = text.partition("[tables.members.columns]")[2]
+    assert 'encoding = "cp1252"\nskip = 1\ntrim = true\n' in text
+    assert 'Born = {}                # reads as { kind = "date", format = "%d.%m.%Y" }' in columns
+    assert '"Wage (€)" = {}          # reads as { kind = "real", decimal = ",", thousands = ".", na = ["k. A."] }' in columns
+    filled = re.sub(r"= \{\} +# reads as", "=", text).replace("epsilon = 1.0 ", "epsilon = 1e9 ")
+    filled = filled.replace('{ kind = "real",', '{ between = [0, 100000], step = 0.5, kind = "real",')
+    Path("catalog.toml").write_text(filled, encoding="utf-8")
+    with dt.open("catalog.toml", ledger=":memory:") as survey:
+        wages = survey.ask('SELECT SUM("Wage (€)") AS s FROM members', epsilon=10**6)
+        born = survey.ask("SELECT COUNT(Born) AS n FROM members", epsilon=1000)
+    assert (wages["s"][0], born["n"][0]) == (sum(n * 1000 + 0.5 for n in range(1, 90) if n % 9), 89)
 
 
 LINES: list[tuple[dict[str, Any], str, list[Row]]] = [
@@ -227,6 +294,13 @@ LINES: list[tuple[dict[str, Any], str, list[Row]]] = [
     ({"na": ["NA", ""]}, "a,b\nNA,x\nna, NA\n", [(None, "x"), ("na", " NA")]),
     ({"na": ["NA"], "trim": True}, "a,b\nNA,x\nna, NA\n", [(None, "x"), ("na", None)]),
     ({"encoding": "latin-1"}, 'a,b\n 1,"x\ny"\n', [(" 1", "x\ny")]),
+    ({}, "a,b,\n1,2,\n3,4\n", [("1", "2"), ("3", "4")]),
+    ({"encoding": "cp1252"}, "a,b,\n1,2,\n", [("1", "2")]),
+    ({}, 'a,b\r1,"x\ny"\r3,"x\ry"\r', [("1", "x\ny"), ("3", "x\ry")]),
+    ({"encoding": "utf-16"}, "a,b\r1,2", [("1", "2")]),
+    ({"skip": 1}, '12" records\ra,b\r1,2\r', [("1", "2")]),
+    ({"header": 0, "names": ["a", "b"]}, '"1\r5",2\n3,4\n', [("1\r5", "2"), ("3", "4")]),
+    ({"names": ["a", "b"]}, '"a\rb",c\r\n1,2\r\n', [("1", "2")]),
 ]
 
 
@@ -235,6 +309,13 @@ def test_lines_and_cells_are_read_as_declared(read: dict[str, Any], text: str, r
     (tmp_path / "t.csv").write_bytes(text.encode(read.get("encoding", "utf-8")))
     table = dt.Table(tmp_path / "t.csv", unit="row", columns={"a": dt.column(), "b": dt.column()}, read=read)
     assert _rows(table) == rows
+
+
+@pytest.mark.parametrize("text", ["a,b\r1,2\n3,4\r", "a,b\n1,2\r3,4\n", 'a,b\r1,"2\r3,4\r'])
+def test_mixed_line_ends_and_open_quotes_are_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    with pytest.raises(CatalogError, match="is no row of the table"):
+        _rows(dt.Table(tmp_path / "t.csv", unit="row", columns={"a": dt.column()}))
 
 
 DATES: list[tuple[str | list[str], str, object]] = [

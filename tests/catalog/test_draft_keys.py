@@ -17,6 +17,7 @@ from dither import workspace
 from dither.catalog.check import check
 from dither.catalog.draft import draft, references
 from dither.catalog.file import parse
+from dither.catalog.reading import DEFAULT
 from dither.engines.duckdb.sources import schema
 from dither.engines.registry import read_keys
 
@@ -90,9 +91,9 @@ def test_references_are_found(
 
 def test_a_reference_to_a_tables_own_id(tmp_path: Path) -> None:
     sources = written(OWN_ID, tmp_path)
-    places = {name: (source, schema(source)) for name, source in zip(OWN_ID, sources, strict=True)}
+    places = {name: (source, DEFAULT, schema(source)) for name, source in zip(OWN_ID, sources, strict=True)}
     with read_keys(places) as keys:
-        found = references({name: kinds for name, (_, kinds) in places.items()}, "person_id", keys)
+        found = references({name: kinds for name, (_, _, kinds) in places.items()}, "person_id", keys)
     assert found["drugs"] == [("visit_id", ("visits", "id"))]
 
 

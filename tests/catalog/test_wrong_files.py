@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -108,3 +110,15 @@ def test_a_catalog_is_taken_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text('[budget]\nepsilon = 1\n[tables.t]\nsource = "t.csv"\nunit = "row"\n', encoding="utf-8")
     assert catalog_file.to_catalog(str(file)) == catalog_file.to_catalog(file)
+
+
+@pytest.mark.parametrize("place", [12, 10_000])
+def test_a_damaged_archive_is_refused_in_words(place: int, tmp_path: Path) -> None:
+    data = bytearray(gzip.compress(b"id,a\n" + b"".join(b"%d,%d\n" % (n, n * 7919 % 1000) for n in range(9000))))
+    data[place : place + 20] = bytes(each ^ 0xFF for each in data[place : place + 20])
+    (tmp_path / "t.csv.gz").write_bytes(data)
+    table = dt.Table(tmp_path / "t.csv.gz", unit="row", columns={"a": dt.column()})
+    with pytest.raises(CatalogError, match=r"cannot be (used|read)"):
+        dt.open(dt.Catalog({"t": table}, dt.Budget(epsilon=1)), ledger=":memory:")
+    with suppress(CatalogError):  # an archive that is damaged further on can be drafted
+        assert workspace.draft([str(tmp_path / "t.csv.gz")], "id")

@@ -6,6 +6,7 @@ import datetime
 import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dither.catalog.values import ColumnFacts
-from dither.query.functions import domains, representatives
+from dither.query.functions import domains, grids, representatives
 from dither.query.functions.base import Facts
 from dither.query.functions.casts import as_key
 from dither.query.functions.domains import declared, facts
@@ -154,6 +155,90 @@ def test_wide_whole_numbers_have_their_true_image(expression: Expression, bounds
     compute = evaluator(expression)
     keys = {as_key(compute({"n": n})) for n in range(bounds[0], bounds[1] + 1)}
     assert set(facts(expression, {"n": column}).values or ()) == keys
+
+
+FIFTIES = call("mul", call("floor", call("div", N, 50)), 50)
+CAPPED = call("least", N, 500)
+STEPS: list[tuple[Expression, set[int]]] = [
+    (call("least", FIFTIES, 500), set(range(0, 501, 50))),
+    (call("least", FIFTIES, 510), {*range(0, 501, 50), 510}),
+    (call("greatest", call("least", FIFTIES, 500), 75), {75, *range(100, 501, 50)}),
+    (call("clamp", FIFTIES, 0, 500), set(range(0, 501, 50))),
+    (call("least", call("bucket", N, 50), 500), set(range(0, 501, 50))),
+    (call("least", call("mul", call("round", call("div", N, 10)), 10), 100), set(range(0, 101, 10))),
+    (call("least", call("mul", call("ceil", call("div", N, 50)), 50), 500), set(range(0, 501, 50))),
+    (call("least", call("mul", call("to_int", call("div", N, 50)), 50), 500), set(range(0, 501, 50))),
+    (call("least", call("sub", N, call("mod", N, 50)), 500), set(range(0, 501, 50))),
+    (call("sub", CAPPED, call("mod", CAPPED, 50)), set(range(0, 501, 50))),
+    (call("least", call("add", FIFTIES, 1), 501), set(range(1, 502, 50))),
+    (call("greatest", call("sub", 3, FIFTIES), -97), {3, -47, -97}),
+    (call("least", call("floor", call("div", FIFTIES, 25)), 8), {0, 2, 4, 6, 8}),
+    (call("case", call("ge", N, 500), 500, FIFTIES), set(range(0, 501, 50))),
+    (call("case", call("lt", N, 100), call("mul", call("floor", call("div", N, 10)), 10), 100), set(range(0, 101, 10))),
+    (call("case", call("le", N, 9), N, call("lt", N, 100), 10, call("le", N, 1000), call("floor", call("div", N, 100)), 99),
+     {*range(11), 99}),
+]  # fmt: skip
+MANY = Facts("int", Fraction(0), None, nullable=False, whole=True, step=Fraction(1))  # such as a count
+
+
+def drawn(expression: Expression) -> set[Any]:
+    """Returns keys of all small numbers and of some that doubles round."""
+    near = {2**power + by for power in range(11, 63) for by in (-51, -3, -1, 0, 1, 2, 49, 150)}
+    compute = evaluator(expression)
+    return {as_key(compute({"n": n})) for n in (*range(2_000), *near)} - {None}
+
+
+@pytest.mark.parametrize("column", [MANY, declared(ColumnFacts("int", Fraction(0), Fraction(10**9), nullable=False))])
+@pytest.mark.parametrize(("expression", "image"), STEPS)
+def test_rounded_counts_have_their_true_image(expression: Expression, image: set[int], column: Facts) -> None:
+    assert drawn(expression) == image
+    assert set(facts(expression, {"n": column}).values or ()) == image
+
+
+@some
+@given(data=st.data())
+def test_a_grid_misses_no_value(data: st.DataObject) -> None:
+    whole = st.integers(-60, 60)
+    made: Expression = N
+    for _ in range(data.draw(st.integers(1, 5))):
+        name = data.draw(
+            st.sampled_from(["floor", "bucket", "mul", "add", "sub", "from", "mod", "whole", "neg", "least", "case"])
+        )
+        number = data.draw(whole)
+        made = {
+            "floor": call("floor", call("div", made, number or 1)),
+            "bucket": call("bucket", made, abs(number) + 1),
+            "from": call("sub", number, made),
+            "whole": call("sub", made, call("mod", made, number)),
+            "neg": call("neg", made),
+            "case": call("case", call("lt", N, number), made, number),
+        }.get(name) or call(name, made, number)
+    low = data.draw(whole)
+    made = call("clamp", made, low, low + data.draw(st.integers(0, 300)))
+    found = facts(made, {"n": MANY}).values
+    assert found is not None
+    assert drawn(made) <= set(found)
+
+
+def test_that_a_grid_beyond_exact_numbers_would_miss_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    near = 25 * (2**53 // 25)
+    made = call("clamp", call("sub", call("mul", call("floor", call("div", N, 25)), 25), near), -200, 200)
+    compute = evaluator(made)
+    keys = {as_key(compute({"n": near + by})) for by in range(150)}
+    assert any(key % 25 not in (0, 200 % 25) for key in keys if isinstance(key, int))  # doubles beyond 2^53 are even
+    domains._with_domain.cache_clear()
+    assert keys <= set(facts(made, {"n": MANY}).values or ())
+
+    def careless(found: grids.Grid, constant: int) -> grids.Grid:
+        ends = {"low": None if found.low is None else found.low + constant}
+        return replace(found, offset=found.offset + constant, **ends)
+
+    monkeypatch.setattr(grids, "_moved", careless)
+    domains._with_domain.cache_clear()
+    try:
+        assert not keys <= set(facts(made, {"n": MANY}).values or ())
+    finally:
+        domains._with_domain.cache_clear()
 
 
 def replace_clipped(known: Facts) -> Facts:

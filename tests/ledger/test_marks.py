@@ -317,6 +317,48 @@ def test_equal_data_has_equal_marks_nowhere_else(asked: Path) -> None:
     assert set(first) < set(marks_in(asked))
 
 
+def lose(folder: Path, *, marks: bool) -> None:
+    """Loses the ledger and the marks, of which a backup may have a copy. The key is kept elsewhere."""
+    assert run("backup", "copy").exit_code == 0
+    for name in ("catalog.ledger", MARKS, *(() if marks else ("copy.data",))):
+        (folder / name).unlink()
+
+
+def test_replaced_data_is_noticed_after_a_restore(asked: Path) -> None:
+    lose(asked, marks=True)
+    assert (asked / "copy.data").stat().st_mode & 0o777 == 0o600
+    done = run("restore", "copy", "--unchecked")
+    assert "no marks of the data" not in done.stderr
+    assert told() == []
+    visits(asked, 1001)
+    assert len(told()) == 1
+
+
+def test_that_without_the_marks_of_a_backup_it_is_not_noticed_and_that_is_said(asked: Path) -> None:
+    lose(asked, marks=False)
+    done = run("restore", "copy", "--unchecked")
+    assert "There are no marks of the data." in " ".join(done.stderr.split())
+    visits(asked, 1001)
+    assert told() == []
+
+
+def test_marks_beside_the_key_come_before_those_of_a_backup(asked: Path) -> None:
+    assert run("backup", "copy").exit_code == 0
+    (asked / MARKS).unlink()
+    visits(asked, 1001)
+    with dt.open("catalog.toml") as survey:
+        survey.ask("SELECT COUNT(DISTINCT id) AS n FROM visits", epsilon=1)
+    (asked / "catalog.ledger").unlink()
+    assert run("restore", "copy", "--unchecked").exit_code == 0
+    assert told() == []
+
+
+def test_a_backup_replaces_no_file_beside_it(asked: Path) -> None:
+    (asked / "copy.data").write_text("mine", encoding="utf-8")
+    assert run("backup", "copy").exit_code == 2
+    assert not (asked / "copy").exists()
+
+
 def test_no_output_replaces_the_marks(asked: Path) -> None:
     before = (asked / MARKS).read_bytes()
     done = run("ask", COUNT, "-e", "1", "--out", MARKS, "--format", "csv", "--force")

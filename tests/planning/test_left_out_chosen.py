@@ -15,6 +15,7 @@ import pytest
 import dither as dt
 from dither.planning.auto import Auto
 from dither.planning.left_out import LeftOut, reserved
+from dither.planning.left_out.base import Kept
 from dither.planning.left_out.bins import BinsPart
 from dither.planning.outputs import Noisy, release
 from dither.planning.terms import Terms, plan_answer
@@ -22,6 +23,7 @@ from dither.query.read import read
 
 SECRET = bytes(range(32))
 CONFIDENCE = Fraction(95, 100)
+SURE = 1 - Fraction(1, 10**10)
 ALONE = "SELECT COUNT(*) AS n FROM visits"
 MONTHS = "SELECT month, COUNT(*) AS n FROM visits GROUP BY month"
 PEOPLE = "SELECT month, COUNT(DISTINCT person) AS n FROM visits GROUP BY month"
@@ -270,3 +272,82 @@ def test_the_answer_says_it() -> None:
     assert "of the sum of visits.weight was clipped at 50" in text
     assert answer.as_data()["left_out"][0]["of"] == "rows"
     assert "ε = 2.5 of the price is for an estimate of how much of visits.weight was clipped" in quote
+
+
+def test_what_was_clipped_is_not_scaled_by_an_estimate_that_noise_hides() -> None:
+    hidden = LeftOut("rows", 0.43, 0.0, 0.75, ())
+    assert Kept().after(hidden) == Kept(0.25, 1.0, 1.0)
+    seen = LeftOut("rows", 0.5, 0.25, 0.75, ())
+    assert Kept().after(seen) == Kept(0.25, 0.5, 0.75)
+    assert Kept().after(seen).after(hidden) == Kept(0.0625, 0.5, 0.75)
+
+
+@pytest.mark.parametrize("people", [600, 3000])
+def test_the_clipped_share_holds_whatever_was_counted(people: int) -> None:
+    """The share of the whole sum that is beyond the bound is in the interval, however many rows noise hides."""
+    frame = event_log(people)
+    weight = np.where(np.isnan(frame["weight"]), 0, frame["weight"])
+    over = np.maximum(weight - 50, 0).sum() / weight.sum()
+    with opened(frame) as curator:
+        for _ in range(4):
+            answer = curator.ask(MEAN, epsilon=20, fresh=True)
+            (clipped,) = (each for each in answer.program.left_out(answer.released, SURE) if each.clipped and each.high <= 1)
+            assert clipped.low <= over <= clipped.high or (clipped.beyond is not None and clipped.low <= over)
+
+
+# --- a warning before the numbers --------------------------------------------------------------------------------
+
+
+def shop(**table: Any) -> dt.Curator:
+    """A shop as small as its noise: 59 customers with 2,240 lines, a third of them of one genre."""
+    line = np.arange(2240)
+    genre = np.array(["rock", "metal", "jazz", "rock", "latin", "blues"])[line % 6]
+    frame = {"customer": line % 59, "genre": genre, "price": 1.0 + line % 2}
+    columns = {"genre": dt.values("blues", "jazz", "latin", "metal", "rock"), "price": dt.between(0, 2)}
+    lines = dt.Table(frame, unit="customer", columns=columns, **table)
+    return dt.open(dt.Catalog({"lines": lines}, dt.Budget(10**6)), ":memory:")
+
+
+GENRES = "SELECT genre, COUNT(*) AS n FROM lines GROUP BY genre"
+ROCK = 747  # lines, as plain SQL counts them
+
+
+def test_hidden_losses_within_the_smallest_bounds_lead_the_note() -> None:
+    warned = 0
+    with shop() as curator:
+        for _ in range(12):
+            answer = curator.ask(GENRES, epsilon="0.3", fresh=True)
+            smallest = answer.chosen.startswith("max_rows = 1 and") or "max_groups = 1," in answer.chosen
+            (rows,) = (each for each in answer.left_out if not each.clipped)
+            assert bool(answer.warning) == (smallest and rows.hidden)
+            assert answer.as_data()["warning"] == (answer.warning or None)
+            if answer.warning:
+                warned += 1
+                first, last = str(answer).split("\n")[-2:]
+                assert first == answer.warning
+                assert last == answer.footer()
+                assert first.startswith(
+                    "these numbers may be far off, whatever ± says: noise hides how many rows were left out"
+                )
+                assert rows.seen or "noise hides how many rows" not in last  # said once
+                assert f"<strong>{answer.warning}" in answer._repr_html_()
+                if "max_rows = 1 and max_groups = 1," in answer.chosen:
+                    assert answer["n"][answer["genre"].index("rock")] < ROCK / 2  # type: ignore[operator]
+    assert warned >= 3  # nearly all; each misses with less than a half
+
+
+def test_the_warning_is_given_again_with_the_answer() -> None:
+    with shop() as curator:
+        answers = [curator.ask(GENRES, epsilon="0.3") for _ in range(2)]
+    assert answers[1].replayed
+    assert answers[0].warning == answers[1].warning
+
+
+def test_that_other_answers_have_no_warning() -> None:
+    """The twins: named bounds, a price that shows what was lost, and nothing that can be lost."""
+    with shop() as curator:
+        assert curator.ask(GENRES, epsilon="0.3", max_rows=1, max_groups=1).warning == ""
+        plain = curator.ask(GENRES, epsilon=900)
+        assert plain["n"][plain["genre"].index("rock")] == pytest.approx(ROCK, abs=2)
+        assert plain.warning == ""
+        assert curator.ask("SELECT COUNT(DISTINCT customer) AS n FROM lines", epsilon="0.1").warning == ""

@@ -56,3 +56,34 @@ def test_conditions_see_the_count_itself() -> None:
 def test_suggest_may_propose_more_than_is_declared() -> None:
     assert survey(max_rows=2).suggest("t.x", epsilon=1000).max_rows == 63
     assert survey(max_rows=2).suggest("t.x", epsilon=10).max_rows == 63
+
+
+SAYS = "t.x is clipped to [0, 1]"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "SELECT AVG(CLAMP(s, 0, 50)) AS a FROM (SELECT person, SUM(x) AS s FROM t GROUP BY person) q",
+        "SELECT AVG(CLAMP(s, 0, 50)) AS a FROM (SELECT person, SUM(x) / COUNT(*) AS s FROM t GROUP BY person) q",
+        "SELECT COUNT(*) AS n FROM (SELECT person, AVG(x) AS s FROM t GROUP BY person) q WHERE s > 0",
+        "SELECT COUNT(DISTINCT person) AS n FROM t WHERE person IN (SELECT person FROM t GROUP BY person HAVING SUM(x) > 3)",
+    ],
+)
+def test_an_answer_says_that_values_were_clipped_inside_a_subquery(asked: str) -> None:
+    with survey() as curator:
+        assert SAYS in curator.ask(asked, epsilon=1).footer()
+        assert SAYS in str(curator.quote(asked, epsilon=1))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "SELECT AVG(CLAMP(s, 0, 50)) AS a FROM (SELECT person, COUNT(x) AS s FROM t GROUP BY person) q",
+        "SELECT AVG(CLAMP(s, 0, 50)) AS a FROM (SELECT person, SUM(CASE WHEN x = 1 THEN 1 ELSE 0 END) s FROM t GROUP BY 1) q",
+        "SELECT AVG(CLAMP(s, 0, 50)) AS a FROM (SELECT person, SUM(CLAMP(x, 0, 1)) AS s FROM t GROUP BY person) q",
+    ],
+)
+def test_it_does_not_say_so_where_nothing_can_be_outside(asked: str) -> None:
+    with survey() as curator:
+        assert "clipped to [0, 1]" not in curator.ask(asked, epsilon=1).footer()

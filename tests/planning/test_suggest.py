@@ -122,7 +122,10 @@ def test_names_that_are_nearly_right() -> None:
         ("patients.foo", 'write "table.column", as in "t.x".'),
         ("patients.born", 'did you mean t.born? write "table.column", as in "t.x".'),
         ("t.sure", "it needs no bounds: group by it as it is."),
-        ("t.name", 'declare delta = 1e-6 in [budget]; or declare values that everyone knows: name = { values = ["a", "b"] }.'),
+        (
+            "t.name",
+            "declare a delta in the budget of the catalog; or declare the `values` of name that everyone knows.",
+        ),
     ],
 )
 def test_a_column_without_bounds_to_propose_gets_a_fix_of_its_own(column: str, fix: str) -> None:

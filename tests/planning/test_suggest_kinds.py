@@ -177,7 +177,7 @@ def test_text_without_common_values() -> None:
 def test_values_need_a_delta_and_say_so() -> None:
     catalog = dt.Catalog({"sold": sold()}, dt.Budget(epsilon=1))
     with dt.open(catalog, ledger=":memory:") as survey:
-        with pytest.raises(dt.DitherError, match=r"only with a delta(.|\n)*declare delta(.|\n)*Charged: nothing"):
+        with pytest.raises(dt.DitherError, match=r"only with a delta(.|\n)*declare a delta(.|\n)*Charged: nothing"):
             survey.suggest("sold.country", epsilon=1)
         assert survey.budget.spent.epsilon == 0
     with opened(sold=sold()) as survey, pytest.raises(dt.DitherError, match="ask with a delta"):
@@ -234,3 +234,31 @@ def test_what_is_charged_depends_on_no_row() -> None:
 
 def test_that_check_can_fail() -> None:
     assert reserved(3) != reserved(3, max_rows=11)
+
+
+@pytest.mark.parametrize(
+    ("declared", "cells"),
+    [
+        ({"kind": "int", "na": ["-"]}, ["-" if n % 9 == 0 else str(n % 80) for n in range(2000)]),
+        ({"kind": "real", "decimal": ",", "thousands": "."}, [f"{n % 9 + 1}.000,5" for n in range(2000)]),
+        ({"format": "%d.%m.%Y"}, [f"{1 + n % 28}.{1 + n % 12}.{1960 + n % 30}" for n in range(2000)]),
+        (
+            {"kind": "timestamp", "format": "%m/%d/%Y %H:%M"},
+            [f"{1 + n % 12}/{1 + n % 28}/2020 {n % 24}:30" for n in range(2000)],
+        ),
+        ({"kind": "text", "trim": True, "longest": 9}, [" north ", "south "] * 1000),
+    ],
+)
+def test_pasted_lines_read_the_cells_as_before(declared: dict[str, Any], cells: list[str]) -> None:
+    frame = pd.DataFrame({"unit": np.arange(2000), "x": cells})
+
+    def filled(column: Any) -> int:
+        table = dt.Table(frame, unit="unit", max_rows=1, columns={"x": column})
+        with opened(t=table) as curator:
+            found.append(curator.suggest("t.x", epsilon=SURE, delta="1e-6"))
+            return int(curator.ask("SELECT COUNT(x) AS n FROM t", epsilon=SURE)["n"][0])
+
+    found: list[Proposal] = []
+    before = filled(dt.column(**declared))
+    after = filled(pasted(found[0]).columns["x"])
+    assert before == after > 1000

@@ -40,5 +40,5 @@ def test_rows_of_unknown_people_are_counted_as_the_catalog_page_says(asked: str,
 
 def test_a_table_without_a_unit_is_advised_the_unit_of_the_others() -> None:
     pupils = dt.Table({"pupil": [1]}, unit="pupil", max_rows=1)
-    with pytest.raises(dt.CatalogError, match='write unit = "pupil"'):
+    with pytest.raises(dt.CatalogError, match='write unit="pupil"'):
         dt.Catalog(tables={"pupils": pupils, "marks": dt.Table({"pupil": [1]})}, budget=dt.Budget(epsilon=1))

@@ -146,6 +146,23 @@ OUTER = ["SUM(CLAMP(k, -9000, 9000))", "AVG(CLAMP(k, -900, 900))", "COUNT(*)", "
 CONDITIONS = ["k > 5", "k <= 5", "k = 3", "k BETWEEN 2 AND 20", "NOT k > 2", "k IS NULL", "TRUE"]
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "LEAST(FLOOR(k / 5) * 5, 40)",
+        "LEAST(k - k % 5, 40)",
+        "GREATEST(LEAST(FLOOR(k / 5) * 5, 42), 8)",
+        "LEAST(CEIL(k / 5) * 5, 40)",
+        "CASE WHEN k >= 40 THEN 40 ELSE FLOOR(k / 5) * 5 END",
+    ],
+)
+def test_rounded_counts_as_keys_have_the_groups_that_are_possible(key: str) -> None:
+    question = f"SELECT {key} AS b, COUNT(*) AS n FROM (SELECT person, COUNT(*) AS k FROM visits GROUP BY person) GROUP BY b"
+    with opened(3) as (curator, connection):
+        assert not wrong(curator, connection, question)
+        assert len(curator.ask(question, epsilon=1).rows) == 9
+
+
 def generated(seed: int) -> str:
     """Returns a question about a value per person, as a derived table, a WITH clause or a scalar subquery."""
     rng = random.Random(seed)

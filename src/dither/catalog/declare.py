@@ -17,6 +17,7 @@ from typing import Any, TypedDict, Unpack
 
 from dither.catalog.reading import CELLS, Cells, has_time, read_cells
 from dither.catalog.rules import LONGEST, Fault, Path, column_faults, kind_of, listed
+from dither.catalog.spelling import in_python
 from dither.catalog.values import ColumnFacts, Key
 from dither.errors import CatalogError
 from dither.exact.numbers import Number, parse_number
@@ -87,7 +88,7 @@ def column(
     given: dict[str, Any] = {"kind": kind, "between": between, "step": step, "values": values, "longest": longest, **cells}
     facts, faults = read_column(("column",), {**{part: it for part, it in given.items() if it is not None}, "null": null})
     if facts is None or faults:
-        raise CatalogError([(None, fault.what.removeprefix("column: "), fault.fix) for fault in faults])
+        raise CatalogError([(None, fault.what.removeprefix("column: "), in_python(fault.fix)) for fault in faults])
     return facts
 
 

@@ -11,6 +11,9 @@ fill in, from public knowledge and never from the data. References between table
 A table can refer only to one whose owner is known, and only to a column without repeated values that has the referring ones:
 `Keys` says so from the data, for the curator who drafts. Without it (data that cannot be read) names and kinds alone decide.
 A wrong reference is refused when the catalog is opened.
+
+`Found` says how a CSV file is written. Without its settings for the whole file it could not be read, so they are declared;
+those of columns are proposed in comments.
 """
 
 from __future__ import annotations
@@ -18,11 +21,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
-from typing import Protocol
+from typing import Any, Protocol
 
 from dither.catalog.check import UNSUPPORTED, ReadSchema, Schema, is_csv
+from dither.catalog.reading import Read, read_source
 from dither.catalog.rules import listed
 from dither.catalog.text import key, quoted
 from dither.errors import CatalogError, Fix, Shell
@@ -48,8 +52,18 @@ class Keys(Protocol):
         ...
 
 
-# By table: its source and the kinds of key columns.
-ReadKeys = Callable[[Mapping[str, tuple[str, Schema]]], AbstractContextManager[Keys | None]]
+@dataclass(frozen=True)
+class Found:
+    """How a source is written, as far as its first rows show; for the curator only. `read`: settings without which it cannot be
+    read. `columns`: settings under which the cells of a column are read as numbers or dates, one or several to choose from."""
+
+    read: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+
+
+# By table: its source, how it is read and the kinds of key columns.
+ReadKeys = Callable[[Mapping[str, tuple[str, Read, Schema]]], AbstractContextManager[Keys | None]]
+FindSettings = Callable[[str], Found]
 
 
 def references(schemas: Mapping[str, Schema], unit: str, keys: Keys | None = None) -> dict[str, list[tuple[str, End]]]:
@@ -175,16 +189,25 @@ epsilon = 1.0            # the total for all questions of all analysts, never re
 _CSV_HEAD = """\
 # A CSV column is text until you declare its kind, as below. Bounds without kind = "int" mean numbers with fractions,
 # which cannot be grouped by:
-#   age = { kind = "int", between = [0, 120] }     price = { kind = "real" }     born = { kind = "date" }"""
+#   age = { kind = "int", between = [0, 120] }     price = { kind = "real" }     born = { kind = "date" }
+# "reads as" says how the first rows of a column are written: write it in place of {} if that holds for every row."""
 _KIND_WORDS = {"int": "whole number", "real": "number", "bool": "true or false", "timestamp": "date and time"}
 
 
-def draft(sources: Sequence[str], unit: str, read_schema: ReadSchema, read_keys: ReadKeys | None = None) -> str:
+def draft(
+    sources: Sequence[str],
+    unit: str,
+    read_schema: ReadSchema,
+    read_keys: ReadKeys | None = None,
+    find: FindSettings = lambda _: Found(),
+) -> str:
     """Returns the text of a drafted catalog. `unit`: the column that identifies the person, or "row" if each row is one."""
     sources = _paths(sources)
     if not isinstance(unit, str):
         raise CatalogError([(None, f"unit is a {type(unit).__name__}.", 'name a column, or write "row".')])
-    schemas = _schemas(sources, read_schema)
+    written = [find(source) for source in sources]
+    reads = [read_source(("read",), each.read)[0] for each in written]
+    schemas = _schemas(sources, reads, read_schema)
     columns = {column for schema in schemas for column in schema}
     if unit != "row" and unit not in columns:
         fix = f"{did_you_mean(unit, columns)}The columns are: {listed(columns)}; or write row if every row is its own person."
@@ -192,14 +215,16 @@ def draft(sources: Sequence[str], unit: str, read_schema: ReadSchema, read_keys:
     names = _names(sources)
     known = dict(zip(names, schemas, strict=True))
     alike = read_alike(known, [name for name, source in zip(names, sources, strict=True) if is_csv(source)])
-    places = {name: (source, key_columns(alike[name], unit)) for name, source in zip(names, sources, strict=True)}
+    places = {
+        name: (source, read, key_columns(alike[name], unit)) for name, source, read in zip(names, sources, reads, strict=True)
+    }
     with nullcontext() if read_keys is None or unit == "row" else read_keys(places) as keys:
         guesses = references(alike, unit, keys) if unit != "row" else {}
-        own = {name: _own_keys(name, places[name][1], keys) for name in names}
+        own = {name: _own_keys(name, places[name][2], keys) for name in names}
     whole = {name: _whole(name, known[name], alike[name], guesses) for name in names}
     return _HEAD + "".join(
-        _table(Drafted(name, source, schema, unit, guesses.get(name, []), whole[name], own[name]))
-        for name, source, schema in zip(names, sources, schemas, strict=True)
+        _table(Drafted(name, source, schema, unit, guesses.get(name, []), whole[name], own[name], found))
+        for name, source, schema, found in zip(names, sources, schemas, written, strict=True)
     )
 
 
@@ -214,6 +239,7 @@ class Drafted:
     parents: Sequence[tuple[str, End]]
     whole: Sequence[str]
     keys: Sequence[str]
+    found: Found
 
 
 def _own_keys(name: str, columns: Schema, keys: Keys | None) -> list[str]:
@@ -254,13 +280,13 @@ def _is_path(source: object) -> bool:
     return isinstance(source, (str, PathLike))
 
 
-def _schemas(sources: list[str], read_schema: ReadSchema) -> list[Schema]:
+def _schemas(sources: list[str], reads: list[Read], read_schema: ReadSchema) -> list[Schema]:
     """Returns every schema, or refuses with every source that cannot be read."""
     schemas: list[Schema] = []
     problems: list[tuple[int | None, str, str]] = []
-    for source in sources:
+    for source, read in zip(sources, reads, strict=True):
         try:
-            schemas.append(read_schema(source))
+            schemas.append(read_schema(source, read))
         except CatalogError as error:
             problems += error.problems
     if problems:
@@ -277,12 +303,17 @@ def _table(drafted: Drafted) -> str:
         lines += _unit_lines(drafted)
     else:
         lines += _missing_unit_lines(drafted)
+    if drafted.found.read:
+        lines.append(f"[tables.{drafted.name}.read]".ljust(24) + " # how the file is written, as its first rows show: CHECK")
+        lines += [f"{name} = {_toml(value)}" for name, value in drafted.found.read.items()]
     lines += [f"[tables.{drafted.name}.columns]", *([_CSV_HEAD] if is_csv(drafted.source) else [])]
     lines += [
         f"# {_number(column)} # needed with that reference: both ends are of one kind" for column in whole if column == unit
     ]
     lines += [
-        f"{_number(column)} # a whole number, as where it refers to: CHECK" if column in whole else _column(column, kind)
+        f"{_number(column)} # a whole number, as where it refers to: CHECK"
+        if column in whole
+        else _column(column, kind, drafted.found)
         for column, kind in schema.items()
         if column != unit
     ]
@@ -327,7 +358,22 @@ def _number(column: str) -> str:
     return f'{key(column)} = {{ kind = "int" }}'.ljust(24)
 
 
-def _column(column: str, kind: str) -> str:
+def _toml(value: Any) -> str:
+    """Returns a setting as TOML.
+
+    >>> _toml(True), _toml(2), _toml(["NA", "-"]), _toml({"kind": "real", "decimal": ","})
+    ('true', '2', '["NA", "-"]', '{ kind = "real", decimal = "," }')
+    """
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{name} = {_toml(each)}' for name, each in value.items())} }}"
+    if isinstance(value, str):
+        return quoted(value)
+    return f"[{', '.join(map(quoted, value))}]" if isinstance(value, list) else str(value).lower()
+
+
+def _column(column: str, kind: str, found: Found) -> str:
+    if found.columns.get(column):
+        return f"{key(column)} = {{}}".ljust(24) + f" # reads as {' or '.join(map(_toml, found.columns[column]))}"
     if kind == UNSUPPORTED:
         return f"# {key(column)} is of a type that questions cannot use"
     if kind == "text":

@@ -123,7 +123,8 @@ class TableReport:
         if self.people is None or not self.people.people:
             return
         who = self.people
-        yield f"{who.people:,} people; 95 % of them have at most {who.usual:,} rows, and one has {who.most:,}"
+        usual = "1 row" if who.usual == 1 else f"{who.usual:,} rows"
+        yield f"{who.people:,} people; 95 % of them have at most {usual}, and one has {who.most:,}"
         if who.max_rows is not None and who.above:
             cut = f"{percent(who.beyond, self.rows)} of the rows are beyond it in a question without groups"
             yield f"max_rows = {who.max_rows}: {percent(who.above, who.people)} of people have more, and {cut}"

@@ -132,10 +132,23 @@ def _column(facts: ColumnFacts) -> str:
     if facts.values is not None:
         parts.append(f"values = [{', '.join(_value(value) for value in facts.values if value is not None)}]")
         parts += ['null = "group"'] if None in facts.values else []
-    parts += ["null = false"] if not facts.nullable else []
-    parts += [f"longest = {facts.longest}"] if facts.longest != LONGEST else []
-    parts += _cells(facts.cells)
+    parts += _reading(facts)
     return f"{{ {', '.join(parts)} }}" if parts else "{}"
+
+
+def kept_settings(facts: ColumnFacts) -> tuple[str, ...]:
+    """Returns the settings of a column that stay as declared when its bounds or values are replaced: how its cells are read.
+
+    >>> kept_settings(ColumnFacts("real", Fraction(0), Fraction(9), cells=Cells(decimal=",", na=("-",))))
+    ('kind = "real"', 'decimal = ","', 'na = ["-"]')
+    """
+    return (*([f"kind = {quoted(facts.kind)}"] if facts.kind is not None and not facts.implied else []), *_reading(facts))
+
+
+def _reading(facts: ColumnFacts) -> list[str]:
+    parts = ["null = false"] if not facts.nullable else []
+    parts += [f"longest = {facts.longest}"] if facts.longest != LONGEST else []
+    return parts + _cells(facts.cells)
 
 
 def _value(value: Key) -> str:

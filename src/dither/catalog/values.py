@@ -16,6 +16,7 @@ from typing import Any
 from dither.catalog import rules
 from dither.catalog.reading import AS_IS, DEFAULT, Cells, Read, read_source
 from dither.catalog.rules import LONGEST
+from dither.catalog.spelling import in_python
 from dither.errors import Argument, CatalogError, Fix, Python
 from dither.exact.numbers import Number, parse_number
 
@@ -179,7 +180,7 @@ class Catalog:
         _fill(self, tables=dict(tables), budget=budget, neighbours=neighbours, snapshot=snapshot)
         faults = rules.faults(self.tables, budget, neighbours, snapshot)
         if faults:
-            raise CatalogError([(None, fault.what, fault.fix) for fault in faults])
+            raise CatalogError([(None, fault.what, in_python(fault.fix)) for fault in faults])
 
 
 def least_price(epsilon: Fraction) -> Fraction:
@@ -270,7 +271,7 @@ def _read(read: Read | Mapping[str, Any] | None) -> Read:
         return read or DEFAULT
     settings, faults = read_source(("read",), read)
     if faults:
-        raise CatalogError([(None, fault.what, fault.fix) for fault in faults])
+        raise CatalogError([(None, fault.what, in_python(fault.fix)) for fault in faults])
     return settings
 
 

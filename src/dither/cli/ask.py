@@ -155,6 +155,8 @@ def _ask(
             files.write(receipt, (answer.receipt.to_json() + "\n").encode())
     with output.reporting_charge(out, charged):
         output.write_answer(answer, form, None if out is None else partial(files.write, out))
+    if answer.warning:
+        note(answer.warning)
     note(answer.footer())
     print_standing(left)
     if plot is not None:  # last, because it may fail: the charge has been reported by then

@@ -33,7 +33,7 @@ from dither.errors import ArgumentError, CatalogError, DitherError, Fix, Shell
 
 @app.command("init")
 def _init(
-    data: Annotated[list[str] | None, typer.Argument(help="Parquet or CSV files, or file.duckdb#table.")] = None,
+    data: Annotated[list[str] | None, typer.Argument(help="Parquet, CSV or Excel files, or file.duckdb#table.")] = None,
     unit: Annotated[str | None, typer.Option("--unit", "-u", help="Column that identifies a person, or: row.")] = None,
     out: Annotated[Path, typer.Option("--out", "--catalog", "-c", help="Catalog file to write.")] = CATALOG,
     ledger: Ledger = None,
@@ -41,7 +41,8 @@ def _init(
 ) -> None:
     """Draft a catalog and create the ledger beside it.
 
-    Reads names and types of columns, and whether values of key columns repeat, to propose references between tables.
+    Reads names and types of columns, how the first rows of CSV files are written, and whether values of key columns repeat,
+    to propose references between tables.
     Without DATA, creates only the ledger. Replaces no catalog and no ledger.
     """
     from dither import workspace

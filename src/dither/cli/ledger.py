@@ -316,17 +316,19 @@ def _backup(
     file: Annotated[Path, typer.Argument(help="New file to write.", show_default=False)],
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
+    key: Key = None,
 ) -> None:
     """Copy the ledger into a new file.
 
-    Needs no key, and questions may run meanwhile. Nobody can spend from a backup.
+    Reads no key, and questions may run meanwhile. Nobody can spend from a backup.
     budget, history and verify can read it: dither verify --ledger FILE.
+    The marks of the data, which are beside the key, go into FILE.data.
     """
     from dither.ledger import copies
 
     where = ledger_place(catalog, ledger)
     _check_free(file, catalog, where)
-    head = copies.back_up(where, file)
+    head = copies.back_up(where, file, key)
     note(f"{escape(str(file))} is a backup up to entry {head.number}. Keep it, and a copy of the key, on another disk.")
     print_head(str(head))
 
@@ -374,6 +376,8 @@ def _restore(
             note("A head or a receipt does not show later answers. Those are spent, and this ledger does not count them.")
     else:
         note("Nothing was compared. Answers after the backup are spent, and this ledger does not count them.")
+    if not made.marked:
+        note("There are no marks of the data. If it was replaced since answers were given, declare a new snapshot.")
     print_head(str(made.head))
 
 

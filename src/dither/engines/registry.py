@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from dither.catalog.draft import Keys
+from dither.catalog.check import is_csv
+from dither.catalog.draft import Found, Keys
 from dither.catalog.reading import DEFAULT, Read
 from dither.catalog.report import TableReport
 from dither.catalog.values import Catalog
 from dither.engines.base import Backend, Opened, Progress
+from dither.engines.duckdb.delimited import DAMAGED
+from dither.engines.duckdb.guesses import guess
 from dither.engines.duckdb.keys import stored_keys
 from dither.engines.duckdb.report import report_data
 from dither.engines.duckdb.sources import DuckDBBackend
@@ -46,11 +51,22 @@ def read_schema(source: Any, read: Read = DEFAULT) -> Mapping[str, str]:
     return backend_for(source).schema(source, read)
 
 
+def find_settings(source: str) -> Found:
+    """Returns how a CSV file is written, as far as its first rows show, for the curator only; nothing for another source."""
+    if not is_csv(source) or not isinstance(backend_for(source), DuckDBBackend):
+        return Found()
+    file = source if os.path.isfile(source) else next(iter(sorted(glob.glob(source))), source)
+    try:
+        return guess(file)
+    except DAMAGED:  # reading its schema says so
+        return Found()
+
+
 @contextmanager
-def read_keys(places: Mapping[str, tuple[Any, Mapping[str, str]]]) -> Iterator[Keys | None]:
-    """Yields what the data says of key columns, by table its source and their kinds; None where it cannot be read. For the
-    curator only."""
-    embedded = all(isinstance(backend_for(source), DuckDBBackend) for source, _ in places.values())
+def read_keys(places: Mapping[str, tuple[Any, Read, Mapping[str, str]]]) -> Iterator[Keys | None]:
+    """Yields what the data says of key columns, by table its source, how it is read and their kinds; None where it cannot be
+    read. For the curator only."""
+    embedded = all(isinstance(backend_for(source), DuckDBBackend) for source, *_ in places.values())
     try:
         keys = stored_keys(places) if embedded else nullcontext()
         found = keys.__enter__()

@@ -4,6 +4,8 @@ A backup has another application id, so nobody can spend from it. Restoring appe
 From there the restored ledger and the original differ, so every later head, receipt or witness line belongs to only one of
 them. Questions asked after the backup was made are missing from the restored ledger. So restoring first compares the backup
 with the evidence: heads, receipts and a witness kept elsewhere.
+
+The marks of the data (marks.py) are copied into a file beside the backup, and from there to the key's.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import NamedTuple
 from dither.errors import ArgumentError, Fix, LedgerError, NoLedgerError, Shell
 from dither.ledger import opening
 from dither.ledger.ledger import Ledger
+from dither.ledger.marks import copy_marks, marks_beside
 from dither.ledger.opening import Where
 from dither.ledger.receipts import Key, Receipt
 from dither.ledger.state import Head, Identity
@@ -41,14 +44,19 @@ class Restoration(NamedTuple):
     head: Head  # of the new ledger
     backup: int  # the last entry of the backup
     checked: str  # the newest head that the backup was compared with, or empty
+    marked: bool = False  # whether there are marks of the data, so that data replaced since is noticed
 
 
-def back_up(where: Where, path: Path) -> Head:
-    """Copies a ledger as it is now into a new file and returns its head. Questions may run meanwhile."""
+def back_up(where: Where, path: Path, key: Where | None = None) -> Head:
+    """Copies a ledger as it is now into a new file and returns its head. Questions may run meanwhile.
+
+    `key`: where the key file is, beside which the marks of the data are. It is not read.
+    """
     if path.name.endswith(LOGS):
         raise ArgumentError(f"{path.name} would be taken for a database's log.", fix="give the backup another name.")
-    if os.path.lexists(path):
-        raise ArgumentError(f"{path} is there already.", fix="name a new file: a backup replaces none.")
+    for file in (path, marks_beside(path)):
+        if os.path.lexists(file):
+            raise ArgumentError(f"{file} is there already.", fix="name a new file: a backup replaces none.")
     with closing(opening.open_readonly(where)) as store:
         texts, last = store.state()  # one snapshot; entries up to `last` never change
         head = Head.parse(texts.get("head"))
@@ -61,7 +69,10 @@ def back_up(where: Where, path: Path) -> Head:
             raise LedgerError(
                 f"The entries of {store.name} do not end where its head says they do.", fix="run `dither verify`."
             )
+        identity = Identity.parse(texts.get("ledger"), store.name)
         SQLite.create(path, texts, store.rows(1, last), backup=True).close()
+    if key is not None or not opening.is_address(where):
+        copy_marks(marks_beside(opening.key_path(where, key)), marks_beside(path), identity.ledger)
     return head
 
 
@@ -90,7 +101,8 @@ def restore(
         head, texts, row = _continue(store, texts, last, signing, checked)
         opening.make(where, texts, chain(store.rows(1, last), [row])).close()
     _add_to_witness(evidence.witness, identity, head)
-    return Restoration(head, last, checked)
+    marked = copy_marks(marks_beside(backup), marks_beside(opening.key_path(where, key)), identity.ledger)
+    return Restoration(head, last, checked, marked)
 
 
 def _check_vacant(where: Where) -> None:

@@ -6,6 +6,9 @@ two snapshots, tables or ledgers hold the same: their names are part of what is 
 
 Nobody else is told, and nothing else changes: if a question were refused because contents differ, anyone who asks would learn
 whether any row has changed since, exactly and for free.
+
+A backup has its marks in a private file beside it, and restoring puts them beside the key: otherwise the next answer would mark
+data that was replaced meanwhile as if the stored answers were about it.
 """
 
 from __future__ import annotations
@@ -37,9 +40,26 @@ class Contents(Protocol):
         ...
 
 
-def marks_beside(key: Path) -> Path:
-    """Returns the path of the marks for a key file."""
-    return key.with_name(f"{key.name}.data")
+def marks_beside(file: Path) -> Path:
+    """Returns the path of the marks for a key file or a backup."""
+    return file.with_name(f"{file.name}.data")
+
+
+def copy_marks(source: Path, target: Path, ledger: str) -> bool:
+    """Adds the marks of one ledger to those in another file, which come first. Returns whether that file has some now."""
+    known = _read(target)
+    new = {name: {**each, **known.get(name, {})} for name, each in _read(source).items() if _is_of(ledger, name)}
+    if new:
+        _write(target, {**known, **new})
+    return any(_is_of(ledger, name) for name in _read(target))
+
+
+def _is_of(ledger: str, name: str) -> bool:
+    try:
+        place = json.loads(name)
+    except ValueError:
+        return False
+    return isinstance(place, list) and place[:1] == [ledger]
 
 
 class Marks:
@@ -54,7 +74,7 @@ class Marks:
 
     def changed(self) -> list[str]:
         """Returns the tables whose contents differ from those that answers were given about under this snapshot."""
-        known = self._read().get(self._name(), {})
+        known = _read(self.path).get(self._name(), {})
         found, same = [], {}
         for table, contents in self._tables.items():
             mark = known.get(table)
@@ -69,21 +89,21 @@ class Marks:
                 else:
                     found.append(table)
         if same:
-            self._write({**known, **same})
+            self._add({**known, **same})
         return found
 
     def record(self) -> None:
         """Marks the tables that have no mark yet. Call it before the first new answer of a session."""
         if self._recorded:
             return
-        known = self._read().get(self._name(), {})
+        known = _read(self.path).get(self._name(), {})
         new = {}
         for table, contents in self._tables.items():
             if table not in known:
                 with suppress(OSError, MemoryError):
                     new[table] = {"version": self._version(table, contents), "data": self._data(table, contents)}
         if new:
-            self._write({**new, **known})
+            self._add({**new, **known})
         self._recorded = True
 
     def _name(self) -> str:
@@ -103,26 +123,32 @@ class Marks:
         feed(made.update)
         return made.hexdigest()
 
-    def _read(self) -> dict[str, dict[str, Any]]:
-        """Returns all marks by ledger and catalog; none if the file is missing or damaged: then nothing is noticed."""
-        try:
-            with open(os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-                read = json.loads(file.read(_LARGEST))
-        except (OSError, ValueError):
-            return {}
-        marks = read.get("marks") if isinstance(read, dict) and read.get("format") == _FORMAT else None
-        return {name: each for name, each in marks.items() if isinstance(each, dict)} if isinstance(marks, dict) else {}
+    def _add(self, marks: Mapping[str, Any]) -> None:
+        """Replaces the marks of this catalog."""
+        _write(self.path, {**_read(self.path), self._name(): marks})
 
-    def _write(self, marks: Mapping[str, Any]) -> None:
-        """Replaces the marks of this catalog. A folder that cannot be written keeps none, which fails no question."""
-        text = json.dumps({"format": _FORMAT, "marks": {**self._read(), self._name(): marks}}, indent=1, sort_keys=True)
-        draft = draft_of(self.path)
-        with suppress(OSError):
-            remove_stale_drafts(self.path)
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as out:
-                out.write(text.encode())
-                out.flush()
-                os.fsync(out.fileno())
-            os.replace(draft, self.path)
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    """Returns all marks by ledger and catalog; none if the file is missing or damaged: then nothing is noticed."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+            read = json.loads(file.read(_LARGEST))
+    except (OSError, ValueError):
+        return {}
+    marks = read.get("marks") if isinstance(read, dict) and read.get("format") == _FORMAT else None
+    return {name: each for name, each in marks.items() if isinstance(each, dict)} if isinstance(marks, dict) else {}
+
+
+def _write(path: Path, marks: Mapping[str, Any]) -> None:
+    """Replaces all marks. A folder that cannot be written keeps none, which fails no question."""
+    text = json.dumps({"format": _FORMAT, "marks": marks}, indent=1, sort_keys=True)
+    draft = draft_of(path)
+    with suppress(OSError):
+        remove_stale_drafts(path)
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as out:
+            out.write(text.encode())
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(draft, path)
+    with suppress(OSError):
+        draft.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ computed from them follows the rules of its functions. So all answers of one pla
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dither.catalog.values import Catalog, Key
@@ -17,14 +17,14 @@ from dither.errors import QueryError
 from dither.mechanisms import Threshold
 from dither.planning import releases
 from dither.planning.price import Price, choose
-from dither.planning.releases.base import Collection, Noise, Note, Reading, collect
+from dither.planning.releases.base import Clipped, Collection, Noise, Note, Reading, collect
 from dither.planning.releases.keys import public_keys
 from dither.planning.sensitivity import Bounding
 from dither.privacy.losses import ZCDP, Loss, total
 from dither.privacy.neighbours import BY_NAME, AddRemove, Replace
 from dither.query.functions.base import Facts
 from dither.query.functions.registry import columns, known
-from dither.query.nodes import Query
+from dither.query.nodes import PerUnit, Query, Relation, WithinUnit, sources
 from dither.query.resolve.aggregates import short
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Work
@@ -125,7 +125,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | No
     # A question has `rows` only where it is about all of them.
     public = question.rows.public if isinstance(neighbours, Replace) else None
     one_row = question.one_row or not question.by_unit
-    counted = (bounding.max_rows, one_row, question.one_part, public, question.rows.at_least or 1)
+    counted = (bounding.max_rows, one_row, public, question.rows.at_least or 1)
     collected = Collection(query.aggregates, operands, question.scope, *counted)
     readings = collect(releases.KINDS, collected)
     choice = choose(collected.releases, bounding, price, known is None, gaussian)
@@ -147,9 +147,19 @@ def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | No
         price if choice.uses_delta else Price(price.epsilon),  # an unused delta must not change the identity
         choice.loss,
         question.unit,
-        tuple(collected.notes),
+        tuple(dict.fromkeys((*collected.notes, *_clipped_inside(query.source)))),
         schema=schema(query, operands.keys, known, readings, choice.noises),
     )
+
+
+def _clipped_inside(relation: Relation) -> Iterator[Note]:
+    """Returns a note for each sum inside one unit whose values are clipped before they are added up."""
+    if isinstance(relation, (PerUnit, WithinUnit)):
+        parts = relation.aggregates if isinstance(relation, PerUnit) else relation.windows
+        clips = [each.clip for each in parts if each.clip is not None]
+        yield from (Clipped(clip.x, clip.low, clip.high, clip.step) for clip in clips)
+    for source in sources(relation):
+        yield from _clipped_inside(source)
 
 
 def _refuse_discovery(query: Query, known: Sequence[Facts], price: Price) -> None:
@@ -160,7 +170,7 @@ def _refuse_discovery(query: Query, known: Sequence[Facts], price: Price) -> Non
         raise QueryError(
             f"The keys of GROUP BY {key.name} are not public, and a pure epsilon cannot show keys found in the data.",
             span=key.expression.span,
-            fix=f"{clamped}declare their `values` in the catalog, or declare a delta in [budget] and ask with it.",
+            fix=f"{clamped}declare their `values` in the catalog, or a delta in its budget and ask with it.",
         )
 
 

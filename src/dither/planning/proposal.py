@@ -39,7 +39,7 @@ class Proposal:
     step: Fraction | None = None  # as declared
     values: tuple[str, ...] | None = None  # the frequent values of a text column
     people: int = 0  # how many people a value needs to be found with 95 %
-    kind: str | None = None  # named in the proposal if bounds do not say it
+    settings: tuple[str, ...] = ()  # what else is declared of the column, as TOML
 
     @property
     def enough(self) -> Fraction | None:
@@ -62,10 +62,9 @@ class Proposal:
 
     def _facts(self) -> str:
         """Returns the facts of the column, as TOML."""
-        if self.values is not None:
-            return f"{{ values = [{', '.join(map(quoted, self.values))}] }}" if self.values else "{}"
-        named = f"kind = {quoted(self.kind)}, " if self.kind else ""
-        return f"{{ {named}{self._between()} }}"
+        found = [self._between()] if self.values is None else [f"values = [{', '.join(map(quoted, self.values))}]"]
+        parts = [*self.settings, *(found if self.values != () else [])]
+        return f"{{ {', '.join(parts)} }}" if parts else "{}"
 
     def _between(self) -> str:
         if self.step is None or isinstance(self.low, datetime.date):

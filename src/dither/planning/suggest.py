@@ -22,7 +22,7 @@ from fractions import Fraction
 
 from dither.catalog.declare import date_of, days
 from dither.catalog.rules import listed
-from dither.catalog.text import key
+from dither.catalog.text import kept_settings
 from dither.catalog.values import Catalog, ColumnFacts
 from dither.errors import DitherError, QueryError
 from dither.planning.outputs import Noisy, Table, table
@@ -133,9 +133,9 @@ def plans(asked: Asked, resolved: Sequence[Resolved], price: Price) -> tuple[Pla
 
 
 def _no_delta(asked: Asked) -> QueryError:
-    declare = f'declare values that everyone knows: {key(asked.column)} = {{ values = ["a", "b"] }}'
+    declare = f"declare the `values` of {asked.column} that everyone knows"
     budget = asked.catalog.budget
-    fix = f"ask with a delta; or {declare}." if budget.delta else f"declare delta = 1e-6 in [budget]; or {declare}."
+    fix = f"ask with a delta; or {declare}." if budget.delta else f"declare a delta in the budget of the catalog; or {declare}."
     return QueryError(f"Common values of {asked.column} can be found only with a delta, and there is none.", fix=fix)
 
 
@@ -173,6 +173,7 @@ def read(asked: Asked, made: Sequence[Plan], released: Sequence[Noisy], price: s
     spent = sum((one.price.epsilon for one in made), Fraction(0))
     rows = _rows(tables[1], least_shown[0], made[0].bounding.max_rows)
     blank = Proposal(asked.table, asked.column, None, None, counts[0], counts[1], 0.0, price, rows, spent)
+    blank = replace(blank, settings=kept_settings(asked.declared))
     if asked.declared.kind == "text":
         threshold = made[0].threshold
         found = tuple(str(value) for value, *_ in tables[0].rows if value is not None)
@@ -187,7 +188,9 @@ def _with_bounds(blank: Proposal, declared: ColumnFacts, made: Plan, tails: Tabl
     if declared.kind in _DATES:
         first, last = sorted((round(low), round(high)))
         bottom, top = _whole_months(date_of(Fraction(first * _DAYS)), date_of(Fraction((last + 1) * _DAYS - 1)))
-        return replace(blank, low=bottom, high=top, rank=rank, kind=declared.kind if declared.kind != "date" else None)
+        # Bounds alone would say that it is a date.
+        named = ('kind = "timestamp"',) if declared.kind == "timestamp" and declared.implied else ()
+        return replace(blank, low=bottom, high=top, rank=rank, settings=(*named, *blank.settings))
     half = 1 / 32
     least, most = sorted((_from_grid(low - half), _from_grid(high + half)))
     ends = _round_outward(least, most, declared.kind == "int")

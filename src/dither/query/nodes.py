@@ -274,6 +274,7 @@ class Window:
     rows: Rows | None = None
     ties: tuple[Expression, ...] = ()
     span: Span = field(default=None, compare=False)
+    clip: Clip | None = field(default=None, compare=False, repr=False)  # as of Aggregate
 
 
 @dataclass(frozen=True)
@@ -294,14 +295,36 @@ class Union:
 Relation = Scan | Filter | Compute | Join | Semi | PerUnit | WithinUnit | Union
 
 
+def sources(node: Relation) -> tuple[Relation, ...]:
+    """Returns the relations that a relation is made from."""
+    if isinstance(node, Scan):
+        return ()
+    if isinstance(node, Join):
+        return node.left, node.right
+    if isinstance(node, Union):
+        return node.parts
+    return (node.source, node.other) if isinstance(node, Semi) else (node.source,)
+
+
 # --- the private aggregation ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Clip:
+    """What values of `x` are clipped to before they are added up, and the step they are rounded to, if they have one."""
+
+    x: Expression
+    low: Fraction
+    high: Fraction
+    step: Fraction | None
 
 
 @dataclass(frozen=True)
 class Aggregate:
     """One aggregate: a function of FUNCTIONS over an expression (None for COUNT(*)).
 
-    `parameter` is the p of QUANTILE. `where` is the condition of FILTER: only rows for which it is true count.
+    `parameter` is the p of QUANTILE. `where` is the condition of FILTER: only rows for which it is true count. `clip`: what the
+    values of a resolved sum inside one unit are clipped to, if they can be outside.
     """
 
     name: str
@@ -310,6 +333,7 @@ class Aggregate:
     parameter: Fraction | None = None
     where: Expression | None = None
     span: Span = field(default=None, compare=False)
+    clip: Clip | None = field(default=None, compare=False, repr=False)
 
     @property
     def value(self) -> Expression | None:

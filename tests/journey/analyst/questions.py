@@ -1,4 +1,4 @@
-"""The questions, written down before any was asked. `clamp` and `bucket` are dither's words; truth.py defines them for DuckDB."""
+"""The questions, written down before any was asked. CLAMP is dither's word; test_analyst.py defines it for DuckDB."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ SHOP = (
     "SELECT YEAR(placed) AS y, COUNT(*) AS n, SUM(amount) AS revenue FROM orders GROUP BY y",
     "SELECT status, COUNT(*) AS n FROM orders GROUP BY status",
     "SELECT AVG(amount) AS basket FROM orders",
-    "SELECT AVG(CLAMP(b, 0, 500)) AS basket FROM (SELECT customer, SUM(amount) / COUNT(*) AS b FROM orders GROUP BY customer) t",
+    "SELECT AVG(CLAMP(b, 0, 500)) AS basket "
+    "FROM (SELECT customer, SUM(amount) / COUNT(*) AS b FROM orders GROUP BY customer) t",
     "SELECT AVG(CLAMP(k, 0, 400)) AS k FROM (SELECT customer, COUNT(*) AS k FROM orders GROUP BY customer) t",
     "SELECT COUNT(*) AS n FROM (SELECT customer, COUNT(*) AS k FROM orders GROUP BY customer) t WHERE k >= 10",
-    "SELECT CLAMP(k, 0, 20) AS k, COUNT(*) AS n FROM (SELECT customer, COUNT(*) AS k FROM orders GROUP BY customer) t GROUP BY 1",
+    "SELECT CLAMP(k, 0, 20) AS k, COUNT(*) AS n "
+    "FROM (SELECT customer, COUNT(*) AS k FROM orders GROUP BY customer) t GROUP BY 1",
     "SELECT c.segment, COUNT(*) AS n FROM orders o JOIN customers c USING (customer) GROUP BY c.segment",
     "SELECT c.country, SUM(o.amount) AS revenue FROM orders o JOIN customers c USING (customer) GROUP BY c.country",
     "SELECT country, COUNT(*) AS n FROM customers GROUP BY country",
@@ -64,7 +66,8 @@ EVENTS = (
     "SELECT mobile, COUNT(*) AS n FROM events GROUP BY mobile",
     'SELECT COUNT(*) AS n FROM (SELECT "user", COUNT(*) AS k FROM events WHERE kind = \'buy\' GROUP BY "user") t WHERE k > 1',
     'SELECT AVG(CLAMP(k, 0, 2000)) AS k FROM (SELECT "user", COUNT(*) AS k FROM events GROUP BY "user") t',
-    'SELECT AVG(CLAMP(share, 0, 1)) AS share FROM (SELECT "user", 1.0 * SUM(CASE WHEN mobile THEN 1 ELSE 0 END) / COUNT(*) AS share '
+    "SELECT AVG(CLAMP(share, 0, 1)) AS share "
+    'FROM (SELECT "user", 1.0 * SUM(CASE WHEN mobile THEN 1 ELSE 0 END) / COUNT(*) AS share '
     'FROM events GROUP BY "user") t',
 )
 

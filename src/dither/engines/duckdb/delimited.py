@@ -3,7 +3,8 @@
 In a CSV, an open quote in one person's cell swallows all lines up to the next quote, so a tolerant reader would let one
 person's cell change the rows of others. So every file is read strictly from end to end, and a line that is not a row raises
 LineError.
-Lines end with a line feed. A character that the encoding cannot read is a fault of its line.
+Lines end with a line feed, or with a carriage return alone if the first line does. A character that the encoding cannot read
+is a fault of its line.
 
 `batches` decodes while it reads, a few thousand rows at a time: for encodings, quotes and headers that DuckDB's reader lacks.
 """
@@ -14,9 +15,11 @@ import codecs
 import csv
 import gzip
 import itertools
+import re
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO
 
 import pyarrow as pa
 
@@ -25,7 +28,8 @@ from dither.engines.duckdb.cells import BLANKS
 
 SEPARATORS = ",;\t|"
 _ROWS, _CHARACTERS = 65_536, 1 << 24  # the most in one batch
-_START = 1 << 20  # bytes that `guess` looks at
+_START = 1 << 20  # the longest first line
+DAMAGED = (OSError, EOFError, zlib.error)  # what a file raises that cannot be read, or not be unpacked
 _UNREADABLE = "\udfff"  # stands for bytes that do not decode; no decoder returns it
 _ERRORS = "dither-unreadable"
 codecs.register_error(_ERRORS, lambda error: (_UNREADABLE, getattr(error, "end", 0)))
@@ -53,41 +57,27 @@ def header(file: str, read: Read) -> tuple[str, tuple[str, ...]]:
             first = next(itertools.islice(stream, read.skip, None), "")
             separator = read.delimiter or max(SEPARATORS, key=first.count)
             names = next(_cells(itertools.chain([first], stream), read, separator, blanks=False), []) if first else []
-    except (OSError, EOFError, csv.Error, ValueError):
+    except (*DAMAGED, csv.Error, ValueError):
         raise HeaderError from None
     if any(_UNREADABLE in name for name in names):
         raise HeaderError
     trimmed = [name.strip(BLANKS) for name in names] if read.cells.trim else names
+    if len(trimmed) > 1 and not trimmed[-1]:  # as at the end of every line
+        trimmed = trimmed[:-1]
     return separator, read.names or tuple(trimmed)
 
 
-def guess(file: str) -> dict[str, Any]:
-    """Guesses settings of a CSV file for a curator who drafts a catalog: those that differ from the default. Tries the encoding
-    on the first megabyte, so unlike everything else here it looks at rows: show it to the curator only.
-
-    `delimiter` is not guessed: it is found in the header line anyway.
-    """
-    with gzip.open(file, "rb") if file.lower().endswith(".gz") else open(file, "rb") as stream:
-        start = stream.read(_START)
-    found: dict[str, Any] = {}
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        found["encoding"] = "utf-16"
-    elif not _decodes(start, "utf-8"):
-        found["encoding"] = "cp1252" if _decodes(start, "cp1252") else "latin-1"
+def ends_with_returns(file: str, read: Read) -> bool:
+    """Whether lines end with a carriage return alone, as old Macs wrote them. Uses the first line alone."""
     try:
-        _, names = header(file, Read(**found))
-    except HeaderError:
-        return found
-    return {**found, "trim": True} if any(name != name.strip(BLANKS) for name in names) else found
-
-
-def _decodes(start: bytes, encoding: str) -> bool:
-    """Whether bytes decode, but for a character that is cut off at the end."""
-    try:
-        codecs.getincrementaldecoder(encoding)().decode(start)
-    except UnicodeDecodeError:
+        with _decoded(file, read, "\n") as stream:
+            first = stream.readline(_START)
+    except (*DAMAGED, UnicodeError):
         return False
-    return True
+    if read.quote and not read.skip:  # a title above the header is no CSV
+        mark = re.escape(read.quote)
+        first = re.sub(f"{mark}[^{mark}]*({mark}|$)", "", first)
+    return re.search(r"\r(?!\n)", first) is not None
 
 
 def rows(files: Sequence[str], read: Read, separator: str, width: int) -> int:
@@ -134,7 +124,7 @@ def _rows(file: str, read: Read, separator: str, width: int, *, blanks: bool = T
                     elif count:
                         raise LineError(file, seen + 1)
                 seen = read.skip + lines.count
-    except (csv.Error, UnicodeError, OSError, EOFError):
+    except (csv.Error, UnicodeError, *DAMAGED):
         raise LineError(file, seen + 1) from None
 
 
@@ -166,11 +156,13 @@ def _cells(lines: Iterator[str] | _Lines, read: Read, separator: str, *, blanks:
 
 @contextmanager
 def _opened(file: str, read: Read) -> Iterator[IO[str]]:
+    with _decoded(file, read, "\r" if ends_with_returns(file, read) else "\n") as stream:
+        yield stream
+
+
+def _decoded(file: str, read: Read, newline: str) -> IO[str]:
     name = codecs.lookup(read.encoding).name
     encoding = "utf-8-sig" if name == "utf-8" else name
     if file.lower().endswith(".gz"):
-        with gzip.open(file, "rt", encoding=encoding, errors=_ERRORS, newline="\n") as stream:
-            yield stream
-    else:
-        with open(file, encoding=encoding, errors=_ERRORS, newline="\n") as stream:
-            yield stream
+        return gzip.open(file, "rt", encoding=encoding, errors=_ERRORS, newline=newline)
+    return open(file, encoding=encoding, errors=_ERRORS, newline=newline)

@@ -4,7 +4,7 @@ header lines only.
 CSV. Every column is read as text (nothing is guessed from rows), once, on opening, so that no line can make a question fail. An
 empty field is NULL. A file with a line that is not a row is refused. Python's strict reader checks the file from end to end
 first (delimited.py). DuckDB's reader is faster and more tolerant; it must find as many rows. What DuckDB's reader cannot read
-(other encodings, quotes and headers) Python's reader copies. So what is checked is what is read.
+(other encodings, quotes, headers and line ends) Python's reader copies. So what is checked is what is read.
 
 Excel and SQLite (stored.py) are copied as text too, once, on opening.
 
@@ -31,7 +31,7 @@ from duckdb import Error as DuckDBError
 
 from dither.catalog.check import CSV, UNSUPPORTED
 from dither.catalog.reading import DEFAULT, EXCEL, LINES, TEXT_FILE, Read
-from dither.engines.duckdb.delimited import HeaderError, header, rows
+from dither.engines.duckdb.delimited import HeaderError, ends_with_returns, header, rows
 from dither.engines.duckdb.delimited import batches as csv_batches
 from dither.engines.duckdb.dialect import identifier, literal
 from dither.engines.duckdb.frames import arrow_kind, readable
@@ -182,7 +182,7 @@ def _csv(files: list[str], read: Read) -> SqlSource:
     separator, names = headers.pop()
     _check_names(names)
     types = dict.fromkeys(names, "VARCHAR")
-    if not _is_plain(read):
+    if not _is_plain(read) or any(ends_with_returns(file, read) for file in files):
         placed = _sql_source("", types, files)
         return replace(placed, batches=lambda wanted, _: csv_batches(files, read, separator, names, wanted))
     columns = ", ".join(f"{literal(name).text}: 'VARCHAR'" for name in names)
@@ -201,7 +201,10 @@ def _header(file: str, read: Read) -> tuple[str, tuple[str, ...]]:
     try:
         separator, names = header(file, read)
     except HeaderError:
-        fix = 'save it as UTF-8 with the column names in the first line, or name its encoding under read: encoding = "cp1252".'
+        fix = (
+            "save it as UTF-8 with the column names in the first line, or say under read how it is written: "
+            'encoding = "cp1252", or skip = 1 for a line above the names.'
+        )
         raise StoredError("its header line cannot be read", fix) from None
     if not names:
         raise StoredError("it has no header line", "write the column names into the first line.")

@@ -11,6 +11,7 @@ from typing import Any
 
 from duckdb import DuckDBPyConnection
 
+from dither.catalog.reading import Read
 from dither.catalog.values import Budget, Catalog, ColumnFacts, Table
 from dither.engines.duckdb.dialect import identifier
 from dither.engines.duckdb.sources import open_catalog
@@ -44,11 +45,11 @@ class StoredKeys:
 
 
 @contextmanager
-def stored_keys(places: Mapping[str, tuple[Any, Mapping[str, str]]]) -> Iterator[StoredKeys]:
-    """Opens the key columns of some tables: by name, the source and the kind of each column."""
+def stored_keys(places: Mapping[str, tuple[Any, Read, Mapping[str, str]]]) -> Iterator[StoredKeys]:
+    """Opens the key columns of some tables: by name, the source, how it is read and the kind of each column."""
     tables = {
-        name: Table(source, unit="row", columns={column: ColumnFacts(kind=kind) for column, kind in kinds.items()})
-        for name, (source, kinds) in places.items()
+        name: Table(source, unit="row", columns={column: ColumnFacts(kind=kind) for column, kind in kinds.items()}, read=read)
+        for name, (source, read, kinds) in places.items()
     }
     opened = open_catalog(Catalog(tables, Budget(1)))
     try:

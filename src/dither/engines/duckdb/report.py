@@ -21,13 +21,12 @@ from dither.catalog.values import Catalog, ColumnFacts
 from dither.engines.base import Progress
 from dither.engines.duckdb.dialect import identifier, literal
 from dither.engines.duckdb.files import SqlSource
+from dither.engines.duckdb.guesses import DAYS, TIMES
 from dither.engines.duckdb.sources import Sources, open_catalog
 from dither.engines.duckdb.views import identifying, stored_and_read
 from dither.errors import CatalogError
 from dither.query.resolve.shapes import next_hop
 
-_DAYS = ("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d", "%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d %b %Y")
-_TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _WORTH = 0.01  # the share of unread cells from which formats are tried
 
 
@@ -137,7 +136,7 @@ def _with_remedy(
         outside = _share(connection, filled, [_listed("c", facts)])
         return replace(report, blanks=inside[0] > max(outside[0], 0.5))
     if facts.kind in ("date", "timestamp"):
-        tried = [day + time for day in _DAYS for time in (_TIMES if facts.kind == "timestamp" else _TIMES[:1])]
+        tried = [day + time for day in DAYS for time in (TIMES if facts.kind == "timestamp" else TIMES[:1])]
         shares = _share(connection, filled, [f"try_strptime(trim(c), {literal(each).text}) IS NOT NULL" for each in tried])
         best = max(shares)
         return replace(report, formats=tuple(each for each, n in zip(tried, shares, strict=True) if n == best > 0.5)[:2])

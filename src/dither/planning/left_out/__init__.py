@@ -11,14 +11,14 @@ one row, where all groups count, where values cannot be outside their bounds.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
 from dither.planning.contributions import Classes
-from dither.planning.left_out.base import Cuts, LeftOut, Part, sentences
+from dither.planning.left_out.base import Cuts, Kept, LeftOut, Part, sentences
 from dither.planning.left_out.bins import bins
 from dither.planning.left_out.rows import counts_people, cutting, ends_below, rows
 from dither.planning.left_out.values import freed, values
@@ -67,10 +67,12 @@ def cuts_of_chosen(question: Resolved, work: Work, classes: Classes, last: int |
 
 
 def _open_keys(question: Resolved, work: Work) -> tuple[str, ...]:
-    """Returns the keys with public values that rows may not have: those values are declared, and follow from nothing else."""
+    """Returns the keys with public values that rows may not have: those values are declared and follow from nothing else, or
+    NULL is none of them."""
     if work.known is None:
         return ()
-    return tuple(key.name for key in work.keys if freed(key.expression, question).values is None)
+    free = ((key.name, freed(key.expression, question), known) for key, known in zip(work.keys, work.known, strict=True))
+    return tuple(name for name, facts, known in free if facts.values is None or (facts.nullable and None not in known))
 
 
 def reserved(epsilon: Fraction) -> Fraction:
@@ -97,9 +99,10 @@ def plans(asked: Sequence[Part], catalog: Catalog, epsilon: Fraction) -> tuple[P
     None are planned at a price so low that their noise is out of range: it would hide everything.
     """
     try:
-        return tuple(plan(part.question, catalog, Price(epsilon / len(asked))) for part in asked)
+        made = [plan(part.question, catalog, Price(epsilon / len(asked))) for part in asked]
     except QueryError:
         return ()
+    return tuple(replace(each, work=replace(each.work, pairs=part.pairs)) for part, each in zip(asked, made, strict=True))
 
 
 def left_out_of(
@@ -107,7 +110,10 @@ def left_out_of(
 ) -> tuple[LeftOut, ...]:
     """Reads what was left out. The first plan and release are those of the answer."""
     found: list[LeftOut] = []
+    kept = Kept()
     for part, own in zip(asked, zip(made[1:], released[1:], strict=True), strict=True):
-        kept = math.prod(1 - min(each.estimate, 0.95) for each in found if not each.clipped)
-        found += part.read((made[0], released[0]), own, confidence, kept)
+        here = part.read((made[0], released[0]), own, confidence, kept)
+        for each in here:
+            kept = kept if each.clipped else kept.after(each)
+        found += here
     return tuple(found)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dither.planning.contributions import Classes, counted, read
-from dither.planning.left_out.base import LeftOut, Part
+from dither.planning.left_out.base import Kept, LeftOut, Part
 from dither.planning.left_out.estimate import Cells, Floats, share
 from dither.planning.left_out.rows import Bounds, Count, count_cells, count_of, counts_people, cutting
 from dither.planning.outputs import Noisy
@@ -70,7 +70,7 @@ class BinsPart(Part):
     least: int  # the fewest rows in a group that a person is in
     count: Count | None
 
-    def read(self, main: tuple[Plan, Noisy], own: tuple[Plan, Noisy], confidence: Fraction, kept: float) -> list[LeftOut]:
+    def read(self, main: tuple[Plan, Noisy], own: tuple[Plan, Noisy], confidence: Fraction, kept: Kept) -> list[LeftOut]:
         bins = read(own[1], self.classes)
         ends = self._ends([each.groups for each in bins], [each.rows for each in bins])
         few, usual, many = self._least(ends), self._middle(ends), self._most(ends)
@@ -189,6 +189,7 @@ def bins(question: Resolved, work: Work, classes: Classes, last: int | None) -> 
     ways = counted(work)
     of, max_rows = ("people in groups", 1) if people else ("rows", question.max_rows or 1)
     least = 1 if people or ways == (Aggregate("", "count"),) else 0
-    count = count_of(work, max_rows)
+    count = count_of(question, work, max_rows)
     sizes = (max_rows, max(1, work.max_groups or 1), 1 if people else len(ways), least, count)
+    last = 1 if question.one_group else last
     return (BinsPart(question, f"how many {of} were not counted", classes, last, of, bounds, *sizes),)

@@ -4,7 +4,7 @@ Classes are powers of two of the width of the bounds, up to a public far bound: 
 person. Beyond it a value counts as the far bound. In each class the sum of how far is released jointly with the number.
 
 The share is that of all rows. The sum in the answer is that of the rows that count; what is clipped is scaled down alike, by
-the estimate of rows that are not counted.
+the estimate of rows that are not counted. The interval covers all that they may be; an estimate that noise hides is not used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dither.errors import QueryError
 from dither.exact.numbers import show_decimal
 from dither.planning.contributions import among, by_class, class_facts, into_classes, one_bin, spelling
-from dither.planning.left_out.base import PLACE, LeftOut, Part, laplace_scale, place_cells, whole_key
+from dither.planning.left_out.base import PLACE, Kept, LeftOut, Part, laplace_scale, place_cells, whole_key
 from dither.planning.left_out.estimate import Cells, Floats, share
 from dither.planning.outputs import Noisy
 from dither.planning.plan import Plan
@@ -48,7 +48,7 @@ class ValuesPart(Part):
     sides: tuple[int, ...]  # 1: above the upper bound, -1: below the lower one
     ends: tuple[Fraction, ...]
 
-    def read(self, main: tuple[Plan, Noisy], own: tuple[Plan, Noisy], confidence: Fraction, kept: float) -> list[LeftOut]:
+    def read(self, main: tuple[Plan, Noisy], own: tuple[Plan, Noisy], confidence: Fraction, kept: Kept) -> list[LeftOut]:
         places, scales = place_cells(*own)
         level = np.array([whole_key(key[-1]) for key in own[1].keys])
         side = np.array([self.sides[whole_key(key[0])] if len(self.sides) > 1 else self.sides[0] for key in own[1].keys])
@@ -57,8 +57,9 @@ class ValuesPart(Part):
         found = []
         for one in self.sides:
             here = side == one
-            cells = self._cells(places[0][here], scales[0][here], level[here], kept, one * self._sign)
-            found.append(self._read(one, cells, whole, each))
+            own_cells = places[0][here], scales[0][here], level[here]
+            usual, *ends = (self._cells(*own_cells, part, one * self._sign) for part in (kept.usual, kept.least, kept.most))
+            found.append(self._read(one, usual, (ends[0], ends[1]), whole, each))
         return found
 
     @property
@@ -73,18 +74,21 @@ class ValuesPart(Part):
         total = mass if grows > 0 else -mass
         return Cells(places.ravel(), scales.ravel(), np.repeat(level, 2), mass, total, np.ones(len(mass)))
 
-    def _read(self, side: int, own: Cells, whole: Cells | None, confidence: Fraction) -> LeftOut:
+    def _read(self, side: int, own: Cells, ends: tuple[Cells, Cells], whole: Cells | None, confidence: Fraction) -> LeftOut:
+        """Estimates one side. `ends`: the same cells with as few rows, and as many, as may have counted."""
         amount = whole is None
-        base = _constant() if whole is None else whole
-        if whole is None:
-            own = replace(own, total=0 * own.total)
-        cells = own.with_cells(base)
+        cells, low, high = (_of(each, whole) for each in (own, *ends))
         most = math.inf if amount or side != self._sign else 1.0
-        found = share(cells, [most] * (len(self.ends) + 1), 0, confidence, most)
+        found = share(cells, [most] * (len(self.ends) + 1), 0, confidence, most, (low, high))
         bound, name = (self.high, "above") if side > 0 else (self.low, "below")
         beyond = show_decimal(self.ends[min(found.level, len(self.ends) - 1)])
         bounds = ((name, show_decimal(bound), found.estimate),)
         return LeftOut(self.name, found.estimate, found.low, found.high, bounds, beyond, True, amount)
+
+
+def _of(own: Cells, whole: Cells | None) -> Cells:
+    """Returns the cells of a share of the whole sum; of an amount, if it was not released."""
+    return replace(own, total=0 * own.total).with_cells(_constant()) if whole is None else own.with_cells(whole)
 
 
 def _constant() -> Cells:

@@ -5,7 +5,7 @@ The domain of an expression is its image over the declared domains of its column
 1. evaluate it on all combinations of values that represent its columns (representatives.py): exact;
 2. evaluate its function on all combinations of the images of its arguments: exact if no two arguments read the same column
    and those images are exact, else it may be larger;
-3. all whole numbers or days between its bounds, or all multiples of a bucket's width: exact for roundings of columns with
+3. all whole numbers between its bounds that are on its grid (grids.py), or all days: exact for roundings of columns with
    bounds (FLOOR(income / 1000)), else it may be larger.
 
 A domain has at most MOST_VALUES values; if it would have more, the keys are not public. It is never too small: each row within
@@ -17,7 +17,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -27,11 +27,14 @@ from dither.catalog.values import ColumnFacts, Key
 from dither.query.functions.base import Cell, Facts, apply
 from dither.query.functions.casts import as_key
 from dither.query.functions.dates import day_number, from_day_number
+from dither.query.functions.grids import grid
 from dither.query.functions.registry import FUNCTIONS, check_depth, columns, evaluator, known, literal, typed
 from dither.query.functions.representatives import MOST_VALUES, clip_values, combinations, is_open, unit_starts
 from dither.query.nodes import Call, Column, Expression, Literal
 
 _REMEMBERED = 512
+_SAME = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+_OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -95,7 +98,9 @@ def _with_domain(expression: Expression, inferred: Facts, names: tuple[str, ...]
     image = _enumerated(typed(expression, within), within)
     if image is None:
         return replace(inferred, values=_between_bounds(expression, inferred, within))
+    on = grid(expression, within) if inferred.numeric else None
     keys = {value: as_key(value) for value in image.values}
+    keys = {value: key for value, key in keys.items() if on is None or not isinstance(key, int) or on.holds(key)}
     beyond = None in keys.values()
     values: dict[Key, None] = dict.fromkeys(key for key in keys.values() if key is not None)
     ordered = (*_sorted(values), *((None,) if image.listed else ()))
@@ -131,9 +136,9 @@ def _enumerated(expression: Expression, scope: Mapping[str, Facts]) -> Image | N
         return _collected(((compute(dict(zip(names, row, strict=True))), row) for row in rows), listed)
     if not isinstance(expression, Call):
         return None
-    images = [_image(argument, scope) for argument in expression.arguments]
     if expression.name == "case":
-        return _first_true(images)
+        return _first_true([_image(argument, within) for argument, within in _branches(expression, scope)])
+    images = [_image(argument, scope) for argument in expression.arguments]
     finite = [image for image in images if image is not None]
     inputs = [(*image.values, *((None,) if image.null or image.listed else ())) for image in finite]
     if len(finite) < len(images) or math.prod(map(len, inputs)) > MOST_VALUES:
@@ -157,6 +162,38 @@ def _collected(computed: Iterable[tuple[Cell, tuple[Cell, ...]]], listed: Sequen
     return Image(tuple(values), null, from_listed)
 
 
+def _branches(expression: Call, scope: Mapping[str, Facts]) -> Iterator[tuple[Expression, Mapping[str, Facts]]]:
+    """Yields the arguments of CASE, each with the facts of columns for which the conditions lead to it."""
+    *pairs, last = expression.arguments
+    for when, then in zip(pairs[::2], pairs[1::2], strict=True):
+        yield when, scope
+        yield then, _limited(when, scope, _SAME)
+        scope = _limited(when, scope, _OPPOSITE)
+    yield last, scope
+
+
+def _limited(when: Expression, scope: Mapping[str, Facts], by: Mapping[str, str]) -> Mapping[str, Facts]:
+    """Returns the facts where a condition `column < constant` is true, or is not true: `by` says which comparison then holds.
+    Limits whole numbers whose values are too many to be listed. A clipped one stays within its bounds."""
+    if not isinstance(when, Call) or when.name not in by or not isinstance(when.arguments[0], Column):
+        return scope
+    name, constant = when.arguments[0].name, known(when.arguments[1], scope)
+    facts, end = scope[name], constant.low
+    if facts.kind != "int" or facts.values is not None or end is None or end != constant.high or abs(end) >= 2**53:
+        return scope
+    comparison = by[when.name]
+    low = math.floor(end) + 1 if comparison == "gt" else math.ceil(end) if comparison == "ge" else None
+    high = math.ceil(end) - 1 if comparison == "lt" else math.floor(end) if comparison == "le" else None
+    limited = replace(facts, low=_inner(facts.low, low, max), high=_inner(facts.high, high, min))
+    if limited.low is not None and limited.high is not None and limited.low > limited.high:
+        return scope  # no value inside; those outside are clipped
+    return {**scope, name: replace(limited, values=every_value(limited))}
+
+
+def _inner(bound: Fraction | None, end: int | None, pick: Callable[..., Fraction]) -> Fraction | None:
+    return bound if end is None else Fraction(end) if bound is None else pick(bound, Fraction(end))
+
+
 def _first_true(images: Sequence[Image | None]) -> Image | None:
     """Returns the image of CASE: of each branch whose condition may be true, up to the first that always is."""
     branches = []
@@ -178,9 +215,11 @@ def _first_true(images: Sequence[Image | None]) -> Image | None:
 
 
 def _between_bounds(expression: Expression, inferred: Facts, scope: Mapping[str, Facts]) -> tuple[Key, ...] | None:
-    """Returns all values between the bounds of an expression: numbers, buckets, starts of a calendar unit."""
-    if isinstance(expression, Call) and expression.name == "bucket" and inferred.step is not None:
-        return every_value(inferred, inferred.step)
+    """Returns all values between the bounds of an expression: numbers on its grid, starts of a calendar unit."""
+    on = grid(expression, scope) if inferred.whole and inferred.numeric else None
+    listed = None if on is None else on.values()
+    if listed is not None:
+        return tuple(value for value in listed if inferred.may_be(value))
     if isinstance(expression, Call) and expression.name == "date_trunc" and isinstance(expression.arguments[0], Literal):
         inner = known(expression.arguments[1], scope)
         first, last = from_day_number(inner.low), from_day_number(inner.high)
@@ -190,19 +229,18 @@ def _between_bounds(expression: Expression, inferred: Facts, scope: Mapping[str,
     return every_value(inferred)
 
 
-def every_value(facts: Facts, step: Fraction = Fraction(1)) -> tuple[Key, ...] | None:
-    """Returns the multiples of the whole `step` (numbers or days) between the bounds; None if there are too many."""
+def every_value(facts: Facts) -> tuple[Key, ...] | None:
+    """Returns the whole numbers or days between the bounds; None if there are too many."""
     if facts.kind == "bool":
         return (False, True)
     if facts.low is None or facts.high is None or not (facts.whole or facts.kind == "date"):
         return None
-    first, last = math.ceil(facts.low / step), math.floor(facts.high / step)
+    first, last = math.ceil(facts.low), math.floor(facts.high)
     if last - first + 1 > MOST_VALUES:
         return None
     if facts.kind == "date":
         return tuple(date for date in (from_day_number(Fraction(n)) for n in range(first, last + 1)) if date is not None)
-    width = int(step)
-    return tuple(range(first * width, last * width + 1, width))
+    return tuple(range(first, last + 1))
 
 
 def within_values(facts: Facts) -> Facts:

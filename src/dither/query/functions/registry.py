@@ -152,6 +152,8 @@ def _check_count(call: Call, function: Function) -> None:
     too_many = function.most is not None and count > function.most
     if count < function.least or too_many or (call.name == "case" and count % 2 == 0):
         fix = f"write it with {'' if function.most else 'at least '}{_arguments(function.least)}."
+        if call.name == "round":
+            fix = "write ROUND(x) for whole numbers, ROUND(x / 10) * 10 for tens, ROUND(x * 100) / 100 for hundredths."
         raise QueryError(f"{_show_call(call)} does not take {_arguments(count)}.", span=call.span, fix=fix)
 
 
@@ -207,7 +209,11 @@ def _fix(accepted: tuple[str, ...], kind: str) -> str:
     if "int" in accepted and kind in ("bool", "text"):
         return "write CAST(... AS INTEGER) or CAST(... AS DOUBLE) around it, or CASE WHEN ... THEN 1 ELSE 0 END."
     if kind == "text" and "date" in accepted:
-        return "write CAST(... AS DATE) around it, or DATE 'yyyy-mm-dd'."
+        return (
+            "write CAST(... AS DATE) around it, or DATE 'yyyy-mm-dd'; or declare its `kind` in the catalog: date or timestamp."
+        )
+    if kind == "text" and accepted == ("timestamp",):
+        return "declare its `kind` in the catalog: timestamp."
     return f"give it {' or '.join(WORDS[each] for each in accepted)}."
 
 

@@ -150,7 +150,7 @@ def _number_fix(kind: str, word: str, name: str) -> str:
         return f"write {word}(CASE WHEN {name} THEN 1 ELSE 0 END)."
     if kind in ("date", "timestamp"):
         return f"write {word}(YEAR({name})) or {word}(DAYS_BETWEEN(DATE '2000-01-01', {name}))."
-    return f"use COUNT({name}), or {word} over a number."
+    return f"use COUNT({name}); or, if it holds numbers, declare its `kind` in the catalog: int or real."
 
 
 def show_kind(kind: str) -> str:

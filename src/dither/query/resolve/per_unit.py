@@ -25,6 +25,7 @@ from dither.query.functions.registry import typed
 from dither.query.nodes import (
     Aggregate,
     Call,
+    Clip,
     Column,
     Compute,
     Expression,
@@ -245,7 +246,16 @@ def lowered(each: Aggregate, source: Shape) -> Lowered:
             span=each.argument.span or each.span,
             fix="use a number, or CASE WHEN ... THEN 1 ELSE 0 END.",
         )
-    return _added(each, argument, known)
+    return _added(replace(each, clip=_clip(argument, known, source)), argument, known)
+
+
+def _clip(x: Expression, known: Facts, source: Shape) -> Clip | None:
+    """Returns what values are clipped to, unless they are within that whatever the columns hold."""
+    if known.low is None or known.high is None:
+        return None
+    free = facts(x, {name: replace(each, low=None, high=None, values=None) for name, each in source.scope.items()})
+    inside = free.low is not None and free.high is not None and known.low <= free.low and free.high <= known.high
+    return None if inside else Clip(x, known.low, known.high, None if known.whole else known.step)
 
 
 def _added(each: Aggregate, x: Expression, known: Facts) -> Lowered:
@@ -269,7 +279,7 @@ def _on_grid(each: Aggregate, x: Expression, low: Fraction, step: Fraction, resu
     above = Call("sub", (x, Literal(low)))
     q = Call("floor", (Call("add", (Call("div", (above, Literal(step))), Literal(Fraction(1, 2)))),))
     total, number = fresh(f"sum {each.name}"), fresh(f"count {each.name}")
-    parts = (Aggregate(total, "sum", q, span=each.span), Aggregate(number, "count", q, span=each.span))
+    parts = (Aggregate(total, "sum", q, span=each.span, clip=each.clip), Aggregate(number, "count", q, span=each.span))
     steps = Call("mul", (Literal(step), Column(total)))
     if each.function == "avg":
         value = Call("add", (Literal(low), Call("div", (steps, Column(number)))))

@@ -303,7 +303,7 @@ def _join_parent(node: Scan, own: str, hop: tuple[str, str], names: tuple[str, .
         raise QueryError(
             f"{node.table} belongs to a row of {parent} by {column}, which the catalog does not declare.",
             span=node.span,
-            fix=f'declare key = "{column}" for {parent} in the catalog.',
+            fix=f"declare {column} as the `key` of {parent} in the catalog.",
         )
     alias = fresh("up", (node.alias,))
     above = scan(Scan(parent, alias), catalog)

@@ -57,6 +57,7 @@ ADVICE: dict[str, tuple[str, str]] = {
     "CONCAT": ("CONCAT treats NULL in its own way.", "write a || b, with COALESCE where NULL can occur."),
     "WEEKDAY": ("WEEKDAY counts differently in different databases.", "write ISODOW(x): Monday is 1, Sunday is 7."),
     "DAYOFWEEK": ("DAYOFWEEK counts differently in different databases.", "write ISODOW(x): Monday is 1, Sunday is 7."),
+    "MOD": ("There is no function MOD.", "write x % y."),
     "LOG": ("LOG means different things in different databases.", "write LN(x)."),
     "DATEDIFF": ("DATEDIFF takes its arguments in different orders.", "write DAYS_BETWEEN(a, b)."),
     "DATE_DIFF": ("DATE_DIFF takes its arguments in different orders.", "write DAYS_BETWEEN(a, b)."),
