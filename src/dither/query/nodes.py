@@ -289,6 +289,7 @@ class Window:
     rows: Rows | None = None
     ties: tuple[Expression, ...] = ()
     span: Span = field(default=None, compare=False)
+    clip: Clip | None = field(default=None, compare=False, repr=False)  # as of Aggregate
 
 
 @dataclass(frozen=True)

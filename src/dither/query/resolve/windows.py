@@ -194,10 +194,10 @@ def _parts(window: Window, built: _Built) -> Parts:
 def _aggregated(window: Window, source: Shape) -> Parts:
     argument = window.arguments[0] if window.arguments else None
     parts, value, result = lowered(Aggregate(window.name, window.function, argument, span=window.span), source)
-    windows = [
-        replace(window, name=part.name, function=part.function, arguments=() if part.argument is None else (part.argument,))
-        for part in parts
-    ]
+    windows = []
+    for part in parts:
+        inner = () if part.argument is None else (part.argument,)
+        windows.append(replace(window, name=part.name, function=part.function, arguments=inner, clip=part.clip))
     return windows, value, result
 
 
