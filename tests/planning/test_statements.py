@@ -29,7 +29,10 @@ def printed(word: str, text: str) -> str:
     catalog = CATALOGS[word]
     price = Price(Fraction(1, 2), catalog.budget.delta / 2)
     try:
-        made = plan(resolve(parse(text, catalog), catalog, text), catalog, price)
+        query = resolve(parse(text, catalog), catalog, text)
+        if query.max_rows is None or query.max_groups is None:
+            return "chooses its bounds"
+        made = plan(query, catalog, price)
     except QueryError:
         return "refused"
     return "\n".join(statement.text for statement in statements(made.work, schema, DIALECT))
