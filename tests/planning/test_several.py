@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -207,3 +209,22 @@ def test_other_noise_is_another_list(survey: dt.Curator) -> None:
     assert program.identity != planned(survey, QUESTIONS, 2).identity
     assert program.identity != planned(survey, QUESTIONS[:3], 1).identity
     assert program.identity != replace(program, questions=program.questions[:1]).identity
+
+
+# --- identities, which ledgers keep --------------------------------------------------------------------------------
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "several.txt"
+PINNED = (
+    [COUNT, MEANS],
+    ["SELECT ward, sex, COUNT(*) AS n FROM visits GROUP BY ROLLUP (ward, sex)"],
+    ["SELECT sex, ward, SUM(cost) AS s FROM visits GROUP BY GROUPING SETS ((ward), (sex))"],
+    ["SELECT ward, COUNT(DISTINCT person) AS people FROM visits GROUP BY ROLLUP (ward)"],
+)
+
+
+def test_identities_are_those_of_the_file() -> None:
+    with opened("1e-6") as survey:
+        texts = ["".join(f"ask> {each}\n" for each in one) + planned(survey, one, 1).identity + "\n" for one in PINNED]
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.write_text("\n".join(texts), encoding="utf-8")
+    assert GOLDEN.read_text(encoding="utf-8") == "\n".join(texts)
