@@ -131,6 +131,14 @@ def test_equal_questions_are_asked_once(survey: dt.Curator) -> None:
     assert [answer.rows for answer in again] == [answer.rows for answer in answers]
 
 
+def test_a_list_of_one_question_is_that_question(survey: dt.Curator) -> None:
+    alone = survey.ask(MEANS, epsilon=1)
+    assert survey.ask([MEANS], epsilon=1).replayed
+    assert survey.ask([MEANS, MEANS], epsilon=1)[1].rows == alone.rows
+    listed = survey.ask([MEDIAN], epsilon=1)
+    assert survey.ask(MEDIAN, epsilon=1).rows == listed[0].rows
+
+
 def test_bounds_may_be_chosen_in_a_list() -> None:
     with opened() as survey:
         answers = survey.ask([COUNT, MEANS], epsilon=100, max_rows="auto", max_groups="auto")
