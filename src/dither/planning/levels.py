@@ -102,7 +102,9 @@ def _level(question: Resolved, fine: Plan, kept: tuple[int, ...], price: Price, 
         price=price if choice.uses_delta else Price(price.epsilon),
         loss=choice.loss,
         level=kept,
-        schema=schema(own.query, keys, tuple(known[place] for place in kept), fine.readings, choice.noises),
+        schema=schema(
+            own.query, keys, tuple(known[place] for place in kept), fine.readings, choice.noises, {}
+        ),  # sums need no kinds
     )
 
 

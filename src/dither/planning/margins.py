@@ -8,7 +8,11 @@ two-sided geometric law, and it differs from the Laplace variable E1 - E2 by les
 
 (partial fractions of the characteristic function). Equal scales are moved *up* a little to make them different: that only
 widens the sum, because symmetric unimodal variables get less peaked when one of them is scaled up (Birnbaum 1948).
-Above six terms the moment bound 2 exp(-a t) / product of (1 - a^2 b_i^2) takes over, at its best a.
+Above six terms the moment bound 2 exp(-a t) / product of (1 - a^2 b_i^2) takes over, at its best a; or, where it is smaller,
+
+    Pr[|sum| <= t] = 2 h / pi  times the sum over k of  sin(w_k t) / w_k / product of (1 + b_i^2 w_k^2)        w_k = (k + 1/2) h
+
+up to Pr[|sum| > 2 pi / h - t], because sin and cos add up to a square wave there, and up to what the sum leaves out.
 Discrete Gaussian noise of variance v reaches at most one step further than the normal one (Canonne et al. 2020, Prop. 25).
 
 Quotients. N and D are weighted sums of exact cells c_i, with weights n_i and d_i, and r = N / D is the truth. Then the noisy
@@ -68,8 +72,9 @@ def laplace(scales: tuple[float, ...], confidence: float) -> float:
     if len(positive) == 1:
         return top * math.log(1 / allowed) * _UP
     units = [b / top for b in positive]
-    tail = _mixture(units) if len(units) <= 6 else _moments(units)
-    return top * _smallest(tail, allowed) * _UP
+    if len(units) > 6:
+        return float(reach(np.array(units)[:, None], confidence, False)[0]) * top
+    return top * _smallest(_mixture(units), allowed) * _UP
 
 
 def normal(scales: tuple[float, ...], confidence: float) -> float:
@@ -134,7 +139,7 @@ def beyond(scales: Floats, t: Floats, allowed: float, gaussian: bool) -> NDArray
     top = scales.max(axis=0)
     whole = np.where(top > 0, top, 1.0)
     units, far = np.sort(scales, axis=0) / whole, np.maximum(t, 0.0) / whole
-    chance = _mixtures(units, far) if len(units) <= 6 else _moment_bounds(units, far)
+    chance = _mixtures(units, far) if len(units) <= 6 else _bounds(units, far, allowed)
     return np.asarray((t > 0) & ((chance * _UP < allowed) | (top <= 0)))
 
 
@@ -155,12 +160,41 @@ def _mixtures(units: Floats, t: Floats) -> Floats:
 
 
 def _moment_bounds(units: Floats, t: Floats) -> Floats:
-    """Does for many sums what `_moments` does for one."""
-    best = np.ones_like(t)
+    """Returns the moment bounds on the tails of many sums."""
+    a = np.arange(1, 64)[:, None] / 64
     with np.errstate(under="ignore"):
-        for a in (i / 64 for i in range(1, 64)):
-            best = np.minimum(best, 2 * np.exp(-a * t) / np.prod(1 - (a * units) ** 2, axis=0))
+        chance = 2 * np.exp(-a * t)
+        for unit in units:
+            chance /= 1 - (a * unit) ** 2
+    best: Floats = np.minimum(chance.min(axis=0), 1.0)
     return best
+
+
+_NODES = 256
+_BEYOND = 60.0  # largest scales; for up to 40 terms the sum exceeds so many with less than 1e-7
+
+
+def _bounds(units: Floats, t: Floats, allowed: float) -> Floats:
+    """Returns bounds on the tails of many sums: waves where moments do not decide. The largest term alone exceeds t with
+    exp(-t), and a sum of symmetric unimodal variables exceeds it more often."""
+    best = _moment_bounds(units, t)
+    open_ = (best * _UP >= allowed) & (np.exp(-np.minimum(t, 700.0)) < allowed)
+    if len(units) <= 40 and open_.any():
+        best[open_] = np.minimum(best[open_], _waves(units[:, open_], t[open_]))
+    return best
+
+
+def _waves(units: Floats, t: Floats) -> Floats:
+    """Returns a bound on the tail of many sums by adding up waves. `units` grow along each column, up to 1."""
+    h = 2 * math.pi / (t + _BEYOND)
+    w = (np.arange(_NODES)[:, None] + 0.5) * h
+    waves, squares, power = np.sin(w * t) / w, units * units, w * w
+    for square in squares:
+        waves /= 1 + square * power
+    last, top = _NODES * h, np.prod(np.maximum(squares[-3:], 1e-60), axis=0)
+    left_out = 2 / math.pi * (1 / (6 * top * last**6) + h / (top * last**7))  # the integral, and the first of its steps
+    bound: Floats = np.minimum(1 - 2 / math.pi * h * waves.sum(axis=0) + left_out + 1e-7, 1.0)
+    return bound
 
 
 @dataclass(frozen=True)
@@ -215,13 +249,6 @@ def _mixture(units: list[float]) -> Callable[[float], float]:
         scales.append(max(b, scales[-1] * apart) if scales else max(b, 1e-6))
     weights = [math.prod(b * b / (b * b - c * c) for j, c in enumerate(scales) if j != i) for i, b in enumerate(scales)]
     return lambda t: math.fsum(p * math.exp(-t / b) for p, b in zip(weights, scales, strict=True))
-
-
-def _moments(units: list[float]) -> Callable[[float], float]:
-    """Returns the moment bound on the tail of the sum."""
-    points = [i / 64 for i in range(1, 64)]
-    factors = [(a, 2 / math.prod(1 - (a * b) ** 2 for b in units)) for a in points]
-    return lambda t: min(factor * math.exp(-a * t) for a, factor in factors)
 
 
 def _smallest(tail: Callable[[float], float], allowed: float) -> float:

@@ -101,6 +101,16 @@ class AsRead(Output):
 
 
 @dataclass(frozen=True)
+class Label(Output):
+    """A chosen value, unchanged. It has no margin."""
+
+    reading: Reading
+
+    def explain(self, plan: Plan, rows: int | None, confidence: Fraction) -> str:
+        return f"{self.words} {self.reading.expected(plan.noises, rows, confidence)}"
+
+
+@dataclass(frozen=True)
 class Computed(Output):
     """A number computed from aggregates, all noisy."""
 
@@ -169,9 +179,11 @@ def _output(name: str, expression: Expression, keys: set[str], readings: Mapping
         return Output(name, "key")
     if isinstance(expression, Column) and expression.name in readings:
         reading = readings[expression.name]
-        return AsRead(name, reading.title, reading)
+        return (Label if reading.label else AsRead)(name, reading.title, reading)
     named = columns(expression)
     used = tuple(readings[each] for each in sorted(named & set(readings)))
+    if any(one.label for one in used):
+        return Output(name, "computed from the noisy result")
     free = {one.name: _fact(one.aggregate.function, -math.inf, math.inf) for one in used}
     if not used or (not named & keys and not known(expression, free).numeric):
         return Output(name, "computed from the noisy result")

@@ -9,7 +9,7 @@ computed from them follows the rules of its functions. So all answers of one pla
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dither.catalog.values import Catalog, Key
@@ -50,11 +50,13 @@ def schema(
     known_keys: Sequence[Sequence[Key]] | None,
     readings: Sequence[Reading],
     noises: Sequence[Noise],
+    argument_kinds: Mapping[str, str],
 ) -> tuple[Field, ...]:
-    """Returns the columns in order. `keys` are the facts of the query's keys, `known_keys` their public values if any."""
+    """Returns the columns in order. `keys` are the facts of the query's keys, `known_keys` their public values if any,
+    `argument_kinds` the kinds of what aggregates are about."""
     domains = known_keys if known_keys is not None else [None] * len(keys)
     scope = {key.name: _key(facts, values) for key, facts, values in zip(query.keys, keys, domains, strict=True)}
-    scope |= {reading.name: _aggregate(reading) for reading in readings}
+    scope |= {reading.name: _aggregate(reading, argument_kinds) for reading in readings}
     long = {reading.name for reading in readings if reading.largest(noises, _ROWS) >= _LONG}
     noisy = {reading.name for reading in readings}
     each = [(known(output.expression, scope), columns(output.expression)) for output in query.outputs]
@@ -74,8 +76,10 @@ def _key(facts: Facts, values: Sequence[Key] | None) -> Facts:
     return Facts(facts.kind, facts.low, facts.high, nullable)
 
 
-def _aggregate(reading: Reading) -> Facts:
-    """Returns the facts of a noisy number: never NULL, without bounds."""
+def _aggregate(reading: Reading, kinds: Mapping[str, str]) -> Facts:
+    """Returns the facts of a noisy number: never NULL, without bounds. A chosen value is of its column's kind."""
+    if reading.label and not reading.whole:
+        return Facts(kinds[reading.name], nullable=False)
     return Facts("int" if reading.whole else "real", nullable=False, whole=reading.whole)
 
 
@@ -151,7 +155,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | No
         choice.loss,
         question.unit,
         tuple(dict.fromkeys((*collected.notes, *_clipped_inside(query.source)))),
-        schema=schema(query, operands.keys, known, readings, choice.noises),
+        schema=schema(query, operands.keys, known, readings, choice.noises, _kinds(collected)),
     )
 
 
@@ -172,6 +176,12 @@ def _clipped_inside(relation: Relation) -> Iterator[Note]:
         yield from (Clipped(clip.x, clip.low, clip.high, clip.step) for clip in clips)
     for source in sources(relation):
         yield from _clipped_inside(source)
+
+
+def _kinds(collected: Collection) -> dict[str, str]:
+    """Returns the kind of each aggregate's argument."""
+    lowered = ((each.name, collected.lower(each).argument) for each in collected.aggregates)
+    return {name: collected.facts(argument).kind for name, argument in lowered if argument is not None}
 
 
 def _refuse_discovery(query: Query, known: Sequence[Facts], price: Price) -> None:

@@ -44,9 +44,13 @@ from dither.query.nodes import (
     Named,
     PerUnit,
     Relation,
+    Rows,
     Scan,
     Semi,
+    Sort,
     Union,
+    Window,
+    WithinUnit,
 )
 from dither.query.normal import form
 from dither.query.work import UNIT, Bins, Cell, Distinct, Quantised, Sums
@@ -67,10 +71,33 @@ NODES: dict[type, tuple[str, dict[str, str]]] = {
         {"source": "source", "other": "other", "equal": "equal", "negated": "negated", "listed": "listed", "mark": "mark"},
     ),
     PerUnit: ("per unit", {"source": "source", "keys": "keys", "aggregates": "aggregates"}),
+    WithinUnit: ("within unit", {"source": "source", "windows": "windows"}),
+    Window: (
+        "window",
+        {
+            "name": "name",
+            "function": "function",
+            "arguments": "arguments",
+            "partition": "partition",
+            "order": "order",
+            "rows": "rows",
+            "ties": "ties",
+        },
+    ),
+    Sort: ("sort", {"expression": "expression", "descending": "descending", "nulls_first": "nulls_first"}),
+    Rows: ("rows", {"start": "start", "end": "end", "peers": "peers"}),
     Union: ("union", {"parts": "parts"}),
     Aggregate: (
         "aggregate",
-        {"name": "name", "function": "function", "argument": "of", "parameter": "parameter", "where": "where"},
+        {
+            "name": "name",
+            "function": "function",
+            "argument": "of",
+            "parameter": "parameter",
+            "where": "where",
+            "second": "with",
+            "among": "among",
+        },
     ),
     Quantised: ("grid", {"expression": "expression", "low": "low", "step": "step", "steps": "steps"}),
     Cell: ("cell", {"argument": "of", "constant": "constant", "linear": "linear", "square": "square", "null": "null"}),
@@ -78,6 +105,9 @@ NODES: dict[type, tuple[str, dict[str, str]]] = {
     Distinct: ("distinct", {"expression": "expression", "max_values": "max_values"}),
     Bins: ("bins", {"argument": "of", "max_rows": "max_rows", "where": "where"}),
 }
+
+# Fields that came later. They are left out where they are empty, so that older texts stay as they are.
+LATER = frozenset({(Aggregate, "second"), (Aggregate, "among")})
 
 # Constants: TRUE is not 1, and a decimal is not a whole number.
 CONSTANTS: dict[type, str] = {
@@ -210,7 +240,9 @@ def encode(value: Any, forms: Forms | None = None) -> Any:
     if type(value) not in NODES:
         raise TypeError(f"a question holds a {type(value).__name__}, which has no spelling")
     tag, names = NODES[type(value)]
-    return {"is": tag, **{name: encode(getattr(value, field), forms) for field, name in names.items()}}
+    parts = {field: getattr(value, field) for field in names}
+    told = {field: part for field, part in parts.items() if part or (type(value), field) not in LATER}
+    return {"is": tag, **{names[field]: encode(part, forms) for field, part in told.items()}}
 
 
 def _constant(value: Any) -> dict[str, Any]:

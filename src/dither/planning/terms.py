@@ -99,8 +99,7 @@ def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, tex
 
     What its bounds leave out is estimated at a part of that price, if they can leave anything out.
     """
-    if terms.max_rows is not None or terms.max_groups is not None:
-        query = bounded(query, catalog, terms.max_rows, terms.max_groups)
+    query = bounded(query, catalog, terms.max_rows, terms.max_groups)
     rows = terms.rows(query)
     if query.query.sets:
         _refuse_margin_of_sets(terms)

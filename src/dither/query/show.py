@@ -22,10 +22,14 @@ from dither.query.nodes import (
     PerUnit,
     Query,
     Relation,
+    Rows,
     Scan,
     Semi,
+    Sort,
     Union,
     Value,
+    Window,
+    WithinUnit,
     grouping_mark,
 )
 
@@ -147,7 +151,7 @@ def show_value(value: Value) -> str:
 
 def show_aggregate(node: Aggregate) -> str:
     """Shows an aggregate: n = avg(p.age), m = quantile(p.age; 9/10), k = count(*) where p.active."""
-    inner = "*" if node.argument is None else _node(node.argument)
+    inner = "*" if node.argument is None else ", ".join(_node(each) for each in (node.argument, node.second) if each)
     extra = "" if node.parameter is None else f"; {show(node.parameter)}"
     where = "" if node.where is None else f" where {_node(node.where)}"
     return f"{node.name} = {node.function}({inner}{extra}){where}"
@@ -193,6 +197,8 @@ def _lines(node: Relation) -> list[str]:
     if isinstance(node, PerUnit):
         inner = ", ".join(show_aggregate(each) for each in node.aggregates)
         return [f"per unit by [{_named(node.keys)}] {inner}".rstrip(), *_under(node.source)]
+    if isinstance(node, WithinUnit):
+        return [f"within unit {', '.join(map(show_window, node.windows))}", *_under(node.source)]
     if isinstance(node, Join):
         if node.scalar is not None:
             inner = ", ".join(show_aggregate(each) for each in node.scalar.aggregates)
@@ -207,6 +213,28 @@ def _lines(node: Relation) -> list[str]:
             head = f"{marks}{x} {word} {y}" + (f" of partners on {_pairs(node.equal)}" if node.equal else "")
         return [head, *_under(node.source), *_under(node.other)]
     return ["union", *(line for part in _parts(node) for line in _under(part))]
+
+
+def show_window(node: Window) -> str:
+    """Shows a window function: r = row_number() over (partition by #unit order by v.day, then v.cost)."""
+    inner = ", ".join(map(_node, node.arguments))
+    inner = inner if inner or node.function != "count" else "*"
+    ties = f", then {', '.join(map(_node, node.ties))}" if node.ties else ""
+    order = f" order by {', '.join(map(_sort, node.order))}{ties}".replace(" order by , then", " order by")
+    partition = f"partition by {', '.join(map(_node, node.partition))}" if node.partition else ""
+    parts = f"{partition}{order if node.order or node.ties else ''}{_rows(node.rows)}"
+    return f"{node.name} = {node.function}({inner}) over ({parts.strip()})"
+
+
+def _sort(key: Sort) -> str:
+    return _node(key.expression) + " desc" * key.descending + " nulls first" * key.nulls_first
+
+
+def _rows(rows: Rows | None) -> str:
+    if rows is None:
+        return ""
+    ends = ["first" if rows.start is None else f"{rows.start:+d}", "last" if rows.end is None else f"{rows.end:+d}"]
+    return f" {'peers' if rows.peers else 'rows'} {ends[0]} to {ends[1]}"
 
 
 def _parts(node: Union) -> tuple[Relation, ...]:

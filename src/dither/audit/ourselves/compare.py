@@ -15,6 +15,7 @@ from dither.audit.ourselves.observe import Observation, empty
 from dither.mechanisms import PerCoordinate
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
+from dither.planning.releases.mode import Mode
 from dither.planning.releases.quantile import Choice, Choices
 from dither.planning.releases.ranks import rank_scores, width_runs
 from dither.query.work import SCALE, Bins, Group
@@ -98,6 +99,9 @@ def _cells(value: Any) -> tuple[int, ...]:
 def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Move]:
     """Yields the moves of weights and scores in each group. Replacing a unit may move them twice as far."""
     draft, times = noise.of, plan.bounding.neighbours.changes
+    if isinstance(draft, Mode):
+        yield from _modes(noise, pairs, times)
+        return
     if not isinstance(draft, Choice) or not isinstance(noise, Choices):
         raise TypeError("a histogram has bins, and a quantile to be asked for")
     different = [(a, b) for a, b in pairs if a != b]
@@ -108,6 +112,20 @@ def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Move]:
         first, second = (rank_scores(histogram, draft.p, places) for histogram in (a, b))
         yield Move(f"{draft.words}: scores", int(np.abs(first - second).max()), times * noise.mechanism.sensitivity)
         yield Move(f"{draft.words}: widths", _widths(draft, noise, a, b, places), times * noise.width.sensitivity)
+    yield Move(f"{draft.words}: groups", len(different), noise.times)
+
+
+def _modes(noise: Noise, pairs: Pairs, times: int) -> Iterator[Move]:
+    """Yields the moves of the weights that choose a mode. One unit moves all of them the same way."""
+    draft, norm = noise.of, noise.mechanism.sensitivity
+    if not isinstance(draft, Mode) or not isinstance(norm, Fraction):
+        raise TypeError("a mode is chosen by the exponential mechanism")
+    different = [(draft.scores(a), draft.scores(b)) for a, b in pairs if a != b]
+    for first, second in different:
+        moved = second - first
+        yield Move(f"{draft.words}: weights", int(np.abs(moved).sum()), times * draft.rows_per_unit * SCALE)
+        yield Move(f"{draft.words}: scores", int(np.abs(moved).max()), times * norm)
+        yield Move(f"{draft.words}: both ways", int(min((moved > 0).sum(), (moved < 0).sum())), draft.count if times > 1 else 0)
     yield Move(f"{draft.words}: groups", len(different), noise.times)
 
 

@@ -228,6 +228,7 @@ class Reading(ABC):
 
     aggregate: Aggregate
     whole: bool = False  # the value is a whole number
+    label: ClassVar[bool] = False  # the value is one of public values, not a number: it has no margin
     by_rows: ClassVar[bool] = False  # the margin depends on the rows in the group
     sign: ClassVar[str] = "±"  # in front of an expected margin
 
@@ -303,7 +304,7 @@ def title_of(aggregate: Aggregate, form: str = "") -> str:
 
 
 SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
-_ADDED = frozenset(("count", "sum", "avg", "clipped", *SPREADS))  # their measures add up rows
+_ADDED = frozenset(("count", "sum", "avg", "clipped", "geomean", *SPREADS))  # their measures add up rows
 _DOUBT_PARTS = 64  # one part of 1 - confidence goes to the number of rows
 _FAR = 64  # scales of noise: beyond them lies less than e^-64 of the probability
 
@@ -536,7 +537,18 @@ class Rounded:
         return f"{show_expression(self.x)} is rounded to steps of {steps}, which moves a sum by at most {each} for each row"
 
 
-Note = Clipped | Rounded
+@dataclass(frozen=True)
+class Coarse:
+    """A note: values are rounded to a step of the planner's choice."""
+
+    x: Expression
+    step: Fraction
+
+    def __str__(self) -> str:
+        return f"{show_expression(self.x)} is rounded to steps of {show_decimal(self.step)}"
+
+
+Note = Clipped | Rounded | Coarse
 Reader = Callable[[Aggregate, Collection], Reading]
 
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dither.errors import QueryError
+from dither.exact.numbers import show_decimal
 from dither.query.functions.base import Facts, family
 from dither.query.functions.domains import facts
 from dither.query.functions.registry import columns, typed
 from dither.query.nodes import (
     FUNCTIONS,
+    LABELS,
     NUMBERS,
     ROWS,
     UNITS,
@@ -34,6 +36,9 @@ def check_functions(nodes: tuple[Aggregate, ...], known: tuple[str, ...]) -> Non
             raise QueryError(f"{each.function} cannot stand here.", span=each.span, fix=f"use one of {', '.join(known)}.")
         if each.argument is None and FUNCTIONS[each.function].of not in (ROWS, UNITS):
             raise QueryError(f"{each.function} needs an argument.", span=each.span, fix="give it an expression.")
+        if (each.second is None) == FUNCTIONS[each.function].pair:
+            count = "two arguments" if FUNCTIONS[each.function].pair else "one argument"
+            raise QueryError(f"{each.function} takes {count}.", span=each.span, fix="give it that many.")
         if each.function == "count_units" and each.where is not None:
             raise QueryError("count_units takes no FILTER.", span=each.span, fix="leave it out.")
         if each.function == "quantile" and (each.parameter is None or not 0 < each.parameter < 1):
@@ -122,8 +127,13 @@ def _aggregate(aggregate: Aggregate, source: Shape) -> Aggregate:
         check_key(known, inner, _origin(inner, source))
     elif FUNCTIONS[aggregate.function].of == NUMBERS:
         _check_number(aggregate, inner, known, source)
-    parts = [part if part is None else typed(part, source.scope) for part in (aggregate.argument, aggregate.where)]
-    return replace(aggregate, argument=parts[0], where=parts[1])
+        if aggregate.second is not None:
+            _check_number(aggregate, aggregate.second, facts(aggregate.second, source.scope), source)
+    elif FUNCTIONS[aggregate.function].of == LABELS:
+        _check_label(aggregate, inner, known, source)
+    read = (aggregate.argument, aggregate.where, aggregate.second)
+    parts = [part if part is None else typed(part, source.scope) for part in read]
+    return replace(aggregate, argument=parts[0], where=parts[1], second=parts[2])
 
 
 def _check_number(aggregate: Aggregate, inner: Expression, known: Facts, source: Shape) -> None:
@@ -135,6 +145,7 @@ def _check_number(aggregate: Aggregate, inner: Expression, known: Facts, source:
             fix=_number_fix(known.kind, word, short(inner)),
         )
     if known.bounded:
+        _check_positive(aggregate, inner, known)
         return
     free = sorted(name for name in columns(inner) if not source.columns[name].facts.bounded)
     origins = [source.columns[name].origin for name in free]
@@ -142,10 +153,44 @@ def _check_number(aggregate: Aggregate, inner: Expression, known: Facts, source:
     first = f"declare bounds for {declare} in the catalog, or " if declare else ""
     own = "limits" if _counts(known) else "low and high"
     raise QueryError(
-        f"{word}({short(inner)}) has no bounds, so one person could change it without limit.",
+        f"{word}({_arguments(aggregate, inner, short(inner))}) has no bounds, so one person could change it without limit.",
         span=inner.span or aggregate.span,
-        fix=f"{first}write {word}({_clamped(aggregate, inner, known)}) with your own {own}.",
+        fix=f"{first}write {word}({_arguments(aggregate, inner, _clamped(aggregate, inner, known))}) with your own {own}.",
     )
+
+
+def _check_positive(aggregate: Aggregate, inner: Expression, known: Facts) -> None:
+    """Refuses a geometric mean of numbers that may be 0 or less."""
+    if aggregate.function == "geomean" and known.low is not None and known.high is not None and known.low <= 0:
+        high = show_decimal(known.high) if known.high > 1 else "high"
+        raise QueryError(
+            f"GEOMEAN needs numbers above 0, and the bounds of {short(inner)} begin at {show_decimal(known.low)}.",
+            span=inner.span or aggregate.span,
+            fix=f"write GEOMEAN(CLAMP({short(inner)}, 1, {high})) with your own limits.",
+        )
+
+
+def _check_label(aggregate: Aggregate, inner: Expression, known: Facts, source: Shape) -> None:
+    """Refuses a MODE over values that are not public, or that tell the unit."""
+    check_key(known, inner, _origin(inner, source))
+    _check_unit(Named("", inner), known, source)
+    if known.values is None:
+        name, origin = short(inner), _origin(inner, source)
+        declare = f"declare `values` for {'.'.join(origin)} in the catalog, or " if origin else ""
+        clamped = f"write MODE(CLAMP({name}, low, high)) with your own low and high, or " if known.numeric else ""
+        raise QueryError(
+            f"MODE chooses among public values, and those of {name} are not.",
+            span=inner.span or aggregate.span,
+            fix=f"{declare}{clamped}count them: SELECT {name}, COUNT(*) AS n ... GROUP BY {name} ORDER BY n DESC LIMIT 1.",
+        )
+
+
+def _arguments(aggregate: Aggregate, inner: Expression, shown: str) -> str:
+    """Shows the arguments: `shown` for `inner`, and beside it the other one of a pair."""
+    if aggregate.second is None or aggregate.argument is None:
+        return shown
+    first = inner is not aggregate.second
+    return f"{shown}, {short(aggregate.second)}" if first else f"{short(aggregate.argument)}, {shown}"
 
 
 def _clamped(aggregate: Aggregate, inner: Expression, known: Facts) -> str:
@@ -183,7 +228,7 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
     """Checks and types the post-processing of the noisy result: outputs, HAVING, ORDER BY."""
     result = {key.name: facts(key.expression, scope) for key in query.keys}
     result |= _of_sets(query, result)
-    result |= {each.name: _noisy(each) for each in query.aggregates}
+    result |= {each.name: _noisy(each, scope) for each in query.aggregates}
     for each in query.outputs:
         facts(each.expression, result)
     having = query.having
@@ -229,6 +274,9 @@ def check_sets(query: Query) -> None:
         raise QueryError("Grouping sets differ, and one has a key.", fix="write sets such as ((0, 1), (0,), ()).")
 
 
-def _noisy(aggregate: Aggregate) -> Facts:
-    """Returns the facts of a noisy number: it has no bounds, and a count is whole."""
+def _noisy(aggregate: Aggregate, scope: Mapping[str, Facts]) -> Facts:
+    """Returns the facts of a noisy number: it has no bounds, and a count is whole. Those of a chosen value are its own."""
+    if FUNCTIONS[aggregate.function].of == LABELS and aggregate.argument is not None:
+        kind = facts(aggregate.argument, scope).kind
+        return Facts("int" if kind == "real" else kind, whole=kind in ("int", "real"))
     return Facts("int", nullable=False, whole=True) if FUNCTIONS[aggregate.function].counts else Facts("real")

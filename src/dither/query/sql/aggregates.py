@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from sqlglot import exp
 
-from dither.query.nodes import Aggregate, Column, Expression, Literal, Named, by_word, grouping_mark, private
+from dither.exact.numbers import parse_number, show_decimal
+from dither.query.nodes import FUNCTIONS, Aggregate, Call, Column, Expression, Literal, Named, by_word, grouping_mark, private
 from dither.query.nodes import per_unit as functions
 from dither.query.sql.expressions import expression
 from dither.query.sql.names import Scope, candidates, matching, name_of, only, place, refuse
@@ -25,6 +27,10 @@ def has_aggregate(node: exp.Expr) -> bool:
     """Returns whether a node contains an aggregate outside its subqueries."""
     if isinstance(node, (exp.Select, exp.Subquery)):
         return False
+    if isinstance(node, exp.Window):  # SUM(x) OVER (...) is none, LAG(SUM(x)) OVER (...) has one
+        call = node.this.this if isinstance(node.this, exp.Filter) else node.this
+        outside = [part for part in node.iter_expressions() if part is not node.this]
+        return any(has_aggregate(part) for part in [*call.iter_expressions(), *outside])
     return is_aggregate(node) or any(has_aggregate(part) for part in node.iter_expressions())
 
 
@@ -48,14 +54,24 @@ def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
     name = by_word()[word]
     allowed = functions() if per_unit else private()
     if name not in allowed:
-        why = "cannot be used inside a subquery that aggregates per person" if per_unit else "is only for subqueries per person"
-        other = ", ".join(sorted(word for word, meaning in by_word().items() if meaning in allowed))
-        raise refuse(scope, call, f"{word} {why}.", f"use one of {other}.")
+        raise _not_allowed(word, call, per_unit, scope)
     aggregate = _read(word, name, call, ordered, scope)
     span = place(scope.text, call)
     if condition is not None and aggregate.function == "count_units":
         raise refuse(scope, node, "COUNT_UNITS takes no FILTER.", "write COUNT(DISTINCT x) over the unit column.")
     return replace(aggregate, where=condition, span=span)
+
+
+def _not_allowed(word: str, call: exp.Anonymous, per_unit: bool, scope: Scope) -> Exception:
+    if per_unit:
+        other = ", ".join(sorted(FUNCTIONS[name].words[0] for name in functions() if name != "count_distinct"))
+        what = f"{word} cannot be used inside a subquery that aggregates per person."
+        return refuse(scope, call, what, f"use one of {other}.")
+    test = call.expressions[0].sql() if len(call.expressions) == 1 else "x"
+    test = test if len(test) <= _LONGEST else "x"
+    condition = f"NOT ({test})" if word == "BOOL_AND" else test
+    what = f"{word} would show whether one person's row {'does not meet' if word == 'BOOL_AND' else 'meets'} the condition."
+    return refuse(scope, call, what, f"count such rows: COUNT(*) FILTER (WHERE {condition}).")
 
 
 def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, scope: Scope) -> Aggregate:
@@ -66,17 +82,19 @@ def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, s
         if arguments:
             raise refuse(scope, call, "COUNT_UNITS takes no argument.", "write COUNT_UNITS().")
         return Aggregate("", name)
+    if word in _PAIRS or FUNCTIONS[name].pair:
+        return _pair(word, name, call, arguments, scope)
     if len(arguments) != 1:
         raise refuse(scope, call, f"{word} takes one argument.", f"write {word}(x).")
     inner = arguments[0]
     if isinstance(inner, exp.Star):
         only(scope, inner, "", "*")
-        if name != "count":
+        if word != "COUNT":
             raise refuse(scope, inner, f"{word}(*) has no meaning.", f"write {word}(x) for a column x.")
         return Aggregate("", "count")
     if isinstance(inner, exp.Distinct):
         only(scope, inner, "expressions", "DISTINCT")
-        if name != "count" or len(inner.expressions) != 1:
+        if word != "COUNT" or len(inner.expressions) != 1:
             raise refuse(
                 scope, call, "DISTINCT is supported only in COUNT(DISTINCT x) over one expression.", "write COUNT(DISTINCT x)."
             )
@@ -84,19 +102,39 @@ def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, s
     return Aggregate("", name, expression(inner, scope))
 
 
+_LONGEST = 60  # the most characters of a condition in a fix
+_PAIRS = ("REGR_COUNT", "REGR_AVGX", "REGR_AVGY")  # of the rows in which neither argument is NULL
+
+
+def _pair(word: str, name: str, call: exp.Expr, arguments: list[exp.Expr], scope: Scope) -> Aggregate:
+    """Reads an aggregate of two columns. As in SQL, the first is y and the second is x."""
+    if len(arguments) != 2:
+        raise refuse(scope, call, f"{word} takes two arguments.", f"write {word}(y, x).")
+    y, x = (expression(each, scope) for each in arguments)
+    if word not in _PAIRS:
+        return Aggregate("", name, y, second=x)
+    read, other = (y, x) if word == "REGR_AVGY" else (x, y)
+    known = Call("not", (Call("is_null", (other,), span=other.span),), span=other.span)
+    return Aggregate("", name, Call("case", (known, read, Literal(None)), span=read.span))
+
+
 def _quantile(word: str, call: exp.Expr, arguments: list[exp.Expr], ordered: exp.Expr | None, scope: Scope) -> Aggregate:
     usage = "write QUANTILE(x, 0.9) or PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)."
-    descending = False
+    descending, ranked = False, word.startswith("PERCENTILE")
     if ordered is None:
-        if len(arguments) != 2 or word == "PERCENTILE_CONT":
+        if len(arguments) != 2 or ranked:
             raise refuse(scope, call, f"{word} is not written like this.", usage)
         value, share = arguments
     else:
         keys = ordered.expressions if isinstance(ordered, exp.Order) else []
-        if word != "PERCENTILE_CONT" or len(arguments) != 1 or len(keys) != 1:
+        if not ranked or len(arguments) != 1 or len(keys) != 1:
             raise refuse(scope, call, f"{word} is not written like this.", usage)
         only(scope, keys[0], "this desc", "ORDER BY")
         (share,), value, descending = arguments, keys[0].this, bool(keys[0].args.get("desc"))
+    if isinstance(share, exp.Array):
+        raise refuse(
+            scope, share, "A list of shares can only be an output of SELECT.", "write one share here: QUANTILE(x, 0.5)."
+        )
     p = expression(share, scope)
     if not isinstance(p, Literal) or isinstance(p.value, bool) or not isinstance(p.value, (int, Fraction)):
         raise refuse(scope, share, "The share of a quantile must be a constant number.", usage)
@@ -104,8 +142,55 @@ def _quantile(word: str, call: exp.Expr, arguments: list[exp.Expr], ordered: exp
         other = "MIN(x) and MAX(x) are the 1 % and the 99 % quantile" if p.value in (0, 1) else ""
         what = f"The share of a quantile lies above 0 and below 1{'; ' if other else ''}{other}."
         raise refuse(scope, share, what, usage)
-    portion = Fraction(p.value)
-    return Aggregate("", "quantile", expression(value, scope), 1 - portion if descending else portion)
+    listed = [parse_number(each) for each in call.meta.get("among", ())]
+    shares = [Fraction(p.value), *(each for each in listed if each is not None)]
+    turned = [1 - each if descending else each for each in shares]
+    among = tuple(sorted(set(turned))) if len(set(turned)) > 1 else ()
+    return Aggregate("", "quantile", expression(value, scope), turned[0], among=among)
+
+
+def spread_lists(items: Sequence[tuple[exp.Expr, str, exp.Expr]], scope: Scope) -> list[tuple[exp.Expr, str, exp.Expr]]:
+    """Replaces an output QUANTILE(x, [0.25, 0.5]) AS q by one output for each share: q_25 and q_50."""
+    found: list[tuple[exp.Expr, str, exp.Expr]] = []
+    for item, name, value in items:
+        shares = _listed(value)
+        if shares is None:
+            found.append((item, name, value))
+            continue
+        if not shares.expressions:
+            raise refuse(scope, value, "This list of shares is empty.", "write QUANTILE(x, [0.25, 0.5, 0.75]).")
+        for number, share in enumerate(shares.expressions):
+            one = value.copy()
+            copied = _listed(one)
+            if copied is not None and copied.parent is not None:
+                copied.parent.meta["among"] = [each.name for each in shares.expressions]
+                copied.replace(copied.expressions[number])
+            found.append((item, f"{name or _plain_name(value)}_{_percent(share.name)}", one))
+    return found
+
+
+def _listed(node: exp.Expr) -> exp.Array | None:
+    """Returns the list of shares of a quantile, if it has one."""
+    call = node.this if isinstance(node, exp.Filter) else node
+    call = call.this if isinstance(call, exp.WithinGroup) else call
+    if not isinstance(call, exp.Anonymous) or by_word().get(str(call.this).upper()) != "quantile":
+        return None
+    return next((part for part in call.expressions if isinstance(part, exp.Array)), None)
+
+
+def _plain_name(value: exp.Expr) -> str:
+    column = value.find(exp.Column)
+    return f"quantile_{column.name}" if column is not None else "quantile"
+
+
+def _percent(share: str) -> str:
+    """Returns a share in percent, as a part of a name.
+
+    >>> _percent("0.25"), _percent("0.999"), _percent("x")
+    ('25', '99_9', 'x')
+    """
+    number = parse_number(share)
+    return share if number is None else show_decimal(100 * number).replace(".", "_")
 
 
 @dataclass
@@ -117,6 +202,7 @@ class Grouping:
     keys: list[Named] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
     outputs: list[Named] = field(default_factory=list)
+    within: dict[int, Expression] = field(default_factory=dict)  # columns of windows within one unit, by the id of their node
     sets: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each grouping set
     groupings: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each GROUPING
 
@@ -142,6 +228,8 @@ class Grouping:
         here = self.scope.at(place)
 
         def look(part: exp.Expr) -> Expression | None:
+            if id(part) in self.within:
+                return self.within[id(part)]
             if is_aggregate(part):
                 return self.add(part, name if part is node else "")
             if is_grouping(part):

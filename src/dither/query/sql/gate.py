@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from sqlglot import exp, parser
+from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -32,10 +32,11 @@ def _types(words: str) -> frozenset[TokenType]:
     return frozenset(TokenType[word] for word in words.split())
 
 
-_CLAUSES = "SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET WITH UNION JOIN ON USING ALIAS DISTINCT"
+_CLAUSES = "SELECT FROM WHERE GROUP_BY HAVING QUALIFY ORDER_BY LIMIT OFFSET WITH UNION JOIN ON USING ALIAS DISTINCT"
 _OPERATORS = "AND OR NOT EQ NEQ LT LTE GT GTE DPIPE PLUS DASH SLASH MOD DCOLON DOT BETWEEN LIKE IN IS CASE WHEN THEN ELSE"
-_OPENING = _types(f"{_CLAUSES} {_OPERATORS} COMMA")  # something must follow
-_CLOSING = _types("SEMICOLON COMMA R_PAREN FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET UNION JOIN INNER ON USING THEN")
+_OPENING = _types(f"{_CLAUSES} {_OPERATORS} COMMA PARTITION_BY")  # something must follow
+_JOINS = "JOIN INNER FULL CROSS ON USING"
+_CLOSING = _types(f"SEMICOLON COMMA R_PAREN FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET UNION {_JOINS} THEN")
 _NEEDED = _types("SELECT FROM CASE WHEN THEN BETWEEN IN")  # leaving out the word alone is no fix
 _SIDES = _types("LEFT RIGHT")  # joins, unless called as functions
 _AFTER_EQ = _types("LT GT")  # =< and => are comparisons written the wrong way round
@@ -133,7 +134,7 @@ def _check_parentheses(text: str, tokens: Sequence[Token]) -> None:
 def check_counts(text: str, tokens: Sequence[Token], tree: exp.Expr) -> None:
     """Refuses BETWEEN without AND and WHEN without THEN: the tree has more of them than the text."""
     needed = {
-        TokenType.AND: list(tree.find_all(exp.And, exp.Between)),
+        TokenType.AND: [*tree.find_all(exp.And, exp.Between), *_frames(tree)],
         TokenType.THEN: [branch for case in tree.find_all(exp.Case) for branch in case.args.get("ifs") or ()],
     }
     forms = {TokenType.AND: ("BETWEEN", "x BETWEEN 1 AND 9"), TokenType.THEN: ("WHEN", "CASE WHEN x > 1 THEN 1 ELSE 0 END")}
@@ -142,6 +143,11 @@ def check_counts(text: str, tokens: Sequence[Token], tree: exp.Expr) -> None:
             form, example = forms[word]
             first = next(token for token in tokens if token.token_type is TokenType[form])
             raise _refusal(text, first, f"{form} is not followed by {word.name} everywhere.", f"write {example}.")
+
+
+def _frames(tree: exp.Expr) -> list[exp.Expr]:
+    """Returns the frames of windows that are written with BETWEEN."""
+    return [spec for spec in tree.find_all(exp.WindowSpec) if spec.args.get("end") is not None]
 
 
 def _refusal(text: str, token: Token, what: str, fix: str) -> QueryError:
@@ -158,6 +164,9 @@ class Narrow(Dialect):
 
     NULL_ORDERING = "nulls_are_last"
 
+    class Tokenizer(tokens.Tokenizer):
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
+
     class Parser(parser.Parser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
@@ -169,7 +178,9 @@ _WORDS = """
     L_PAREN R_PAREN COMMA DOT DASH PLUS DCOLON SEMICOLON STAR SLASH MOD LT LTE GT GTE NOT EQ NEQ AND OR DPIPE
     STRING NUMBER IDENTIFIER VAR TRUE FALSE NULL
     SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET ASC DESC WITH ALIAS DISTINCT ALL UNION
-    JOIN INNER LEFT RIGHT OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
+    JOIN INNER LEFT RIGHT FULL CROSS OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
+    OVER PARTITION_BY ROWS RANGE ROW QUALIFY WINDOW
+    L_BRACKET R_BRACKET ARRAY
     ROLLUP CUBE GROUPING_SETS
 """
 _NAMELIKE_WORDS = """
@@ -189,17 +200,10 @@ _FOLLOWED = {  # if another token follows, the word is meant as a name
 }
 _SOME = "for = write x IN (SELECT y ...); for > compare with (SELECT MIN(y) ...), for < with (SELECT MAX(y) ...)."
 _REASONS: dict[TokenType, tuple[str, str]] = {
-    TokenType.OVER: (
-        "A window function looks across the rows of many people.",
-        "aggregate with GROUP BY instead, or per person in a subquery that groups by the unit column.",
-    ),
     TokenType.TABLE_SAMPLE: ("TABLESAMPLE draws rows at random, so the answer would not be about the data.", "leave it out."),
     TokenType.INTERVAL: ("INTERVAL is not supported.", "compare dates with constants, or use DAYS_BETWEEN(a, b)."),
-    TokenType.QUALIFY: ("QUALIFY filters by a window function, which looks across people.", "use HAVING on an aggregate."),
     TokenType.LATERAL: ("LATERAL joins are not supported.", "write an ordinary JOIN ... ON."),
-    TokenType.CROSS: ("CROSS JOIN pairs everyone with everyone.", "write JOIN ... ON with the columns that must be equal."),
     TokenType.NATURAL: ("NATURAL JOIN hides which columns must be equal.", "write JOIN ... USING (column)."),
-    TokenType.FULL: ("FULL JOIN keeps rows that belong to nobody.", "use LEFT JOIN from the table that has the unit."),
     TokenType.INTERSECT: ("INTERSECT compares the rows of different people.", "use EXISTS with the unit column equated."),
     TokenType.EXCEPT: ("EXCEPT compares the rows of different people.", "use NOT EXISTS with the unit column equated."),
     TokenType.SEMI: ("SEMI JOIN is not supported.", "write WHERE x IN (SELECT x FROM ...), or WHERE EXISTS (SELECT ...)."),
@@ -287,12 +291,17 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
         if token.token_type is TokenType.NUMBER and after is not None and after.start == token.end + 1 and _is_word(after):
             raise QueryError("This is not a number.", text=text, span=(token.start, after.end + 1), fix="write 16 or 1.5e3.")
         alone = token.token_type in _SETS and (after is None or after.token_type is not TokenType.L_PAREN)
-        if token.token_type not in _ALLOWED or alone:
+        if (token.token_type not in _ALLOWED or alone) and not _is_nulls_first(tokens, index):
             before = tokens[index - 1].token_type if index else None
             if before is TokenType.ALIAS or (before in _NAMING and token.token_type not in _REASONS):
                 raise _reserved(text, token)
             _refuse(text, token, after)
     check_gaps(text, tokens)
+
+
+def _is_nulls_first(tokens: Sequence[Token], index: int) -> bool:
+    """Returns whether a token is the FIRST of NULLS FIRST."""
+    return tokens[index].token_type is TokenType.FIRST and index > 0 and tokens[index - 1].text.upper() == "NULLS"
 
 
 def _reserved(text: str, token: Token) -> QueryError:
@@ -332,7 +341,8 @@ def _parsed(text: str, tokens: list[Token], into: type[exp.Expr]) -> exp.Expr:
     reader = Narrow().parser()
     try:
         if into is exp.Expr:
-            trees = [tree for tree in reader.parse(tokens, text) if tree is not None]
+            parsed = reader.parse(tokens, text)
+            trees = [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
         else:
             trees = [tree for tree in reader.parse_into(into, tokens, text) if tree is not None]
     except ParseError as error:
@@ -378,7 +388,8 @@ def with_hint(error: QueryError, text: str, names: Iterable[str]) -> QueryError:
 
 
 _NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER})
-_UNMARKED = frozenset({"CAST", "TRY_CAST", "EXTRACT", "WITHIN", "GROUP", "NULLS", "LAST"})
+_FRAMES = frozenset({"UNBOUNDED", "PRECEDING", "FOLLOWING", "CURRENT"})
+_UNMARKED = frozenset({"CAST", "TRY_CAST", "EXTRACT", "WITHIN", "GROUP", "NULLS", "LAST"}) | _FRAMES
 
 
 def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> None:

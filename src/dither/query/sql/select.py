@@ -11,7 +11,7 @@ from sqlglot import exp
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
 from dither.query.nodes import Column, Expression, Literal, Named, Order, Query
-from dither.query.sql.aggregates import Grouping, has_aggregate
+from dither.query.sql.aggregates import Grouping, has_aggregate, spread_lists
 from dither.query.sql.expressions import expression
 from dither.query.sql.gate import read, with_hint
 from dither.query.sql.names import Scope, only, place, refuse
@@ -47,6 +47,7 @@ def question(tree: exp.Expr, context: Context) -> Query:
     if tree.args.get("distinct"):
         raise refuse(scope, tree, "SELECT DISTINCT is not supported.", _without_distinct(tree))
     only(scope, tree, "expressions from_ joins where group having order limit offset with_", "SELECT")
+    tree = _spread_histogram(tree)
     context = with_ctes(tree, context)
     source, here = rows(tree, context)
     if not any(has_aggregate(item) for item in tree.expressions) and not tree.args.get("having"):
@@ -65,6 +66,36 @@ def question(tree: exp.Expr, context: Context) -> Query:
     keys, sets = tuple(grouping.keys), tuple(grouping.sets)
     rest = (condition, order, limit, offset, sets, tuple(grouping.groupings))
     return Query(source.relation, keys, tuple(grouping.aggregates), outputs, *rest)
+
+
+def _spread_histogram(tree: exp.Select) -> exp.Select:
+    """Rewrites SELECT HISTOGRAM(x) AS n FROM t as SELECT x, COUNT(*) AS n FROM t GROUP BY x: one row for each public value."""
+    alone = [item for item in tree.expressions if _histogram(item) is not None]
+    if len(alone) != 1 or any(has_aggregate(item) for item in tree.expressions):
+        return tree
+    tree = tree.copy()
+    item = next(each for each in tree.expressions if _histogram(each) is not None)
+    call = _histogram(item)
+    if call is None:
+        return tree
+    count = exp.Anonymous(this="COUNT", expressions=[exp.Star()])
+    count.meta.update(call.meta)
+    name = exp.to_identifier(item.alias or "histogram")
+    value: exp.Expr = call.expressions[0]
+    clause = tree.args.get("group") or exp.Group(expressions=[])
+    tree.set("group", exp.Group(expressions=[*clause.expressions, value.copy()]))
+    place = tree.expressions.index(item)
+    shown = value if isinstance(value, exp.Column) else exp.Alias(this=value, alias=exp.to_identifier("value"))
+    new = [*tree.expressions[:place], shown, exp.Alias(this=count, alias=name), *tree.expressions[place + 1 :]]
+    tree.set("expressions", new)
+    return tree
+
+
+def _histogram(item: exp.Expr) -> exp.Anonymous | None:
+    """Returns HISTOGRAM(x) if the output is one."""
+    call = item.unalias()
+    called = isinstance(call, exp.Anonymous) and str(call.this).upper() == "HISTOGRAM" and len(call.expressions) == 1
+    return call if called and isinstance(call, exp.Anonymous) else None
 
 
 def _without_distinct(tree: exp.Select) -> str:
@@ -92,7 +123,7 @@ def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:
 
 
 def _outputs(tree: exp.Select, grouping: Grouping) -> None:
-    items = [(item, *output_name(item, grouping.scope)) for item in tree.expressions]
+    items = spread_lists([(item, *output_name(item, grouping.scope)) for item in tree.expressions], grouping.scope)
     read = [(item, name, grouping.above(value, "in SELECT", False, name)) for item, name, value in items]
     taken: set[str] = set()
     for number, (item, name, value) in enumerate(read, start=1):

@@ -10,7 +10,7 @@ from sqlglot import exp
 from dither.catalog.values import Catalog
 from dither.query.nodes import Column, Compute, Expression, Named, Scan, fresh
 from dither.query.sql.expressions import ADVICE
-from dither.query.sql.names import Field, Scope, Source, columns_of, matching, name_of, only, place, refuse, table
+from dither.query.sql.names import Field, Scope, Source, columns_of, in_schema, matching, name_of, only, place, refuse, table
 from dither.text import folded
 
 Pair = tuple[Expression, Expression]
@@ -75,7 +75,7 @@ def check_below(node: exp.Select, context: Context) -> None:
                 f"{word} inside a subquery picks rows by comparing people, so one person could change which others count.",
                 f"leave {word} out of the subquery; it may stand at the end of the whole question.",
             )
-    only(context.scope, node, "expressions from_ joins where group having with_ distinct", "A subquery")
+    only(context.scope, node, "expressions from_ joins where group having qualify windows with_ distinct", "A subquery")
 
 
 def named_table(node: exp.Expr, context: Context) -> Source:
@@ -87,9 +87,8 @@ def named_table(node: exp.Expr, context: Context) -> Source:
         return _rename_columns(context.subquery(node.this, with_ctes(node, context), alias), node, context)
     if not isinstance(node, exp.Table):
         raise refuse(scope, node, "Only tables of the catalog and subqueries can stand in FROM.", "name a table.")
-    if node.args.get("db") is not None:
-        raise refuse(scope, node, "A table is named without a database or schema.", "write the name that the catalog gives it.")
-    only(scope, node, "this alias", "A table")
+    schema = in_schema(node, scope)
+    only(scope, node, "this alias db", "A table")
     if isinstance(node.this, exp.Anonymous):
         what, fix = ADVICE.get(str(node.this.this).upper(), ("Functions cannot stand in FROM.", "name a table of the catalog."))
         raise refuse(scope, node.this, what.format(name=str(node.this.this).upper()), fix)
@@ -98,7 +97,7 @@ def named_table(node: exp.Expr, context: Context) -> Source:
     context.read.append(name)
     if len(context.scans) > MOST_TABLES or len(context.read) > MOST_READ:
         raise refuse(scope, node, f"The question names more than {MOST_TABLES} tables.", "ask more simply.")
-    known = matching(name, quoted, context.ctes, lambda each: each)
+    known = [] if schema else matching(name, quoted, context.ctes, lambda each: each)
     if known:
         cte, inner = context.ctes[known[0]]
         inner = replace(inner, scans=context.scans)  # its tables count where it is named, not where it is defined
