@@ -37,6 +37,22 @@ QUERY = (
         "tests/planning/test_several.py::test_the_charge_is_the_total_and_covers_every_plan",
     ),
     Mutant(
+        "margin-of-a-chosen-total",
+        "a total of the groups that noise chose gets a margin",
+        "planning/outer.py",
+        "return self.chosen or counting or by_order or",
+        "return counting or by_order or",
+        "tests/planning/test_outer.py::test_no_margin_is_stated_where_noise_decides_what_is_combined",
+    ),
+    Mutant(
+        "share-of-another-group",
+        "a quotient of two groups is held to be a share, at most 1",
+        "planning/forms.py",
+        "if not self.one_group or len(self.above.terms) != 1",
+        "if len(self.above.terms) != 1",
+        "tests/planning/test_outer.py::test_a_quotient_of_two_groups_is_not_held_to_be_a_share",
+    ),
+    Mutant(
         "having-keeps-null",
         "HAVING keeps groups where its condition is NULL",
         "planning/outputs.py",

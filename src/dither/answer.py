@@ -18,6 +18,7 @@ from typing import Any
 from dither.errors import DitherError, extra
 from dither.exact.numbers import Number, between, flag, show, show_percent
 from dither.ledger.receipts import Receipt
+from dither.planning.consistent import consistent_margins, consistent_table
 from dither.planning.left_out import LeftOut, sentences
 from dither.planning.outputs import (
     Noisy,
@@ -27,7 +28,7 @@ from dither.planning.outputs import (
     least,
     margins,
     may_be_empty,
-    outputs,
+    passed_on,
     predicted_margins,
     ranks,
 )
@@ -145,10 +146,19 @@ class Answer:
     replayed: bool = False
     left: Callable[[], str] = stored(default=str, compare=False)  # what was left of the budget after the charge
     chosen: str = ""  # the bounds that were chosen for it, in words
+    is_consistent: bool = stored(default=False, kw_only=True)  # its counts were made consistent
 
     @property
     def plan(self) -> Plan:
         return self.program.plans[0]
+
+    def consistent(self) -> Answer:
+        """Returns the answer with whole counts that are never negative and add up to the same total. Free.
+
+        COUNT(*) of the groups is the nearest such table; other counts lie between 0 and it. Sums, means and quantiles stay. The
+        margins of moved counts are wider, so that they still hold; what is computed from counts has none.
+        """
+        return replace(self, table=consistent_table(self.plan, self.noisy), is_consistent=True)
 
     @property
     def noisy(self) -> Noisy:
@@ -184,7 +194,9 @@ class Answer:
         intervals. None if no margin can be stated, as for LN of a difference. The margin of a quantile is released with it and
         holds with 99 %; at a higher confidence it is what the bounds allow. See also `ranks`.
         """
-        return margins(self.plan, self.noisy, self.table, self._confidence(confidence))
+        level = self._confidence(confidence)
+        wide = margins(self.plan, self.noisy, self.table, level)
+        return consistent_margins(self.plan, self.noisy, self.table, wide, level) if self.is_consistent else wide
 
     def ranks(self, confidence: Number | None = None) -> dict[str, float]:
         """Returns how many rows' worth the rank of each quantile column may be off."""
@@ -255,6 +267,7 @@ class Answer:
         notes += self._hidden()
         notes += self._doubts()
         notes += [self.chosen] if self.chosen else []
+        notes += ["counts were made whole, not negative and adding up; ± includes it"] if self.is_consistent else []
         if constant := self._not_included():
             notes.append(f"not included in ±: {', '.join(constant)}")
         return "; ".join(dict.fromkeys(notes))
@@ -289,7 +302,9 @@ class Answer:
 
     def _quantile(self, column: str) -> str:
         """Shows which quantile a column has and the step of its grid, where the question does not say so."""
-        notes = (reading.notes for output in outputs(self.plan) if output.name == column for reading in output.readings)
+        notes = (
+            reading.notes for name, output in passed_on(self.plan).items() if name == column for reading in output.readings
+        )
         return "".join(f"{note}, " for note in next(notes, ()))
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dither as dt
-from dither.query import fluent, nodes
+from dither.query import fluent, nodes, outer
 from dither.query.functions.registry import FUNCTIONS
 from dither.query.sql import expressions
 
@@ -107,3 +107,14 @@ def test_a_sum_per_person_needs_the_step_that_the_page_asks_for() -> None:
         with pytest.raises(dt.QueryError, match="declare bounds and a step for cost"):
             plain.quote(asked, epsilon="0.1")
         plain.quote(asked.replace("SUM(v.cost)", "SUM(ROUND(v.cost))"), epsilon="0.1")
+
+
+def above(page: str) -> set[str]:
+    """Returns the functions of a noisy table that the page does not list."""
+    told = {word for span in spans(section(page, "Work on the noisy result")) for word in re.findall(r"\b([A-Z_]+)\b", span)}
+    return set(outer.BY_WORD) - told
+
+
+def test_every_function_of_a_noisy_table_is_listed() -> None:
+    assert above(PAGE) == set()
+    assert above(PAGE.replace("`DENSE_RANK()`, ", "")) == {"DENSE_RANK"}

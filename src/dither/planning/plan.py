@@ -16,6 +16,7 @@ from dither.catalog.values import Catalog, Key
 from dither.errors import QueryError
 from dither.mechanisms import Threshold
 from dither.planning import releases
+from dither.planning.outer import compute_all, opened
 from dither.planning.price import Price, choose
 from dither.planning.releases.base import Clipped, Collection, Noise, Note, Reading, collect
 from dither.planning.releases.keys import public_keys
@@ -25,6 +26,7 @@ from dither.privacy.neighbours import BY_NAME, AddRemove, Replace
 from dither.query.functions.base import Facts
 from dither.query.functions.registry import columns, known
 from dither.query.nodes import PerUnit, Query, Relation, sources
+from dither.query.outer import resolve_outer
 from dither.query.resolve.aggregates import short
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Work
@@ -60,7 +62,22 @@ def schema(
     long = {reading.name for reading in readings if reading.largest(noises, _ROWS) >= _LONG}
     noisy = {reading.name for reading in readings}
     each = [(known(output.expression, scope), columns(output.expression)) for output in query.outputs]
-    return tuple(_field(output.name, *one, noisy, long) for output, one in zip(query.outputs, each, strict=True))
+    fields = tuple(_field(output.name, *one, noisy, long) for output, one in zip(query.outputs, each, strict=True))
+    return _around(query, [facts for facts, _ in each], fields, known_keys is None and bool(keys)) if query.above else fields
+
+
+def _around(query: Query, facts: Sequence[Facts], fields: Sequence[Field], hidden: bool) -> tuple[Field, ...]:
+    """Returns the columns of the last SELECT around the question. `hidden`: small groups are not shown."""
+    found = tuple(facts)
+    for outer in query.above:
+        found = resolve_outer(outer, found)[1]
+    noisy, long = compute_all(query, opened(query, hidden)).noisy, any(field.long for field in fields)
+    return tuple(
+        Field(
+            each.name, "text" if one.kind == "null" else one.kind, each.name in noisy, one.nullable, long and one.kind == "int"
+        )
+        for each, one in zip(query.above[-1].outputs, found, strict=True)
+    )
 
 
 def _field(name: str, facts: Facts, used: set[str] | frozenset[str], noisy: set[str], long: set[str]) -> Field:

@@ -384,12 +384,63 @@ def grouping_mark(number: int) -> str:
 
 
 @dataclass(frozen=True)
+class Frame:
+    """ROWS BETWEEN start AND end, counted from the current row (-2: 2 PRECEDING). None: UNBOUNDED."""
+
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True)
+class Across:
+    """An aggregate or a window function. Without `frame` and with `order`, the frame ends with the peers of the current row;
+    without both it is the whole partition. An aggregate of a group has neither partition nor order."""
+
+    name: str
+    function: str
+    arguments: tuple[Expression, ...] = ()
+    where: Expression | None = None
+    partition: tuple[Expression, ...] = ()
+    order: tuple[Order, ...] = ()
+    frame: Frame | None = None
+    span: Span = field(default=None, compare=False)
+
+    @property
+    def structure(self) -> tuple[Expression, ...]:
+        """The expressions that decide which rows it reads, and in which order."""
+        return (*(() if self.where is None else (self.where,)), *self.partition, *(each.expression for each in self.order))
+
+
+@dataclass(frozen=True)
+class Outer:
+    """SELECT [DISTINCT] outputs FROM noisy WHERE where GROUP BY keys HAVING having QUALIFY qualify ORDER BY order LIMIT limit.
+
+    `folds` is None without GROUP BY and aggregates. Each window may read the windows before it. `fields` are the columns it
+    reads, by the names in `where`, `keys` and arguments.
+    """
+
+    fields: tuple[str, ...]
+    outputs: tuple[Named, ...]
+    where: Expression | None = None
+    keys: tuple[Named, ...] = ()
+    folds: tuple[Across, ...] | None = None
+    having: Expression | None = None
+    windows: tuple[Across, ...] = ()
+    qualify: Expression | None = None
+    distinct: bool = False
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True)
 class Query:
     """SELECT outputs FROM source GROUP BY keys HAVING having ORDER BY order LIMIT limit OFFSET offset.
 
     `outputs`, `having` and `order` are expressions over the keys and aggregates: post-processing, which is free. `sets`: the
     places of the keys in each grouping set, if there are several; `keys` then are those of all sets. `groupings`: the places of
-    the keys in each GROUPING(key, ...): one bit for each, 1 in sets without that key; the last key is the lowest bit.
+    the keys in each GROUPING(key, ...): one bit for each, 1 in sets without that key; the last key is the lowest bit. `above`:
+    the SELECTs around it, the innermost first: post-processing, too.
     """
 
     source: Relation
@@ -402,3 +453,4 @@ class Query:
     offset: int = 0
     sets: tuple[tuple[int, ...], ...] = ()
     groupings: tuple[tuple[int, ...], ...] = ()
+    above: tuple[Outer, ...] = ()

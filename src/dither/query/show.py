@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from dither.exact.numbers import show
 from dither.query.nodes import (
+    Across,
     Aggregate,
     Call,
     Column,
@@ -19,6 +20,8 @@ from dither.query.nodes import (
     Join,
     Literal,
     Named,
+    Order,
+    Outer,
     PerUnit,
     Query,
     Relation,
@@ -158,16 +161,9 @@ def show_aggregate(node: Aggregate) -> str:
 
 
 def show_query(query: Query) -> str:
-    """Shows a query as an indented tree."""
-    lines = ["output " + _named(query.outputs)]
-    if query.having is not None:
-        lines.append("having " + _node(query.having))
-    if query.order:
-        lines.append("order " + ", ".join(_node(o.expression) + " desc" * o.descending for o in query.order))
-    if query.limit is not None:
-        lines.append(f"limit {query.limit}")
-    if query.offset:
-        lines.append(f"offset {query.offset}")
+    """Shows a query as an indented tree, the SELECTs around it first."""
+    lines = [line for outer in reversed(query.above) for line in _outer(outer)]
+    lines += ["output " + _named(query.outputs), *_ending(query)]
     lines.append("private " + ", ".join(show_aggregate(each) for each in query.aggregates))
     if query.keys:
         lines.append("by " + _named(query.keys))
@@ -177,6 +173,39 @@ def show_query(query: Query) -> str:
     for number, places in enumerate(query.groupings):
         lines.append(f"{grouping_mark(number)} = grouping({', '.join(query.keys[place].name for place in places)})")
     return "\n".join([*lines, *_lines(query.source)])
+
+
+def _ending(query: Query | Outer) -> list[str]:
+    lines = ["having " + _node(query.having)] if query.having is not None else []
+    lines += ["order " + _order(query.order)] if query.order else []
+    lines += [f"limit {query.limit}"] if query.limit is not None else []
+    return lines + ([f"offset {query.offset}"] if query.offset else [])
+
+
+def _order(order: tuple[Order, ...]) -> str:
+    return ", ".join(_node(each.expression) + " desc" * each.descending for each in order)
+
+
+def _outer(outer: Outer) -> list[str]:
+    """Shows a SELECT around the question."""
+    lines = [f"{'distinct ' * outer.distinct}around {_named(outer.outputs)}", *_ending(outer)]
+    lines += [f"qualify {_node(outer.qualify)}"] if outer.qualify is not None else []
+    lines += [f"window {show_across(each)}" for each in reversed(outer.windows)]
+    if outer.folds is not None:
+        lines.append(f"by [{_named(outer.keys)}] {', '.join(map(show_across, outer.folds))}".rstrip())
+    return lines + ([f"where {_node(outer.where)}"] if outer.where is not None else [])
+
+
+def show_across(node: Across) -> str:
+    """Shows an aggregate or a window function of a noisy table: w = sum(n) by [region] order [m] rows -1 to 0."""
+    parts = [f"{node.name} = {node.function}({', '.join(map(_node, node.arguments)) or '*' * (node.function == 'count')})"]
+    parts += [f"where {_node(node.where)}"] if node.where is not None else []
+    parts += [f"by [{', '.join(map(_node, node.partition))}]"] if node.partition else []
+    parts += [f"order [{_order(node.order)}]"] if node.order else []
+    if node.frame is not None:
+        start, end = ("unbounded" if each is None else str(each) for each in (node.frame.start, node.frame.end))
+        parts.append(f"rows {start} to {end}")
+    return " ".join(parts)
 
 
 def _node(node: Expression) -> str:

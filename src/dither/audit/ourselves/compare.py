@@ -172,7 +172,8 @@ def channels(before: Observation, after: Observation) -> list[str]:
     if all(plan.threshold is None for plan in plans):
         checks["keys"] = one.noisy.keys == two.noisy.keys
         checks["noise"] = before.trace.same_noise(after.trace)
-        if all(plan.query.having is None and plan.query.limit is None for plan in plans) and not drops_rows(one):
+        plain = all(plan.query.having is None and plan.query.limit is None and not plan.query.above for plan in plans)
+        if plain and not drops_rows(one):
             checks["shape"] = len(one) == len(two)
             checks["holes"] = _holes(one.rows) == _holes(two.rows)
     return [name for name, same in checks.items() if not same]

@@ -48,6 +48,19 @@ OWN = (
     "cost > 10",
     "active",
 )
+OVER_GROUPS = (
+    "a0 / SUM(a0) OVER () AS w",
+    "RANK() OVER (ORDER BY a0 DESC) AS w",
+    "SUM(a0) OVER (ORDER BY 1 ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS w",
+    "LAG(a0, 1, 0) OVER (ORDER BY a0) AS w",
+)
+AROUND = (
+    "SELECT MAX(a0) AS m, MIN(a0) AS l, COUNT(*) AS c FROM (...)",
+    "SELECT * FROM (...) WHERE a0 > 3 ORDER BY a0 DESC LIMIT 2",
+    "WITH q AS (...) SELECT *, a0 - AVG(a0) OVER () AS d FROM q",
+    "SELECT ARG_MAX(a0, a0) AS m, SUM(a0) AS s FROM (...) HAVING COUNT(*) > 1",
+    "SELECT a0, ROW_NUMBER() OVER (ORDER BY a0) AS i FROM (...) QUALIFY i <= 3",
+)
 BROKEN = ("DISTINCT", "LIMIT 1", "OVER ()", ";", "'", "--", "(", ")", "\x00", "é", "UNION ALL", "*")
 
 
@@ -67,20 +80,25 @@ class Parts:
     having: str = ""
     tail: str = ""
     mutilated: str = ""
+    windows: tuple[str, ...] = ()  # over the groups
+    around: str = ""  # a SELECT around it, with ... in its place
     union: str = ""  # another result below it
 
     def __str__(self) -> str:
         if self.mutilated:
             return self.mutilated
-        listed = ", ".join(([f"{self.key} AS k"] if self.key else []) + list(self.aggregates))
+        listed = ", ".join(([f"{self.key} AS k"] if self.key else []) + [*self.aggregates, *self.windows])
         where = f" WHERE {self.where}" if self.where else ""
         group = f" GROUP BY {self.group}" if self.key else ""
-        return f"SELECT {listed} FROM {self.source}{where}{group}{self.having}{self.union}{self.tail}"
+        inner = f"SELECT {listed} FROM {self.source}{where}{group}{self.having}{self.union}{self.tail}"
+        return self.around.replace("...", inner) if self.around else inner
 
     def simpler(self) -> Iterator[Parts]:
         """Yields the question without one of its parts, largest parts first."""
         if self.mutilated:
             return
+        if self.around or self.windows:
+            yield replace(self, around="", windows=())
         if self.union:
             yield replace(self, union="")
         if len(self.aggregates) > 1:
@@ -245,7 +263,11 @@ class Maker:
         having = self.pick("", "", f" HAVING a0 > {self.rng.randint(0, 9)}", "")
         tail = self.pick("", "", " ORDER BY a0 DESC", " LIMIT 3", " ORDER BY 1 LIMIT 2")
         made = Parts(key, chosen, source, where, group, having, tail)
-        if self.rng.random() < 0.1:
+        kind = self.rng.random()
+        if kind < 0.2:
+            windows = (self.pick(*OVER_GROUPS),) if self.rng.random() < 0.5 else ()
+            made = replace(made, windows=windows, around=self.pick("", *AROUND))
+        elif kind < 0.3:
             made = replace(made, union=self.pick(" UNION ALL ", " UNION ") + str(replace(made, having="", tail="", where="")))
             made = replace(made, where=self.condition())
         return replace(made, mutilated=self.mutilated(str(made))) if self.rng.random() < mutilate else made

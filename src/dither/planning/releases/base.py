@@ -407,6 +407,9 @@ def exact_sum(terms: Sequence[Term], constant: Fraction, below: int, noisy: Cell
     return totals
 
 
+_FEW = 6  # variables whose sum has a closed form; a step for each is little
+
+
 def weighted_sum(terms: Sequence[Term], noisy: Cells) -> NDArray[np.float64]:
     """Returns the weighted sum of cells in each group."""
     total = np.zeros(len(noisy[0]) if noisy else 1)
@@ -422,8 +425,13 @@ def noise_reach(terms: Sequence[Term], noises: Sequence[Noise], confidence: Frac
     if len(terms) == 1:
         return float(noises[terms[0].noise].mechanism.margin(confidence) * abs(terms[0].weight))
     scales = tuple(sorted(abs(float(t.weight)) * noises[t.noise].scale for t in terms))
-    law = margins.normal if noises[terms[0].noise].gaussian else margins.laplace
-    return law(scales, float(confidence)) + sum(abs(float(t.weight)) for t in terms)
+    gaussian = noises[terms[0].noise].gaussian
+    steps, law = sum(abs(float(t.weight)) for t in terms), margins.normal if gaussian else margins.laplace
+    if len(terms) <= _FEW:
+        return law(scales, float(confidence)) + steps
+    weights, each = np.array([float(t.weight) for t in terms]), np.array([noises[t.noise].scale for t in terms])
+    wide = margins.many(weights, each, float(confidence), gaussian)
+    return min(wide, margins.normal(scales, float(confidence)) + steps) if gaussian else wide
 
 
 @dataclass

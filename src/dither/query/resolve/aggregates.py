@@ -22,10 +22,12 @@ from dither.query.nodes import (
     Expression,
     Named,
     Order,
+    Outer,
     Query,
     grouping_mark,
     words_of,
 )
+from dither.query.outer import resolve_outer
 from dither.query.resolve.shapes import BY_UNIT, Dependence, Shape
 
 
@@ -246,7 +248,18 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
         outputs=tuple(Named(each.name, typed(each.expression, result)) for each in query.outputs),
         having=having,
         order=tuple(Order(typed(each.expression, result), each.descending) for each in query.order),
+        above=_above(query, result),
     )
+
+
+def _above(query: Query, scope: Mapping[str, Facts]) -> tuple[Outer, ...]:
+    """Checks and types the SELECTs around it, from the inside out."""
+    found = tuple(facts(each.expression, scope).without_domain() for each in query.outputs)
+    resolved = []
+    for outer in query.above:
+        checked, found = resolve_outer(outer, found)
+        resolved.append(checked)
+    return tuple(resolved)
 
 
 def _of_sets(query: Query, keys: Mapping[str, Facts]) -> dict[str, Facts]:

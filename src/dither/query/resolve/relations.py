@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -65,6 +65,7 @@ from dither.query.resolve.shapes import (
     BY_ROW,
     BY_UNIT,
     PUBLIC,
+    Dependence,
     Known,
     Shape,
     check_names,
@@ -189,6 +190,12 @@ def resolve(query: Query, catalog: Catalog, text: str = "") -> Resolved:
         raise error.located(text) from None
     except RecursionError:
         raise QueryError("The question is nested too deeply.", text=text, fix="ask more simply.") from None
+
+
+def aggregates_people(source: Relation, keys: Sequence[Named], catalog: Catalog) -> bool:
+    """Returns whether an aggregation of a relation by these keys is across people: no key is the unit or tells which it is."""
+    shape = _relation(source, catalog)
+    return shape.private and all(shape.depends(key.expression) < Dependence.COMPUTED for key in keys)
 
 
 def _resolve(query: Query, catalog: Catalog) -> Resolved:

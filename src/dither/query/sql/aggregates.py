@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -14,6 +14,7 @@ from dither.query.nodes import per_unit as functions
 from dither.query.sql.expressions import expression
 from dither.query.sql.names import Scope, candidates, matching, name_of, only, place, refuse
 from dither.query.sql.sets import is_grouping
+from dither.query.sql.windows import Windows
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -23,15 +24,19 @@ def is_aggregate(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and isinstance(node.this, str) and node.this.upper() in by_word()
 
 
-def has_aggregate(node: exp.Expr) -> bool:
-    """Returns whether a node contains an aggregate outside its subqueries."""
+def has_aggregate(node: exp.Expr, test: Callable[[exp.Expr], bool] = is_aggregate) -> bool:
+    """Returns whether a node contains an aggregate outside its subqueries. SUM(x) OVER () is none; its x may be one."""
     if isinstance(node, (exp.Select, exp.Subquery)):
         return False
-    if isinstance(node, exp.Window):  # SUM(x) OVER (...) is none, LAG(SUM(x)) OVER (...) has one
+    if isinstance(node, exp.Window):
         call = node.this.this if isinstance(node.this, exp.Filter) else node.this
-        outside = [part for part in node.iter_expressions() if part is not node.this]
-        return any(has_aggregate(part) for part in [*call.iter_expressions(), *outside])
-    return is_aggregate(node) or any(has_aggregate(part) for part in node.iter_expressions())
+        return any(has_aggregate(part, test) for part in (*call.iter_expressions(), *_other_parts(node)))
+    return test(node) or any(has_aggregate(part, test) for part in node.iter_expressions())
+
+
+def _other_parts(node: exp.Window) -> list[exp.Expr]:
+    where = [node.this.expression] if isinstance(node.this, exp.Filter) else []
+    return [*where, *(part for part in node.iter_expressions() if part is not node.this)]
 
 
 def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
@@ -202,9 +207,13 @@ class Grouping:
     keys: list[Named] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
     outputs: list[Named] = field(default_factory=list)
+    windows: Windows | None = None  # None: window functions are refused
     within: dict[int, Expression] = field(default_factory=dict)  # columns of windows within one unit, by the id of their node
     sets: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each grouping set
     groupings: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each GROUPING
+
+    def is_aggregate(self, node: exp.Expr) -> bool:
+        return is_aggregate(node)
 
     def add_key(self, name: str, value: Expression) -> int:
         """Adds a key unless it is there already, and returns its place."""
@@ -224,27 +233,45 @@ class Grouping:
         return Column(self.aggregates[-1].name, span=aggregate.span)
 
     def above(self, node: exp.Expr, place: str, aliases: bool, name: str = "") -> Expression:
-        """Reads an expression over keys and aggregates; with `aliases` also over outputs of SELECT."""
+        """Reads an expression over keys and aggregates. A name that is no column may be an output of SELECT that was read
+        before; with `aliases` such outputs come first."""
         here = self.scope.at(place)
 
         def look(part: exp.Expr) -> Expression | None:
             if id(part) in self.within:
                 return self.within[id(part)]
-            if is_aggregate(part):
+            if isinstance(part, exp.Window):
+                return self._window(part, here, aliases)
+            if self.is_aggregate(part):
                 return self.add(part, name if part is node else "")
             if is_grouping(part):
                 return self._grouping(part, here)
             if isinstance(part, exp.Subquery) or id(part) in here.values:
                 return self._value(part, here)
-            if isinstance(part, exp.Column) and aliases:
+            if isinstance(part, exp.Column) and (aliases or not candidates(part, here)):
                 named = self._alias(part, here)
                 if named is not None:
                     return named
-            if isinstance(part, (exp.Literal, exp.Boolean, exp.Null)) or has_aggregate(part) or _has_grouping(part):
+            if isinstance(part, (exp.Literal, exp.Boolean, exp.Null)) or self._is_above(part) or _has_grouping(part):
                 return None
             return self._key(part, here, aliases)
 
         return expression(node, here, look)
+
+    def _is_above(self, part: exp.Expr) -> bool:
+        """Returns whether a node is computed from noisy numbers, so that it cannot be a key."""
+        return part.find(exp.Window) is not None or has_aggregate(part, self.is_aggregate)
+
+    def _window(self, node: exp.Window, here: Scope, aliases: bool) -> Expression:
+        """Reads a window function over the groups. Its parts may name outputs of SELECT that were read before."""
+        if self.windows is None:
+            what = "A window function looks across the rows of many people."
+            raise refuse(here, node.this, what, "leave it out of the subquery; over the groups of the question it is free.")
+        if here.place not in ("in SELECT", "in QUALIFY", "in ORDER BY"):
+            what = f"A window function cannot stand {here.place}."
+            raise refuse(here, node.this, what, "filter on it with QUALIFY, or in a SELECT around this one.")
+
+        return self.windows.add(node, lambda part: self.above(part, here.place, aliases))
 
     def _grouping(self, part: exp.Expr, here: Scope) -> Expression:
         """Reads GROUPING(key, ...): which keys a row is a total over."""
@@ -299,7 +326,7 @@ class Grouping:
     def _key(self, part: exp.Expr, here: Scope, aliases: bool) -> Expression | None:
         if isinstance(part, exp.Column) or not list(part.find_all(exp.Column, exp.Select)):
             return self._grouped_column(part, here) if isinstance(part, exp.Column) else None
-        if aliases and any(not candidates(name, here) for name in _own_columns(part)):
+        if self.outputs and any(not candidates(name, here) for name in _own_columns(part)):
             return None  # it names an output of SELECT, so it is not an expression over rows
         value = expression(part, here)
         for key in self.keys:
@@ -328,6 +355,10 @@ class Grouping:
         if len(outputs) > 1:
             raise refuse(here, part, f"{name} could mean more than one output.", "rename outputs with AS.")
         return outputs[0].expression if outputs else None
+
+    def natural_name(self, value: Expression, number: int) -> str:
+        """Returns the name of an output without an alias."""
+        return value.name if isinstance(value, Column) and not value.name.startswith("#") else f"column_{number}"
 
     def _unique_name(self, base: str) -> str:
         taken = {key.name for key in self.keys} | {aggregate.name for aggregate in self.aggregates}

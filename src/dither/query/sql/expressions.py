@@ -121,6 +121,7 @@ Replace = Callable[[exp.Expr], Expression | None]
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$")
 _FALSE = Literal(False)
 _LONGEST = 60  # the most characters of an operand in a fix
+_MOST_DIGITS = 15
 
 
 def expression(node: exp.Expr, scope: Scope, replace: Replace | None = None) -> Expression:
@@ -340,15 +341,30 @@ def _call(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
         )
     if name in ("IF", "IIF") and len(node.expressions) == 3:
         return Call("case", tuple(expression(part, scope, replace) for part in node.expressions), span=span)
+    if name == "ROUND" and len(node.expressions) == 2:
+        return _round(node, scope, replace)
     if name not in FUNCTIONS:
         raise _unknown_function(name, node, scope)
     return Call(FUNCTIONS[name], tuple(expression(part, scope, replace) for part in node.expressions), span=span)
 
 
+def _round(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    """Reads ROUND(x, digits) as DuckDB computes it: ROUND(x * 10^digits) / 10^digits."""
+    value, digits = (expression(part, scope, replace) for part in node.expressions)
+    number = digits.value if isinstance(digits, Literal) and not isinstance(digits.value, bool) else None
+    span = place(scope.text, node)
+    if not isinstance(number, int) or abs(number) > _MOST_DIGITS:
+        what = f"ROUND needs a constant number of digits from {-_MOST_DIGITS} to {_MOST_DIGITS}."
+        raise refuse(scope, node, what, "write ROUND(x, 2).")
+    factor, (first, then) = Literal(10 ** abs(number)), (("mul", "div") if number >= 0 else ("div", "mul"))
+    rounded = Call("round", (Call(first, (value, factor), span=span),), span=span)
+    return Call(then, (rounded, factor), span=span) if number else Call("round", (value,), span=span)
+
+
 def _unknown_function(name: str, node: exp.Expr, scope: Scope) -> Exception:
     if name in ADVICE:
         what, fix = ADVICE[name]
-        return refuse(scope, node, what.format(name=name), fix)
+        return refuse(scope, node, what.format(name=name), fix.format(name=name))
     near = did_you_mean(name, [*FUNCTIONS, *by_word()]).rstrip()
     fix = near or "use the functions listed in the documentation."
     return refuse(scope, node, f"There is no function {name[:40]}.", fix)

@@ -33,8 +33,9 @@ def _types(words: str) -> frozenset[TokenType]:
 
 
 _CLAUSES = "SELECT FROM WHERE GROUP_BY HAVING QUALIFY ORDER_BY LIMIT OFFSET WITH UNION JOIN ON USING ALIAS DISTINCT"
+_ABOVE = "OVER PARTITION_BY WINDOW ROWS RANGE PIVOT FOR"  # of windows and the noisy result
 _OPERATORS = "AND OR NOT EQ NEQ LT LTE GT GTE DPIPE PLUS DASH SLASH MOD DCOLON DOT BETWEEN LIKE IN IS CASE WHEN THEN ELSE"
-_OPENING = _types(f"{_CLAUSES} {_OPERATORS} COMMA PARTITION_BY")  # something must follow
+_OPENING = _types(f"{_CLAUSES} {_ABOVE} {_OPERATORS} COMMA")  # something must follow
 _JOINS = "JOIN INNER FULL CROSS ON USING"
 _CLOSING = _types(f"SEMICOLON COMMA R_PAREN FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET UNION {_JOINS} THEN")
 _NEEDED = _types("SELECT FROM CASE WHEN THEN BETWEEN IN")  # leaving out the word alone is no fix
@@ -179,7 +180,7 @@ _WORDS = """
     STRING NUMBER IDENTIFIER VAR TRUE FALSE NULL
     SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET ASC DESC WITH ALIAS DISTINCT ALL UNION
     JOIN INNER LEFT RIGHT FULL CROSS OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
-    OVER PARTITION_BY ROWS RANGE ROW QUALIFY WINDOW
+    OVER PARTITION_BY ROWS RANGE ROW QUALIFY WINDOW PIVOT FOR
     L_BRACKET R_BRACKET ARRAY
     ROLLUP CUBE GROUPING_SETS
 """
@@ -230,7 +231,7 @@ def read(text: str) -> tuple[exp.Expr, list[Token]]:
     if not found:
         raise QueryError("The question is empty.", fix="write a SELECT statement.")
     opening = next((token for token in found if token.token_type is not TokenType.L_PAREN), found[0])
-    if opening.token_type not in (TokenType.SELECT, TokenType.WITH):
+    if opening.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.PIVOT):
         word = opening.text.split()[0].upper()[:20] if opening.text.split() else opening.text
         raise QueryError(
             f"Only a SELECT is answered, and this begins with {word}.", text=text, span=_span(opening), fix="ask with SELECT."

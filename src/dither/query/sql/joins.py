@@ -258,6 +258,9 @@ def join(left: Source, node: exp.Expr, context: Context) -> Source:
     scope = context.scope
     only(scope, node, "this on using side kind", "JOIN")
     side, kind = str(node.args.get("side") or "").upper(), str(node.args.get("kind") or "").upper()
+    if kind == "CROSS":
+        fix = "write JOIN ... ON with the columns that must be equal."
+        raise refuse(scope, node.this, "CROSS JOIN pairs everyone with everyone.", fix)
     if side not in ("", "LEFT", "RIGHT", "FULL") or kind not in ("", "INNER", "OUTER"):
         raise refuse(scope, node, f"{side or kind} JOIN is not supported.", "write JOIN, LEFT JOIN, RIGHT JOIN or FULL JOIN.")
     if kind == "OUTER" and not side:

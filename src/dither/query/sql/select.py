@@ -1,7 +1,8 @@
-"""Reads SQL text into a Query: the outermost SELECT, with HAVING, ORDER BY, LIMIT and OFFSET.
+"""Reads SQL text into a Query: the SELECT that aggregates people, with HAVING, QUALIFY, ORDER BY, LIMIT and OFFSET.
 
-`parse` reads names and structure; resolve/ then decides whether the question may be answered. Everything that is not on
-a list is refused: tokens in gate.py, expressions in expressions.py, relations in tables.py, joins.py and subqueries.py.
+outer.py reads the SELECTs around it. `parse` reads names and structure; resolve/ then decides whether the question may be
+answered. Everything that is not on a list is refused: tokens in gate.py, expressions in expressions.py, relations in tables.py,
+joins.py and subqueries.py.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from sqlglot import exp
 
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
-from dither.query.nodes import Column, Expression, Literal, Named, Order, Query
-from dither.query.sql.aggregates import Grouping, has_aggregate, spread_lists
+from dither.query.nodes import Column, Named, Outer, Query
+from dither.query.sql.aggregates import has_aggregate
+from dither.query.sql.clauses import read_condition, read_limit, read_offset, read_order, read_outputs
 from dither.query.sql.expressions import expression
 from dither.query.sql.gate import read, with_hint
-from dither.query.sql.names import Scope, only, place, refuse
+from dither.query.sql.names import Scope, only, refuse
+from dither.query.sql.outer import Names, read_question
 from dither.query.sql.subqueries import group, new_context, output_name, rows
-from dither.query.sql.tables import Context, with_ctes
-from dither.text import folded
+from dither.query.sql.tables import Context
+from dither.query.sql.windows import Windows
 
 _LONGEST = 60  # the most characters of keys in a fix
 
@@ -35,10 +38,13 @@ def parse(text: str, catalog: Catalog) -> Query:
 
 
 def question(tree: exp.Expr, context: Context) -> Query:
-    """Reads the outermost SELECT, whose aggregates are released with noise."""
+    """Reads a question: the SELECT that aggregates people, and those around it."""
+    return read_question(tree, Names(context), private_select)
+
+
+def private_select(tree: exp.Expr, context: Context) -> Query:
+    """Reads the SELECT whose aggregates are released with noise."""
     scope = context.scope
-    while isinstance(tree, exp.Subquery) and not [key for key, value in tree.args.items() if value and key != "this"]:
-        tree = tree.this
     if isinstance(tree, exp.SetOperation):
         what = "Noisy results are put together by UNION only where that is the whole question."
         raise refuse(scope, tree, what, "ask its parts as a list of questions, or ask it alone.")
@@ -46,26 +52,40 @@ def question(tree: exp.Expr, context: Context) -> Query:
         raise refuse(scope, tree, "Only a SELECT is answered.", "ask with SELECT.")
     if tree.args.get("distinct"):
         raise refuse(scope, tree, "SELECT DISTINCT is not supported.", _without_distinct(tree))
-    only(scope, tree, "expressions from_ joins where group having order limit offset with_", "SELECT")
+    only(scope, tree, "expressions from_ joins where group having order limit offset with_ qualify windows", "SELECT")
     tree = _spread_histogram(tree)
-    context = with_ctes(tree, context)
     source, here = rows(tree, context)
     if not any(has_aggregate(item) for item in tree.expressions) and not tree.args.get("having"):
         raise _no_aggregate(tree, here)
     grouping = group(tree, here, per_unit=False)
-    _outputs(tree, grouping)
-    having = tree.args.get("having")
-    if having is not None:
-        only(here, having, "this", "HAVING")
-    condition = None if having is None else grouping.above(having.this, "in HAVING", True)
-    order = _order(tree, grouping)
+    grouping.windows = Windows(tree, here)
+    read_outputs(tree, grouping)
+    condition = read_condition(tree, "having", grouping)
+    qualify = read_condition(tree, "qualify", grouping)
+    order = read_order(tree, grouping)
+    grouping.windows.check()
     limit, offset = read_limit(tree, here), read_offset(tree, here)
     if not grouping.aggregates:
         raise _no_aggregate(tree, here)
-    outputs = tuple(grouping.outputs)
-    keys, sets = tuple(grouping.keys), tuple(grouping.sets)
-    rest = (condition, order, limit, offset, sets, tuple(grouping.groupings))
-    return Query(source.relation, keys, tuple(grouping.aggregates), outputs, *rest)
+    outputs, keys, aggregates = tuple(grouping.outputs), tuple(grouping.keys), tuple(grouping.aggregates)
+    if not grouping.windows.found:
+        rest = (condition, order, limit, offset, tuple(grouping.sets), tuple(grouping.groupings))
+        return Query(source.relation, keys, aggregates, outputs, *rest)
+    if grouping.sets:
+        what = "A window function cannot run over the rows of several grouping sets."
+        raise refuse(here, tree.args["group"], what, "ask with one GROUP BY, or leave the window function out.")
+    names = tuple([key.name for key in keys] + [each.name for each in aggregates])
+    above = Outer(
+        names,
+        outputs,
+        windows=tuple(grouping.windows.found),
+        qualify=qualify,
+        order=order,
+        limit=limit,
+        offset=offset,
+    )
+    columns = tuple(Named(name, Column(name)) for name in names)
+    return Query(source.relation, keys, aggregates, columns, condition, above=(above,))
 
 
 def _spread_histogram(tree: exp.Select) -> exp.Select:
@@ -120,68 +140,3 @@ def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:
         "This asks for rows, and rows are never shown.",
         "ask for aggregates such as COUNT(*) or AVG(x).",
     )
-
-
-def _outputs(tree: exp.Select, grouping: Grouping) -> None:
-    items = spread_lists([(item, *output_name(item, grouping.scope)) for item in tree.expressions], grouping.scope)
-    read = [(item, name, grouping.above(value, "in SELECT", False, name)) for item, name, value in items]
-    taken: set[str] = set()
-    for number, (item, name, value) in enumerate(read, start=1):
-        if name and folded(name) in taken:
-            raise refuse(grouping.scope, item, f"Two outputs are called {name}.", "rename one with AS.")
-        natural = value.name if isinstance(value, Column) else f"column_{number}"
-        chosen = name or (natural if folded(natural) not in taken else f"{natural}_{number}")
-        grouping.outputs.append(Named(chosen, value))
-        taken.add(folded(chosen))
-
-
-def _order(tree: exp.Select, grouping: Grouping) -> tuple[Order, ...]:
-    clause = tree.args.get("order")
-    if clause is None:
-        return ()
-    scope = grouping.scope
-    only(scope, clause, "expressions", "ORDER BY")
-    orders = []
-    for item in clause.expressions:
-        only(scope, item, "this desc", "ORDER BY")  # refuses NULLS FIRST: NULLs come last
-        value = grouping.above(item.this, "in ORDER BY", True)
-        if isinstance(value, Literal):
-            value = _position(value, grouping, item)
-        orders.append(Order(value, bool(item.args.get("desc"))))
-    return tuple(orders)
-
-
-def _position(value: Literal, grouping: Grouping, item: exp.Expr) -> Expression:
-    number = value.value
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(grouping.outputs):
-        raise refuse(grouping.scope, item, "ORDER BY a constant needs a position of SELECT.", "order by an output's name.")
-    return grouping.outputs[number - 1].expression
-
-
-def read_limit(tree: exp.Query, scope: Scope) -> int | None:
-    """Returns the number of rows of the noisy result to show, if it is limited."""
-    clause = tree.args.get("limit")
-    if clause is None:
-        return None
-    if isinstance(clause, exp.Limit):
-        only(scope, clause, "expression", "LIMIT")
-    return _rows(clause, "LIMIT", scope)
-
-
-def read_offset(tree: exp.Query, scope: Scope) -> int:
-    """Returns how many rows of the noisy result to skip: post-processing, like LIMIT."""
-    clause, limit = tree.args.get("offset"), tree.args.get("limit")
-    if clause is None:
-        return 0
-    only(scope, clause, "expression", "OFFSET")
-    first, second = (place(scope.text, each) for each in (clause, limit if limit is not None else clause))
-    if first and second and first < second:  # LIMIT 10, 5 means the other order in some databases
-        raise refuse(scope, clause, "It is not clear which number is the limit.", "write LIMIT 5 OFFSET 10.")
-    return _rows(clause, "OFFSET", scope)
-
-
-def _rows(clause: exp.Expr, word: str, scope: Scope) -> int:
-    number = clause.args.get("expression")
-    if not isinstance(number, exp.Literal) or number.args.get("is_string") or not str(number.this).isdigit():
-        raise refuse(scope, clause, f"{word} takes a whole number.", f"write {word} 10.")
-    return min(int(str(number.this)[:18]), 10**9)

@@ -29,10 +29,16 @@ class Context:
     ctes: Mapping[str, tuple[exp.Expr, Context]] = field(default_factory=dict)
     scans: list[str] = field(default_factory=list)
     read: list[str] = field(default_factory=list)  # like `scans`, but never reset
+    noisy: tuple[str, ...] = ()  # CTEs that cannot be read here, because their rows are noisy
 
     @property
     def scope(self) -> Scope:
         return Scope(self.text)
+
+    def with_cte(self, cte: exp.Expr, name: str) -> Context:
+        """Adds a CTE; reads it once, to refuse its mistakes."""
+        self.subquery(cte.this, replace(self, scans=[]), name)
+        return replace(self, ctes={**self.ctes, name: (cte, self)})
 
     def alias(self) -> str:
         """Returns the alias of the last subquery: each names a table, so no two get the same number."""
@@ -55,14 +61,18 @@ def with_ctes(node: exp.Expr, context: Context) -> Context:
         return context
     only(context.scope, clause, "expressions", "WITH")
     for cte in clause.expressions:
-        only(context.scope, cte, "this alias", "WITH")
-        only(context.scope, cte.args["alias"], "this columns", "WITH")
-        name = name_of(context.scope, cte.args["alias"].this)[0]
-        if any(folded(old) == folded(name) for old in [*context.ctes, *context.catalog.tables]):
-            raise refuse(context.scope, cte.args["alias"], f"{name} already names a table.", "choose another name for the CTE.")
-        context.subquery(cte.this, replace(context, scans=[]), name)
-        context = replace(context, ctes={**context.ctes, name: (cte, context)})
+        context = context.with_cte(cte, cte_name(cte, context))
     return context
+
+
+def cte_name(cte: exp.Expr, context: Context) -> str:
+    """Returns the name of a CTE; refuses one that is taken."""
+    only(context.scope, cte, "this alias", "WITH")
+    only(context.scope, cte.args["alias"], "this columns", "WITH")
+    name = name_of(context.scope, cte.args["alias"].this)[0]
+    if any(folded(old) == folded(name) for old in [*context.ctes, *context.noisy, *context.catalog.tables]):
+        raise refuse(context.scope, cte.args["alias"], f"{name} already names a table.", "choose another name for the CTE.")
+    return name
 
 
 def check_below(node: exp.Select, context: Context) -> None:
@@ -81,6 +91,11 @@ def check_below(node: exp.Select, context: Context) -> None:
 def named_table(node: exp.Expr, context: Context) -> Source:
     """Reads a table of the catalog, a CTE or a subquery, with its alias."""
     scope = context.scope
+    if node.args.get("pivots"):
+        what = "PIVOT in FROM turns a noisy result, and this is people's rows."
+        raise refuse(
+            scope, node.args["pivots"][0], what, "begin with PIVOT: PIVOT people ON sex USING COUNT(*) GROUP BY region."
+        )
     if isinstance(node, exp.Subquery):
         only(scope, node, "this alias with_", "A subquery in FROM")
         alias = _alias(node, context) or f"subquery_{len(context.scans) + 1}"
@@ -102,6 +117,9 @@ def named_table(node: exp.Expr, context: Context) -> Source:
         cte, inner = context.ctes[known[0]]
         inner = replace(inner, scans=context.scans)  # its tables count where it is named, not where it is defined
         return _rename_columns(context.subquery(cte.this, inner, _alias(node, context) or known[0]), cte, context)
+    if matching(name, quoted, context.noisy, str):
+        what = f"{name} is a noisy result, and rows of people cannot be joined with it or compared with it."
+        raise refuse(scope, node, what, f"ask SELECT ... FROM {name} alone; or group {name} by the unit column.")
     full_name, declared = table(node.this, scope, context.catalog)
     alias = _alias(node, context) or full_name
     if node.args.get("alias") is not None and node.args["alias"].args.get("columns"):

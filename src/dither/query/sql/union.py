@@ -10,9 +10,10 @@ from sqlglot import exp
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
 from dither.query.nodes import Query
+from dither.query.sql.clauses import read_limit, read_offset
 from dither.query.sql.gate import read, with_hint
 from dither.query.sql.names import matching, name_of, only, refuse
-from dither.query.sql.select import question, read_limit, read_offset
+from dither.query.sql.select import question
 from dither.query.sql.subqueries import new_context
 from dither.query.sql.tables import Context, with_ctes
 from dither.query.union import Results, Together
