@@ -339,8 +339,7 @@ class Aggregate:
 
     `parameter` is the p of QUANTILE. `where` is the condition of FILTER: only rows for which it is true count. `second` is the
     second argument of CORR and its kind: only rows count in which neither is NULL. `among`: the shares of a list of quantiles
-    that this one belongs to. `clip`: what the values of a
-    resolved sum inside one unit are clipped to, if they can be outside.
+    that this one belongs to. `clip`: what the values of a resolved sum inside one unit are clipped to, if they can be outside.
     """
 
     name: str

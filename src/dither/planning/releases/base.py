@@ -545,18 +545,7 @@ class Rounded:
         return f"{show_expression(self.x)} is rounded to steps of {steps}, which moves a sum by at most {each} for each row"
 
 
-@dataclass(frozen=True)
-class Coarse:
-    """A note: values are rounded to a step of the planner's choice."""
-
-    x: Expression
-    step: Fraction
-
-    def __str__(self) -> str:
-        return f"{show_expression(self.x)} is rounded to steps of {show_decimal(self.step)}"
-
-
-Note = Clipped | Rounded | Coarse
+Note = Clipped | Rounded
 Reader = Callable[[Aggregate, Collection], Reading]
 
 

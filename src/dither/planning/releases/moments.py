@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from dither.planning import margins, sensitivity
 from dither.planning.margins import Floats
-from dither.planning.releases.base import Coarse, Collection, Noise, Release, not_null
+from dither.planning.releases.base import Clipped, Collection, Noise, Release, not_null
 from dither.query.functions.base import Facts
 from dither.query.nodes import Aggregate, Call, Expression, Literal
 from dither.query.resolve.shapes import constant
@@ -134,11 +134,12 @@ def grid_of(x: Expression, aggregate: Aggregate, collection: Collection) -> Quan
 
 
 def note_grid(x: Expression, grid: Quantised, collection: Collection) -> None:
-    """Notes that margins leave out clipping, and the steps to which values are rounded if nobody declared them."""
+    """Notes that margins leave out clipping, and the steps to which values are rounded."""
     facts: Facts = collection.facts(x)
-    collection.note_bounds(x)
-    if sensitivity.rounding_error(grid, facts):
-        collection.note(Coarse(x, grid.step))
+    if facts.low is not None and facts.high is not None and sensitivity.rounding_error(grid, facts):
+        collection.note(Clipped(x, facts.low, facts.high, grid.step))
+    else:
+        collection.note_bounds(x)
 
 
 # --- polynomials as weighted sums of cells ----------------------------------------------------------------------

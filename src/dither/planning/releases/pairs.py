@@ -47,6 +47,9 @@ DEGREES = {
 }
 
 
+_HIDDEN = 100  # a line is hidden if its margin is so many times as steep as from one corner of the bounds to the other
+
+
 def _columns(aggregate: Aggregate, collection: Collection) -> tuple[Expression, Expression]:
     """Returns y and x."""
     lowered = collection.lower(aggregate)
@@ -246,6 +249,14 @@ class Pair(Reading):
         height = found.solve(above, n + z * c + z * moved, (rough.low, rough.high), confidence)
         height = Range(np.where(hidden, rough.low, height.low), np.where(hidden, rough.high, height.high))
         return height + Range.of(found.means[y])
+
+    def expected(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> str:
+        """Shows the margin to expect; where noise hides the spread of x, that."""
+        wide, (half_y, half_x) = self.predicted(noises, rows or 1000, confidence), self._halves
+        sizes = {"regr_slope": half_y / half_x, "regr_intercept": half_y + abs(self._middles[1]) * half_y / half_x}
+        if wide is not None and wide > _HIDDEN * sizes.get(self.aggregate.function, math.inf):
+            return f"hidden by noise in a group of {rows or 1000} rows"
+        return super().expected(noises, rows, confidence)
 
     def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
         """Returns the margin for means at a quarter of the range, standard deviations of a tenth of it and a correlation of a
