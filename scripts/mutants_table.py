@@ -53,6 +53,22 @@ QUERY = (
         "tests/planning/test_outer.py::test_a_quotient_of_two_groups_is_not_held_to_be_a_share",
     ),
     Mutant(
+        "least-of-null-bounded-by-it",
+        "LEAST is bounded by an argument that may be NULL, and then does not count",
+        "query/functions/rounding.py",
+        "for x in real if not x.nullable]",
+        "for x in real]",
+        "tests/expressions/test_fitting.py::test_least_of_a_null_is_within_its_bounds",
+    ),
+    Mutant(
+        "least-without-its-own-group",
+        "the constant of LEAST is no group where the rest is NULL",
+        "query/functions/grids.py",
+        "replace(found, others=found.others | {pick(ends)})",
+        "found",
+        "tests/expressions/test_fitting.py::test_the_groups_of_least_have_the_one_that_null_falls_into",
+    ),
+    Mutant(
         "having-keeps-null",
         "HAVING keeps groups where its condition is NULL",
         "planning/outputs.py",

@@ -97,7 +97,7 @@ def test_undeclared_columns_of_a_declared_table_are_not_even_in_reach() -> None:
     [
         "SELECT SUM(age) OVER () FROM people",
         "SELECT COUNT(*) FROM (SELECT SUM(cost) OVER () AS s FROM visits) t WHERE s > 3",
-        "SELECT COUNT(*) FROM (SELECT SUM(cost) OVER (PARTITION BY person_id) AS s FROM visits) t",
+        "SELECT COUNT(*) FROM (SELECT SUM(cost) OVER (PARTITION BY ward) AS s FROM visits) t",
         "SELECT COUNT(*) FROM (SELECT LAG(cost) OVER (ORDER BY visit_id) AS s FROM visits) t",
         "SELECT COUNT(*) FROM people QUALIFY ROW_NUMBER() OVER (ORDER BY age) = 1",
         "SELECT AVG(age) OVER w FROM people WINDOW w AS (PARTITION BY region)",

@@ -15,6 +15,7 @@ from dither.engines.sql.frame import Frame
 from dither.engines.sql.functions import PRINTERS
 from dither.engines.sql.relations import relation
 from dither.query.functions.base import Facts
+from dither.query.functions.durations import DIFFERENCES
 from dither.query.functions.registry import FUNCTIONS, columns, evaluate, typed
 from dither.query.nodes import Call, Column, Compute, Expression, Literal, Named, Relation, Scan
 from dither.query.work import Cell as Counted
@@ -22,10 +23,32 @@ from dither.query.work import Sums, Work
 from engines.tables import DATES, INTS, KINDS, REALS, TEXTS, TIMES, arrow, both, in_duckdb
 from engines.works import plain
 
+DATED = [
+    "24.10.1947",
+    "31.2.2024",
+    "1.2.24",
+    "20240102",
+    "2024010",
+    "5 may 2024",
+    "Sept 24",
+    "SEP 69",
+    "2024",
+    "2024-01-02 24:00:00",
+]
+DATED += [
+    "2024-1-2 3:4:5",
+    "2024-01-02 23:59:60",
+    " 1.2.2024",
+    "1.2.2024 ",
+    "29 February 1900",
+    "Feb 68",
+    "0000-02-03",
+    "9999-12-31",
+]
 HARD: dict[str, list[Any]] = {
     "int": [*INTS, None],
     "real": [*REALS, None],
-    "text": [*TEXTS, "0000-01-01", "0001-01-01", "+7", "1.", "TRUE", "False", "١", "ﬁ", " ", "a\nb", None],
+    "text": [*TEXTS, "0000-01-01", "0001-01-01", "+7", "1.", "TRUE", "False", "١", "ﬁ", " ", "a\nb", *DATED, None],
     "bool": [True, False, None],
     "date": [*DATES, None],
     "timestamp": [*TIMES, None],
@@ -38,7 +61,41 @@ CONSTANTS: dict[str, list[tuple[Any, ...]]] = {
     "like": [("a%",), ("%",), ("_",), ("%'%",), ("a\\%",), ("100%",), ("a_c",), ("",), ("\x00",)],
     "starts_with": [("a",), ("",), ("é",), ("%",)],
     "contains": [("'",), ("",), ("😀",), ("\x00",)],
+    "ends_with": [("a",), ("",), ("é",), ("%",)],
+    "position": [("a",), ("",), ("é",), ("\x00",), ("😀",)],
+    "right": [(0,), (1,), (3,), (2147483647,)],
+    "replace": [("a", "b"), ("a", ""), ("a", "xyz"), ("aa", "aaa"), ("'", "''"), ("\x00", "é"), ("é", "ee")],
+    "split_part": [("a", 1), ("a", 2), (".", 3), ("é", 1), ("aa", 2), (" ", 2147483647)],
+    "regexp_matches": [
+        *(
+            (pattern,)
+            for pattern in ("", "a", "^a", "a$", "^$", ".", "^.$", "[a-c]+", "[^a-c]", "\\d{2,4}", "\\s", "\\w+", "\\D")
+        ),
+        *(
+            (pattern,)
+            for pattern in (
+                "(a|b)*c",
+                "a|",
+                "(?:ab)?c",
+                "^(é|😀)",
+                "[é-ü]",
+                "\\.",
+                "x{0}",
+                "a??b",
+                "^[^\\d\\s]*$",
+                "[a\\-z]",
+                "[a-]",
+            )
+        ),
+    ],
+    "round": [(), (2,), (-2,), (15,), (-15,), (0,)],
+    "trunc": [(), (1,), (-3,), (15,), (-15,)],
+    "width_bucket": [(0, 10, 5), (Fraction(-1, 2), Fraction(1, 3), 7), (-(10**6), 10**6, 1000)],
     "substr": [(1, 1), (2, 5), (1, 0), (3, 2147483647)],
+    "add_months": [(0,), (1,), (-1,), (12,), (-13,), (119_988,), (-119_988,)],
+    "add_seconds": [(0,), (1,), (-3600,), (86_400 * 3_652_058,), (-86_400 * 3_652_058,)],
+    "strftime": [("%Y-%m",), ("%y %m %-m %B %b %d %-d %j %A %a %u %w",), ("%G-W%V",), ("%H:%M:%S %I %p",), ("it's 100%%",)],
+    "strptime": [("%Y-%m-%d",), ("%d.%m.%Y",), ("%Y%m%d",), ("%d %B %Y",), ("%b %y",), ("%Y",), ("%Y-%m-%d %H:%M:%S",)],
 }
 
 
@@ -48,6 +105,8 @@ def columns_for(name: str, count: int) -> list[tuple[str, ...]]:
     fitting = [[c for c, kind in OF_KIND.items() if kind in function.accepted(place)] for place in range(count)]
     if name == "case":
         return [("b", c, c) for c in OF_KIND]
+    if name == "add_days":
+        return [("d", "i"), ("s", "i")]
     chosen = list(itertools.product(*fitting))
     return [c for c in chosen if function.alike is None or len({OF_KIND[part] for part in c}) == 1 or set(c) <= {"i", "x"}]
 
@@ -57,6 +116,10 @@ def calls(name: str) -> list[Expression]:
     if name == "date_trunc":
         units = ("day", "week", "month", "quarter", "year")
         return [Call(name, (Literal(unit), Column(f"p.{c}"))) for unit in units for c in "ds"]
+    if name == "date_diff":
+        return [
+            Call(name, (Literal(unit), Column(f"p.{a}"), Column(f"q.{b}"))) for unit in DIFFERENCES for a in "ds" for b in "ds"
+        ]
     if name in CONSTANTS:
         first = [c for c in OF_KIND if OF_KIND[c] in function.accepted(0)] if name != "in_list" else ["i", "x"]
         return [Call(name, (Column(f"p.{c}"), *map(Literal, rest))) for c in first for rest in CONSTANTS[name]]

@@ -144,6 +144,10 @@ def test_no_unit_counts_with_more_values_than_it_may() -> None:
             ),
             "LN",
         ),
+        (
+            Work(plain("t", "t"), (Named("m", Call("regexp_matches", (Column("t"), Literal("^a+$")))),), None, False, None, ()),
+            "REGEXP_MATCHES",
+        ),
         (Work(plain("t", "t"), (Named("y", Call("year", (Column("d"),))),), None, False, None, ()), "YEAR"),
         (
             Work(plain("t", "t"), (), None, False, None, (Sums((Cell(Quantised(Column("x"), 0, 1, 2**30), linear=1),), 1),)),

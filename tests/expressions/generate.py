@@ -14,6 +14,7 @@ from dither.catalog.values import ColumnFacts
 from dither.errors import QueryError
 from dither.query.functions.base import FAMILIES, Facts, Function
 from dither.query.functions.domains import declared, facts
+from dither.query.functions.durations import DIFFERENCES
 from dither.query.functions.registry import FUNCTIONS, columns, kind_of
 from dither.query.nodes import Call, Column, Expression, Literal
 
@@ -113,6 +114,26 @@ SPECIAL: dict[tuple[str, int], list[Literal]] = {
     ("substr", 2): [Literal(n) for n in (0, 1, 5)],
     ("clamp", 1): [Literal(-1), Literal(Fraction(-5, 2))],
     ("clamp", 2): [Literal(10), Literal(Fraction(1, 10))],
+    ("right", 1): [Literal(n) for n in (0, 1, 5)],
+    ("replace", 1): [Literal(text) for text in ("o", "north", " ")],
+    ("replace", 2): [Literal(text) for text in ("", "th", "south")],
+    ("split_part", 1): [Literal(text) for text in ("o", " ", "-")],
+    ("split_part", 2): [Literal(n) for n in (1, 2, 9)],
+    ("regexp_matches", 1): [Literal(text) for text in ("^n", "[a-m]+t", "\\d{2,4}-", "(o|u)th$", ".")],
+    ("strftime", 1): [Literal(text) for text in ("%Y-%m", "%a %-d %b", "%G-W%V", "%H h", "%M")],
+    ("strptime", 1): [Literal(text) for text in ("%Y-%m-%d", "%d.%m.%y", "%Y")],
+    ("round", 1): [Literal(n) for n in (0, 2, -1, 15, -15)],
+    ("trunc", 1): [Literal(n) for n in (0, 1, -2)],
+    ("width_bucket", 1): [Literal(-1), Literal(Fraction(-5, 2))],
+    ("width_bucket", 2): [Literal(10), Literal(Fraction(1, 10))],
+    ("width_bucket", 3): [Literal(n) for n in (1, 5, 100)],
+    ("date_diff", 0): [Literal(unit) for unit in DIFFERENCES],
+    ("add_days", 1): [Literal(n) for n in (0, 1, -40, 3_652_058)],
+    ("add_months", 1): [Literal(n) for n in (0, 1, -13, 119_987)],
+    ("add_seconds", 1): [Literal(n) for n in (0, 1, -90_000, 10**11)],
+    ("make_date", 0): [Literal(n) for n in (0, 1, 2024, 9999)],
+    ("make_date", 1): [Literal(n) for n in (2, 12, 13)],
+    ("make_date", 2): [Literal(n) for n in (1, 29, 31)],
     ("bucket", 1): [Literal(10), Literal(Fraction(1, 4)), Literal(1)],
 }
 Known = tuple[Expression, Facts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +12,18 @@ import pytest
 from dither.errors import QueryError
 from dither.query.resolve.relations import resolve
 from dither.query.show import show_query
+from dither.query.sql import contexts
 from dither.query.sql.select import parse
 from sql.survey import CATALOG
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 ASK = "ask> "
+
+
+@pytest.fixture(autouse=True)
+def same_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fix names the constant of the present; the files name one of 2026."""
+    monkeypatch.setattr(contexts, "now", lambda: datetime.datetime(2026, 1, 31, 12, 30))
 
 
 def cases(name: str) -> list[tuple[str, str, str]]:

@@ -41,7 +41,7 @@ ASKED = {
     f"SELECT COUNT(*) FILTER (WHERE EXISTS (SELECT 1 {MINE})) AS n FROM people p": "COUNT(*) FILTER (WHERE EXISTS (SELECT ",
     f"SELECT COUNT(*) FILTER (WHERE EXISTS (SELECT 2 {MINE})) AS n FROM people p": "on rows where EXISTS (SELECT ...): one",
     f"SELECT MIN(age) FILTER (WHERE EXISTS (SELECT 1 {MINE})) AS n FROM people p": "(SELECT ...)), as the 1 % quantile,",
-    f"SELECT SUM(LEAST((SELECT SUM(cost) {MINE}), 9)) AS n FROM people p": "((SELECT SUM(cost) ...), 9) is clipped to [0, 9]",
+    f"SELECT SUM(LEAST((SELECT SUM(cost) {MINE}), 9)) AS n FROM people p": "(SELECT SUM(cost) ...), 9.0) is clipped to [0, 9]",
     f"SELECT SUM(CLAMP((SELECT COUNT(*) {MINE}) * p.age, 0, 9)) AS n FROM people p": "((SELECT COUNT(...) ...) * p.age",
     f"SELECT EXISTS (SELECT 1 {MINE}) AS seen, COUNT(*) FROM people p GROUP BY seen": "2 public values of seen, empty",
     f"SELECT EXISTS (SELECT 1 {MINE}), COUNT(*) FROM people p GROUP BY 1": "2 public values of EXISTS (SELECT ...), empty",

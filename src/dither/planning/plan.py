@@ -25,7 +25,7 @@ from dither.privacy.losses import ZCDP, Loss, total
 from dither.privacy.neighbours import BY_NAME, AddRemove, Replace
 from dither.query.functions.base import Facts
 from dither.query.functions.registry import columns, known
-from dither.query.nodes import PerUnit, Query, Relation, sources
+from dither.query.nodes import PerUnit, Query, Relation, WithinUnit, sources
 from dither.query.outer import resolve_outer
 from dither.query.resolve.aggregates import short
 from dither.query.resolve.relations import Resolved
@@ -188,8 +188,9 @@ def measured(question: Resolved, bounding: Bounding) -> tuple[Collection, tuple[
 
 def _clipped_inside(relation: Relation) -> Iterator[Note]:
     """Returns a note for each sum inside one unit whose values are clipped before they are added up."""
-    if isinstance(relation, PerUnit):
-        clips = [each.clip for each in relation.aggregates if each.clip is not None]
+    if isinstance(relation, (PerUnit, WithinUnit)):
+        parts = relation.aggregates if isinstance(relation, PerUnit) else relation.windows
+        clips = [each.clip for each in parts if each.clip is not None]
         yield from (Clipped(clip.x, clip.low, clip.high, clip.step) for clip in clips)
     for source in sources(relation):
         yield from _clipped_inside(source)

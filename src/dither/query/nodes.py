@@ -41,7 +41,7 @@ class Function:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "count": Function(("COUNT", "REGR_COUNT"), ROWS, per_unit=True),
+    "count": Function(("COUNT", "COUNT_IF", "COUNTIF", "REGR_COUNT"), ROWS, per_unit=True),
     "count_distinct": Function(("APPROX_COUNT_DISTINCT",), VALUES, per_unit=True),  # or COUNT(DISTINCT x)
     "count_units": Function(("COUNT_UNITS",), UNITS),
     "sum": Function(("SUM",), NUMBERS, per_unit=True),
@@ -289,6 +289,7 @@ class Window:
     rows: Rows | None = None
     ties: tuple[Expression, ...] = ()
     span: Span = field(default=None, compare=False)
+    clip: Clip | None = field(default=None, compare=False, repr=False)  # as of Aggregate
 
 
 @dataclass(frozen=True)

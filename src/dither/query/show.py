@@ -42,6 +42,7 @@ SIGNS = {
     "mul": "*",
     "div": "/",
     "mod": "%",
+    "whole_quotient": "//",
     "concat": "||",
     "eq": "=",
     "ne": "<>",
@@ -52,9 +53,11 @@ SIGNS = {
     "and": "AND",
     "or": "OR",
 }
-_ARITHMETIC = ("add", "sub", "mul", "div", "mod", "concat")
+_ARITHMETIC = ("add", "sub", "mul", "div", "mod", "whole_quotient", "concat")
 _TYPES = {"to_int": "INTEGER", "to_real": "DOUBLE", "to_text": "VARCHAR", "to_date": "DATE", "to_bool": "BOOLEAN"}
-_WORDS = {"neg": "-", "in_list": "IN", "is_null": "IS NULL", "weekday": "ISODOW"}
+_WORDS = {"neg": "-", "in_list": "IN", "is_null": "IS NULL", "weekday": "ISODOW", "smallest": "LEAST", "largest": "GREATEST"}
+_WORDS |= {"add_days": "+ INTERVAL", "add_months": "+ INTERVAL", "add_seconds": "+ INTERVAL", "position": "STRPOS"}
+_UNITS = {"add_days": "DAY", "add_months": "MONTH", "add_seconds": "SECOND"}
 _TESTS = ("is_null", "in_list", "like")
 
 
@@ -66,6 +69,8 @@ def show_function(name: str) -> str:
     """
     if name in _TYPES:
         return f"CAST AS {_TYPES[name]}"
+    if name == "row":
+        return "(x, y)"
     return SIGNS.get(name) or _WORDS.get(name) or name.upper()
 
 
@@ -98,9 +103,22 @@ def _call(node: Call, names: bool) -> str:
         return _test(node.name, parts, inner, "")
     if node.name == "case":
         return _case(parts)
+    if node.name in _UNITS:
+        return _moved(node, parts, inner)
+    if node.name == "row":
+        return f"({', '.join(parts)})"
     if node.name in _TYPES:
         return f"CAST({parts[0]} AS {_TYPES[node.name]})"
     return f"{show_function(node.name)}({', '.join(parts)})"
+
+
+def _moved(node: Call, parts: list[str], inner: list[str]) -> str:
+    """Shows a date that is moved: d + INTERVAL 1 MONTH."""
+    number = node.arguments[1].value if isinstance(node.arguments[1], Literal) else None
+    if isinstance(number, int) and number < 0:
+        return f"({inner[0]} - INTERVAL {-number} {_UNITS[node.name]})"
+    amount = parts[1] if isinstance(number, int) else f"({parts[1]})"
+    return f"({inner[0]} + INTERVAL {amount} {_UNITS[node.name]})"
 
 
 def _show_arguments(node: Call, names: bool) -> tuple[list[str], list[str]]:

@@ -41,6 +41,7 @@ class SQLiteDialect(Dialect):
     missing = frozenset(
         [
             *("round", "sqrt", "ln", "exp", "power", "lower", "upper", "concat"),
+            *("width_bucket", "replace", "row"),
             *("to_int", "to_real", "to_text", "to_bool", "to_date"),
             *("sum", "avg"),  # within one unit: they could outgrow 64 bits, and SQLite raises there
         ]

@@ -109,8 +109,7 @@ def test_one_person_moves_no_more_than_was_priced(part: ModuleType, question: st
 
 def test_that_check_can_fail() -> None:
     """Person 0 has far more visits than one person may count for."""
-    part = PARTS["moments"]
-    question = part.CHECK
+    part, question = PARTS["words"], "SELECT SUM(cost) AS m FROM visits"
     small = {"max_rows": 2, "max_groups": 1}
     first = observe(opened(part, change=True), question, **small)
     assert complaints(first, observe(opened(part, 0, change=True), question, **small)) != []

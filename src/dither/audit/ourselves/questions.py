@@ -6,6 +6,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from dither.audit.ourselves import spelled
+
 NUMBERS = ("age", "income", "score", "p.age", "cost", "dose", "x", "Mixed")
 WORDS = ("region", "city", "ward", "drug", "p.region")
 OTHER = ("active", "born", "day", "person_id", "nothing", "1", "NULL", "'north'", "-3.5", "DATE '2020-02-29'", "TRUE")
@@ -117,6 +119,7 @@ class Maker:
     other: tuple[str, ...] = OTHER
     keys: tuple[str, ...] = ("active", "age", "BUCKET(age, 20)")
     people: tuple[str, ...] = ("COUNT(*)", "COUNT(*)", "COUNT(DISTINCT person_id)")
+    dates: tuple[str, ...] = spelled.DATES
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -130,6 +133,8 @@ class Maker:
         if depth == 0 or kind < 0.4:
             return self.pick(*self.numbers, *self.numbers, *self.words, *self.other)
         inner, other = self.value(depth - 1), self.value(depth - 1)
+        if kind < 0.45:
+            return spelled.number(self.pick, inner, self.words, self.dates)
         if kind < 0.6:
             return f"({inner} {self.pick('+', '-', '*', '/', '%', '||')} {other})"
         if kind < 0.75:
@@ -204,6 +209,7 @@ class Maker:
             f"{left} BETWEEN 1 AND 50",
             f"{left} IN (1, 2, 3)",
             f"{self.pick(*self.words)} LIKE '{self.pick('n%', '%o_th', 'ab')}'",
+            spelled.condition(self.pick, left, self.words, self.dates),
             *self.related(),
         )
         if depth and self.rng.random() < 0.3:
@@ -213,7 +219,8 @@ class Maker:
     def aggregate(self) -> str:
         kind = self.rng.random()
         if kind < 0.35:
-            return self.pick(*self.people, f"COUNT(DISTINCT {self.pick(*self.words)})")
+            pair = f"({self.pick(*self.words)}, {self.pick(*self.words, *self.numbers)})"
+            return self.pick(*self.people, f"COUNT(DISTINCT {self.pick(*self.words, pair)})", f"COUNT_IF({self.condition(0)})")
         if kind < 0.45:
             return f"QUANTILE({self.pick(*self.numbers)}, {self.pick('0.5', '0.9', '1.5', 'age', '[0.1, 0.5]')})"
         if kind < 0.5:
@@ -256,12 +263,13 @@ class Maker:
         if self.rng.random() < 0.15:
             return self.per_person()
         chosen = tuple(f"{self.aggregate()} AS a{place}" for place in range(self.rng.choice((1, 1, 2, 3))))
-        key = self.pick(*self.words, *self.keys, self.value(1), self.listed()) if self.rng.random() < 0.5 else ""
+        spelt = spelled.word(self.pick, self.words, self.dates)
+        key = self.pick(*self.words, *self.keys, self.value(1), self.listed(), spelt) if self.rng.random() < 0.5 else ""
         source = self.source()
         where = self.condition() if self.rng.random() < 0.5 else ""
         group = self.pick("1", "k", key, self.pick(*self.sets(key))) if key else ""
         having = self.pick("", "", f" HAVING a0 > {self.rng.randint(0, 9)}", "")
-        tail = self.pick("", "", " ORDER BY a0 DESC", " LIMIT 3", " ORDER BY 1 LIMIT 2")
+        tail = self.pick("", "", " ORDER BY a0 DESC", " LIMIT 3", " ORDER BY 1 FETCH FIRST 2 ROWS ONLY")
         made = Parts(key, chosen, source, where, group, having, tail)
         kind = self.rng.random()
         if kind < 0.2:
@@ -330,7 +338,8 @@ class OneTable(Maker):
     words = ("region", "town", "region")
     other = ("active", "born", "1", "NULL", "'north'", "-3.5", "DATE '2020-02-29'", "TRUE")
     keys = ("active", "age", "BUCKET(age, 20)", "BUCKET(wage, 5)", "region")
-    people = ("COUNT(*)", "COUNT(*)", "COUNT(DISTINCT person)", "COUNT(wage)")
+    people = ("COUNT(*)", "COUNT(*)", "COUNT(DISTINCT person)", "COUNT(wage)", "SUM(age > 40)")
+    dates = ("born", "born", "DATE '2020-02-29'")
 
     def aggregate(self) -> str:
         columns = ("wage", "wage", "age", "CLAMP(wage, 0, 9)", "wage - age", "CLAMP(wage * age, -9, 99)")

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from dither.errors import ArgumentError, QueryError
 from dither.query.functions.casts import LIMIT
+from dither.query.functions.letters import mapping
 
 
 @dataclass(frozen=True)
@@ -295,10 +296,10 @@ class Dialect:
         raise NotImplementedError
 
     def letters(self, x: str, *, upper: bool) -> str:
-        """Turns the ASCII letters of a text into upper or lower case."""
-        capital = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-        before, after = (capital.lower(), capital) if upper else (capital, capital.lower())
-        return f"translate({x}, '{before}', '{after}')"
+        """Turns the letters of a text into upper or lower case, by the table of query/functions/letters.py."""
+        table = mapping(upper=upper)
+        before, after = ("".join(map(chr, points)) for points in (table, table.values()))
+        return f"translate({x}, {self.string(before)}, {self.string(after)})"
 
     # --- shapes: an engine overrides these where it has a faster form -------------------------------------------
 

@@ -9,10 +9,13 @@ hundred times longer on rows that fail, so its running time would reveal them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
+from dither.engines.sql.dates import DATES
 from dither.engines.sql.dialect import Dialect, Printer, Sql, Stages, build, nan_to_null, nearest, unify, whole
+from dither.engines.sql.texts import TEXTS
 from dither.query.functions.casts import DATE_LETTERS, DATE_TEXT, REAL_TEXT, WHOLE_TEXT
-from dither.query.functions.text import MOST_CHARACTERS
+from dither.query.functions.rounding import LARGEST
 
 # --- casts ------------------------------------------------------------------------------------------------------
 
@@ -62,10 +65,6 @@ def _to_bool(stages: Stages, arguments: list[Sql]) -> Sql:
 # --- text and dates ---------------------------------------------------------------------------------------------
 
 
-def _letters(*, upper: bool) -> Printer:
-    return lambda stages, arguments: build(stages.dialect.letters(arguments[0].text, upper=upper), "text", arguments[0])
-
-
 def _template(name: str, kind: str) -> Printer:
     """Returns a printer that fills in the dialect's template."""
 
@@ -75,28 +74,18 @@ def _template(name: str, kind: str) -> Printer:
     return printer
 
 
-def _concat(stages: Stages, arguments: list[Sql]) -> Sql:
-    """Concatenates pair by pair, and checks the length before each step: no text above the limit ever exists."""
-    first, *others = (stages.atom(stages.dialect.as_kind(x, "text")) for x in arguments)
-    joined = build(f"(CASE WHEN length({first.text}) <= {MOST_CHARACTERS} THEN {first.text} END)", "text", first)
-    for place, other in enumerate(others):
-        left = stages.atom(joined) if place else first
-        fits = f"length({left.text}) + length({other.text}) <= {MOST_CHARACTERS}"
-        joined = build(f"(CASE WHEN {fits} THEN {left.text} || {other.text} END)", "text", left, other)
-    return joined
-
-
 def _days_between(stages: Stages, arguments: list[Sql]) -> Sql:
     return _template("days_between", "int")(stages, [stages.dialect.as_kind(x, "date") for x in arguments])
 
 
 _TEMPLATES = {
-    **dict.fromkeys(("trim", "substr"), "text"),
-    **dict.fromkeys(("length", "year", "month", "day", "quarter", "weekday", "hour"), "int"),
-    **dict.fromkeys(("like", "starts_with", "contains"), "bool"),
-    "date_trunc": "date",
+    **dict.fromkeys(("trim", "ltrim", "rtrim", "substr", "right", "split_part", "strftime", "dayname", "monthname"), "text"),
+    **dict.fromkeys(("length", "year", "month", "day", "quarter", "weekday", "hour", "minute", "second"), "int"),
+    **dict.fromkeys(("dayofweek", "dayofyear", "week", "isoyear", "date_diff", "position"), "int"),
+    **dict.fromkeys(("like", "starts_with", "ends_with", "contains", "regexp_matches"), "bool"),
+    **dict.fromkeys(("date_trunc", "last_day"), "date"),
 }
-TEMPLATED = frozenset((*_TEMPLATES, "days_between"))
+TEMPLATED = frozenset((*_TEMPLATES, *DATES, "days_between"))
 
 
 VALUES: dict[str, Printer] = {
@@ -105,10 +94,9 @@ VALUES: dict[str, Printer] = {
     "to_text": _to_text,
     "to_date": _to_date,
     "to_bool": _to_bool,
-    "lower": _letters(upper=False),
-    "upper": _letters(upper=True),
-    "concat": _concat,
+    **TEXTS,
     "days_between": _days_between,
+    **DATES,
     **{name: _template(name, kind) for name, kind in _TEMPLATES.items()},
 }
 
@@ -151,9 +139,64 @@ def _floor(stages: Stages, arguments: list[Sql]) -> Sql:
     return build(stages.dialect.floor(x.text), "real", x, nan=x.nan)
 
 
-def _round(stages: Stages, arguments: list[Sql]) -> Sql:
-    x = _once(stages, stages.dialect.as_double(arguments[0]))
-    return build(stages.dialect.round(x.text), "real", x, nan=x.nan)
+def _digits(name: str) -> Printer:
+    """Returns a printer of ROUND or TRUNC, to whole numbers or to so many digits."""
+
+    def printer(stages: Stages, arguments: list[Sql]) -> Sql:
+        x, dialect = _once(stages, stages.dialect.as_double(arguments[0])), stages.dialect
+        rounding = dialect.round if name == "round" else dialect.trunc
+        digits = int(str(arguments[1].constant)) if len(arguments) > 1 else 0
+        if not digits:
+            return build(rounding(x.text), "real", x, nan=x.nan)
+        x = stages.atom(x)
+        power, (to, back) = dialect.double(10.0 ** abs(digits)), ("*", "/") if digits > 0 else ("/", "*")
+        moved = stages.atom(build(f"({x.text} {to} {power})", "real", x, nan=x.nan))
+        finite = f"{dialect.is_finite(moved.text)}"
+        text = f"(CASE WHEN {finite} THEN {rounding(moved.text)} {back} {power} ELSE {x.text} END)"
+        return build(text, "real", x, moved, nan=x.nan)
+
+    return printer
+
+
+def _whole_quotient(stages: Stages, arguments: list[Sql]) -> Sql:
+    """Divides whole numbers; the one quotient that is no 64-bit number is NULL."""
+    x, y = (stages.atom(stages.dialect.as_kind(argument, "int")) for argument in arguments)
+    inside = f"{y.text} <> 0 AND ({y.text} <> -1 OR {x.text} >= {stages.dialect.integer(-LARGEST)})"
+    quotient = stages.dialect.quotient(x.text, y.text, wide=False)
+    return build(f"(CASE WHEN {inside} THEN {quotient} END)", "int", x, y)
+
+
+def _width_bucket(stages: Stages, arguments: list[Sql]) -> Sql:
+    dialect, x = stages.dialect, stages.atom(nan_to_null(stages, stages.dialect.as_double(arguments[0])))
+    low, high = (nearest(_number(argument)) for argument in arguments[1:3])
+    count = int(_number(arguments[3]))
+    first, last, times = (dialect.double(number) for number in (low, high, float(count)))
+    place = dialect.floor(f"(({x.text} - {first}) / {dialect.double(high - low)} * {times})")
+    inside = f"least({dialect.cast(place, 'real', 'int')}, {count - 1}) + 1"
+    arms = f"WHEN {x.text} < {first} THEN 0 WHEN {x.text} >= {last} THEN {count + 1} WHEN {x.text} >= {first} THEN {inside}"
+    return build(f"(CASE {arms} END)", "int", x)
+
+
+def _number(x: Sql) -> int | float | Fraction:
+    """Returns the number of a constant."""
+    if x.constant is None or isinstance(x.constant, str):
+        raise TypeError("this argument is a constant number")
+    return x.constant
+
+
+def skipping(sign: str) -> Printer:
+    """Returns a printer for LEAST or GREATEST of the values that are not NULL."""
+
+    def printer(stages: Stages, arguments: list[Sql]) -> Sql:
+        first, *others = (stages.atom(x) for x in unify(stages, arguments))
+        found = first
+        for other in others:
+            better = f"{other.text} {sign} {found.text} OR {found.text} IS NULL"
+            text = f"(CASE WHEN {better} THEN {other.text} ELSE {found.text} END)"
+            found = stages.atom(build(text, found.kind, found, other))
+        return found
+
+    return printer
 
 
 def _once(stages: Stages, x: Sql) -> Sql:
@@ -285,7 +328,12 @@ PRINTERS: dict[str, Printer] = {
     "abs": plain("abs"),
     "floor": _floor,
     "ceil": plain("ceil"),
-    "round": _round,
+    "round": _digits("round"),
+    "trunc": _digits("trunc"),
+    "whole_quotient": _whole_quotient,
+    "width_bucket": _width_bucket,
+    "smallest": skipping("<"),
+    "largest": skipping(">"),
     "sqrt": _guarded("sqrt", ">="),
     "ln": _guarded("ln", ">"),
     "exp": plain("exp"),

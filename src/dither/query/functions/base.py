@@ -60,6 +60,10 @@ class Facts:
         """Returns whether the interval contains the number."""
         return (self.low is None or self.low <= number) and (self.high is None or number <= self.high)
 
+    def lies_within(self, low: int, high: int) -> bool:
+        """Returns whether the interval lies between these numbers."""
+        return self.low is not None and self.high is not None and low <= self.low and self.high <= high
+
     def without_domain(self) -> Facts:
         return replace(self, values=None)
 
@@ -193,6 +197,7 @@ Cell = None | bool | int | float | str | datetime.date | datetime.datetime
 # The kinds of an argument, by the word in the entries.
 ACCEPTED: dict[str, tuple[str, ...]] = {
     "number": ("int", "real"),
+    "whole": ("int",),
     "text": ("text",),
     "bool": ("bool",),
     "date": ("date", "timestamp"),

@@ -14,7 +14,7 @@ from dither.query.functions.base import Bound, Facts, Function, any_nullable, fi
 Day = datetime.date
 UNITS = ("day", "week", "month", "quarter", "year")
 _EPOCH = datetime.date(1970, 1, 1)
-_FIRST, _LAST = (datetime.date.min - _EPOCH).days, (datetime.date.max - _EPOCH).days
+FIRST, LAST = (datetime.date.min - _EPOCH).days, (datetime.date.max - _EPOCH).days  # day numbers
 
 
 def day(value: Day) -> Day:
@@ -37,7 +37,7 @@ def day_number(value: Day) -> Fraction:
 
 def from_day_number(number: Bound) -> Day | None:
     """Returns the date of a day number; None outside the calendar."""
-    if number is None or not _FIRST <= math.floor(number) <= _LAST:
+    if number is None or not FIRST <= math.floor(number) <= LAST:
         return None
     return _EPOCH + datetime.timedelta(days=math.floor(number))
 
@@ -69,6 +69,13 @@ def _year(a: list[Facts]) -> Facts:
     low, high = from_day_number(a[0].low), from_day_number(a[0].high)
     interval = (None if low is None else Fraction(low.year), None if high is None else Fraction(high.year))
     return Facts("int", *interval, a[0].nullable, True, None, Fraction(1))
+
+
+def _iso_year(a: list[Facts]) -> Facts:
+    low, high = from_day_number(a[0].low), from_day_number(a[0].high)
+    bottom = None if low is None else Fraction(low.isocalendar().year)
+    top = None if high is None else Fraction(high.isocalendar().year)
+    return Facts("int", bottom, top, a[0].nullable, True, None, Fraction(1))
 
 
 def _truncated(a: list[Facts]) -> Facts:
@@ -106,13 +113,23 @@ def _part(name: str, meaning: str, compute: Callable[[Any], int], low: int, high
     return Function(name, meaning, ("date",), compute, fixed("int", low, high), 1, 1)
 
 
+def _time(name: str, meaning: str, compute: Callable[[Any], int], high: int) -> Function:
+    return Function(name, meaning, ("timestamp",), compute, fixed("int", 0, high), 1, 1)
+
+
 DATES = (
     Function("year", "the calendar year", ("date",), lambda x: x.year, _year, 1, 1),
     _part("month", "1 to 12", lambda x: x.month, 1, 12),
     _part("day", "the day of the month, 1 to 31", lambda x: x.day, 1, 31),
     _part("quarter", "1 to 4", lambda x: (x.month + 2) // 3, 1, 4),
     _part("weekday", "1 Monday to 7 Sunday", lambda x: x.isoweekday(), 1, 7),
-    Function("hour", "0 to 23", ("timestamp",), lambda x: x.hour, fixed("int", 0, 23), 1, 1),
+    _part("dayofweek", "0 Sunday to 6 Saturday", lambda x: x.isoweekday() % 7, 0, 6),
+    _part("dayofyear", "1 to 366", lambda x: x.timetuple().tm_yday, 1, 366),
+    _part("week", "the ISO week, 1 to 53", lambda x: x.isocalendar().week, 1, 53),
+    Function("isoyear", "the year of the ISO week", ("date",), lambda x: x.isocalendar().year, _iso_year, 1, 1),
+    _time("hour", "0 to 23", lambda x: x.hour, 23),
+    _time("minute", "0 to 59", lambda x: x.minute, 59),
+    _time("second", "0 to 59, without fractions", lambda x: x.second, 59),
     Function(
         "date_trunc",
         "the first day of the unit the value lies in, as a date",

@@ -27,6 +27,7 @@ from dither.catalog.values import ColumnFacts, Key
 from dither.query.functions.base import Cell, Facts, apply
 from dither.query.functions.casts import as_key
 from dither.query.functions.dates import day_number, from_day_number
+from dither.query.functions.formats import DOMAINS
 from dither.query.functions.grids import grid
 from dither.query.functions.registry import FUNCTIONS, check_depth, columns, evaluator, known, literal, typed
 from dither.query.functions.representatives import MOST_VALUES, clip_values, combinations, is_open, unit_starts
@@ -215,7 +216,9 @@ def _first_true(images: Sequence[Image | None]) -> Image | None:
 
 
 def _between_bounds(expression: Expression, inferred: Facts, scope: Mapping[str, Facts]) -> tuple[Key, ...] | None:
-    """Returns all values between the bounds of an expression: numbers on its grid, starts of a calendar unit."""
+    """Returns all values between the bounds of an expression: numbers on its grid, names, starts of a calendar unit."""
+    if isinstance(expression, Call) and expression.name in DOMAINS:
+        return DOMAINS[expression.name]
     on = grid(expression, scope) if inferred.whole and inferred.numeric else None
     listed = None if on is None else on.values()
     if listed is not None:

@@ -22,7 +22,7 @@ from dither.query.functions.representatives import MOST_VALUES
 from dither.query.nodes import Call, Column, Expression, Literal
 
 _EXACT = 2**53  # whole numbers up to here are doubles
-_ROUNDINGS = ("floor", "ceil", "round", "to_int")
+_ROUNDINGS = ("floor", "ceil", "round", "trunc", "to_int")
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,8 @@ def grid(expression: Expression, scope: Mapping[str, Facts]) -> Grid | None:
         return None
     if isinstance(expression, Column):
         return _every(scope[expression.name])
+    if expression.name in _ROUNDINGS and len(expression.arguments) == 2:
+        return _to_digits(expression, scope)
     if expression.name in _ROUNDINGS:
         inner = grid(expression.arguments[0], scope)
         return inner or _every(known(expression, scope))
@@ -82,6 +84,12 @@ def _whole(expression: Expression) -> int | None:
 def _bucket(expression: Call, scope: Mapping[str, Facts]) -> Grid | None:
     width, facts = _whole(expression.arguments[1]), known(expression, scope)
     return None if not width or width < 0 else Grid(width, 0, facts.low, facts.high)
+
+
+def _to_digits(expression: Call, scope: Mapping[str, Facts]) -> Grid | None:
+    """Returns the grid of ROUND(x, -2): the multiples of 100. With digits after the point it has fractions."""
+    digits, facts = _whole(expression.arguments[1]), known(expression, scope)
+    return None if digits is None or digits > 0 else Grid(10**-digits, 0, facts.low, facts.high)
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------------
@@ -204,6 +212,18 @@ def _extreme(pick: Callable[..., int]) -> Callable[[Call, Mapping[str, Facts]], 
     return rule
 
 
+def _skipping(pick: Callable[..., int]) -> Callable[[Call, Mapping[str, Facts]], Grid | None]:
+    """Returns the rule of LEAST or GREATEST without NULL: where the rest is NULL, a constant is left."""
+
+    def rule(expression: Call, scope: Mapping[str, Facts]) -> Grid | None:
+        kept = tuple(part for part in expression.arguments if not isinstance(part, Literal) or part.value is not None)
+        found = _extreme(pick)(replace(expression, arguments=kept), scope)
+        ends = [end for end in map(_whole, kept) if end is not None]
+        return found if found is None or not ends else replace(found, others=found.others | {pick(ends)})
+
+    return rule
+
+
 def _clamped(expression: Call, scope: Mapping[str, Facts]) -> Grid | None:
     x, low, high = expression.arguments
     found, bottom, top = grid(x, scope), _whole(low), _whole(high)
@@ -238,6 +258,9 @@ _RULES: dict[str, Callable[[Call, Mapping[str, Facts]], Grid | None]] = {
     "mod": _remainder,
     "least": _extreme(min),
     "greatest": _extreme(max),
+    "smallest": _skipping(min),
+    "largest": _skipping(max),
+    "whole_quotient": lambda expression, scope: _every(known(expression, scope)),
     "clamp": _clamped,
     "case": lambda expression, scope: _either([*expression.arguments[1::2], expression.arguments[-1]], scope),
     "coalesce": lambda expression, scope: _either(expression.arguments, scope),

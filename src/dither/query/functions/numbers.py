@@ -31,6 +31,7 @@ from dither.query.functions.base import (
     together,
     widened,
 )
+from dither.query.functions.rounding import bad_digits, rounded, to_digits
 
 Number = int | float
 
@@ -362,10 +363,16 @@ def _bad_clamp(constants: list[Any]) -> str | None:
     return "its lower end is above its upper end" if low is not None and high is not None and low > high else None
 
 
+def _digits(name: str, rounding: Callable[[Any], int], meaning: str) -> Function:
+    compute = to_digits(rounding)
+    return Function(name, meaning, ("number",), compute, rounded(compute), 1, 2, constants=(1,), refuse=bad_digits)
+
+
 NUMBERS = (
     numeric("floor", 1, whole_part(math.floor), _to_whole(math.floor), "the next whole number below"),
     numeric("ceil", 1, whole_part(math.ceil), _to_whole(math.ceil), "the next whole number above"),
-    numeric("round", 1, whole_part(half_away), _to_whole(half_away), "the nearest whole number, halves away from zero"),
+    _digits("round", half_away, "the nearest whole number, or so many digits after the point; halves away from zero"),
+    _digits("trunc", math.trunc, "without its fraction, or with so many digits after the point"),
     numeric("sqrt", 1, _root, _rooted, "the square root; NULL below 0"),
     numeric("ln", 1, _logarithm, _logged, "the natural logarithm; NULL at or below 0"),
     numeric("exp", 1, exponential, _exponentiated, "e to the x; an infinity where it overflows"),

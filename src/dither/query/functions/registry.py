@@ -20,13 +20,18 @@ from dither.errors import QueryError
 from dither.query.functions.base import Cell, Facts, Function, apply, double, family, nan_to_null
 from dither.query.functions.casts import CASTS
 from dither.query.functions.dates import DATES, day_number
+from dither.query.functions.durations import DURATIONS
+from dither.query.functions.formats import FORMATS
 from dither.query.functions.logic import LOGIC
 from dither.query.functions.numbers import NUMBERS
+from dither.query.functions.rounding import ROUNDING
 from dither.query.functions.text import TEXT
 from dither.query.nodes import Call, Column, Expression, Literal
 from dither.query.show import show_function
 
-FUNCTIONS: Mapping[str, Function] = {entry.name: entry for entry in (*NUMBERS, *LOGIC, *CASTS, *TEXT, *DATES)}
+FUNCTIONS: Mapping[str, Function] = {
+    entry.name: entry for entry in (*NUMBERS, *ROUNDING, *LOGIC, *CASTS, *TEXT, *DATES, *DURATIONS, *FORMATS)
+}
 
 
 def literal(value: Any) -> Cell:
@@ -97,8 +102,6 @@ def kind_of(value: Any) -> str:
 
 MOST_DEPTH = 150  # deeper expressions would hit Python's recursion limit, with a worse message
 
-_TEXT_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "in_list", "like", "starts_with", "contains")
-
 WORDS = {
     "int": "a whole number",
     "real": "a number",
@@ -115,7 +118,6 @@ def check(call: Call, function: Function, arguments: list[Facts]) -> None:
     for place, (written, known) in enumerate(zip(call.arguments, arguments, strict=True)):
         _check_argument(call, function, place, written, known.kind)
     _check_family(call, function, [argument.kind for argument in arguments])
-    _check_case(call)
     values = [argument.value if isinstance(argument, Literal) else None for argument in call.arguments]
     reason = function.refuse(values) if function.refuse is not None else None
     if reason is not None:
@@ -130,7 +132,7 @@ def choices(name: str, count: int) -> list[int]:
     """Returns the positions of the arguments of which the function returns one."""
     if name == "case":
         return [*range(1, count - 1, 2), count - 1]
-    return list(range(count)) if name == "coalesce" else []
+    return list(range(count)) if name in ("coalesce", "smallest", "largest") else []
 
 
 def check_depth(expression: Expression) -> None:
@@ -151,9 +153,8 @@ def _check_count(call: Call, function: Function) -> None:
     count = len(call.arguments)
     too_many = function.most is not None and count > function.most
     if count < function.least or too_many or (call.name == "case" and count % 2 == 0):
-        fix = f"write it with {'' if function.most else 'at least '}{_arguments(function.least)}."
-        if call.name == "round":
-            fix = "write ROUND(x) for whole numbers, ROUND(x / 10) * 10 for tens, ROUND(x * 100) / 100 for hundredths."
+        few = f"{function.least} or " if function.most == function.least + 1 else "" if function.most else "at least "
+        fix = f"write it with {few}{_arguments(function.most or function.least)}."
         raise QueryError(f"{_show_call(call)} does not take {_arguments(count)}.", span=call.span, fix=fix)
 
 
@@ -166,7 +167,8 @@ def _check_argument(call: Call, function: Function, place: int, written: Express
     when = call.name == "case" and place % 2 == 0 and place < len(call.arguments) - 1
     accepted = ("bool",) if when else function.accepted(place)
     if kind != "null" and kind not in accepted:
-        raise QueryError(f"{_show_call(call)} cannot be applied to {WORDS[kind]}.", span=span, fix=_fix(accepted, kind))
+        fix = "write FLOOR(x / y), or TRUNC(x / y)." if call.name == "whole_quotient" else _fix(accepted, kind)
+        raise QueryError(f"{_show_call(call)} cannot be applied to {WORDS[kind]}.", span=span, fix=fix)
     if function.constant(place) and not isinstance(written, Literal):
         raise QueryError(f"{_show_call(call)} needs a constant here.", span=span, fix="write a number or a text in its place.")
 
@@ -177,22 +179,6 @@ def _check_family(call: Call, function: Function, kinds: list[str]) -> None:
     if family(sorted(together)) is None or {"date", "timestamp"} <= returned:
         listed = " and ".join(WORDS[kind] for kind in sorted(together - {"null"}))
         raise QueryError(f"{_show_call(call)} mixes {listed}.", span=call.span, fix=_cast(together))
-
-
-def _check_case(call: Call) -> None:
-    """Refuses LOWER(x) LIKE 'ö%': only ASCII letters change their case, so rows with Ö would be missed without a word."""
-    cased = [part.name.upper() for part in call.arguments if isinstance(part, Call) and part.name in ("lower", "upper")]
-    if not cased or call.name not in _TEXT_COMPARISONS:
-        return
-    texts = [part for part in call.arguments if isinstance(part, Literal) and isinstance(part.value, str)]
-    for part in texts:
-        letter = next((each for each in str(part.value) if not each.isascii() and each.lower() != each.upper()), None)
-        if letter is not None:
-            raise QueryError(
-                f"{cased[0]} changes only the letters A to Z, so {letter.lower()} and {letter.upper()} stay different.",
-                span=part.span or call.span,
-                fix=f"leave {cased[0]} out, and compare with each spelling, joined by OR.",
-            )
 
 
 def _cast(kinds: set[str]) -> str:

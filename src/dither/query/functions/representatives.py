@@ -27,6 +27,7 @@ from typing import Any
 
 from dither.query.functions.base import Cell, Facts, moment
 from dither.query.functions.dates import date_trunc, day, day_number, from_day_number
+from dither.query.functions.formats import units
 from dither.query.functions.registry import literal
 from dither.query.nodes import Call, Column, Expression, Literal
 
@@ -38,6 +39,13 @@ _PARTS = {
     "month": "month",
     "day": "day",
     "weekday": "day",
+    "dayofweek": "day",
+    "dayofyear": "day",
+    "dayname": "day",
+    "monthname": "month",
+    "last_day": "month",
+    "week": "week",
+    "isoyear": "week",
     "hour": "hour",
     "to_date": "day",
 }
@@ -76,13 +84,25 @@ def _collect(expression: Expression, found: dict[str, Use]) -> None:
             use.cuts += [constant for constant in constants if constant is not None]
         elif expression.name in _PARTS:
             use.units.add(_PARTS[expression.name])
-        elif expression.name == "date_trunc":
-            use.units.add(str(constants[0]))
+        elif _by_units(expression, constants):
+            use.units |= _by_units(expression, constants)
         elif expression.name != "is_null":
             use.value = True
         return
     for part in inner:
         _collect(part, found)
+
+
+def _by_units(expression: Call, constants: list[Any]) -> set[str]:
+    """Returns the calendar units on which a call depends by its constants; none if it depends on more."""
+    if expression.name == "date_trunc":
+        return {str(constants[0])}
+    if expression.name == "strftime":
+        found = units(str(constants[0]))
+        return found if "" not in found else set()
+    if expression.name == "date_diff" and constants[0] in ("day", "week", "month", "quarter", "year"):
+        return {"day" if constants[0] == "week" else str(constants[0])}
+    return set()
 
 
 def representatives(facts: Facts, use: Use) -> tuple[Cell, ...] | None:

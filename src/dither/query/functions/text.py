@@ -1,4 +1,4 @@
-"""Text functions. A character is a code point; only ASCII letters have a case and only ASCII spaces are trimmed, so that
+"""Text functions. A character is a code point; case follows one table (letters.py) and only ASCII spaces are trimmed, so that
 every engine agrees."""
 
 from __future__ import annotations
@@ -8,11 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from dither.query.functions.base import Cell, Facts, Function, fixed
+from dither.query.functions.casts import to_text
+from dither.query.functions.letters import lower, upper
+from dither.query.functions.patterns import fault, matches
 
-_UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_LOWER = "abcdefghijklmnopqrstuvwxyz"
-_TO_LOWER = str.maketrans(_UPPER, _LOWER)
-_TO_UPPER = str.maketrans(_LOWER, _UPPER)
 # Texts that double at every step would fill the memory, and whether they do depends on the rows.
 MOST_CHARACTERS = 65_536
 
@@ -60,6 +59,57 @@ def concat(*parts: str) -> str | None:
     return "".join(parts) if sum(map(len, parts)) <= MOST_CHARACTERS else None
 
 
+def replaced(text: str, old: str, new: str) -> str | None:
+    """Replaces a text from left to right; NULL, without building it, if the result would exceed MOST_CHARACTERS."""
+    longer = len(text) + text.count(old) * (len(new) - len(old)) > MOST_CHARACTERS
+    return None if longer and len(new) > len(old) else text.replace(old, new)
+
+
+def split_part(text: str, separator: str, number: int) -> str:
+    """Returns a part of a text between separators.
+
+    >>> split_part("a,b,c", ",", 2), split_part("a", ",", 2)
+    ('b', '')
+    """
+    parts = text.split(separator)
+    return parts[number - 1] if number <= len(parts) else ""
+
+
+def row(*values: Cell) -> str | None:
+    """Returns one text for several values: different rows have different texts.
+
+    >>> row("a", None), row("a", "-"), row(1, True)
+    ('1:a-', '1:a1:-', '1:14:true')
+    """
+    texts = [to_text(value) for value in values]
+    return concat(*("-" if text is None else f"{len(text)}:{text}" for text in texts))
+
+
+def _count(number: Any, least: int) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and least <= number <= 2**31 - 1
+
+
+def _bad_right(constants: list[Any]) -> str | None:
+    return None if _count(constants[1], 0) else "its length must be a whole number from 0"
+
+
+def _bad_replace(constants: list[Any]) -> str | None:
+    right = isinstance(constants[1], str) and isinstance(constants[2], str) and constants[1]
+    return None if right else "it needs two constant texts, the first not empty"
+
+
+def _bad_split(constants: list[Any]) -> str | None:
+    if not isinstance(constants[1], str) or not constants[1]:
+        return "its separator must be a constant text that is not empty"
+    return None if _count(constants[2], 1) else "its number must be a whole number from 1"
+
+
+def _bad_pattern(constants: list[Any]) -> str | None:
+    if not isinstance(constants[1], str) or "\0" in constants[1]:
+        return "its pattern must be a constant text"
+    return fault(constants[1])
+
+
 def _bad_substr(constants: list[Any]) -> str | None:
     start, length = constants[1], constants[2]
     right = all(isinstance(number, int) and not isinstance(number, bool) for number in (start, length))
@@ -84,14 +134,21 @@ def _length(a: list[Facts]) -> Facts:
     return fixed("int", 0)(a)
 
 
+def _replaced(a: list[Facts]) -> Facts:
+    old, new = (x.values[0] if x.values else "" for x in a[1:])
+    return replace(fixed("text")(a), nullable=a[0].nullable or len(str(new)) > len(str(old)))
+
+
 def _joined(a: list[Facts]) -> Facts:
     return replace(fixed("text")(a), nullable=True)
 
 
 TEXT = (
-    _text("lower", "A to Z in small letters, all else untouched", lambda x: x.translate(_TO_LOWER)),
-    _text("upper", "a to z in capitals, all else untouched", lambda x: x.translate(_TO_UPPER)),
+    _text("lower", "in small letters, one for one", lower),
+    _text("upper", "in capital letters, one for one", upper),
     _text("trim", "without the ASCII spaces at both ends", lambda x: x.strip(" ")),
+    _text("ltrim", "without the ASCII spaces at its beginning", lambda x: x.lstrip(" ")),
+    _text("rtrim", "without the ASCII spaces at its end", lambda x: x.rstrip(" ")),
     Function(
         "concat",
         f"one after the other; NULL if any is NULL or if that has more than {MOST_CHARACTERS:,} code points",
@@ -115,5 +172,62 @@ TEXT = (
     ),
     _test("like", "the whole text fits the pattern of % and _; no escape", like),
     _test("starts_with", "whether it begins with the constant", lambda x, y: x.startswith(y)),
+    _test("ends_with", "whether it ends with the constant", lambda x, y: x.endswith(y)),
     _test("contains", "whether the constant occurs in it", lambda x, y: y in x),
+    Function(
+        "regexp_matches",
+        "whether a part of it fits the pattern, a regular expression",
+        ("text",),
+        matches,
+        fixed("bool"),
+        2,
+        2,
+        constants=(1,),
+        refuse=_bad_pattern,
+    ),
+    Function(
+        "position",
+        "the place of the constant, counted from 1; 0 if it does not occur",
+        ("text",),
+        lambda x, y: x.find(y) + 1,
+        _length,
+        2,
+        2,
+        constants=(1,),
+        refuse=_no_constant,
+    ),
+    Function(
+        "right",
+        "its last code points",
+        ("text", "number"),
+        lambda x, y: x[-y:] if y else "",
+        fixed("text"),
+        2,
+        2,
+        constants=(1,),
+        refuse=_bad_right,
+    ),
+    Function(
+        "replace",
+        f"with one constant in the place of another; NULL if that has more than {MOST_CHARACTERS:,} code points",
+        ("text",),
+        replaced,
+        _replaced,
+        3,
+        3,
+        constants=(1, 2),
+        refuse=_bad_replace,
+    ),
+    Function(
+        "split_part",
+        "the part of that number between separators, counted from 1; empty if there are fewer",
+        ("text", "text", "number"),
+        split_part,
+        fixed("text"),
+        3,
+        3,
+        constants=(1, 2),
+        refuse=_bad_split,
+    ),
+    Function("row", "one text for several values; NULL is a value", ("plain",), row, _joined, 2, None, strict=False),
 )

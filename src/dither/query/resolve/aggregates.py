@@ -10,6 +10,7 @@ from dither.errors import QueryError
 from dither.exact.numbers import show_decimal
 from dither.query.functions.base import Facts, family
 from dither.query.functions.domains import facts
+from dither.query.functions.fitting import fit, fit_named
 from dither.query.functions.registry import columns, typed
 from dither.query.nodes import (
     FUNCTIONS,
@@ -231,9 +232,11 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
     result = {key.name: facts(key.expression, scope) for key in query.keys}
     result |= _of_sets(query, result)
     result |= {each.name: _noisy(each, scope) for each in query.aggregates}
+    having = None if query.having is None else fit(query.having, result)
+    order = tuple(replace(each, expression=fit(each.expression, result)) for each in query.order)
+    query = replace(query, outputs=fit_named(query.outputs, result), having=having, order=order)
     for each in query.outputs:
         facts(each.expression, result)
-    having = query.having
     if having is not None:
         kind = facts(having, result).kind
         if family([kind, "bool"]) is None:
@@ -241,8 +244,8 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
                 f"HAVING needs a condition, and this is {show_kind(kind)}.", span=having.span, fix="compare it: n > 10."
             )
         having = typed(having, result)
-    for order in query.order:
-        facts(order.expression, result)
+    for one in query.order:
+        facts(one.expression, result)
     return replace(
         query,
         outputs=tuple(Named(each.name, typed(each.expression, result)) for each in query.outputs),

@@ -24,6 +24,7 @@ from dither.catalog.values import Catalog
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, family
 from dither.query.functions.domains import facts
+from dither.query.functions.fitting import fit
 from dither.query.functions.registry import typed
 from dither.query.nodes import (
     Aggregate,
@@ -50,6 +51,7 @@ MOST_JOINS = 3  # each may square the rows of one person, and the running time i
 def check_pairs(pairs: tuple[Pair, ...], left: Shape, right: Shape, span: Span) -> tuple[Pair, ...]:
     """Types the pairs; refuses kinds that cannot be compared."""
     checked = []
+    pairs = tuple((fit(a, left.scope), fit(b, right.scope)) for a, b in pairs)
     size((pair[0] for pair in pairs), left, span)
     size((pair[1] for pair in pairs), right, span)
     for a, b in pairs:

@@ -20,6 +20,7 @@ from fractions import Fraction
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, outward
 from dither.query.functions.domains import facts
+from dither.query.functions.fitting import fit_aggregates, fit_named
 from dither.query.functions.registry import columns as columns_of
 from dither.query.functions.registry import typed
 from dither.query.nodes import (
@@ -48,6 +49,8 @@ _COUNTED = Facts("int", Fraction(0), None, nullable=False, whole=True, step=Frac
 
 def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
     """Returns the shape with one row for each unit and value of the other keys. `lookup`: the scalar join that reads it."""
+    keys = fit_named(node.keys, source.scope)
+    node = replace(node, keys=keys, aggregates=fit_aggregates(node.aggregates, source.scope))
     _check_parts(node, source, lookup)
     compared = lookup is not None and bool(lookup.equal)
     if source.protects == PUBLIC:

@@ -21,7 +21,8 @@ from dither.catalog.values import Catalog, Rows
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, either
 from dither.query.functions.domains import facts
-from dither.query.functions.registry import check_depth, known, typed
+from dither.query.functions.fitting import fit, fit_aggregates, fit_named
+from dither.query.functions.registry import known, typed
 from dither.query.nodes import (
     Aggregate,
     Call,
@@ -210,6 +211,7 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
             fix="read the public table directly.",
         )
     check_names([key.name for key in query.keys] + [each.name for each in query.aggregates])
+    query = _fitted(query, source)
     _check_size(query, source)
     resolved = replace(
         query, source=source.relation, keys=keys(query.keys, source), aggregates=aggregates(query.aggregates, source)
@@ -230,6 +232,12 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         one_row=source.one_row,
         one_group=one_group,
     )
+
+
+def _fitted(query: Query, source: Shape) -> Query:
+    """Fits the keys and the aggregates to the kinds of the columns."""
+    keys = fit_named(query.keys, source.scope)
+    return replace(query, keys=keys, aggregates=fit_aggregates(query.aggregates, source.scope))
 
 
 def _relation(node: Relation, catalog: Catalog) -> Shape:
@@ -266,7 +274,7 @@ def first_table(node: Relation) -> Span:
 
 def condition(expression: Expression, source: Shape) -> Expression:
     """Types a condition over the source's columns; refuses an expression that is not true, false or NULL."""
-    check_depth(expression)
+    expression = fit(expression, source.scope)
     kind = known(expression, source.scope).kind
     if kind not in ("bool", "null"):
         raise QueryError(
@@ -283,7 +291,7 @@ def _check_size(query: Query, source: Shape) -> None:
 
 def _compute(node: Compute, source: Shape) -> Shape:
     check_names(each.name for each in node.columns)
-    return _computed(node, source)
+    return _computed(replace(node, columns=fit_named(node.columns, source.scope)), source)
 
 
 def _computed(node: Compute, source: Shape) -> Shape:

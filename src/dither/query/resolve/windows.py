@@ -23,6 +23,7 @@ from fractions import Fraction
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, either, family
 from dither.query.functions.domains import every_value, facts
+from dither.query.functions.fitting import fit
 from dither.query.functions.registry import typed
 from dither.query.nodes import (
     WINDOWS,
@@ -58,6 +59,7 @@ def within_unit(node: WithinUnit, source: Shape) -> Shape:
     """Returns the shape with the values of the windows as further columns."""
     check_names([each.name for each in node.windows if "." not in each.name])  # the SQL reader's names have an alias
     check_once([*source.columns, *(each.name for each in node.windows)])
+    node = replace(node, windows=tuple(_fitted(each, source) for each in node.windows))
     for each in node.windows:
         _check(each, source)
     built = _Built(source.relation, source, {})
@@ -73,6 +75,14 @@ def within_unit(node: WithinUnit, source: Shape) -> Shape:
     kept = [Named(name, Column(name)) for name in source.columns]
     unit = [Named(UNIT, Column(UNIT))] if source.protects == BY_UNIT else []
     return replace(source, relation=Compute(relation, (*kept, *values, *unit)), columns=columns)
+
+
+def _fitted(window: Window, source: Shape) -> Window:
+    """Fits the expressions of a window to the kinds of the columns."""
+    arguments = tuple(fit(part, source.scope) for part in window.arguments)
+    partition = tuple(fit(part, source.scope) for part in window.partition)
+    order = tuple(replace(key, expression=fit(key.expression, source.scope)) for key in window.order)
+    return replace(window, arguments=arguments, partition=partition, order=order)
 
 
 # --- what may be asked ------------------------------------------------------------------------------------------
@@ -184,10 +194,10 @@ def _parts(window: Window, built: _Built) -> Parts:
 def _aggregated(window: Window, source: Shape) -> Parts:
     argument = window.arguments[0] if window.arguments else None
     parts, value, result = lowered(Aggregate(window.name, window.function, argument, span=window.span), source)
-    windows = [
-        replace(window, name=part.name, function=part.function, arguments=() if part.argument is None else (part.argument,))
-        for part in parts
-    ]
+    windows = []
+    for part in parts:
+        inner = () if part.argument is None else (part.argument,)
+        windows.append(replace(window, name=part.name, function=part.function, arguments=inner, clip=part.clip))
     return windows, value, result
 
 

@@ -12,9 +12,12 @@ from dither.exact.numbers import parse_number, show_decimal
 from dither.query.nodes import FUNCTIONS, Aggregate, Call, Column, Expression, Literal, Named, by_word, grouping_mark, private
 from dither.query.nodes import per_unit as functions
 from dither.query.sql.expressions import expression
+from dither.query.sql.forms import tuple_of
 from dither.query.sql.names import Scope, candidates, matching, name_of, only, place, refuse
 from dither.query.sql.sets import is_grouping
 from dither.query.sql.windows import Windows
+
+_CONDITIONAL = ("COUNT_IF", "COUNTIF")
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -62,6 +65,10 @@ def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
         raise _not_allowed(word, call, per_unit, scope)
     aggregate = _read(word, name, call, ordered, scope)
     span = place(scope.text, call)
+    if word in _CONDITIONAL:
+        counted = aggregate.argument
+        condition = counted if condition is None or counted is None else Call("and", (condition, counted), span=span)
+        return Aggregate("", "count", where=condition, span=span)
     if condition is not None and aggregate.function == "count_units":
         raise refuse(scope, node, "COUNT_UNITS takes no FILTER.", "write COUNT(DISTINCT x) over the unit column.")
     return replace(aggregate, where=condition, span=span)
@@ -92,6 +99,8 @@ def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, s
     if len(arguments) != 1:
         raise refuse(scope, call, f"{word} takes one argument.", f"write {word}(x).")
     inner = arguments[0]
+    if isinstance(inner, (exp.Star, exp.Distinct)) and word in _CONDITIONAL:
+        raise refuse(scope, inner, f"{word} counts the rows for which a condition is true.", f"write {word}(x > 1).")
     if isinstance(inner, exp.Star):
         only(scope, inner, "", "*")
         if word != "COUNT":
@@ -100,11 +109,18 @@ def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, s
     if isinstance(inner, exp.Distinct):
         only(scope, inner, "expressions", "DISTINCT")
         if word != "COUNT" or len(inner.expressions) != 1:
-            raise refuse(
-                scope, call, "DISTINCT is supported only in COUNT(DISTINCT x) over one expression.", "write COUNT(DISTINCT x)."
-            )
-        return Aggregate("", "count_distinct", expression(inner.expressions[0], scope))
+            fix = "write COUNT(DISTINCT x), or COUNT(DISTINCT (x, y)) for the different pairs."
+            raise refuse(scope, call, "DISTINCT is supported only in COUNT(DISTINCT x) over one expression.", fix)
+        return Aggregate("", "count_distinct", _distinct(inner.expressions[0], scope))
     return Aggregate("", name, expression(inner, scope))
+
+
+def _distinct(node: exp.Expr, scope: Scope) -> Expression:
+    """Reads what is counted by COUNT(DISTINCT ...): an expression, or several in parentheses."""
+    if not isinstance(node, exp.Tuple):
+        return expression(node, scope)
+    parts = tuple(expression(part, scope) for part in node.expressions)
+    return tuple_of(parts, place(scope.text, node))
 
 
 _LONGEST = 60  # the most characters of a condition in a fix

@@ -63,6 +63,10 @@ def read_limit(tree: exp.Query, scope: Scope) -> int | None:
     clause = tree.args.get("limit")
     if clause is None:
         return None
+    if isinstance(clause, exp.Fetch):
+        only(scope, clause, "direction count limit_options", "FETCH")
+        count = clause.args.get("count")
+        return 1 if count is None else _rows(exp.Limit(expression=count), "FETCH FIRST", scope)
     if isinstance(clause, exp.Limit):
         only(scope, clause, "expression", "LIMIT")
     return _rows(clause, "LIMIT", scope)
@@ -75,7 +79,8 @@ def read_offset(tree: exp.Query, scope: Scope) -> int:
         return 0
     only(scope, clause, "expression", "OFFSET")
     first, second = (place(scope.text, each) for each in (clause, limit if limit is not None else clause))
-    if first and second and first < second:  # LIMIT 10, 5 means the other order in some databases
+    fetched = isinstance(limit, exp.Fetch)  # which stands behind OFFSET
+    if first and second and first < second and not fetched:  # LIMIT 10, 5 means the other order in some databases
         raise refuse(scope, clause, "It is not clear which number is the limit.", "write LIMIT 5 OFFSET 10.")
     return _rows(clause, "OFFSET", scope)
 

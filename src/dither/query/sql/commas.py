@@ -12,14 +12,16 @@ joins, too (TPC-H 19 is written so). An item that nothing equates is refused: it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
-from dither.query.nodes import Column, Join
-from dither.query.sql.joins import conjuncts, equality, join
-from dither.query.sql.names import Scope, Source, only, place, refuse
+from dither.query.nodes import Join
+from dither.query.sql.expressions import expression
+from dither.query.sql.joins import conjuncts, join
+from dither.query.sql.names import Scope, Source, candidates, only, place, refuse
 from dither.query.sql.tables import Context, Pair, named_table
 from dither.text import folded
 
@@ -58,44 +60,65 @@ def _check_names(items: Sequence[tuple[exp.Expr, Source]], context: Context) -> 
         taken |= names
 
 
+@dataclass(frozen=True)
+class _Equality:
+    """A condition a = b of WHERE, and the places in FROM of the items that its sides name."""
+
+    node: exp.Expr
+    sides: tuple[frozenset[int], frozenset[int]]
+
+    def joins(self, known: frozenset[int], item: int) -> tuple[exp.Expr, exp.Expr] | None:
+        """Returns (side of the items that are known, side of the item), if it equates them."""
+        for one, two, a, b in ((0, 1, self.node.this, self.node.expression), (1, 0, self.node.expression, self.node.this)):
+            if self.sides[one] <= known and self.sides[two] == {item}:
+                return a, b
+        return None
+
+
+def _equalities(conditions: Sequence[exp.Expr], items: Sequence[Source], every: Scope) -> list[_Equality]:
+    """Returns the equalities whose sides name columns of FROM, each in one way."""
+    places = {field.name: place for place, source in enumerate(items) for field in source.fields}
+    found = []
+    for node in (part for each in conditions for part in _implied(each)):
+        if isinstance(node, exp.EQ) and node.find(exp.Select, exp.Star) is None:
+            sides = [[candidates(name, every) for name in side.find_all(exp.Column)] for side in (node.this, node.expression)]
+            if all(side and all(len(fields) == 1 for fields in side) for side in sides):
+                one, two = (frozenset(places[fields[0].name] for fields in side) for side in sides)
+                found.append(_Equality(node, (one, two)))
+    return found
+
+
 def _joined(
     items: list[tuple[exp.Expr, Source]], conditions: list[exp.Expr], context: Context
 ) -> tuple[Source, list[exp.Expr]]:
     fields = tuple(field for _, source in items for field in source.fields)
-    every = Scope(context.text, fields, "in WHERE")
-    implied = [part for each in conditions for part in _implied(each) if part.find(exp.Select) is None]
-    (_, whole), *waiting = items
+    equalities = _equalities(conditions, [source for _, source in items], Scope(context.text, fields, "in WHERE"))
+    whole, known, waiting = items[0][1], frozenset({0}), list(range(1, len(items)))
     used: set[int] = set()
     while waiting:
-        place_of, pairs = _next(whole, waiting, implied, every, context.catalog)
-        node, source = waiting.pop(place_of)
-        if not pairs:
+        item = _next(known, waiting, equalities, context.catalog)
+        node, source = items[waiting[0] if item is None else item]
+        if item is None:
             raise _product(whole, node, source, context)
-        used |= set(pairs)
-        written = next(each for each in implied if id(each) in pairs)
-        relation = Join(whole.relation, source.relation, tuple(pairs.values()), "inner", span=place(context.text, written))
-        whole = Source(relation, whole.fields + source.fields)
-    left = [each for each in conditions if id(each) not in used]
-    return Source(whole.relation, fields), left
+        found = [(each, pair) for each in equalities if (pair := each.joins(known, item)) is not None]
+        left, right = (Scope(context.text, side.fields, "in WHERE") for side in (whole, source))
+        pairs: tuple[Pair, ...] = tuple((expression(a, left), expression(b, right)) for _, (a, b) in found)
+        used |= {id(each.node) for each, _ in found}
+        span = place(context.text, found[0][0].node)
+        whole = Source(Join(whole.relation, source.relation, pairs, "inner", span=span), whole.fields + source.fields)
+        known |= {item}
+        waiting.remove(item)
+    return Source(whole.relation, fields), [each for each in conditions if id(each) not in used]
 
 
-def _next(
-    whole: Source, waiting: Sequence[tuple[exp.Expr, Source]], conditions: Sequence[exp.Expr], every: Scope, catalog: Catalog
-) -> tuple[int, dict[int, Pair]]:
-    """Returns the place of the item to join next, and its pairs, by the id of their condition; no pairs if none is equated."""
-    left = Scope(every.text, whole.fields, "in WHERE")
-    found = []
-    for number, (_, source) in enumerate(waiting):
-        right = Scope(every.text, source.fields, "in WHERE")
-        read = ((id(each), equality(each, left, right, every)) for each in conditions)
-        found.append((number, {key: pair for key, pair in read if pair is not None}))
+def _next(known: frozenset[int], waiting: Sequence[int], equalities: Sequence[_Equality], catalog: Catalog) -> int | None:
+    """Returns the item to join next: the first that is equated by unit columns, else the first that is equated; or None."""
     units = {folded(table.unit.column) for table in catalog.tables.values() if table.unit is not None}
-    personal = (each for each in found if any(_by_unit(pair, units) for pair in each[1].values()))
-    return next(personal, next((each for each in found if each[1]), (0, {})))
-
-
-def _by_unit(pair: Pair, units: set[str]) -> bool:
-    return all(isinstance(side, Column) and folded(side.name.rsplit(".", 1)[-1]) in units for side in pair)
+    pairs = [(item, pair) for item in waiting for each in equalities if (pair := each.joins(known, item)) is not None]
+    personal = (
+        item for item, pair in pairs if all(isinstance(side, exp.Column) and folded(side.name) in units for side in pair)
+    )
+    return next(personal, pairs[0][0] if pairs else None)
 
 
 def _implied(node: exp.Expr) -> list[exp.Expr]:

@@ -1,6 +1,6 @@
 """Reads SQL expressions into expression nodes: closed lists of functions, operators, types and syntax.
 
-Functions that are often asked for and not supported have advice of their own (ADVICE).
+The words of functions are in words.py, calls whose arguments are rearranged in forms.py.
 """
 
 from __future__ import annotations
@@ -12,90 +12,21 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from dither.errors import QueryError
 from dither.exact.numbers import parse_number
-from dither.query.nodes import Call, Expression, Literal, by_word
+from dither.query.nodes import Call, Expression, Literal, Span, by_word
+from dither.query.sql import forms
 from dither.query.sql.names import Scope, column, only, place, refuse
-from dither.text import did_you_mean
+from dither.query.sql.words import FUNCTIONS, TYPES, unknown_function
 
-
-def _each(words: str) -> list[str]:
-    return words.split()
-
-
-FUNCTIONS: dict[str, str] = {
-    **{name: name.lower() for name in _each("ABS FLOOR CEIL ROUND SQRT LN EXP POWER SIGN LEAST GREATEST CLAMP BUCKET")},
-    **{name: name.lower() for name in _each("COALESCE NULLIF LOWER UPPER TRIM LENGTH SUBSTR STARTS_WITH CONTAINS")},
-    **{name: name.lower() for name in _each("YEAR MONTH DAY QUARTER HOUR DATE_TRUNC DAYS_BETWEEN")},
-    "CEILING": "ceil",
-    "POW": "power",
-    "LEN": "length",
-    "CHAR_LENGTH": "length",
-    "SUBSTRING": "substr",
-    "ISODOW": "weekday",
-}
-_VALUES = "choose among public values with MODE(x), or count them: SELECT x, COUNT(*) AS n ... GROUP BY x."
-_BEST = "ask which group has the most: SELECT x, AVG(y) AS m ... GROUP BY x ORDER BY m DESC LIMIT 1."
-ADVICE: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(
-        _each("RANDOM RAND UUID GEN_RANDOM_UUID NOW TODAY GETDATE SYSDATE CURRENT_DATE CURRENT_TIMESTAMP CURRENT_TIME"),
-        ("{name} gives another value each time, so the answer would not be a function of the data.", "write a constant."),
-    ),
-    **dict.fromkeys(
-        _each("FIRST LAST ANY_VALUE FIRST_VALUE LAST_VALUE"),
-        ("{name} shows the value of one row.", _VALUES),
-    ),
-    **dict.fromkeys(
-        _each("ARG_MAX ARG_MIN ARGMAX ARGMIN MAX_BY MIN_BY"),
-        ("{name} shows the value of the one row that has the most or the least.", _BEST),
-    ),
-    **dict.fromkeys(
-        _each("ARRAY_AGG LIST STRING_AGG GROUP_CONCAT LISTAGG"),
-        ("{name} shows the values of all rows.", "count them: SELECT x, COUNT(*) AS n ... GROUP BY x."),
-    ),
-    **{
-        name: (f"{name} is not supported.", f"write {other}.")
-        for name, other in {
-            "REGR_SXX": "REGR_COUNT(y, x) * VAR_POP(x) FILTER (WHERE y IS NOT NULL)",
-            "REGR_SYY": "REGR_COUNT(y, x) * VAR_POP(y) FILTER (WHERE x IS NOT NULL)",
-            "REGR_SXY": "REGR_COUNT(y, x) * COVAR_POP(y, x)",
-            "PRODUCT": "EXP(SUM(LN(x)))",
-            "FSUM": "SUM(x): sums are exact",
-            "KAHAN_SUM": "SUM(x): sums are exact",
-            "FAVG": "AVG(x): sums are exact",
-            "MAD": "MEDIAN(x) first, and then MEDIAN(ABS(x - 40)) if it is 40",
-            "ENTROPY": "SELECT x, COUNT(*) AS n ... GROUP BY x, and compute it from the counts",
-            "APPROX_TOP_K": "SELECT x, COUNT(*) AS n ... GROUP BY x ORDER BY n DESC LIMIT 3",
-        }.items()
-    },
-    "HISTOGRAM": (
-        "HISTOGRAM gives one row for each value, so it is the only aggregate of a question.",
-        "write SELECT HISTOGRAM(x) AS n ..., HISTOGRAM(BUCKET(x, 10)) for bins, or SELECT x, COUNT(*) AS n, ... GROUP BY x.",
-    ),
-    **dict.fromkeys(
-        _each("READ_CSV READ_CSV_AUTO READ_PARQUET READ_JSON READ_TEXT READ_BLOB GLOB PARQUET_SCAN GETENV"),
-        ("{name} reads files, and only tables of the catalog are read.", "ask about a table of the catalog."),
-    ),
-    **dict.fromkeys(
-        _each("ROW_NUMBER RANK DENSE_RANK LAG LEAD NTILE FIRST_VALUE LAST_VALUE"),
-        (
-            "{name} is a window function, and it has no OVER.",
-            "add OVER (PARTITION BY ... ORDER BY ...), with the unit column in PARTITION BY, in a subquery.",
-        ),
-    ),
-    "CONCAT": ("CONCAT treats NULL in its own way.", "write a || b, with COALESCE where NULL can occur."),
-    "WEEKDAY": ("WEEKDAY counts differently in different databases.", "write ISODOW(x): Monday is 1, Sunday is 7."),
-    "DAYOFWEEK": ("DAYOFWEEK counts differently in different databases.", "write ISODOW(x): Monday is 1, Sunday is 7."),
-    "MOD": ("There is no function MOD.", "write x % y."),
-    "LOG": ("LOG means different things in different databases.", "write LN(x)."),
-    "DATEDIFF": ("DATEDIFF takes its arguments in different orders.", "write DAYS_BETWEEN(a, b)."),
-    "DATE_DIFF": ("DATE_DIFF takes its arguments in different orders.", "write DAYS_BETWEEN(a, b)."),
-}
 BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "add",
     exp.Sub: "sub",
     exp.Mul: "mul",
     exp.Div: "div",
     exp.Mod: "mod",
+    exp.IntDiv: "whole_quotient",
+    exp.Pow: "power",
     exp.EQ: "eq",
     exp.NEQ: "ne",
     exp.LT: "lt",
@@ -106,15 +37,6 @@ BINARY: dict[type[exp.Expr], str] = {
     exp.Or: "or",
     exp.DPipe: "concat",
 }
-TYPES: dict[str, str] = {
-    **dict.fromkeys(("INT", "BIGINT"), "to_int"),
-    **dict.fromkeys(("DOUBLE", "FLOAT", "DECIMAL"), "to_real"),
-    **dict.fromkeys(("VARCHAR", "TEXT"), "to_text"),
-    "DATE": "to_date",
-    "BOOLEAN": "to_bool",
-}
-
-
 # Replaces a node before it is read (keys and aggregates above a GROUP BY); None leaves it.
 Replace = Callable[[exp.Expr], Expression | None]
 
@@ -136,6 +58,10 @@ def expression(node: exp.Expr, scope: Scope, replace: Replace | None = None) -> 
     if name is not None:
         only(scope, node, "this expression safe typed", "An operator")
         _check_null(node, scope)
+        if isinstance(node, (exp.Add, exp.Sub)) and (
+            isinstance(node.this, exp.Interval) or isinstance(node.expression, exp.Interval)
+        ):
+            return _later(node, scope, replace)
         pair = expression(node.this, scope, replace), expression(node.expression, scope, replace)
         return Call(name, pair, span=place(scope.text, node))
     reader = _READERS.get(type(node))
@@ -188,8 +114,25 @@ def _unknown(node: exp.Expr, scope: Scope) -> Exception:
         return refuse(scope, node, "* cannot stand here.", "name the columns.")
     if isinstance(node, (exp.Array, exp.Bracket)):
         return refuse(scope, node, "A list can only stand in QUANTILE(x, [0.25, 0.5]).", "write single values.")
-    word = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
-    return refuse(scope, node, f"{word} is not part of the SQL that dither answers.", "write it with other functions.")
+    what, fix = _OTHERS.get(
+        type(node), ("{shown} is not part of the SQL that dither answers.", "write it with other functions.")
+    )
+    holder: exp.Expr | None = node
+    while holder is not None and place(scope.text, holder) is None:
+        holder = holder.parent
+    span = None if holder is None else place(scope.text, holder)
+    shown = " ".join(scope.text[span[0] : span[1]].split()) if span else ""
+    return refuse(scope, holder, what.format(shown=shown if 0 < len(shown) <= _LONGEST else "This"), fix)
+
+
+_OTHERS: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.Interval: ("An INTERVAL can only be added to a date or subtracted from one.", "write x + INTERVAL 1 MONTH."),
+    exp.Order: ("The order of rows changes nothing inside an aggregate.", "leave ORDER BY out."),
+    exp.Tuple: (
+        "Several values in parentheses can stand only in COUNT(DISTINCT (a, b)).",
+        "compare them one by one: a = 1 AND b = 2.",
+    ),
+}
 
 
 def _literal(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
@@ -268,13 +211,63 @@ def _between(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expressio
 
 
 def _like(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
-    only(scope, node, "this expression negate", "LIKE")
+    word = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
+    only(scope, node, "this expression negate", word)
     pattern = expression(node.expression, scope, replace)
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        raise refuse(scope, node.expression, "The pattern of LIKE must be a constant text.", "write x LIKE 'a%'.")
-    span = place(scope.text, node)
-    like = Call("like", (expression(node.this, scope, replace), pattern), span=span)
+        raise refuse(scope, node.expression, f"The pattern of {word} must be a constant text.", f"write x {word} 'a%'.")
+    span, inner = place(scope.text, node), expression(node.this, scope, replace)
+    like = forms.ilike(inner, pattern, span) if word == "ILIKE" else Call("like", (inner, pattern), span=span)
     return Call("not", (like,), span=span) if node.args.get("negate") else like
+
+
+def _distinct(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this expression", "IS DISTINCT FROM")
+    span = place(scope.text, node)
+    same = forms.distinct(expression(node.this, scope, replace), expression(node.expression, scope, replace), span)
+    return same if isinstance(node, exp.NullSafeEQ) else Call("not", (same,), span=span)
+
+
+def _later(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    """Reads x + INTERVAL n UNIT and x - INTERVAL n UNIT."""
+    moved, interval = (node.this, node.expression)
+    if isinstance(moved, exp.Interval):
+        if isinstance(node, exp.Sub) or isinstance(interval, exp.Interval):
+            raise _unknown(moved, scope)
+        moved, interval = interval, moved
+    sign = -1 if isinstance(node, exp.Sub) else 1
+    return _moved(moved, interval, sign, place(scope.text, node), scope, replace)
+
+
+def _moved(moved: exp.Expr, interval: exp.Expr, sign: int, span: Span, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, interval, "this unit", "INTERVAL")
+    written = isinstance(interval.this, exp.Literal)
+    amount = None if written or interval.this is None else expression(interval.this, scope, replace)
+    return forms.later(expression(moved, scope, replace), interval, amount, sign, span, scope)
+
+
+def _substring(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this start length", "SUBSTRING")
+    parts = [node.args[key] for key in ("this", "start", "length") if node.args.get(key) is not None]
+    return forms.substring(tuple(expression(part, scope, replace) for part in parts), _whole_call(node, scope))
+
+
+def _position(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    only(scope, node, "this substr", "POSITION")
+    parts = [expression(node.args[key], scope, replace) for key in ("this", "substr")]
+    return Call("position", tuple(parts), span=_whole_call(node, scope))
+
+
+def _whole_call(node: exp.Expr, scope: Scope) -> Span:
+    """Returns the span of a call that the parser reads itself: from its name to its closing parenthesis."""
+    span = place(scope.text, node)
+    if span is None:
+        return None
+    opened = scope.text.rfind("(", 0, span[0] + 1)
+    name = len(scope.text[:opened].rstrip()) if opened >= 0 else span[0]
+    start = len(scope.text[:name].rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"))
+    closed = scope.text.find(")", span[1])
+    return (start if opened >= 0 else span[0], closed + 1 if closed >= 0 else span[1])
 
 
 def _case(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
@@ -299,13 +292,25 @@ def _cast(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
     to, span = node.args["to"], place(scope.text, node)
     name = getattr(to.this, "name", str(to.this)) if isinstance(to, exp.DataType) else "?"
     inner = expression(node.this, scope, replace)
-    if isinstance(to, exp.DataType):
-        only(scope, to, "this nested", "CAST")
+    digits = _digits(to, name, scope)
+    if digits:
+        return forms.decimal(inner, digits, span)
     if isinstance(inner, Literal) and isinstance(inner.value, str) and name in ("DATE", "TIMESTAMP"):
         return Literal(_moment(inner.value, name, node, scope), span=span)
     if name not in TYPES:
         raise refuse(scope, node, f"CAST to {name} is not supported.", "cast to INTEGER, DOUBLE, VARCHAR, DATE or BOOLEAN.")
     return Call(TYPES[name], (inner,), span=span)
+
+
+def _digits(to: exp.Expr, name: str, scope: Scope) -> int:
+    """Returns the digits after the point of DECIMAL(10, 2); 0 for other types. The length of VARCHAR(10) changes nothing."""
+    if not isinstance(to, exp.DataType):
+        return 0
+    only(scope, to, "this nested expressions" if name in ("DECIMAL", "VARCHAR") else "this nested", "CAST")
+    numbers = [str(part.this.this) if isinstance(part.this, exp.Literal) else "" for part in to.expressions]
+    if not all(number.isdigit() and int(number) <= 1000 for number in numbers) or len(numbers) > 2:
+        raise refuse(scope, to, "This type cannot be read.", "write DECIMAL(10, 2) or VARCHAR.")
+    return int(numbers[1]) if name == "DECIMAL" and len(numbers) == 2 else 0
 
 
 def _moment(text: str, name: str, node: exp.Expr, scope: Scope) -> datetime.date:
@@ -320,11 +325,16 @@ def _moment(text: str, name: str, node: exp.Expr, scope: Scope) -> datetime.date
 
 def _extract(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
     only(scope, node, "this expression", "EXTRACT")
-    part = str(node.this.name).upper()
-    parts = {name: FUNCTIONS[name] for name in ("YEAR", "MONTH", "DAY", "QUARTER", "HOUR", "ISODOW")}
-    if part not in parts:
-        raise refuse(scope, node, f"EXTRACT of {part[:20]} is not supported.", f"use one of {', '.join(parts)}.")
-    return Call(parts[part], (expression(node.expression, scope, replace),), span=place(scope.text, node))
+    value = expression(node.expression, scope, replace)
+    return _formed(lambda parts, span: forms.part_of(str(node.this.name), parts[0], span), (value,), node, scope)
+
+
+def _formed(form: forms.Form, parts: forms.Parts, node: exp.Expr, scope: Scope) -> Expression:
+    """Returns what a form makes of its arguments; its refusals get their place in the text."""
+    try:
+        return form(parts, place(scope.text, node))
+    except QueryError as error:
+        raise error.located(scope.text) from None
 
 
 def _call(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
@@ -339,35 +349,14 @@ def _call(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
             f"{name} is an aggregate and cannot stand {scope.place}.",
             "filter on aggregates with HAVING; aggregate twice only per person, in a subquery that groups by the unit column.",
         )
-    if name in ("IF", "IIF") and len(node.expressions) == 3:
-        return Call("case", tuple(expression(part, scope, replace) for part in node.expressions), span=span)
-    if name == "ROUND" and len(node.expressions) == 2:
-        return _round(node, scope, replace)
-    if name not in FUNCTIONS:
-        raise _unknown_function(name, node, scope)
-    return Call(FUNCTIONS[name], tuple(expression(part, scope, replace) for part in node.expressions), span=span)
-
-
-def _round(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
-    """Reads ROUND(x, digits) as DuckDB computes it: ROUND(x * 10^digits) / 10^digits."""
-    value, digits = (expression(part, scope, replace) for part in node.expressions)
-    number = digits.value if isinstance(digits, Literal) and not isinstance(digits.value, bool) else None
-    span = place(scope.text, node)
-    if not isinstance(number, int) or abs(number) > _MOST_DIGITS:
-        what = f"ROUND needs a constant number of digits from {-_MOST_DIGITS} to {_MOST_DIGITS}."
-        raise refuse(scope, node, what, "write ROUND(x, 2).")
-    factor, (first, then) = Literal(10 ** abs(number)), (("mul", "div") if number >= 0 else ("div", "mul"))
-    rounded = Call("round", (Call(first, (value, factor), span=span),), span=span)
-    return Call(then, (rounded, factor), span=span) if number else Call("round", (value,), span=span)
-
-
-def _unknown_function(name: str, node: exp.Expr, scope: Scope) -> Exception:
-    if name in ADVICE:
-        what, fix = ADVICE[name]
-        return refuse(scope, node, what.format(name=name), fix.format(name=name))
-    near = did_you_mean(name, [*FUNCTIONS, *by_word()]).rstrip()
-    fix = near or "use the functions listed in the documentation."
-    return refuse(scope, node, f"There is no function {name[:40]}.", fix)
+    if name == "DATE_ADD" and len(node.expressions) == 2 and isinstance(node.expressions[1], exp.Interval):
+        return _moved(node.expressions[0], node.expressions[1], 1, span, scope, replace)
+    if name not in FUNCTIONS and name not in forms.FORMS:
+        raise unknown_function(name, node, scope, tuple(forms.FORMS))
+    parts = tuple(expression(part, scope, replace) for part in node.expressions)
+    if name in forms.FORMS:
+        return _formed(forms.FORMS[name], parts, node, scope)
+    return Call(FUNCTIONS[name], parts, span=span)
 
 
 _READERS: dict[type[exp.Expr], Callable[[exp.Expr, Scope, Replace | None], Expression]] = {
@@ -381,6 +370,11 @@ _READERS: dict[type[exp.Expr], Callable[[exp.Expr, Scope, Replace | None], Expre
     exp.In: _in,
     exp.Between: _between,
     exp.Like: _like,
+    exp.ILike: _like,
+    exp.NullSafeEQ: _distinct,
+    exp.NullSafeNEQ: _distinct,
+    exp.Substring: _substring,
+    exp.StrPosition: _position,
     exp.Case: _case,
     exp.Cast: _cast,
     exp.TryCast: _cast,

@@ -26,6 +26,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dither.errors import QueryError
+from dither.query.sql.contexts import constant_for, placed
 
 
 def _types(words: str) -> frozenset[TokenType]:
@@ -34,8 +35,8 @@ def _types(words: str) -> frozenset[TokenType]:
 
 _CLAUSES = "SELECT FROM WHERE GROUP_BY HAVING QUALIFY ORDER_BY LIMIT OFFSET WITH UNION JOIN ON USING ALIAS DISTINCT"
 _ABOVE = "OVER PARTITION_BY WINDOW ROWS RANGE PIVOT FOR"  # of windows and the noisy result
-_OPERATORS = "AND OR NOT EQ NEQ LT LTE GT GTE DPIPE PLUS DASH SLASH MOD DCOLON DOT BETWEEN LIKE IN IS CASE WHEN THEN ELSE"
-_OPENING = _types(f"{_CLAUSES} {_ABOVE} {_OPERATORS} COMMA")  # something must follow
+_OPERATORS = "AND OR NOT EQ NEQ LT LTE GT GTE DPIPE PLUS DASH SLASH DIV MOD CARET DSTAR DCOLON DOT BETWEEN LIKE ILIKE IN IS"
+_OPENING = _types(f"{_CLAUSES} {_ABOVE} {_OPERATORS} CASE WHEN THEN ELSE COMMA")  # something must follow
 _JOINS = "JOIN INNER FULL CROSS ON USING"
 _CLOSING = _types(f"SEMICOLON COMMA R_PAREN FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET UNION {_JOINS} THEN")
 _NEEDED = _types("SELECT FROM CASE WHEN THEN BETWEEN IN")  # leaving out the word alone is no fix
@@ -157,7 +158,7 @@ def _refusal(text: str, token: Token, what: str, fix: str) -> QueryError:
 
 LONGEST = 50_000  # characters
 DEEPEST = 120  # levels of nesting, so that no walk over the tree runs out of stack
-_OWN_PARSERS = ("CAST", "TRY_CAST", "EXTRACT")
+_OWN_PARSERS = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "POSITION")
 
 
 class Narrow(Dialect):
@@ -167,8 +168,13 @@ class Narrow(Dialect):
 
     class Tokenizer(tokens.Tokenizer):
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
+        KEYWORDS: ClassVar[dict[str, Any]] = {**tokens.Tokenizer.KEYWORDS, "//": TokenType.DIV, "**": TokenType.DSTAR}
 
     class Parser(parser.Parser):
+        EXPONENT: ClassVar[dict[Any, Any]] = {TokenType.CARET: exp.Pow, TokenType.DSTAR: exp.Pow}
+        BITWISE: ClassVar[dict[Any, Any]] = {
+            kind: node for kind, node in parser.Parser.BITWISE.items() if kind is not TokenType.CARET
+        }
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
@@ -176,10 +182,10 @@ class Narrow(Dialect):
 
 
 _WORDS = """
-    L_PAREN R_PAREN COMMA DOT DASH PLUS DCOLON SEMICOLON STAR SLASH MOD LT LTE GT GTE NOT EQ NEQ AND OR DPIPE
+    L_PAREN R_PAREN COMMA DOT DASH PLUS DCOLON SEMICOLON STAR SLASH DIV MOD CARET DSTAR LT LTE GT GTE NOT EQ NEQ AND OR DPIPE
     STRING NUMBER IDENTIFIER VAR TRUE FALSE NULL
     SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET ASC DESC WITH ALIAS DISTINCT ALL UNION
-    JOIN INNER LEFT RIGHT FULL CROSS OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
+    JOIN INNER LEFT RIGHT FULL CROSS OUTER ON USING EXISTS IN IS LIKE ILIKE BETWEEN CASE WHEN THEN ELSE END FILTER
     OVER PARTITION_BY ROWS RANGE ROW QUALIFY WINDOW PIVOT FOR
     L_BRACKET R_BRACKET ARRAY
     ROLLUP CUBE GROUPING_SETS
@@ -202,7 +208,20 @@ _FOLLOWED = {  # if another token follows, the word is meant as a name
 _SOME = "for = write x IN (SELECT y ...); for > compare with (SELECT MIN(y) ...), for < with (SELECT MAX(y) ...)."
 _REASONS: dict[TokenType, tuple[str, str]] = {
     TokenType.TABLE_SAMPLE: ("TABLESAMPLE draws rows at random, so the answer would not be about the data.", "leave it out."),
-    TokenType.INTERVAL: ("INTERVAL is not supported.", "compare dates with constants, or use DAYS_BETWEEN(a, b)."),
+    TokenType.INTERVAL: ("INTERVAL is followed by a number and a unit.", "write x + INTERVAL 3 MONTH."),
+    TokenType.FETCH: ("FETCH is not written like this.", "write FETCH FIRST 10 ROWS ONLY, or LIMIT 10."),
+    TokenType.L_BRACE: ("Structures are not supported.", "use one column for each value."),
+    TokenType.ARROW: ("Parts of structures are not supported.", "use one column for each value."),
+    TokenType.ESCAPE: ("LIKE has no escape character here.", "write CONTAINS(x, '%') or STARTS_WITH(x, 'a_')."),
+    TokenType.COLLATE: ("Texts are compared letter by letter, without a collation.", "write LOWER(x) on both sides."),
+    **dict.fromkeys((TokenType.AMP, TokenType.PIPE), ("Bits of numbers are not supported.", "write it with // and %.")),
+    TokenType.TRUNCATE: ("There is no function TRUNCATE.", "write TRUNC(x), or TRUNC(x, 2) for two digits."),
+    TokenType.ISNULL: ("ISNULL is not supported.", "write x IS NULL, or COALESCE(x, y)."),
+    TokenType.NOTNULL: ("NOTNULL is not supported.", "write x IS NOT NULL."),
+    TokenType.SIMILAR_TO: ("SIMILAR TO is not supported.", "write x LIKE 'a%' or REGEXP_MATCHES(x, 'pattern')."),
+    TokenType.RLIKE: ("RLIKE is not supported.", "write REGEXP_MATCHES(x, 'pattern')."),
+    TokenType.GLOB: ("GLOB is not supported.", "write x LIKE 'a%'."),
+    TokenType.TILDE: ("~ is not supported.", "write REGEXP_MATCHES(x, 'pattern')."),
     TokenType.LATERAL: ("LATERAL joins are not supported.", "write an ordinary JOIN ... ON."),
     TokenType.NATURAL: ("NATURAL JOIN hides which columns must be equal.", "write JOIN ... USING (column)."),
     TokenType.INTERSECT: ("INTERSECT compares the rows of different people.", "use EXISTS with the unit column equated."),
@@ -211,11 +230,7 @@ _REASONS: dict[TokenType, tuple[str, str]] = {
     TokenType.ANTI: ("ANTI JOIN is not supported.", "write WHERE x NOT IN (SELECT x FROM ...), or NOT EXISTS (SELECT ...)."),
     TokenType.ANY: ("ANY is not supported.", _SOME),
     TokenType.SOME: ("SOME is not supported.", _SOME),
-    TokenType.ILIKE: ("ILIKE is not supported.", "write LOWER(x) LIKE 'pattern'."),
     TokenType.RECURSIVE: ("Recursive queries are not supported.", "leave RECURSIVE out."),
-    TokenType.DIV: ("DIV is not supported.", "write FLOOR(x / y)."),
-    TokenType.CARET: ("^ means different things in different databases.", "write POWER(x, y)."),
-    TokenType.DSTAR: ("** is not supported.", "write POWER(x, y)."),
     TokenType.FARROW: ("=> compares nothing.", "write >= for at least."),
     TokenType.DAMP: ("&& is not supported.", "write AND."),
     **{
@@ -279,7 +294,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _check_tokens(text: str, tokens: list[Token]) -> None:
-    depth = 0
+    depth, here = 0, placed(tokens)
     for index, token in enumerate(tokens):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
         if depth > DEEPEST // 2:
@@ -292,7 +307,7 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
         if token.token_type is TokenType.NUMBER and after is not None and after.start == token.end + 1 and _is_word(after):
             raise QueryError("This is not a number.", text=text, span=(token.start, after.end + 1), fix="write 16 or 1.5e3.")
         alone = token.token_type in _SETS and (after is None or after.token_type is not TokenType.L_PAREN)
-        if (token.token_type not in _ALLOWED or alone) and not _is_nulls_first(tokens, index):
+        if ((token.token_type not in _ALLOWED and index not in here) or alone) and not _is_nulls_first(tokens, index):
             before = tokens[index - 1].token_type if index else None
             if before is TokenType.ALIAS or (before in _NAMING and token.token_type not in _REASONS):
                 raise _reserved(text, token)
@@ -326,7 +341,7 @@ def _refuse(text: str, token: Token, after: Token | None) -> None:
     elif token.token_type in _VOLATILE:
         reason = (
             f"{token.text.upper()} changes from one moment to the next.",
-            "write a constant, such as DATE '2026-01-31'.",
+            constant_for(token.text.upper()),
         )
     else:
         shown = token.text.upper()[:20]
@@ -396,11 +411,21 @@ _UNMARKED = frozenset({"CAST", "TRY_CAST", "EXTRACT", "WITHIN", "GROUP", "NULLS"
 def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> None:
     """Refuses names, constants and DISTINCT that are in the text but not in the tree: sqlglot dropped them."""
     marked = {node.meta["start"] for node in tree.walk() if "start" in node.meta}
+    here = placed(tokens)
     for index, token in enumerate(tokens):
+        if index in here:
+            continue
+        if index and tokens[index - 1].token_type is TokenType.STAR and token.text.upper() in ("EXCLUDE", "EXCEPT", "REPLACE"):
+            fix = "name the columns that you need; in the answer, aggregates such as COUNT(*)."
+            what = f"* {token.text.upper()} is not supported: the answer has no rows, and a subquery needs only some columns."
+            raise QueryError(what, text=text, span=_span(token), fix=fix)
         part = index > 1 and tokens[index - 2].text.upper() == "EXTRACT"
         part = part or (token.token_type is TokenType.NUMBER and index > 0 and tokens[index - 1].token_type is TokenType.DOT)
         if token.token_type in _NAMES and token.start not in marked and token.text.upper() not in _UNMARKED and not part:
             raise QueryError(f"{token.text[:40]} has no meaning here.", text=text, span=_span(token), fix="leave it out.")
+    spans = [token for token in tokens if token.token_type is TokenType.INTERVAL]
+    if len(spans) != len(list(tree.find_all(exp.Interval))):
+        raise QueryError("This INTERVAL cannot be read.", text=text, span=_span(spans[-1]), fix="write INTERVAL 3 MONTH.")
     in_text = [token for token in tokens if token.token_type is TokenType.DISTINCT]
     in_tree = list(tree.find_all(exp.Distinct, exp.NullSafeEQ, exp.NullSafeNEQ))
     in_tree += [node for node in tree.find_all(exp.SetOperation) if node.args.get("distinct")]

@@ -243,4 +243,8 @@ def only(scope: Scope, node: exp.Expr, allowed: str, what: str) -> None:
             clause = key.strip("_").upper().replace("_", " ")
             inside = node.args[key]
             marked = inside if isinstance(inside, exp.Expr) and span_of(inside) else node
-            raise refuse(scope, marked, f"{what} with {clause} is not part of the SQL that dither answers.", "leave it out.")
+            text = f" {' '.join(scope.text.upper().split())} "
+            clause = clause if f" {clause} " in text else clause.removesuffix("S")
+            written = f" {clause} " in text
+            said = f"{what} with {clause} is not part of the SQL that dither answers."
+            raise refuse(scope, marked, said if written else f"{what} cannot be written like this.", "leave it out.")

@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from dither.catalog.values import Catalog
 from dither.query.nodes import Column, Compute, Expression, Named, Scan, fresh
-from dither.query.sql.expressions import ADVICE
 from dither.query.sql.names import Field, Scope, Source, columns_of, in_schema, matching, name_of, only, place, refuse, table
+from dither.query.sql.words import ADVICE
 from dither.text import folded
 
 Pair = tuple[Expression, Expression]

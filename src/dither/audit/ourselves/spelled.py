@@ -1,0 +1,74 @@
+"""Generates calls of functions of dates, text and numbers, most of them legal, for the questions of `make audit`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Pick = Callable[..., str]
+DATES = ("born", "day", "DATE '2020-02-29'")
+_UNITS = ("DAY", "WEEK", "MONTH", "YEAR", "HOUR")
+_PATTERNS = ("^[a-n]", "o.*th", "(a|e)+", "\\d{2}", ".", "(?i)x")
+
+
+def date(pick: Pick, dates: tuple[str, ...] = DATES) -> str:
+    """Returns an expression of a date."""
+    one, many = pick(*dates), pick("1", "-3", "90", "'12000'", "10000000")
+    text = pick("city", "town", "region", "'3.4.2021'")
+    return pick(
+        one,
+        one,
+        f"({one} {pick('+', '-')} INTERVAL {many} {pick(*_UNITS)})",
+        f"({one} + {pick(many, 'age', 'person_id')})",
+        f"LAST_DAY({one})",
+        f"MAKE_DATE({pick('2020', 'age', '10000')}, 2, {pick('29', 'age')})",
+        f"STRPTIME({text}, '%d.%m.%Y')",
+        f"DATE_TRUNC('{pick('month', 'week', 'year')}', {one})",
+    )
+
+
+def number(pick: Pick, inner: str, words: tuple[str, ...], dates: tuple[str, ...] = DATES) -> str:
+    """Returns an expression of a number."""
+    one, two = date(pick, dates), date(pick, dates)
+    return pick(
+        f"ROUND({inner}, {pick('1', '-1', '2')})",
+        f"TRUNC({inner}, {pick('0', '1')})",
+        f"({inner} // {pick('7', '0', 'age')})",
+        f"({inner} ^ {pick('2', '3')})",
+        f"LEAST({inner}, {pick('9', 'NULL', 'age')})",
+        f"GREATEST({inner}, 0, age)",
+        f"WIDTH_BUCKET({inner}, 0, 50, {pick('5', '0')})",
+        f"DATE_DIFF('{pick('day', 'month', 'week', 'hour')}', {one}, {two})",
+        f"({one} - {two})",
+        f"{pick('WEEK', 'DAYOFWEEK', 'DAYOFYEAR', 'ISOYEAR', 'MONTH')}({one})",
+        f"POSITION('o' IN {pick(*words)})",
+        f"CAST({inner} AS DECIMAL(10, 1))",
+    )
+
+
+def word(pick: Pick, words: tuple[str, ...], dates: tuple[str, ...] = DATES) -> str:
+    """Returns an expression of a text."""
+    one = pick(*words)
+    return pick(
+        f"{pick('UPPER', 'LOWER', 'LTRIM')}({one})",
+        f"SUBSTRING({one} FROM 1 FOR {pick('1', '2')})",
+        f"{pick('LEFT', 'RIGHT')}({one}, {pick('0', '2')})",
+        f"REPLACE({one}, 'o', '{pick('', 'ooo')}')",
+        f"SPLIT_PART({one}, 'o', {pick('1', '2')})",
+        f"CONCAT({one}, {pick(*words)})",
+        f"{pick('DAYNAME', 'MONTHNAME')}({date(pick, dates)})",
+        f"STRFTIME({date(pick, dates)}, '{pick('%Y-%m', '%a', '%G-%V', '%M')}')",
+    )
+
+
+def condition(pick: Pick, inner: str, words: tuple[str, ...], dates: tuple[str, ...] = DATES) -> str:
+    """Returns a condition."""
+    one = pick(*words)
+    day, text = pick("'2020-02-29'", "'1995-13-01'", date(pick, dates)), pick("'north'", "''", one)
+    return pick(
+        f"{one} {pick('ILIKE', 'NOT ILIKE')} '{pick('N%', '%É_', 'ab')}'",
+        f"REGEXP_MATCHES({one}, '{pick(*_PATTERNS)}')",
+        f"{inner} IS {pick('', 'NOT ')}DISTINCT FROM {pick('3', 'NULL', 'age')}",
+        f"{date(pick, dates)} {pick('>=', '<')} {day}",
+        f"{word(pick, words, dates)} = {text}",
+        f"{number(pick, inner, words, dates)} > {pick('0', '3')}",
+    )
