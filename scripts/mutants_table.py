@@ -21,6 +21,22 @@ class Mutant(NamedTuple):
 
 QUERY = (
     Mutant(
+        "total-priced-as-one-group",
+        "a total of grouping sets is priced as if a person were in one of the groups it adds up",
+        "planning/sensitivity.py",
+        "return replace(self, groups=groups, merged=merged)",
+        "return replace(self, groups=groups)",
+        "tests/planning/test_levels.py::test_one_person_moves_every_level_by_no_more_than_is_priced",
+    ),
+    Mutant(
+        "list-charged-once",
+        "a list of questions is charged as its most expensive question",
+        "planning/several.py",
+        "sum((one.epsilon for one in each), nothing),",
+        "max(one.epsilon for one in each),",
+        "tests/planning/test_several.py::test_the_charge_is_the_total_and_covers_every_plan",
+    ),
+    Mutant(
         "margin-of-a-chosen-total",
         "a total of the groups that noise chose gets a margin",
         "planning/outer.py",
@@ -64,8 +80,8 @@ QUERY = (
         "order-puts-null-first",
         "ORDER BY puts groups without a value first",
         "planning/outputs.py",
-        "places = known + [i for i in places if value(rows[i]) is None]",
-        "places = [i for i in places if value(rows[i]) is None] + known",
+        "return [place for place, _ in known] + [place for place, value in zip(places, values, strict=True) if value is None]",
+        "return [place for place, value in zip(places, values, strict=True) if value is None] + [place for place, _ in known]",
         "tests/planning/test_finish.py::test_order_by_puts_null_last_either_way",
     ),
     Mutant(
@@ -187,8 +203,8 @@ PLANNING = (
         "signed-squares",
         "a signed sum moves by both people's worth, and is priced for squares added one by one",
         "planning/sensitivity.py",
-        "(changes**2 if signed else changes)",
-        "changes",
+        "self.max_groups * each * (changes**2 if signed else changes)",
+        "self.max_groups * each * changes",
         "tests/planning/test_choose.py::test_signed_worths_of_two_people_add_up_before_they_are_squared",
     ),
     Mutant(

@@ -158,6 +158,14 @@ def test_all_levels_are_of_one_run() -> None:
     assert len(set(totals)) == 1  # the exact totals agree: everyone is bounded once
 
 
+def test_whether_sets_add_up_does_not_depend_on_the_price() -> None:
+    """At a high price, noise for one row of one person would be out of range; the bounds of the question are others."""
+    with opened() as survey:
+        for epsilon in (1, 4000):
+            plans = survey.quote(COUNT, epsilon, left_out=False).program.plans
+            assert [plan.level for plan in plans] == [(0, 1), (0,), (1,), ()]
+
+
 def test_the_prices_of_the_levels_add_up() -> None:
     with opened() as survey:
         quote = survey.quote(COUNT, epsilon=1, left_out=False)

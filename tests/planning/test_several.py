@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -129,6 +131,14 @@ def test_equal_questions_are_asked_once(survey: dt.Curator) -> None:
     assert [answer.rows for answer in again] == [answer.rows for answer in answers]
 
 
+def test_a_list_of_one_question_is_that_question(survey: dt.Curator) -> None:
+    alone = survey.ask(MEANS, epsilon=1)
+    assert survey.ask([MEANS], epsilon=1).replayed
+    assert survey.ask([MEANS, MEANS], epsilon=1)[1].rows == alone.rows
+    listed = survey.ask([MEDIAN], epsilon=1)
+    assert survey.ask(MEDIAN, epsilon=1).rows == listed[0].rows
+
+
 def test_bounds_may_be_chosen_in_a_list() -> None:
     with opened() as survey:
         answers = survey.ask([COUNT, MEANS], epsilon=100, max_rows="auto", max_groups="auto")
@@ -207,3 +217,22 @@ def test_other_noise_is_another_list(survey: dt.Curator) -> None:
     assert program.identity != planned(survey, QUESTIONS, 2).identity
     assert program.identity != planned(survey, QUESTIONS[:3], 1).identity
     assert program.identity != replace(program, questions=program.questions[:1]).identity
+
+
+# --- identities, which ledgers keep --------------------------------------------------------------------------------
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "several.txt"
+PINNED = (
+    [COUNT, MEANS],
+    ["SELECT ward, sex, COUNT(*) AS n FROM visits GROUP BY ROLLUP (ward, sex)"],
+    ["SELECT sex, ward, SUM(cost) AS s FROM visits GROUP BY GROUPING SETS ((ward), (sex))"],
+    ["SELECT ward, COUNT(DISTINCT person) AS people FROM visits GROUP BY ROLLUP (ward)"],
+)
+
+
+def test_identities_are_those_of_the_file() -> None:
+    with opened("1e-6") as survey:
+        texts = ["".join(f"ask> {each}\n" for each in one) + planned(survey, one, 1).identity + "\n" for one in PINNED]
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.write_text("\n".join(texts), encoding="utf-8")
+    assert GOLDEN.read_text(encoding="utf-8") == "\n".join(texts)

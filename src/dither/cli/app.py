@@ -377,11 +377,10 @@ def warnings_as_notes() -> Iterator[None]:
 
 def question_text(question: str | None, file: str | None) -> str | list[str]:
     """Returns the question's text (from stdin if it is `-`), or the questions of a file."""
-    if (question is None) == (file is None):
-        raise ArgumentError(
-            "Ask one question, or name a file of questions.",
-            fix=Fix("write {one}, or {file}.", one=Shell('"SELECT COUNT(*) FROM ..."'), file=Shell("--file questions.sql")),
-        )
+    if question is None and file is None:
+        raise typer.BadParameter("Missing argument 'QUESTION': write a question in SQL, or name a file with --file.")
+    if question is not None and file is not None:
+        raise ArgumentError("One question and a file of questions do not go together.", fix="leave one of the two out.")
     if file is None:
         return sys.stdin.read() if question == "-" else str(question)
     from dither.query.sql.gate import statements

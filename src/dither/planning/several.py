@@ -64,7 +64,9 @@ class Several:
 
     @cached_property
     def identity(self) -> str:
-        return encode_identities([part.identity for part in self.parts])
+        """The identities of the parts. A list of one question is that question."""
+        texts = [part.identity for part in self.parts]
+        return texts[0] if len(texts) == 1 else encode_identities(texts)
 
     @cached_property
     def charge(self) -> Charge:

@@ -267,7 +267,7 @@ class Maker:
         key = self.pick(*self.words, *self.keys, self.value(1), self.listed(), spelt) if self.rng.random() < 0.5 else ""
         source = self.source()
         where = self.condition() if self.rng.random() < 0.5 else ""
-        group = self.pick("1", "k", key, *self.sets(key)) if key else ""
+        group = self.pick("1", "k", key, self.pick(*self.sets(key))) if key else ""
         having = self.pick("", "", f" HAVING a0 > {self.rng.randint(0, 9)}", "")
         tail = self.pick("", "", " ORDER BY a0 DESC", " LIMIT 3", " ORDER BY 1 FETCH FIRST 2 ROWS ONLY")
         made = Parts(key, chosen, source, where, group, having, tail)
