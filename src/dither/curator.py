@@ -325,6 +325,10 @@ class Curator:
         compute = partial(steps.release, program, partial(steps.run, self.engine), steps.draw)  # exact integers; noise, once
         return self.session.charged(program, request, compute, show)  # ledger: paid before `compute`, stored before `show`
 
+    def forget_plans(self) -> None:
+        """Plans every question from its text again. Answers do not change: what is remembered depends on no row."""
+        self._plans.clear()
+
     def table(self, name: str, alias: str | None = None) -> FluentQuestion:
         """Starts a question in Python: table("people").where("age >= 18").agg(n=dt.count())."""
         return fluent.table(self.catalog, name, alias)

@@ -88,7 +88,7 @@ class Harness:
     def forget_plans(self) -> None:
         """Plans the next question from its text."""
         self._results = {}
-        self.curator._plans.clear()
+        self.curator.forget_plans()
 
     def ask(
         self, question: str, price: tuple[Any, Any], like: Trace | None = None, bounds: tuple[Any, Any] = (None, None)
