@@ -40,8 +40,9 @@ from dither.planning.terms import Terms, plan_answer
 from dither.privacy.filters import Caps
 from dither.query import fluent
 from dither.query.fluent import FluentQuestion
-from dither.query.read import Question, read, show_question, text_of
+from dither.query.read import Question, read, show_question, text_of, with_params
 from dither.query.resolve.relations import Resolved
+from dither.query.sql.parameters import Params
 from dither.query.work import Group, Work
 from dither.session import ANYONE, Paid, Session
 from dither.standing import Standing, quota
@@ -167,6 +168,7 @@ class Curator:
         *,
         margin: Number | None = None,
         of: Number | Answer | None = None,
+        params: Params | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
         max_rows: Bound = None,
@@ -178,12 +180,12 @@ class Curator:
         """Returns a noisy table, charged before any row is read. Pass the price (epsilon) or the margin you want.
 
         The same question at the same price returns the stored answer for free; `fresh` pays for a new one. A margin may be a
-        share ("2 %") of a public number, `of`: an earlier answer or a number. `max_rows`, `max_groups`: the bounds of each
-        person in this question, by default those of the catalog. `left_out=False` spends nothing on an estimate of what they
-        leave out.
+        share ("2 %") of a public number, `of`: an earlier answer or a number. `params`: the values of ?, $1 and :name.
+        `max_rows`, `max_groups`: the bounds of each person in this question, by default those of the catalog.
+        `left_out=False` spends nothing on an estimate of what they leave out.
         """
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
-        program, asked, within = self._planned(question, terms)
+        program, asked, within = self._planned(with_params(question, params), terms)
         show = partial(_answer, self.steps.table, program, terms)
         return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
 
@@ -195,6 +197,7 @@ class Curator:
         *,
         margin: Number | None = None,
         of: Number | Answer | None = None,
+        params: Params | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
         max_rows: Bound = None,
@@ -204,7 +207,7 @@ class Curator:
     ) -> Quote:
         """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
-        program, asked, _ = self._planned(question, terms)
+        program, asked, _ = self._planned(with_params(question, params), terms)
         preview = self.session.preview(self.session.request(program, asked, analyst))
         found = (preview.refusal, preview.again, preview.counted)
         return Quote(program.quoted, terms.confidence, program.total, *found, program.further)

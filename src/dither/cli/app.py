@@ -13,12 +13,14 @@ handlers; the library does not. Exit codes (errors.py has that of each error):
 
 from __future__ import annotations
 
+import datetime
 import re
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from decimal import Decimal
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -252,6 +254,48 @@ LeftOut = Annotated[
 ]
 MaxRows = Annotated[str | None, typer.Option(help="Most rows per person in one group, or auto. Default: the catalog's.")]
 MaxGroups = Annotated[str | None, typer.Option(help="Most groups per person, or auto. Default: the catalog's.")]
+
+Param = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", help="Value of a parameter of the question: name=value, or 1=value for ? and $1.", show_default=False
+    ),
+]
+
+
+def param_values(given: list[str] | None) -> dict[str, Any] | None:
+    """Returns the values of --param. A number, true, false, null and a date are read as such; quotes make a text of them.
+
+    >>> param_values(["age=18", "ward=north", "day=2026-01-31", "code='007'", "dead=false"])
+    {'age': 18, 'ward': 'north', 'day': datetime.date(2026, 1, 31), 'code': '007', 'dead': False}
+    """
+    if not given:
+        return None
+    values: dict[str, Any] = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name.strip() or name in values:
+            what = (
+                f"--param {each} is not written as name=value." if not equals else f"--param {name}= is given more than once."
+            )
+            raise ArgumentError(what, fix=Fix("write {it}.", it=Shell("--param age=18")))
+        values[name.strip()] = _param(value)
+    return values
+
+
+def _param(text: str) -> Any:
+    constants = {"true": True, "false": False, "null": None}
+    if text.lower() in constants:
+        return constants[text.lower()]
+    if re.fullmatch(r"[+-]?\d{1,18}", text):
+        return int(text)
+    if re.fullmatch(r"[+-]?(\d+\.\d*|\.?\d+)([eE][+-]?\d{1,3})?", text):
+        return Decimal(text)
+    if re.fullmatch(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", text):
+        with suppress(ValueError):
+            return datetime.date.fromisoformat(text) if len(text) == 10 else datetime.datetime.fromisoformat(text)
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if quoted else text
 
 
 def bound(text: str | None) -> int | str | None:

@@ -6,6 +6,9 @@ a list is refused: tokens in gate.py, expressions in expressions.py, relations i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sqlglot import exp
 
 from dither.catalog.values import Catalog
@@ -22,10 +25,10 @@ from dither.text import folded
 _LONGEST = 60  # the most characters of keys in a fix
 
 
-def parse(text: str, catalog: Catalog) -> Query:
-    """Reads SQL text into a Query over the catalog's tables."""
+def parse(text: str, catalog: Catalog, params: Mapping[str, Any] | None = None) -> Query:
+    """Reads SQL text, with the values of its parameters, into a Query over the catalog's tables."""
     try:
-        tree, _ = read(text)
+        tree, _ = read(text, params)
     except QueryError as error:
         raise with_hint(error, text, [name for table in catalog.tables.values() for name in table.columns]) from None
     try:
