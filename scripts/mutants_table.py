@@ -21,6 +21,22 @@ class Mutant(NamedTuple):
 
 QUERY = (
     Mutant(
+        "list-narrowed-by-other-columns",
+        "a free list takes conditions on columns that it does not list",
+        "query/resolve/listing.py",
+        "decided = len(names) == 1 and any(names <= each for each in used)",
+        "decided = len(names) == 1",
+        "tests/sql/test_listing.py::test_what_only_rows_decide_is_refused_with_the_private_form",
+    ),
+    Mutant(
+        "list-of-private-rows",
+        "a free list runs on the tables of people",
+        "planning/listing.py",
+        "known = None if question.public else public_keys(query.keys, facts)",
+        "known = None",
+        "tests/sql/test_listing.py::test_a_list_reads_no_private_row_and_writes_no_entry",
+    ),
+    Mutant(
         "having-keeps-null",
         "HAVING keeps groups where its condition is NULL",
         "planning/outputs.py",
@@ -511,7 +527,7 @@ SESSION = (
         "files-not-looked-at-again",
         "files that changed while the price was reserved are read",
         "session.py",
-        "        self._check_unchanged()  # again, because reserving takes time\n",
+        "        self.check_unchanged()  # again, because reserving takes time\n",
         "",
         "tests/journey/test_program.py::test_files_that_change_while_the_price_is_reserved_are_not_read",
     ),

@@ -25,6 +25,7 @@ from dither.planning.outputs import (
     Value,
     explain,
     least,
+    listed_words,
     margins,
     may_be_empty,
     outputs,
@@ -133,14 +134,15 @@ class Quote:
 class Answer:
     """A noisy table with margins and a receipt. Everything in it is public: using it costs nothing more.
 
-    `receipt`: an auditor can check it; `replayed`: it is the stored answer of an earlier, equal question.
+    `receipt`: an auditor can check it (a list of public values has none); `replayed`: it is the stored answer of an earlier,
+    equal question.
     """
 
     program: Batch
     released: tuple[Noisy, ...]
     table: Table
     confidence: Fraction
-    receipt: Receipt
+    issued: Receipt | None  # None: a list of public values, which has no price and no entry
     total: Price  # of the whole release
     replayed: bool = False
     left: Callable[[], str] = stored(default=str, compare=False)  # what was left of the budget after the charge
@@ -149,6 +151,14 @@ class Answer:
     @property
     def plan(self) -> Plan:
         return self.program.plans[0]
+
+    @property
+    def receipt(self) -> Receipt:
+        """The signed proof of the question and its price."""
+        if self.issued is None:
+            what = "A list of public values has no receipt: it reads no private row, and has no price."
+            raise DitherError(what, fix="use the list as it is.")
+        return self.issued
 
     @property
     def noisy(self) -> Noisy:
@@ -230,6 +240,8 @@ class Answer:
 
     def footer(self) -> str:
         """Shows in one line the price, what is left, and what the margins do not include."""
+        if self.issued is None:
+            return listed_words(self.plan)
         left = self.left()
         notes = [self._charged(), *([left] if left else []), f"± at {show_percent(self.confidence)} confidence"]
         notes += sentences(self.left_out)
@@ -333,7 +345,7 @@ class Answer:
             "price": {"epsilon": epsilon, "delta": delta},
             "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": epsilon, "delta": delta},
             "replayed": self.replayed,
-            "receipt": json.loads(self.receipt.to_json()),
+            "receipt": None if self.issued is None else json.loads(self.issued.to_json()),
         }
 
     def to_json(self) -> str:

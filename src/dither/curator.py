@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from os import PathLike
 from typing import TypeVar
@@ -32,6 +33,7 @@ from dither.planning import suggest as proposals
 from dither.planning.aims import Earlier
 from dither.planning.auto import Auto
 from dither.planning.bounds import Bound
+from dither.planning.listing import FREE, plan_list, read_list
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
@@ -70,6 +72,7 @@ class Steps:
 
 
 STEPS = Steps()
+_CONFIDENCE = Fraction(19, 20)  # of a list: it has no margins
 
 
 Shown = TypeVar("Shown")
@@ -184,8 +187,12 @@ class Curator:
         `max_rows`, `max_groups`: the bounds of each person in this question, by default those of the catalog.
         `left_out=False` spends nothing on an estimate of what they leave out.
         """
+        filled = with_params(question, params)
+        query = self.steps.read(filled, self.catalog)  # query: names, types, legality, who the unit is
+        if query.lists:
+            return self._list(query)
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
-        program, asked, within = self._planned(with_params(question, params), terms)
+        program, asked, within = self._planned(filled, query, terms)
         show = partial(_answer, self.steps.table, program, terms)
         return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
 
@@ -206,8 +213,12 @@ class Curator:
         analyst: str | None = None,
     ) -> Quote:
         """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
+        filled = with_params(question, params)
+        query = self.steps.read(filled, self.catalog)
+        if query.lists:
+            return Quote(plan_list(query, self.catalog), _CONFIDENCE, FREE)
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
-        program, asked, _ = self._planned(with_params(question, params), terms)
+        program, asked, _ = self._planned(filled, query, terms)
         preview = self.session.preview(self.session.request(program, asked, analyst))
         found = (preview.refusal, preview.again, preview.counted)
         return Quote(program.quoted, terms.confidence, program.total, *found, program.further)
@@ -299,9 +310,18 @@ class Curator:
     def __repr__(self) -> str:
         return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
-    def _planned(self, question: Question, terms: Terms) -> tuple[Batch | Auto, str, str]:
+    def _list(self, query: Resolved) -> Answer:
+        """Returns a list of public keys. It touches no private row and no ledger, so it is answered whatever is spent."""
+        program = plan_list(query, self.catalog)
+        self.steps.prepare(self.engine, program.works)
+        with self.session.close_guard.question_lock():
+            self.session.close_guard.wait_for_closing()
+            self.session.check_unchanged()
+            listed = read_list(program.plans[0], partial(self.steps.run, self.engine))
+        return Answer(program, (listed,), self.steps.table(program.plans[0], listed), _CONFIDENCE, None, FREE)
+
+    def _planned(self, question: Question, query: Resolved, terms: Terms) -> tuple[Batch | Auto, str, str]:
         """Returns the plan, the question as text, and the text in which a refusal marks its place."""
-        query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
         text, within = show_question(question), text_of(question)
         return self.steps.plan(query, self.catalog, self.session.caps, terms, within), text, within  # planning
 

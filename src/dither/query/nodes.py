@@ -297,7 +297,8 @@ class Order:
 class Query:
     """SELECT outputs FROM source GROUP BY keys HAVING having ORDER BY order LIMIT limit OFFSET offset.
 
-    `outputs`, `having` and `order` are expressions over the keys and aggregates: post-processing, which is free.
+    `outputs`, `having` and `order` are expressions over the keys and aggregates: post-processing, which is free. Without
+    aggregates it lists public keys (resolve/listing.py), and `instead` is the private form in SQL, for refusals.
     """
 
     source: Relation
@@ -308,3 +309,4 @@ class Query:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    instead: str = field(default="", compare=False)

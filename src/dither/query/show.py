@@ -163,7 +163,7 @@ def show_query(query: Query) -> str:
         lines.append(f"limit {query.limit}")
     if query.offset:
         lines.append(f"offset {query.offset}")
-    lines.append("private " + ", ".join(show_aggregate(each) for each in query.aggregates))
+    lines.append("private " + ", ".join(show_aggregate(each) for each in query.aggregates) if query.aggregates else "list")
     if query.keys:
         lines.append("by " + _named(query.keys))
     return "\n".join([*lines, *_lines(query.source)])

@@ -58,6 +58,7 @@ from dither.query.resolve.joins import (
     unit_pair,
     with_mark,
 )
+from dither.query.resolve.listing import listed
 from dither.query.resolve.narrowing import beside, filtered, made_of, possible, traced
 from dither.query.resolve.per_unit import per_unit
 from dither.query.resolve.shapes import (
@@ -205,6 +206,12 @@ class Resolved:
     one_row: bool = False  # each unit has at most one row, whatever the bounds
     one_part: frozenset[str] = frozenset()  # the counts of values that are the same in all rows of a unit
     one_group: bool = False  # there are no keys, or all have one value per unit: max_groups is 1, whatever is declared
+    public: bool = False  # it reads public tables only
+
+    @property
+    def lists(self) -> bool:
+        """Whether it only lists public keys: free, without a private row."""
+        return not self.query.aggregates
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
@@ -235,9 +242,11 @@ def resolve(query: Query, catalog: Catalog, text: str = "") -> Resolved:
 
 def _resolve(query: Query, catalog: Catalog) -> Resolved:
     check_constants(query)
+    if not query.aggregates and not query.keys:
+        raise QueryError("This asks for rows, and rows are never shown.", fix="ask for aggregates such as COUNT(*) or AVG(x).")
     check_functions(query.aggregates, private())
     source = _relation(query.source, catalog)
-    if source.protects == PUBLIC:
+    if source.protects == PUBLIC and query.aggregates:
         raise QueryError(
             "This asks only about public tables, so there is nothing to protect.",
             span=first_table(query.source),
@@ -260,11 +269,21 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
-        narrowed={key.expression: possible(key.expression, source) for key in resolved.keys},
+        narrowed=_narrowed(resolved, source, catalog),
         one_row=source.one_row,
         one_part=frozenset(each.name for each in resolved.aggregates if each.value is not None and source.per_unit(each.value)),
         one_group=one_group,
+        public=source.protects == PUBLIC,
     )
+
+
+def _narrowed(query: Query, source: Shape, catalog: Catalog) -> dict[Expression, Facts]:
+    """Returns the facts of the keys; those of a list must be public."""
+    if not query.aggregates and source.protects != PUBLIC:
+        return listed(query, source, catalog)
+    if not query.aggregates:  # the engine reads public rows, so nothing needs to be narrowed
+        return {key.expression: facts(key.expression, source.scope) for key in query.keys}
+    return {key.expression: possible(key.expression, source) for key in query.keys}
 
 
 def _relation(node: Relation, catalog: Catalog) -> Shape:
