@@ -29,14 +29,6 @@ QUERY = (
         "tests/sql/test_listing.py::test_what_only_rows_decide_is_refused_with_the_private_form",
     ),
     Mutant(
-        "list-of-private-rows",
-        "a free list runs on the tables of people",
-        "planning/listing.py",
-        "known = None if question.public else public_keys(query.keys, facts)",
-        "known = None",
-        "tests/sql/test_listing.py::test_a_list_reads_no_private_row_and_writes_no_entry",
-    ),
-    Mutant(
         "having-keeps-null",
         "HAVING keeps groups where its condition is NULL",
         "planning/outputs.py",
