@@ -1,9 +1,9 @@
 """Settings of all tests. No test is timed, so no property test has a deadline either.
 
 `make test` tries the same examples every time, so that it passes or fails for a reason in the change. `make test-long` sets
-DITHER_SEARCH and searches for new ones. `make quick` leaves out the tests marked slow. These get the mark here: tests in the
-folders SLOW, which attack, audit and kill the whole path, and tests that need a PostgreSQL server. Elsewhere the decorator
-marks a test whose cases together take more than about a second.
+DITHER_SEARCH, searches for new ones, and runs the tests marked long, which are skipped otherwise. `make quick` leaves out the
+tests marked slow. These get the mark here: tests in the folders SLOW, which attack, audit and kill the whole path, and tests
+that need a PostgreSQL server. Elsewhere the decorator marks a test whose cases together take more than about a second.
 """
 
 import gc
@@ -27,7 +27,11 @@ settings.load_profile("searching" if os.environ.get("DITHER_SEARCH") else "repea
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not os.environ.get("DITHER_SEARCH") and "long" not in config.option.markexpr.replace("not long", ""):
+        gone = [item for item in items if item.get_closest_marker("long")]
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=gone)
     folders = [Path(__file__).parent / name for name in SLOW]
     for item in items:
         needs_server = "postgres" in getattr(item, "fixturenames", ()) or "[postgres" in item.name

@@ -29,18 +29,17 @@ from dither.cli.app import (
     Rows,
     Witness,
     app,
-    bound,
     existing_catalog,
     existing_ledger,
     ledger_place,
     open_curator,
     outputs_of,
-    param_values,
     question_text,
 )
 from dither.cli.output import Force, Form, Out, draw_bytes
 from dither.cli.screen import ReadingProgress, note, notes, print_lines
 from dither.errors import LedgerError, NoLedgerError
+from dither.options import bound, param_values
 
 if TYPE_CHECKING:
     from dither.curator import Curator
@@ -161,7 +160,8 @@ def _ask(
             files.write(receipt, (answer.receipt.to_json() + "\n").encode())
     with output.reporting_charge(out, charged):
         output.write_answer(answer, form, None if out is None else partial(files.write, out))
-    note(answer.footer())
+    for line in answer.notes():
+        note(line)
     print_standing(left)
     if plot is not None:  # last, because it may fail: the charge has been reported by then
         with output.reporting_charge(plot, charged):
