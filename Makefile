@@ -24,10 +24,10 @@ demo: $(VENV)/.installed
 extras: $(VENV)/.installed-extras
 
 test: check
-	$(TESTS) -m "not long"
+	$(TESTS)
 
 quick: check
-	$(TESTS) -m "not long and not slow" --durations=5 --durations-min=2
+	$(TESTS) -m "not slow" --durations=5 --durations-min=2
 
 test-long: $(VENV)/.installed-dev
 	DITHER_SEARCH=1 $(TESTS)

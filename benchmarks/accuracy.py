@@ -11,6 +11,8 @@ AVG is proportional to the width of the bounds in all systems, so ratios depend 
 Medians: a million amounts in cents, at epsilon 0.1. Prints the mean rank error as a share of the rows, how often the margin
 holds the true median, and the time of the engine and of the release, for all rows and in fifty groups.
 
+People with many rows, and joins: noise and what bounds leave out together, against the best bounds known (accuracy_people.py).
+
 `python benchmarks/accuracy.py`; `--whole` lets Tumult see all rows, an hour or more a table; `--no-tumult` leaves it out.
 The exit code is 1 if COUNT or AVG is not within 1.05 of the theory.
 """
@@ -26,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from accuracy_peers import GROUPS, Line, Releases, Task, measure, opendp, opendp_by_hand, tumult, two_laplaces
+from accuracy_people import people
 from dither.catalog.declare import between, values
 from dither.catalog.values import Budget, Catalog, Table
 from dither.curator import open as open_curator
@@ -135,6 +138,7 @@ def main() -> int:
         good = good and all(found <= ALLOWED * theory for found, _, theory in (ours.count, ours.mean))
     print(f"within {ALLOWED} of the joint release's theory: {'yes' if good else 'NO'}")
     medians()
+    people()
     print(f"plan and release: {speed():.2f} ms; with a delta {speed(1e-6):.2f} ms; at most 10 ms")
     return 0 if good else 1
 

@@ -234,6 +234,14 @@ PLANNING = (
         "tests/planning/test_margins.py::test_a_margin_that_also_counts_rows_keeps_part_of_the_doubt_for_them",
     ),
     Mutant(
+        "cut-apart",
+        "each number cuts a person by its own rows, so quotients are wrong",
+        "planning/releases/base.py",
+        "return self._added_rows if self.may_be_cut else own",
+        "return own",
+        "tests/planning/test_one_factor.py::test_every_measure_counts_the_same_rows",
+    ),
+    Mutant(
         "null-cell-forgotten",
         "COUNT(*) beside AVG(x) leaves out the rows where x is NULL",
         "planning/releases/count.py",
@@ -382,6 +390,22 @@ ENGINES = (
         "heavy = by_unit and len(rows) > measure.max_rows",
         "heavy = False",
         "tests/engines/test_reference_by_hand.py::test_heavy_units_are_averaged_down_towards_zero",
+    ),
+    Mutant(
+        "pairs-of-other-groups",
+        "what is left out is counted in other groups than the estimate says",
+        "engines/sql/joint.py",
+        " and all(whole)",
+        "",
+        "tests/engines/test_joint.py::test_a_key_whose_fractions_would_be_null_is_not_shared",
+    ),
+    Mutant(
+        "nan-passes-where",
+        "what is not a number passes a condition such as x > 1",
+        "engines/sql/relations.py",
+        'if condition.name in ("gt", "ge") else ""',
+        'if False else ""',
+        "tests/engines/test_conditions.py::test_what_is_not_a_number_passes_no_comparison_with_one[gt]",
     ),
     Mutant(
         "nan-kept",

@@ -240,14 +240,27 @@ class Answer:
             cells.append(texts)
         return cells
 
+    @property
+    def warning(self) -> str:
+        """What to read before the numbers: that noise hides how much was left out within the smallest bounds; empty if not."""
+        smallest = " and ".join(f"{name} = {bound}" for name, bound in self.program.cuts.smallest)
+        hidden = [each.of for each in self.left_out if each.hidden and not each.clipped]
+        if not smallest or not hidden:
+            return ""
+        return (
+            f"these numbers may be far off, whatever ± says: noise hides how many {hidden[0]} were left out, and the "
+            f"smallest bounds were chosen ({smallest}). Name the bounds, or spend more"
+        )
+
     def notes(self) -> list[str]:
-        """Returns what to know about the table, what matters most first: why it is empty, what was left out, which numbers are
-        doubtful, what margins do not include, and last the confidence, the price and what is left."""
+        """Returns what to know about the table, what matters most first: a warning, why it is empty, what was left out,
+        which numbers are doubtful, what margins do not include, and last the confidence, the price and what is left."""
         if self.issued is None:
             return [listed_words(self.plan)]
         seen = sentences([each for each in self.left_out if each.seen])
-        hidden = [each for each in sentences(self.left_out) if each not in seen]
-        notes = [*self._empty(), *seen, *self._doubts(), *self._hidden()]
+        said = [each for each in self.left_out if not (self.warning and each.hidden and not each.seen and not each.clipped)]
+        hidden = [each for each in sentences(said) if each not in seen]
+        notes = [*self._warnings(), *self._empty(), *seen, *self._doubts(), *self._hidden()]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
         notes += [self.chosen] if self.chosen else []
         notes += ["; ".join(hidden)] if hidden else []
@@ -324,11 +337,15 @@ class Answer:
         lines.insert(1, "  ".join("-" * width for width in widths))
         return "\n".join([*(line.rstrip() for line in lines), self.footer()])
 
+    def _warnings(self) -> list[str]:
+        return [self.warning] if self.warning else []
+
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
         sides = ["right" if right else "left" for right in self._right()]
         body = "".join("<tr>" + "".join(map(_html_cell, sides, row)) + "</tr>" for row in self.cells())
-        notes = "<br>".join(map(html.escape, self.notes()))
+        strong = [f"<strong>{html.escape(each)}</strong>" for each in self._warnings()]
+        notes = "<br>".join([*strong, *(html.escape(each) for each in self.notes() if each not in self._warnings())])
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{notes}</p>"
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
@@ -341,7 +358,8 @@ class Answer:
         labels = [", ".join(_number(self[name][i], None) for name in keys) for i in range(len(self))]
         panels = [(name, self[name], wide[name]) for name in self.columns if name in wide]
         seen = sentences([each for each in self.left_out if each.seen])
-        return answer_picture(labels, panels, "; ".join(self.notes()), path, seen)
+        notes = "; ".join(each for each in self.notes() if each not in self._warnings())
+        return answer_picture(labels, panels, notes, path, [*self._warnings(), *seen])
 
     # --- for programs -------------------------------------------------------------------------------------------
 
@@ -367,6 +385,7 @@ class Answer:
             "ranks": self.ranks(),
             "left_out": [each.as_data() for each in self.left_out],
             "chosen": self.chosen or None,
+            "warning": self.warning or None,
             "confidence": str(self.confidence),
             "price": {"epsilon": epsilon, "delta": delta},
             "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": epsilon, "delta": delta},

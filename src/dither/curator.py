@@ -11,6 +11,7 @@ gives the price back; a failure after it keeps the price. The answer is on disk 
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from dither.planning import suggest as proposals
 from dither.planning.aims import Earlier
 from dither.planning.auto import Auto
 from dither.planning.bounds import Bound
-from dither.planning.listing import FREE, plan_list, read_list
+from dither.planning.listing import FREE, is_list, plan_list, read_list
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
@@ -73,6 +74,7 @@ class Steps:
 
 STEPS = Steps()
 _CONFIDENCE = Fraction(19, 20)  # of a list: it has no margins
+_REMEMBERED = 64  # plans
 
 
 Shown = TypeVar("Shown")
@@ -162,6 +164,7 @@ class Curator:
             mark=mark,
         )
         self._closing = closing
+        self._plans: dict[tuple[str, Terms] | None, tuple[tuple[object, ...], Batch | Auto]] = {}
 
     def ask(
         self,
@@ -188,11 +191,12 @@ class Curator:
         `left_out=False` spends nothing on an estimate of what they leave out.
         """
         filled = with_params(question, params)
-        query = self.steps.read(filled, self.catalog)  # query: names, types, legality, who the unit is
-        if query.lists:
-            return self._list(query)
+        if epsilon is None and margin is None and (query := self.steps.read(filled, self.catalog)).lists:
+            return self._list(plan_list(query, self.catalog))
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
-        program, asked, within = self._planned(filled, query, terms)
+        program, asked, within = self._planned(filled, terms)
+        if is_list(program):
+            return self._list(program)
         show = partial(_answer, self.steps.table, program, terms)
         return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
 
@@ -214,11 +218,12 @@ class Curator:
     ) -> Quote:
         """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
         filled = with_params(question, params)
-        query = self.steps.read(filled, self.catalog)
-        if query.lists:
+        if epsilon is None and margin is None and (query := self.steps.read(filled, self.catalog)).lists:
             return Quote(plan_list(query, self.catalog), _CONFIDENCE, FREE)
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
-        program, asked, _ = self._planned(filled, query, terms)
+        program, asked, _ = self._planned(filled, terms)
+        if is_list(program):
+            return Quote(program.quoted, terms.confidence, FREE)
         preview = self.session.preview(self.session.request(program, asked, analyst))
         found = (preview.refusal, preview.again, preview.counted)
         return Quote(program.quoted, terms.confidence, program.total, *found, program.further)
@@ -310,9 +315,10 @@ class Curator:
     def __repr__(self) -> str:
         return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
-    def _list(self, query: Resolved) -> Answer:
+    def _list(self, program: Program) -> Answer:
         """Returns a list of public keys. It touches no private row and no ledger, so it is answered whatever is spent."""
-        program = plan_list(query, self.catalog)
+        if not isinstance(program, Batch):
+            raise TypeError("a list is one plan")
         self.steps.prepare(self.engine, program.works)
         with self.session.close_guard.question_lock():
             self.session.close_guard.wait_for_closing()
@@ -320,10 +326,25 @@ class Curator:
             listed = read_list(program.plans[0], partial(self.steps.run, self.engine))
         return Answer(program, (listed,), self.steps.table(program.plans[0], listed), _CONFIDENCE, None, FREE)
 
-    def _planned(self, question: Question, query: Resolved, terms: Terms) -> tuple[Batch | Auto, str, str]:
-        """Returns the plan, the question as text, and the text in which a refusal marks its place."""
-        text, within = show_question(question), text_of(question)
-        return self.steps.plan(query, self.catalog, self.session.caps, terms, within), text, within  # planning
+    def _planned(self, question: Question, terms: Terms) -> tuple[Batch | Auto, str, str]:
+        """Returns the plan, the question as text, and the text in which a refusal marks its place.
+
+        A plan depends on the question, the catalog and the terms only, so the same text at the same terms is planned once.
+        """
+        within, known = text_of(question), (self.steps, self.catalog, self.session.caps)
+        key = (question, terms) if isinstance(question, str) and terms.margin is None else None
+        found = None if key is None else self._plans.get(key)
+        if found is not None and all(map(operator.is_, found[0], known)):
+            return found[1], within, within
+        query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
+        text = show_question(question)
+        if query.lists:
+            return plan_list(query, self.catalog), text, within
+        program = self.steps.plan(query, self.catalog, self.session.caps, terms, within)  # planning
+        if key is not None:
+            self._plans.pop(next(iter(self._plans)) if len(self._plans) >= _REMEMBERED else None, None)
+            self._plans[key] = known, program
+        return program, text, within
 
 
 def _public(of: Number | Answer | None) -> Number | Earlier | None:

@@ -164,3 +164,18 @@ def test_the_command_line_passes_bounds_on(tmp_path: Path, monkeypatch: pytest.M
     chosen = run("ask", "SELECT COUNT(*) AS n FROM visits", "-e", "0.1", "--max-rows", "auto")
     assert "max_rows = " in chosen.stderr
     assert "chosen for 10 % of ε" in " ".join(chosen.stderr.split())
+
+
+def test_the_command_line_warns_before_it_names_the_price(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty people with many rows: noise hides that, nearly always."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lines.csv").write_text("customer\n" + "".join(f"{n % 20}\n" for n in range(600)), encoding="utf-8")
+    catalog = '[budget]\nepsilon = 10\n[tables.lines]\nsource = "lines.csv"\nunit = "customer"\n'
+    (tmp_path / "catalog.toml").write_text(catalog, encoding="utf-8")
+    assert run("init", "--catalog", "catalog.toml").exit_code == 0
+    words = ("ask", "SELECT COUNT(*) AS n FROM lines", "-e", "0.1", "--max-rows", "auto", "--fresh")
+    notes = [" ".join(run(*words).stderr.split()) for _ in range(5)]
+    warned = [each for each in notes if "these numbers may be far off" in each]
+    assert warned, notes
+    assert all(each.startswith("these numbers may be far off") for each in warned)
+    assert all("charged ε = 0.1" in each for each in notes)

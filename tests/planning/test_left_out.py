@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -26,6 +26,8 @@ MONTHS = "SELECT month, COUNT(*) AS n FROM visits GROUP BY month"
 PEOPLE = "SELECT month, COUNT(DISTINCT person) AS n FROM visits GROUP BY month"
 ALONE = "SELECT COUNT(*) AS n FROM visits"
 SUM = "SELECT ward, SUM(weight) AS s FROM visits GROUP BY ward"  # counts no rows, so the classes are of all rows
+BESIDE = "SELECT AVG(weight) AS w, SUM(month) AS m FROM visits"  # the mean counts only the rows that have a weight
+FILTERS = "SELECT COUNT(*) FILTER (WHERE ward = 'a') AS a, SUM(weight) FILTER (WHERE ward = 'b') AS b FROM visits"
 
 
 def heavy_tailed(people: int = 3000) -> dict[str, np.ndarray]:
@@ -68,6 +70,8 @@ TRUTHS = {
     PEOPLE: not_counted("month", "month <= 9", 1, 3, "1"),
     ALONE: not_counted("0", "TRUE", 2, 1),
     SUM: not_counted("ward", f"ward <> 'c' AND {NOT_NULL}", 2, 3),
+    BESIDE: not_counted("0", "TRUE", 2, 1),
+    FILTERS: not_counted("0", f"ward = 'a' OR (ward = 'b' AND {NOT_NULL})", 2, 1),
 }
 
 
@@ -343,6 +347,48 @@ def test_sentences() -> None:
     assert str(both).endswith(": max_groups = 5 (30 %), max_rows = 20 (11 %)")
     income = LeftOut("income", 0.12, 0.09, 0.15, (("above", "100000", 0.12),), "1600000", clipped=True)
     assert str(income) == "about 12 % of the sum of income was clipped at 100000 (at least 9 %)"
+
+
+def test_about_is_said_only_where_the_interval_supports_it() -> None:
+    wide = LeftOut("rows", 0.41, 0.1, 0.8, (("max_groups", "5", 0.3), ("max_rows", "20", 0.11)))
+    assert str(wide) == "10 % to 80 % of rows were not counted: max_groups = 5, max_rows = 20"
+    open_end = replace(wide, estimate=1.0, low=0.034, high=1.0, beyond="640 rows")
+    assert str(open_end) == "at least 3.4 % of rows were not counted, noise hides how many: max_groups = 5, max_rows = 20"
+    assert str(replace(open_end, low=0.00049)).startswith("some rows were not counted, noise hides how many: ")
+    rating = LeftOut("rating", 2.4e-5, 7.1e-7, 0.3, (("above", "3", 2.4e-5),), "8", clipped=True)
+    assert str(rating) == "a part of the sum of rating was clipped at 3, noise hides how much"
+    assert str(replace(rating, low=0.01)) == "at least 1 % of the sum of rating was clipped at 3, noise hides how much"
+    assert str(replace(rating, low=0.01, beyond=None)) == "1 % to 30 % of the sum of rating was clipped at 3"
+    low = replace(rating, bounds=(("below", "0", 2.4e-5),))
+    assert str(low) == "the sum of rating is too high: clipped at 0, noise hides how much"
+    assert str(replace(low, low=0.01)) == "the sum of rating is at least 1 % too high: clipped at 0, noise hides how much"
+    amount = replace(rating, estimate=90.0, low=10.0, high=np.inf, amount=True)
+    assert str(amount) == "at least 10 of the sum of rating was clipped at 3, noise hides how much"
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "5"])
+@pytest.mark.parametrize("sql", TRUTHS)
+def test_about_is_never_far_from_the_truth(sql: str, epsilon: str) -> None:
+    """One in twenty intervals may miss the truth."""
+    assert _far_off(sql, epsilon, lambda found: str(found).startswith("about")) <= 6
+
+
+def test_that_every_estimate_would_be_far_from_it() -> None:
+    """The twin says "about" whenever something was seen, however wide the interval is."""
+    assert _far_off(MONTHS, "1", lambda found: found.seen) > 6
+
+
+def _far_off(sql: str, epsilon: str, about: Callable[[LeftOut], bool], times: int = 40) -> int:
+    """Returns how often an estimate with "about" is more than twice the truth, or less than half of it."""
+    with opened() as curator:
+        program = _program(curator, sql, epsilon=epsilon)
+        exact = [curator.engine.run(plan.work, SECRET) for plan in program.plans]
+    truth, wrong = _bounded_truth(program, exact), 0
+    for _ in range(times):
+        released = [release(plan, groups) for plan, groups in zip(program.plans, exact, strict=True)]
+        found = program.left_out(released, Fraction(95, 100))[0]
+        wrong += about(found) and not truth / 2 <= found.estimate <= 2 * truth
+    return wrong
 
 
 def test_people_beyond_the_last_class_make_it_at_least() -> None:

@@ -293,3 +293,61 @@ def test_the_clipped_share_holds_whatever_was_counted(people: int) -> None:
             answer = curator.ask(MEAN, epsilon=20, fresh=True)
             (clipped,) = (each for each in answer.program.left_out(answer.released, SURE) if each.clipped and each.high <= 1)
             assert clipped.low <= over <= clipped.high or (clipped.beyond is not None and clipped.low <= over)
+
+
+# --- a warning before the numbers --------------------------------------------------------------------------------
+
+
+def shop(**table: Any) -> dt.Curator:
+    """A shop as small as its noise: 59 customers with 2,240 lines, a third of them of one genre."""
+    line = np.arange(2240)
+    genre = np.array(["rock", "metal", "jazz", "rock", "latin", "blues"])[line % 6]
+    frame = {"customer": line % 59, "genre": genre, "price": 1.0 + line % 2}
+    columns = {"genre": dt.values("blues", "jazz", "latin", "metal", "rock"), "price": dt.between(0, 2)}
+    lines = dt.Table(frame, unit="customer", columns=columns, **table)
+    return dt.open(dt.Catalog({"lines": lines}, dt.Budget(10**6)), ":memory:")
+
+
+GENRES = "SELECT genre, COUNT(*) AS n FROM lines GROUP BY genre"
+ROCK = 747  # lines, as plain SQL counts them
+
+
+def test_hidden_losses_within_the_smallest_bounds_lead_the_note() -> None:
+    warned = 0
+    with shop() as curator:
+        for _ in range(12):
+            answer = curator.ask(GENRES, epsilon="0.3", fresh=True)
+            smallest = answer.chosen.startswith("max_rows = 1 and") or "max_groups = 1," in answer.chosen
+            (rows,) = (each for each in answer.left_out if not each.clipped)
+            assert bool(answer.warning) == (smallest and rows.hidden)
+            assert answer.as_data()["warning"] == (answer.warning or None)
+            if answer.warning:
+                warned += 1
+                first, *rest = answer.notes()
+                assert first == answer.warning
+                assert str(answer).endswith("\n".join(answer.notes()))
+                assert first.startswith(
+                    "these numbers may be far off, whatever ± says: noise hides how many rows were left out"
+                )
+                assert rows.seen or not any("noise hides how many rows" in each for each in rest)  # said once
+                assert f"<strong>{answer.warning}" in answer._repr_html_()
+                if "max_rows = 1 and max_groups = 1," in answer.chosen:
+                    assert answer["n"][answer["genre"].index("rock")] < ROCK / 2  # type: ignore[operator]
+    assert warned >= 3  # nearly all; each misses with less than a half
+
+
+def test_the_warning_is_given_again_with_the_answer() -> None:
+    with shop() as curator:
+        answers = [curator.ask(GENRES, epsilon="0.3") for _ in range(2)]
+    assert answers[1].replayed
+    assert answers[0].warning == answers[1].warning
+
+
+def test_that_other_answers_have_no_warning() -> None:
+    """The twins: named bounds, a price that shows what was lost, and nothing that can be lost."""
+    with shop() as curator:
+        assert curator.ask(GENRES, epsilon="0.3", max_rows=1, max_groups=1).warning == ""
+        plain = curator.ask(GENRES, epsilon=900)
+        assert plain["n"][plain["genre"].index("rock")] == pytest.approx(ROCK, abs=2)
+        assert plain.warning == ""
+        assert curator.ask("SELECT COUNT(DISTINCT customer) AS n FROM lines", epsilon="0.1").warning == ""

@@ -35,7 +35,7 @@ SMOOTH = (Fraction(1, 10), Fraction(1, 100))
 def counting(row: int = 1, signed: bool = False) -> Release:
     """A sum of which one row moves the only number by `row`."""
     x, low = Column("x"), Fraction(-row if signed else 0)
-    return Total(x, Quantised(x, low, Fraction(1), 2 * row if signed else row), max_rows=1, optional=False)
+    return Total(x, Quantised(x, low, Fraction(1), 2 * row if signed else row), max_rows=1)
 
 
 def exact_delta_is_within(epsilon: Fraction, delta: Fraction, shift: int, variance: Fraction) -> bool:

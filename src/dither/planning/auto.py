@@ -105,7 +105,8 @@ def classes(query: Resolved, listed: Candidates, groups: int | None) -> Classes:
         further = (known[-1] << 2 * place for place in range(1, _FURTHER + 1))
         return tuple(end for end in (*known, *further) if last is None or end < last)
 
-    return Classes(() if counts_people(query) else ends(listed.rows, None), ends(listed.groups, groups))
+    most = 1 if query.one_group else groups
+    return Classes(() if counts_people(query) else ends(listed.rows, None), ends(listed.groups, most))
 
 
 def choices(query: Resolved, catalog: Catalog, price: Price) -> Candidates:
@@ -185,8 +186,17 @@ class Auto:
         (own,) = chosen.plans
         question = replace(self.query, max_rows=own.bounding.max_rows, max_groups=own.bounding.max_groups)
         cuts = cuts_of_chosen(question, own.work, self.classes, own.bounding.groups, self.parts)
+        cuts = replace(cuts, smallest=self._smallest(own))
         counted = (self.histogram,) if len(cuts.parts) > len(self.parts) else ()
         return replace(chosen, plans=(own, *counted, *self.beside), cuts=cuts)
+
+    def _smallest(self, own: Plan) -> tuple[tuple[str, int], ...]:
+        """Returns the bounds that were chosen and have no smaller candidate."""
+        bounds = (
+            ("max_rows", own.bounding.max_rows, self.listed.rows),
+            ("max_groups", own.bounding.max_groups, self.listed.groups),
+        )
+        return tuple((name, bound) for name, bound, listed in bounds if len(listed) > 1 and bound == listed[0])
 
     @property
     def further(self) -> tuple[tuple[str, str], ...]:
@@ -245,7 +255,7 @@ class Auto:
 
     def choose(self, counted: Noisy) -> Batch:
         """Chooses a candidate from the noisy histogram alone."""
-        groups = self.candidates[0].plans[0].bounding.groups
+        groups = 1 if self.query.one_group else self.candidates[0].plans[0].bounding.groups
         people = believed(read(counted, self.classes), self.classes, groups, self.histogram.noises[0].scale)
         return min(self.candidates, key=lambda each: predicted_error(each.plans[0], people))
 

@@ -139,7 +139,7 @@ def per_person(work: Work) -> Relation:
     return PerUnit(per_group(work), (Named(UNIT, Column(UNIT)),), parts)
 
 
-def per_group(work: Work, further: Sequence[Aggregate] = ()) -> Relation:
+def per_group(work: Work, further: Sequence[Aggregate] = ()) -> Filter:
     """Returns one row for each person and public group: "#rows i" are its rows as the i-th of `counted` counts them."""
     order = sorted(range(len(work.keys)), key=lambda place: spelling(work, work.keys[place].expression))
     names = [f"#key {order.index(place)}" for place, _ in enumerate(work.keys)]
@@ -173,6 +173,11 @@ def _count(measure: Measure) -> Aggregate:
     if isinstance(measure, Bins):
         return Aggregate("", "count", measure.argument.expression)  # rows without a value are in no bin
     return Aggregate("", "count")
+
+
+def exactly_known(work: Work) -> bool:
+    """Whether `per_group` keeps exactly the groups that count: `among` lists all public values."""
+    return work.known is None or all(len(set(values)) <= _LISTED for values in work.known)
 
 
 def among(column: Expression, values: tuple[Key, ...]) -> Expression | None:

@@ -166,12 +166,12 @@ class Quotient:
         if len(base) != 1 or not isinstance(part, (Rows, Units, Parts)):
             return None
         ((place, weight),) = base
-        every = noises[place].of
+        every, most = noises[place].of, top.weight * part.row
         if isinstance(every, Rows) and every.x is None and part.rows_per_unit <= every.max_rows:
-            return top.weight / weight
+            return most / weight
         if isinstance(every, Joint) and not every.optional and len(self.below.terms) == every.cells:
             steps = every.row - (every.cells if by_unit else 0)
-            return top.weight * part.row / (weight * steps) if steps > 0 and part.rows_per_unit <= every.max_rows else None
+            return most / (weight * steps) if steps > 0 and part.rows_per_unit <= every.max_rows else None
         return None
 
     def interval(self, noises: Sequence[Noise], by_unit: bool, noisy: Cells, confidence: Fraction) -> Bounds:

@@ -125,7 +125,7 @@ def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | No
     # A question has `rows` only where it is about all of them.
     public = question.rows.public if isinstance(neighbours, Replace) else None
     one_row = question.one_row or not question.by_unit
-    counted = (bounding.max_rows, one_row, question.one_part, public, question.rows.at_least or 1)
+    counted = (bounding.max_rows, one_row, public, question.rows.at_least or 1)
     collected = Collection(query.aggregates, operands, question.scope, *counted)
     readings = collect(releases.KINDS, collected)
     choice = choose(collected.releases, bounding, price, known is None, gaussian)

@@ -17,14 +17,14 @@ With by_unit False every row is its own unit: k is 1, nothing is bounded, one pa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dither.catalog.values import Key
-from dither.query.nodes import Expression, Named, Relation
+from dither.query.nodes import Expression, Filter, Named, Relation
 
 UNIT = "#unit"
 
@@ -132,6 +132,19 @@ class Work:
     max_groups: int | None
     measures: tuple[Measure, ...]
     count_units: bool = False  # also return the number of distinct units per group, to select keys
+    pairs: Pairs | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The part of a Work's source that has a row for each unit and group of another Work, `of`, before groups are chosen.
+
+    `relation` groups the rows of `of` by its keys and the unit, counts them, and keeps the groups that are known: what an
+    engine computes for `of` anyway. So it may compute both at once. `relation` says all there is to compute; `pairs` is a hint.
+    """
+
+    of: Work
+    relation: Filter
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,7 @@ class DuckDBDialect(Dialect):
     wide = "HUGEINT"
     widest = 1 << 126
     double_sums = True
+    nan_is_largest = True
     few_values = 1 << 12  # files store a column of so few values as a dictionary
     few_groups = 8  # the most groups for which the smallest hashes of a unit are kept in memory at once
     templates: Mapping[str, str] = {

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import duckdb
@@ -28,6 +29,7 @@ from duckdb import DuckDBPyConnection
 
 from dither.engines.base import Progress, check
 from dither.engines.duckdb.dialect import DIALECT, DuckDBDialect, identifier, secret_numbers
+from dither.engines.sql.joint import Joint, join
 from dither.engines.sql.work import InexactSumError, Results, Row, Statement, groups, statements
 from dither.errors import ArgumentError, DitherError, EngineError
 from dither.query.work import Group, Work
@@ -91,7 +93,7 @@ def interruptible(call: Callable[[], _T]) -> _T:
 
 PATIENCE = 2.0  # seconds before the first progress report
 _REPORT_EVERY = 0.25
-_REMEMBERED = 64  # parsed statements
+_REMEMBERED = 256  # parsed statements, and prepared Works
 
 _KINDS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "int"),
@@ -106,6 +108,19 @@ _KINDS = {
 def frame_name(table: str) -> str:
     """Returns the connection's name for the frame behind a table. No table has this name, because of its space."""
     return f"frame {table}"
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """The statements of a Work. `beside`: another Work, and the statement that replaces the first one and computes it, too.
+
+    `first`: the Work that this one is beside.
+    """
+
+    work: Work
+    statements: list[Statement]
+    beside: tuple[Work, Joint] | None = None
+    first: Work | None = None
 
 
 class DuckDB:
@@ -130,7 +145,8 @@ class DuckDB:
         self._progress = progress
         self._busy = threading.Lock()
         self._process = os.getpid()
-        self._prepared: tuple[Work, list[Statement]] | None = None
+        self._prepared: dict[int, _Prepared] = {}
+        self._found: tuple[Work, list[Group]] | None = None
         self._parsed: dict[str, Any] = {}
 
     def schema(self, table: str) -> Mapping[str, str]:
@@ -144,13 +160,16 @@ class DuckDB:
     def prepare(self, work: Work) -> None:
         """Refuses a Work that would fail on any rows. Prints the statements as `run` does and has DuckDB parse them only."""
         self._same_process()
+        if self._known(work):
+            return
         check(work)
         readable = False
         try:
-            planned = self._statements(work)
+            joined = self._joined(work)
+            planned = self._statements(work) if joined is None else []
             with self._busy:
-                for statement in planned:
-                    self._parse(statement)
+                for text in [each.text for each in planned] if joined is None else [joined[1].text]:
+                    self._parse(text)
             readable = True
         except duckdb.ConnectionException:
             raise DitherError("This session was closed.", fix="open the catalog again.") from None
@@ -159,18 +178,53 @@ class DuckDB:
                 raise
         if not readable:
             raise ArgumentError("the engine cannot read this question.", fix="ask in fewer or simpler parts.")
-        self._prepared = work, planned
+        self._keep(_Prepared(work, planned, first=joined[0].work if joined else None))
+        if joined is not None:
+            self._keep(replace(joined[0], beside=(work, joined[1])))
 
     def run(self, work: Work, secret: bytes) -> list[Group]:
-        """Returns the groups and their integers. Runs one Work at a time; others wait."""
+        """Returns the groups and their integers. Runs one Work at a time; others wait.
+
+        If a Work was prepared that shares its pairs, both are computed, and the other is not computed again when it is run.
+        """
         self._same_process()
-        prepared, self._prepared = self._prepared, None
-        numbers = secret_numbers(secret)
-        planned = prepared[1] if prepared and prepared[0] is work else self._statements(work)
+        found, self._found = self._found, None
+        if found is not None and found[0] is work:
+            return found[1]
+        prepared, numbers = self._prepared.get(id(work)), secret_numbers(secret)
+        first = None if prepared is None else self._prepared.get(id(prepared.first))
         try:
-            return self._groups(work, planned, numbers)
+            if first is not None and first.beside is not None and first.beside[0] is work:
+                return self._both(first, numbers)[1]
+            if prepared is not None and prepared.beside is not None:
+                own, others = self._both(prepared, numbers)
+                self._found = prepared.beside[0], others
+                return own
+            return self._groups(work, (prepared and prepared.statements) or self._statements(work), numbers)
         except InexactSumError:
             return self._groups(work, self._statements(work, wide=True), numbers)
+
+    def _joined(self, work: Work) -> tuple[_Prepared, Joint] | None:
+        """Returns the prepared Work whose pairs this one shares, and the statement of both."""
+        for prepared in reversed(self._prepared.values()) if work.pairs is not None else ():
+            if work.pairs is not None and prepared.work == work.pairs.of:
+                joint = join(prepared.work, work, self._columns, self._dialect)
+                return None if joint is None else (prepared, joint)
+        return None
+
+    def _known(self, work: Work) -> bool:
+        """Whether this Work is prepared, and if it shares pairs, is still beside the first one."""
+        known = self._prepared.get(id(work))
+        if known is None or known.first is None:
+            return known is not None
+        first = self._prepared.get(id(known.first))
+        return first is not None and first.beside is not None and first.beside[0] is work
+
+    def _keep(self, prepared: _Prepared) -> None:
+        """Remembers a Work until many others are prepared."""
+        self._prepared[id(prepared.work)] = prepared
+        while len(self._prepared) > _REMEMBERED:
+            del self._prepared[next(iter(self._prepared))]
 
     def _same_process(self) -> None:
         """Refuses to run in a fork. DuckDB's threads are not there, and a query would wait for them forever, its price paid."""
@@ -181,30 +235,47 @@ class DuckDB:
             )
 
     def _statements(self, work: Work, *, wide: bool = False) -> list[Statement]:
-        return statements(work, lambda table: list(self.schema(table).items()), self._dialect, wide=wide)
+        return statements(work, self._columns, self._dialect, wide=wide)
 
-    def _parse(self, statement: Statement) -> Any:
+    def _columns(self, table: str) -> list[tuple[str, str]]:
+        return list(self.schema(table).items())
+
+    def _parse(self, text: str) -> Any:
         """Parses a statement, or returns it if it was parsed before."""
-        if statement.text not in self._parsed:
-            (parsed,) = self._connection.extract_statements(statement.text)
+        if text not in self._parsed:
+            (parsed,) = self._connection.extract_statements(text)
             if len(self._parsed) >= _REMEMBERED:
                 del self._parsed[next(iter(self._parsed))]
-            self._parsed[statement.text] = parsed
-        return self._parsed[statement.text]
+            self._parsed[text] = parsed
+        return self._parsed[text]
 
-    def _groups(self, work: Work, planned: list[Statement], numbers: dict[str, int]) -> list[Group]:
+    def _both(self, prepared: _Prepared, numbers: dict[str, int]) -> tuple[list[Group], list[Group]]:
+        """Runs a Work and the one beside it."""
+        if prepared.beside is None:
+            raise TypeError("nothing is beside this Work")
+        other, joint = prepared.beside
         results: Results = {}
+        others: Results = {}
+        with self._busy, self._watched():
+            joint.read(self._fetch(joint.text, numbers, _rows), results, others)
+        return self._groups(prepared.work, prepared.statements[1:], numbers, results), groups(other, others)
+
+    def _groups(
+        self, work: Work, planned: Sequence[Statement], numbers: dict[str, int], found: Results | None = None
+    ) -> list[Group]:
+        """Runs statements and returns their groups, with those that were found before."""
+        results: Results = {} if found is None else found
         with self._busy, self._watched():
             for statement in planned:
                 if statement.read_table is None:
-                    statement.read(self._fetch(statement, numbers, _rows), results)
+                    statement.read(self._fetch(statement.text, numbers, _rows), results)
                 else:
-                    statement.read_table(self._fetch(statement, numbers, _columns), results)
+                    statement.read_table(self._fetch(statement.text, numbers, _table), results)
         return groups(work, results)
 
-    def _fetch(self, statement: Statement, numbers: dict[str, int], read: Callable[..., _T]) -> _T:
+    def _fetch(self, text: str, numbers: dict[str, int], read: Callable[..., _T]) -> _T:
         def fetch() -> _T:
-            query = self._parse(statement)
+            query = self._parse(text)
             values = {name: numbers[name] for name in query.named_parameters}
             try:
                 return read(self._connection, query, values)
@@ -222,6 +293,7 @@ class DuckDB:
 
     def exchange(self, table: str, frame: Any) -> None:
         """Replaces the frame behind a table by another Arrow table of the same columns, for auditors."""
+        self._found = None
         self._connection.register(frame_name(table), frame)
 
     def interrupt(self) -> None:
@@ -255,7 +327,7 @@ def _rows(connection: DuckDBPyConnection, query: Any, values: Mapping[str, int])
     return connection.execute(query, values).fetchall()
 
 
-def _columns(connection: DuckDBPyConnection, query: Any, values: Mapping[str, int]) -> pa.Table:
+def _table(connection: DuckDBPyConnection, query: Any, values: Mapping[str, int]) -> pa.Table:
     return connection.sql(query, params=values).to_arrow_table()
 
 

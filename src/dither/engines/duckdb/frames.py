@@ -17,20 +17,17 @@ checked here, and those that do not fit become NULL:
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dither.catalog.check import UNSUPPORTED
 from dither.engines.duckdb.cells import BLANKS
+from dither.engines.duckdb.dicts import array
 from dither.errors import CatalogError
 
-_DAY = 86_400_000  # milliseconds
 _BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
-_MOST_DAYS = 2**31 - 2  # the next one is DuckDB's infinity
 
 
 def arrow_kind(kind: pa.DataType) -> str:
@@ -73,11 +70,10 @@ def _array(array: pa.Array) -> pa.Array:
         return array.cast(pa.float32())
     if types.is_timestamp(kind) and kind.tz is not None:
         return array.view(pa.timestamp(kind.unit))
-    if types.is_date64(kind):
-        return _days(array)
-    if types.is_decimal128(kind):
-        low, high = (_decimal(sign * (10**kind.precision - 1), kind) for sign in (-1, 1))
-        return _only(array, pc.and_(pc.greater_equal(array, low), pc.less_equal(array, high)))
+    if types.is_date64(kind) or types.is_decimal128(kind):
+        from dither.engines.duckdb import ranges  # imports pyarrow.compute, which few frames need
+
+        return ranges.days(array) if types.is_date64(kind) else ranges.decimals(array)
     return _text(array) if _is_text(kind) else array
 
 
@@ -110,25 +106,6 @@ def _invalid(array: pa.Array, start: int) -> Iterator[int]:
         half = len(array) // 2
         yield from _invalid(array.slice(0, half), start)
         yield from _invalid(array.slice(half), start + half)
-
-
-def _days(array: pa.Array) -> pa.Array:
-    stored = array.view(pa.int64())
-    days = pc.divide(stored, _DAY)  # cut towards zero: times _DAY it is the value only for whole days
-    within = pc.and_(pc.less_equal(days, _MOST_DAYS), pc.greater_equal(days, -_MOST_DAYS))
-    days = _only(days, within)
-    whole = pc.equal(pc.multiply(days, _DAY), stored)
-    return _only(days, whole).cast(pa.int32()).view(pa.date32())
-
-
-def _only(array: pa.Array, fits: Any) -> pa.Array:
-    return pc.if_else(fits, array, pa.scalar(None, array.type))
-
-
-def _decimal(digits: int, kind: pa.DataType) -> pa.Scalar:
-    """Returns a decimal from its digits without the point, as Arrow stores it."""
-    stored = digits.to_bytes(16, sys.byteorder, signed=True)
-    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(stored)])[0]
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -209,7 +186,7 @@ def _arrow(source: Any) -> pa.Table:
         if isinstance(source, pa.Table):
             return source
         if _is_dict(source):
-            return pa.table(dict(source))
+            return pa.table({name: array(values) for name, values in source.items()})
         return pa.RecordBatchReader.from_stream(source).read_all()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise _unreadable() from None  # Arrow's own text may quote a value

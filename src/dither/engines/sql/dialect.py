@@ -128,6 +128,7 @@ class Dialect:
     aggregates: Mapping[str, str] = {}  # other names of exact aggregates, such as bool_or
     missing: frozenset[str] = frozenset()  # functions and aggregates that the engine cannot compute
     repeats = False  # floor, trunc and round write their argument more than once, so it needs a name first
+    nan_is_largest = False  # whether NaN compares as larger than all numbers
     double_sums = False  # sums of whole numbers are faster in doubles than in integers
     few_values = -1  # whole numbers with at most so many steps are clipped by `clip_few`
     fence = ""  # after a subselect: stops the planner from copying its columns to every use

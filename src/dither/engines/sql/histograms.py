@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from dither.query.work import Histogram
 
 Integers = NDArray[np.int64]
+_SPARE = 16  # places for each stored weight, at most
 
 
 def read_histograms(
@@ -19,21 +21,38 @@ def read_histograms(
 ) -> dict[tuple[Any, ...], Histogram]:
     """Returns a histogram for each group of a table with `width` columns of keys, then bin and weight, in any order of rows.
 
-    A bin that is NULL does not count, but its group exists. `name` turns the driver's values of a key into the key.
+    A group and bin has one row. A bin that is NULL does not count, but its group exists. `name` turns the driver's values of a
+    key into the key.
     """
     bins = _whole(table.column(width), -1)
     weights = _whole(table.column(width + 1), 0)
     codes, keys = _codes([table.column(place) for place in range(width)], len(bins))
-    order = _order(codes, bins, len(keys), steps)
+    if len(keys) * (steps + 2) < _SPARE * len(bins):
+        found = _placed(codes, bins, weights, len(keys), steps)
+    else:
+        found = _sorted(codes, bins, weights, len(keys), steps)
+    return {name(key): Histogram(*each) for key, each in zip(keys, found, strict=True)}
+
+
+def _placed(codes: Integers, bins: Integers, weights: Integers, groups: int, steps: int) -> Iterator[tuple[Integers, Integers]]:
+    """Yields the bins and weights of each group. Each weight has a place of its own, so nothing needs to be sorted."""
+    every = np.zeros((groups, steps + 2), dtype=np.int64)
+    every.reshape(-1)[codes * (steps + 2) + bins + 1] = weights
+    for group in every:
+        held = np.flatnonzero(group[1:])
+        yield held, group[1:][held]
+
+
+def _sorted(codes: Integers, bins: Integers, weights: Integers, groups: int, steps: int) -> Iterator[tuple[Integers, Integers]]:
+    """Yields the bins and weights of each group where most places would be empty."""
+    order = _order(codes, bins, groups, steps)
     codes, bins, weights = codes[order], bins[order], weights[order]
     counted = (bins >= 0) & (weights != 0)
     if not counted.all():
         codes, bins, weights = codes[counted], bins[counted], weights[counted]
-    ends = np.searchsorted(codes, np.arange(len(keys) + 1))
-    return {
-        name(key): Histogram(bins[first:last], weights[first:last])
-        for key, first, last in zip(keys, ends[:-1], ends[1:], strict=True)
-    }
+    ends = np.searchsorted(codes, np.arange(groups + 1))
+    for first, last in itertools.pairwise(ends.tolist()):
+        yield bins[first:last], weights[first:last]
 
 
 def _whole(column: pa.ChunkedArray, null: int) -> Integers:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from dither.catalog.values import Key
 from dither.engines.sql.dialect import (
@@ -173,8 +174,8 @@ def relation(node: nodes.Relation, schema: Schema, dialect: Dialect) -> Printed:
     if isinstance(node, nodes.Filter):
         source = relation(node.source, schema, dialect)
         frame = Frame(source, dialect)
-        condition = frame.print(node.condition)
-        return select(frame, source.names, source.columns, f" WHERE {condition.text}")
+        condition = _condition(frame, node.condition)
+        return select(frame, source.names, source.columns, f" WHERE {condition}")
     if isinstance(node, nodes.Compute):
         frame = Frame(relation(node.source, schema, dialect), dialect)
         columns = [frame.print(column.expression) for column in node.columns]
@@ -186,6 +187,28 @@ def relation(node: nodes.Relation, schema: Schema, dialect: Dialect) -> Printed:
     if isinstance(node, nodes.PerUnit):
         return per_unit(node, relation(node.source, schema, dialect), dialect)
     return _union([relation(part, schema, dialect) for part in node.parts], dialect)
+
+
+_SIGNS = {"eq": "=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _condition(frame: Frame, condition: nodes.Expression) -> str:
+    """Prints a condition of WHERE, where NULL is as good as FALSE.
+
+    A stored real column is compared with a constant as it is, so that the engine can skip parts of a file by their smallest
+    and largest value. NaN is above infinity there, and must not pass.
+    """
+    if isinstance(condition, nodes.Call) and condition.name in ("and", "or"):
+        return "(" + f" {condition.name.upper()} ".join(_condition(frame, each) for each in condition.arguments) + ")"
+    if isinstance(condition, nodes.Call) and condition.name in _SIGNS and frame.dialect.nan_is_largest:
+        column, constant = condition.arguments
+        x = frame.print(column) if isinstance(column, nodes.Column) else None
+        value = constant.value if isinstance(constant, nodes.Literal) else None
+        if x is not None and x.kind == "real" and x.nan and isinstance(value, (int, Fraction)) and not isinstance(value, bool):
+            compared = f"{x.text} {_SIGNS[condition.name]} {frame.dialect.as_double(frame.print(constant)).text}"
+            below = f" AND {x.text} <= {frame.dialect.double(math.inf)}" if condition.name in ("gt", "ge") else ""
+            return f"({compared}{below})"
+    return frame.dialect.as_kind(frame.print(condition), "bool").text
 
 
 def _scan(node: nodes.Scan, schema: Schema, dialect: Dialect) -> Printed:

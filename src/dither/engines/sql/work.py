@@ -11,7 +11,7 @@ row. Every intermediate integer is wide enough for 2^40 rows, which is proved fr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,6 +21,7 @@ import pyarrow as pa
 from dither.engines.sql.dialect import NARROW, Dialect, Sql, build, fix_zero, nan_to_null, nearest, too_wide
 from dither.engines.sql.histograms import read_histograms
 from dither.engines.sql.relations import Frame, Printed, Rows, Schema, bounded_groups, group_by, needs_choice, relation
+from dither.query.nodes import Aggregate
 from dither.query.work import SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 
 ROWS = 1 << 40  # every width is proved for so many rows
@@ -228,11 +229,17 @@ UNITS = -1  # the position of the number of units
 
 @dataclass(frozen=True)
 class Statement:
-    """A SELECT, and the function that reads its rows."""
+    """A SELECT, and the function that reads its rows. `head`: the WITH before it; `width`: the number of its columns."""
 
-    text: str
+    body: str
     read: Callable[[Iterable[Row], Results], None]
     read_table: Callable[[pa.Table, Results], None] | None = None  # the same from Arrow, for results with many rows
+    head: str = ""
+    width: int = 0
+
+    @property
+    def text(self) -> str:
+        return f"{self.head} {self.body}" if self.head else self.body
 
 
 class InexactSumError(Exception):
@@ -246,7 +253,7 @@ def statements(work: Work, schema: Schema, dialect: Dialect, *, wide: bool = Fal
     sums = [i for i, measure in enumerate(work.measures) if isinstance(measure, Sums)]
     texts = []
     if sums or work.count_units or not work.measures:
-        texts.append(_sums(work, source, sums, dialect, wide=wide))
+        texts.append(sums_of(work, source, sums, dialect, wide=wide))
     for place, measure in enumerate(work.measures):
         if isinstance(measure, Bins):
             texts.append(_bins(work, source, place, measure, dialect))
@@ -289,7 +296,10 @@ class _Aggregates:
         return None if name is None else int(name[1:])
 
 
-def _sums(work: Work, source: Printed, places: list[int], dialect: Dialect, *, wide: bool) -> Statement:
+def sums_of(
+    work: Work, source: Printed, places: list[int], dialect: Dialect, *, wide: bool, counts: Sequence[Aggregate] = ()
+) -> Statement:
+    """Prints all sums. `counts`: of rows, which b has for each unit and group as n0, n1, ..., for joint.py."""
     rows, aggregates = Rows(work, source, dialect), _Aggregates("a")
     rows_counted = aggregates.name("count(*)")
     plan: list[tuple[int, list[tuple[Cell, Moments]], int]] = []
@@ -297,19 +307,28 @@ def _sums(work: Work, source: Printed, places: list[int], dialect: Dialect, *, w
         measure = work.measures[place]
         if isinstance(measure, Sums):
             plan.append((place, _moments(rows, aggregates, measure, wide or work.by_unit), measure.max_rows))
+    counted = [f"{aggregates.name(_count(rows, each))} AS n{place}" for place, each in enumerate(counts)]
     first = rows.only_known(group_by(rows.heads, aggregates.listed(), f"({rows.select()})"), rows_counted)
+    keys, width = dialect.read_keys(rows.kinds), len(work.keys)
     if not work.by_unit:
-        return Statement(first, _read_rows(dialect.read_keys(rows.kinds), len(work.keys), plan, aggregates, rows_counted))
+        read = _read_rows(keys, width, plan, aggregates, rows_counted)
+        return Statement(first, read, width=width + len(aggregates.listed()))
     shares = _Aggregates("s")
     numbers = {place: [shares.name(bounded_share(c, m, most, dialect)) for c, m in pairs] for place, pairs, most in plan}
     names = [f"s{i}" for i in range(len(shares.listed()))]
-    bounded = f"SELECT {', '.join([*rows.heads, *shares.listed()])} FROM ({first})"
+    bounded = f"SELECT {', '.join([*rows.heads, *shares.listed(), *counted])} FROM ({first})"
     sums = [f"COALESCE(sum({name}), 0)" for name in names]
     last = group_by(rows.keys, ["count(*) AS units", *sums], "r")
-    b = dialect.cte("b", bounded, again=needs_choice(work))
-    text = f"WITH {b}, {bounded_groups(work, rows.keys, names, dialect, repeated=False)} {last}"
+    b = dialect.cte("b", bounded, again=needs_choice(work) or bool(counts))
+    head = f"WITH {b}, {bounded_groups(work, rows.keys, names, dialect, repeated=False)}"
     places_of = {place: [int(name[1:]) for name in found] for place, found in numbers.items()}
-    return Statement(text, _read_units(dialect.read_keys(rows.kinds), len(work.keys), places_of))
+    return Statement(last, _read_units(keys, width, places_of), head=head, width=width + 1 + len(names))
+
+
+def _count(rows: Rows, aggregate: Aggregate) -> str:
+    if aggregate.argument is None:
+        return "count(*)"
+    return f"count({rows.column(nan_to_null(rows.frame, rows.frame.print(aggregate.argument)))})"
 
 
 def _moments(rows: Rows, aggregates: _Aggregates, measure: Sums, wide: bool) -> list[tuple[Cell, Moments]]:

@@ -12,6 +12,7 @@ one row, where all groups count, where values cannot be outside their bounds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from dither.catalog.values import Catalog
@@ -98,9 +99,10 @@ def plans(asked: Sequence[Part], catalog: Catalog, epsilon: Fraction) -> tuple[P
     None are planned at a price so low that their noise is out of range: it would hide everything.
     """
     try:
-        return tuple(plan(part.question, catalog, Price(epsilon / len(asked))) for part in asked)
+        made = [plan(part.question, catalog, Price(epsilon / len(asked))) for part in asked]
     except QueryError:
         return ()
+    return tuple(replace(each, work=replace(each.work, pairs=part.pairs)) for part, each in zip(asked, made, strict=True))
 
 
 def left_out_of(

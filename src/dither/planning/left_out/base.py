@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,11 +17,14 @@ from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
 from dither.query.functions.base import Facts
 from dither.query.resolve.relations import Resolved
+from dither.query.work import Pairs
 
 _STEPS = 256  # of a place in a class
 PLACE = Facts("real", Fraction(0), Fraction(1), nullable=False, step=Fraction(1, _STEPS))
 _HIDDEN = 0.5  # a larger upper end says nothing
 _SOME = 0.05  # the least share of rows that is taken to have counted
+_ABOUT = 2  # a number is "about" another within this factor
+_LITTLE = 0.001  # a smaller share is not worth stating as the least
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,18 @@ class LeftOut:
         """Whether something was left out beyond doubt."""
         return self.low > 0
 
+    @property
+    def close(self) -> bool:
+        """Whether the interval is so narrow that the estimate is about the truth, as far as people up to `beyond` go."""
+        return self.estimate <= _ABOUT * self.low and self.high <= _ABOUT * self.estimate
+
+    @property
+    def hidden(self) -> bool:
+        """Whether noise hides how much was left out: there may be nothing, or all."""
+        if self.seen:
+            return not self.close and self.beyond is not None
+        return not self.amount and self.high > _HIDDEN
+
     def as_data(self) -> dict[str, Any]:
         """Returns the fields as JSON writes them."""
         bounds = [{"name": name, "bound": bound, "estimate": _json(part)} for name, bound, part in self.bounds]
@@ -60,19 +75,36 @@ class LeftOut:
     def _cut(self) -> str:
         if not self.seen:
             return self._hidden(f"{self.of} were left out", f"how many {self.of} were left out")
-        more = "" if self.beyond is None else " or more"
-        return f"about {self._show(self.estimate)} of {self.of}{more} were not counted ({self._interval()}): {self._reasons()}"
+        if self.close:
+            more = "" if self.beyond is None else " or more"
+            size, interval = f"about {self._show(self.estimate)} of {self.of}{more}", f" ({self._interval()})"
+        elif self.hidden:
+            size, interval = f"{self._least(' of ', 'some ')}{self.of}", ", noise hides how many"
+        else:
+            size, interval = f"{self._interval()} of {self.of}", ""
+        return f"{size} were not counted{interval}: {self._reasons()}"
 
     def _clipped(self) -> str:
         ((side, bound, _),) = self.bounds
         if not self.seen:
             return self._hidden(f"{self.of} was clipped", f"how much of {self.of} was clipped")
-        if side == "above":
-            return f"about {self._show(self.estimate)} of the sum of {self.of} was clipped at {bound} ({self._interval()})"
-        return f"the sum of {self.of} is about {self._show(self.estimate)} too high: clipped at {bound} ({self._interval()})"
+        above = side == "above"
+        if self.close:
+            size, interval = f"about {self._show(self.estimate)}", f" ({self._interval()})"
+        elif self.hidden:
+            size, interval = self._least("", "a part" if above else ""), ", noise hides how much"
+        else:
+            size, interval = self._interval(), ""
+        if above:
+            return f"{size} of the sum of {self.of} was clipped at {bound}{interval}"
+        return f"the sum of {self.of} is {size}{' ' if size else ''}too high: clipped at {bound}{interval}"
+
+    def _least(self, behind: str, little: str) -> str:
+        """Shows the lower end, or `little` where it is next to nothing."""
+        return f"at least {self._show(self.low)}{behind}" if self.amount or self.low >= _LITTLE else little
 
     def _hidden(self, what: str, doubt: str) -> str:
-        if not self.amount and self.high > _HIDDEN:
+        if self.hidden:
             return f"noise hides {doubt}"
         who = f"{self.beyond} beyond the bounds" if self.clipped else self.beyond
         aside = f", people with more than {who} aside" if self.beyond else ""
@@ -84,9 +116,9 @@ class LeftOut:
         return f"{self._show(self.low)} to {self._show(self.high)}"
 
     def _reasons(self) -> str:
-        """Shows the bounds to which a notable part is due."""
+        """Shows the bounds to which a notable part is due, and how large it is if that is known."""
         notable = [each for each in self.bounds if each[2] >= self.estimate / 10] or list(self.bounds)
-        alone = len(notable) == 1
+        alone = len(notable) == 1 or not self.close
         return ", ".join(f"{name} = {bound}" + ("" if alone else f" ({self._show(part)})") for name, bound, part in notable)
 
     def _show(self, number: float) -> str:
@@ -134,20 +166,25 @@ def _json(number: float) -> float | None:
 @dataclass(frozen=True)
 class Cuts:
     """What can be left out of an answer: the questions that estimate it, whether bounds can cut rows (to say so), and the keys
-    that may have other values than the public ones."""
+    that may have other values than the public ones. `smallest`: bounds that were chosen, and are the smallest candidates."""
 
     parts: tuple[Part, ...] = ()
     rows: bool = True
     keys: tuple[str, ...] = ()
+    smallest: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
 class Part:
-    """A question about what is left out, and how it is read. `free`: it is asked for another purpose anyway."""
+    """A question about what is left out, and how it is read. `free`: it is asked for another purpose anyway.
+
+    `pairs`: the part of the question's relation that the answer computes anyway.
+    """
 
     free: ClassVar[bool] = False
     question: Resolved
     words: str
+    pairs: Pairs | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     def read(self, main: tuple[Plan, Noisy], own: tuple[Plan, Noisy], confidence: Fraction, kept: Kept) -> list[LeftOut]:
         """Reads the estimates. `main`: the answer's plan and release. `kept`: the share of rows that counted."""

@@ -189,6 +189,7 @@ def bins(question: Resolved, work: Work, classes: Classes, last: int | None) -> 
     ways = counted(work)
     of, max_rows = ("people in groups", 1) if people else ("rows", question.max_rows or 1)
     least = 1 if people or ways == (Aggregate("", "count"),) else 0
-    count = count_of(work, max_rows)
+    count = count_of(question, work, max_rows)
     sizes = (max_rows, max(1, work.max_groups or 1), 1 if people else len(ways), least, count)
+    last = 1 if question.one_group else last
     return (BinsPart(question, f"how many {of} were not counted", classes, last, of, bounds, *sizes),)

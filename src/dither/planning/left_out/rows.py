@@ -18,15 +18,26 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dither.planning.contributions import by_class, class_facts, counted, into_classes, one_bin, one_row_each, per_group
+from dither.planning.contributions import (
+    by_class,
+    class_facts,
+    counted,
+    exactly_known,
+    into_classes,
+    one_bin,
+    one_row_each,
+    per_group,
+)
 from dither.planning.left_out.base import PLACE, Kept, LeftOut, Part, laplace_scale, place_cells, whole_key
 from dither.planning.left_out.estimate import Cells, Share, share
 from dither.planning.outputs import Noisy
 from dither.planning.plan import Plan
+from dither.planning.releases.base import not_null
 from dither.query.functions.base import Facts
+from dither.query.functions.domains import facts
 from dither.query.nodes import Aggregate, Call, Column, Compute, Expression, Literal, Named, PerUnit, Relation
 from dither.query.resolve.relations import Resolved
-from dither.query.work import UNIT, Cell, Sums, Work
+from dither.query.work import UNIT, Cell, Pairs, Sums, Work
 
 _BEYOND = 10  # doublings of what one person can count for, before the last class
 _TOTAL, _LOST, _REASON, _CLASS = "#total", "#lost", "#reason", "#class"
@@ -101,7 +112,8 @@ def cutting(question: Resolved, work: Work) -> Bounds:
         return ()
     rows = () if counts_people(question) else (("max_rows", question.max_rows or 1),)
     most = work.max_groups
-    return (("max_groups", most), *rows) if most is not None and _more_groups(work, most) else rows
+    groups = most is not None and not question.one_group and _more_groups(work, most)
+    return (("max_groups", most or 1), *rows) if groups else rows
 
 
 def _more_groups(work: Work, most: int) -> bool:
@@ -121,19 +133,20 @@ def rows(question: Resolved, work: Work) -> Iterator[Part]:
     people, groups = counts_people(question), max(1, work.max_groups or 1)
     in_group = 1 if people else question.max_rows or 1
     most = groups * in_group * len(counted(work))
-    count = count_of(work, in_group)
+    count = count_of(question, work, in_group)
     last = None
     if people and work.known is not None:  # nobody is in more groups than there are
         last = math.prod(len(set(values)) for values in work.known) - (groups if count is not None else 0)
     ends = _ends(most, last)
     columns, scope = _columns(ends, last is None, groups, of_all=count is None, reasons=len(bounds) > 1)
     aggregates = tuple(Aggregate(f"mean {name}", "avg", Column(name, words=_NAMES[name])) for name in scope if name in _NAMES)
-    asked = one_bin(question, _totals(work, people, in_group), columns, aggregates, scope)
-    of = "people in groups" if people else "rows"
-    yield RowsPart(asked, f"how many {of} were not counted", ends, last is None, of, bounds, most, count)
+    each = per_group(work)
+    asked = one_bin(question, _totals(each, work, people, in_group), columns, aggregates, scope)
+    of, pairs = "people in groups" if people else "rows", Pairs(work, each) if exactly_known(work) else None
+    yield RowsPart(asked, f"how many {of} were not counted", ends, last is None, of, bounds, most, count, pairs=pairs)
 
 
-def count_of(work: Work, max_rows: int) -> Count | None:
+def count_of(question: Resolved, work: Work, max_rows: int) -> Count | None:
     """Returns where the answer counts its rows in all groups; None if it does not, or if it shows only some groups."""
     if (work.keys and work.known is None) or len(counted(work)) > 1:
         return None
@@ -144,7 +157,9 @@ def count_of(work: Work, max_rows: int) -> Count | None:
         if not others and first == Cell(constant=1):
             return Count(place, (Fraction(1),))
         grid = first.argument
-        if grid is not None and others and others[0] == Cell(grid, constant=grid.steps, linear=-1):  # q, and what is missing
+        if grid is None or not others or others[0] != Cell(grid, constant=grid.steps, linear=-1):  # q, and what is missing
+            continue
+        if len(others) > 1 or measure.where == not_null(grid.expression) or not facts(grid.expression, question.scope).nullable:
             return Count(place, (Fraction(1, grid.steps),) * len(measure.cells))
     return None
 
@@ -173,19 +188,19 @@ def ends_below(bound: int) -> tuple[int, ...]:
     return tuple(bound >> i for i in reversed(range(bound.bit_length())))
 
 
-def _totals(work: Work, people: bool, most: int) -> Relation:
-    """Returns one row for each person: groups, rows, and the rows that would count if all groups did."""
+def _totals(each: Relation, work: Work, people: bool, most: int) -> Relation:
+    """Returns one row for each person: groups, rows, and the rows that would count if all groups did. `each`: `per_group`."""
     rows: list[Expression] = [Column(f"#rows {place}") for place, _ in enumerate(counted(work))]
-    kept: list[Expression] = [Call("least", (each, Literal(most))) for each in rows]
+    kept: list[Expression] = [Call("least", (own, Literal(most))) for own in rows]
     unit, groups = Named(UNIT, Column(UNIT)), Aggregate(_GROUPS.name, "count")
     if people:
-        counts = PerUnit(per_group(work), (unit,), (groups,))
-        return Compute(counts, tuple(Named(each.name, _GROUPS) for each in (_GROUPS, _ROWS, _KEPT)))
+        counts = PerUnit(each, (unit,), (groups,))
+        return Compute(counts, tuple(Named(own.name, _GROUPS) for own in (_GROUPS, _ROWS, _KEPT)))
     if not work.keys:
         named = (Named(_GROUPS.name, Literal(1)), Named(_ROWS.name, _added(rows)), Named(_KEPT.name, _added(kept)))
-        return Compute(per_group(work), named)
+        return Compute(each, named)
     sums = (Aggregate(_ROWS.name, "sum", _added(rows)), Aggregate(_KEPT.name, "sum", _added(kept)))
-    return PerUnit(per_group(work), (unit,), (groups, *sums))
+    return PerUnit(each, (unit,), (groups, *sums))
 
 
 def _added(parts: Sequence[Expression]) -> Expression:

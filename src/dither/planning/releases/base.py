@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -302,6 +302,8 @@ def title_of(aggregate: Aggregate, form: str = "") -> str:
     return (form or f"{aggregate.function.upper()}({{}})").format(argument) + where
 
 
+SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
+_ADDED = frozenset(("count", "sum", "avg", "clipped", *SPREADS))  # their measures add up rows
 _DOUBT_PARTS = 64  # one part of 1 - confidence goes to the number of rows
 _FAR = 64  # scales of noise: beyond them lies less than e^-64 of the probability
 
@@ -435,7 +437,6 @@ class Collection:
     scope: Mapping[str, Facts]
     max_rows: int
     one_row: bool = False  # each unit has one row at most
-    one_part: frozenset[str] = frozenset()  # aggregates whose argument is the same in all rows of a unit
     public_rows: int | None = None
     least_rows: int = 1
     releases: list[Release] = field(default_factory=list)
@@ -452,6 +453,21 @@ class Collection:
     def may_be_cut(self) -> bool:
         """Whether a unit may have more rows than count, so that it adds a part of its sum."""
         return not self.one_row
+
+    def rows_that_count(self, own: Expression | None) -> Expression | None:
+        """Returns the rows by whose number a unit is cut (None: all), for a measure of the rows `own`.
+
+        They are those that any aggregate adds up. So a unit with k of them adds max_rows / k of its sum to every measure:
+        quotients are cut above and below by the same factor. A row that is not in `own` counts, and adds nothing.
+        """
+        return self._added_rows if self.may_be_cut else own
+
+    @cached_property
+    def _added_rows(self) -> Expression | None:
+        added = [self.lower(one).argument for one in self.aggregates if one.function in _ADDED]
+        if any(self.counts_every_row(x) for x in added):
+            return None
+        return either({not_null(x) for x in added if x is not None})
 
     def lower(self, aggregate: Aggregate) -> Aggregate:
         """Returns the aggregate with its FILTER moved into the argument."""
@@ -544,6 +560,12 @@ def collect(kinds: Sequence[Kind], collection: Collection) -> tuple[Reading, ...
 def not_null(x: Expression) -> Expression:
     """Returns the condition that x is not NULL."""
     return Call("not", (Call("is_null", (x,)),))
+
+
+def either(conditions: Iterable[Expression]) -> Expression:
+    """Returns the condition that one of these is true, whatever their order."""
+    ordered = sorted(conditions, key=show_expression)
+    return Call("or", tuple(ordered)) if len(ordered) > 1 else ordered[0]
 
 
 def is_whole(q: Quantised, facts: Facts) -> bool:

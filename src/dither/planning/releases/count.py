@@ -30,24 +30,40 @@ from dither.planning.releases.base import (
     not_null,
 )
 from dither.planning.releases.sums import joint
-from dither.query.nodes import Aggregate, Expression
+from dither.planning.sensitivity import PARTS
+from dither.query.nodes import Aggregate, Call, Expression, Literal
 from dither.query.show import show_expression
-from dither.query.work import Cell, Sums
+from dither.query.work import Cell, Quantised, Sums
 
 
 @dataclass(frozen=True)
 class Rows(Release):
-    """A count of rows; with x, of those where x is not NULL. `where`: the condition, if x comes from a FILTER."""
+    """A count of rows; with x, of those where x is not NULL. `where`: the condition, if x comes from a FILTER.
+
+    `rows`: those by whose number a unit is cut. Where they are more than are counted here, a unit may add a part of a row, so
+    a row counts for 2^16.
+    """
 
     max_rows: int
     x: Expression | None = None
     where: Expression | None = None
-    row = 1
+    rows: Expression | None = None
     empty_value = (0,)
+
+    @property
+    def row(self) -> int:
+        return 1 if self._own == self.rows else PARTS
+
+    @property
+    def _own(self) -> Expression | None:
+        return None if self.x is None else not_null(self.x)
 
     @cached_property
     def measure(self) -> Sums:
-        return Sums((Cell(constant=1),), self.max_rows, None if self.x is None else not_null(self.x))
+        if self._own is None or self._own == self.rows:
+            return Sums((Cell(constant=1),), self.max_rows, self.rows)
+        counts = Quantised(Call("case", (self._own, Literal(1), Literal(0))), Fraction(0), Fraction(1), 1)
+        return Sums((Cell(counts, linear=self.row),), self.max_rows, self.rows)
 
     @property
     def rows_per_unit(self) -> int:
@@ -87,8 +103,10 @@ def read(aggregate: Aggregate, collection: Collection) -> Reading:
     if places:
         return Combined(aggregate, places, everywhere)
     where = aggregate.where if aggregate.argument is None else None
-    place = collection.add(Rows(collection.max_rows, None if everywhere else x, where))
-    return Linear(aggregate, (Term(place, 0, Fraction(1)),), whole=True)
+    own = None if everywhere or x is None else not_null(x)
+    release = Rows(collection.max_rows, None if everywhere else x, where, collection.rows_that_count(own))
+    terms = (Term(collection.add(release), 0, Fraction(1, release.row)),)
+    return Linear(aggregate, terms, whole=True, parted=release.row > 1)
 
 
 def _counts(collection: Collection, joined: Expression, x: Expression | None, everywhere: bool) -> bool:

@@ -5,12 +5,9 @@ one. That holds for any conditions: the price does not rest on a proof that they
 needed for the meaning: only then is "the first that is true" what each FILTER asks for. If COUNT(*) is asked for too, one more
 cell counts the rows of no part, and COUNT(*) is the sum of all cells.
 
-A unit may have several rows in one group. The cells of one measure are cut together: a unit counts for `max_rows` rows in all
-parts, where separate counts would each allow it `max_rows`, and a part of a row is cut to none. So parts share a release only
-where a unit is in one part: if it has one row (tables protected by row, or whose unit is their key), or if the conditions are
-the same in all its rows (columns of the person). Or if COUNT(*) is asked for too: then a part is a share of all rows, and both
-must be cut by the same factor, or the share would be wrong. Where a unit may be cut, a row counts for 2^16 in its cell, so that
-a unit in two parts counts for a part of a row in each.
+A unit may have several rows in one group. The cells of one measure are cut together, as all measures of a question are
+(base.py, `rows_that_count`). Where a unit may be cut, a row counts for 2^16 in its cell, so that a unit in two parts counts for
+a part of a row in each.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from dither.planning.releases.base import Collection, Release, not_null
+from dither.planning.releases.base import Collection, Release, either, not_null
 from dither.planning.sensitivity import PARTS
 from dither.query.disjoint import disjoint
 from dither.query.nodes import Aggregate, Call, Expression, Literal
@@ -38,6 +35,7 @@ class Parts(Release):
     conditions: tuple[Expression, ...]  # never NULL
     max_rows: int
     titles: tuple[str, ...]
+    rows: Expression | None = None  # the rows by whose number a unit is cut; None: all
     rest: bool = False
     row: int = 1  # what a row adds to its cell
 
@@ -52,7 +50,7 @@ class Parts(Release):
     @cached_property
     def measure(self) -> Sums:
         cells = tuple(Cell(_first(self.conditions, place), linear=self.row) for place in range(self.cells))
-        return Sums(cells, self.max_rows, None if self.rest else Call("or", self.conditions))
+        return Sums(cells, self.max_rows, self.rows)
 
     @property
     def rows_per_unit(self) -> int:
@@ -85,22 +83,17 @@ def share(collection: Collection) -> None:
 def _add(
     part: Sequence[Aggregate], conditions: tuple[Expression, ...], counts: Sequence[Aggregate], collection: Collection
 ) -> None:
-    every = [one for one in counts if collection.counts_every_row(one.argument)]
-    read = (
-        []
-        if collection.joint or collection.public_rows is not None
-        else [one for one in every if one.name not in collection.parts]
-    )
-    alone = collection.one_row or all(one.name in collection.one_part for one in part)  # each unit is in one part
-    rest = bool(read) if alone else bool(every)
-    if len(conditions) + rest < 2 or not (alone or rest):
+    every = [one for one in counts if collection.counts_every_row(one.argument) and one.name not in collection.parts]
+    read = [] if collection.joint or collection.public_rows is not None else every
+    if len(conditions) + bool(read) < 2:
         return
     titles = dict.fromkeys(show_expression(where) for where in map(_where, part) if where is not None)
+    rows = collection.rows_that_count(None if read else either(conditions))
     row = PARTS if collection.may_be_cut else 1
-    place = collection.add(Parts(conditions, collection.max_rows, tuple(titles), rest, row))
+    place = collection.add(Parts(conditions, collection.max_rows, tuple(titles), rows, bool(read), row))
     for one in part:
         collection.parts[one.name] = (place, (conditions.index(_condition(one)),))
-    for one in read if rest else ():
+    for one in read:
         collection.parts[one.name] = (place, tuple(range(len(conditions) + 1)))
 
 

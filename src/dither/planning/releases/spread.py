@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dither.planning import margins, sensitivity
 from dither.planning.releases.base import (
+    SPREADS,
     Bounds,
     Cells,
     Collection,
@@ -23,9 +24,8 @@ from dither.planning.releases.base import (
     Release,
     Term,
     noise_reach,
-    not_null,
 )
-from dither.planning.releases.sums import SPREADS, Ratio, joint, ratio
+from dither.planning.releases.sums import Ratio, joint, ratio
 from dither.query.nodes import Aggregate, Expression
 from dither.query.show import show_expression
 from dither.query.work import Cell, Quantised, Sums
@@ -41,7 +41,7 @@ class Squares(Release):
     x: Expression
     grid: Quantised
     max_rows: int
-    optional: bool  # x may be NULL; such rows are not counted
+    rows: Expression | None  # the rows by whose number a unit is cut; None: all
     signed = True
     empty_value = (0,)
 
@@ -49,7 +49,7 @@ class Squares(Release):
     def measure(self) -> Sums:
         r = self.grid.steps
         cell = Cell(self.grid, constant=r * r, linear=-8 * r, square=8)
-        return Sums((cell,), self.max_rows, not_null(self.x) if self.optional else None)
+        return Sums((cell,), self.max_rows, self.rows)
 
     @property
     def row(self) -> int:
@@ -68,7 +68,7 @@ def read(aggregate: Aggregate, collection: Collection) -> Spread:
     x = collection.argument(aggregate)
     facts, (_, first) = collection.facts(x), joint(collection, x)
     grid = sensitivity.square_grid(x, facts, aggregate, collection.may_be_cut)
-    second = collection.add(Squares(x, grid, collection.max_rows, facts.nullable and not first.nulls))
+    second = collection.add(Squares(x, grid, collection.max_rows, first.rows))
     root, sample = aggregate.function.startswith("stddev"), aggregate.function.endswith("samp")
     return Spread(
         aggregate, ratio(aggregate, x, collection), second, grid, root, sample, sensitivity.rounding_error(grid, facts) > 0

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dither.exact.numbers import show_decimal
 from dither.planning import margins, sensitivity
 from dither.planning.releases.base import (
+    SPREADS,
     Bounds,
     Cells,
     Collection,
@@ -43,7 +44,6 @@ from dither.query.nodes import Aggregate, Call, Expression, Literal
 from dither.query.show import show_expression
 from dither.query.work import Cell, Quantised, Sums
 
-SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
 _MEANS = frozenset(("avg", "clipped", *SPREADS))  # always read from the joint release
 
 
@@ -54,8 +54,9 @@ class Joint(Release):
     x: Expression
     grid: Quantised
     max_rows: int
+    rows: Expression | None = None  # the rows by whose number a unit is cut; None: all
     nulls: bool = False  # with C
-    optional: bool = False  # x may be NULL; such rows are not counted
+    optional: bool = False  # x may be NULL, and no cell counts such rows
     alone: bool = False  # A only: the number of rows is public
     outside: bool = False  # x is 1 for values outside their bounds
 
@@ -69,7 +70,7 @@ class Joint(Release):
         cells = [Cell(q, linear=1)]
         cells += [] if self.alone else [Cell(q, constant=q.steps, linear=-1)]
         cells += [Cell(q, null=q.steps)] if self.nulls else []
-        return Sums(tuple(cells), self.max_rows, not_null(self.x) if self.optional else None)
+        return Sums(tuple(cells), self.max_rows, self.rows)
 
     @property
     def row(self) -> int:
@@ -98,7 +99,7 @@ class Total(Release):
     x: Expression
     grid: Quantised
     max_rows: int
-    optional: bool
+    rows: Expression | None = None  # the rows by whose number a unit is cut; None: all
 
     @property
     def _first(self) -> int:
@@ -111,7 +112,7 @@ class Total(Release):
     @cached_property
     def measure(self) -> Sums:
         cell = Cell(self.grid, constant=self._first, linear=1)
-        return Sums((cell,), self.max_rows, not_null(self.x) if self.optional else None)
+        return Sums((cell,), self.max_rows, self.rows)
 
     @property
     def row(self) -> int:
@@ -157,7 +158,8 @@ def _joint(collection: Collection, x: Expression, aggregate: Aggregate, function
     alone = collection.public_rows is not None and not facts.nullable and not functions & set(SPREADS)
     optional, outside = facts.nullable and not nulls, functions == {"clipped"}
     grid = sensitivity.sum_grid(x, facts, aggregate, collection.may_be_cut)
-    collection.joint[x] = collection.add(Joint(x, grid, collection.max_rows, nulls, optional, alone, outside))
+    rows = collection.rows_that_count(not_null(x) if optional else None)
+    collection.joint[x] = collection.add(Joint(x, grid, collection.max_rows, rows, nulls, optional, alone, outside))
     if not outside:
         collection.note_bounds(x)
 
@@ -225,7 +227,8 @@ def read_sum(aggregate: Aggregate, collection: Collection) -> Reading:
 
 def _total(aggregate: Aggregate, x: Expression, q: Quantised, collection: Collection) -> Linear:
     facts = collection.facts(x)
-    place = collection.add(Total(x, q, collection.max_rows, facts.nullable))
+    rows = collection.rows_that_count(not_null(x) if facts.nullable else None)
+    place = collection.add(Total(x, q, collection.max_rows, rows))
     collection.note_bounds(x)
     moved = sensitivity.rounding_error(q, facts)
     if moved:  # a SUM alone has no count, so an error that grows with the rows cannot be in its margin

@@ -204,7 +204,6 @@ class Resolved:
     unit: str
     narrowed: Mapping[Expression, Facts] = field(default_factory=dict, hash=False)  # keys' facts, by the conditions too
     one_row: bool = False  # each unit has at most one row, whatever the bounds
-    one_part: frozenset[str] = frozenset()  # the counts of values that are the same in all rows of a unit
     one_group: bool = False  # there are no keys, or all have one value per unit: max_groups is 1, whatever is declared
     public: bool = False  # it reads public tables only
 
@@ -271,7 +270,6 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         unit=source.root[1] if source.root else "row",
         narrowed=_narrowed(resolved, source, catalog),
         one_row=source.one_row,
-        one_part=frozenset(each.name for each in resolved.aggregates if each.value is not None and source.per_unit(each.value)),
         one_group=one_group,
         public=source.protects == PUBLIC,
     )
