@@ -19,6 +19,7 @@ from dither.errors import DitherError, extra
 from dither.exact.numbers import Number, between, flag, show, show_percent
 from dither.export import excel, latex, markdown
 from dither.ledger.receipts import Receipt
+from dither.planning.consistent import consistent_margins, consistent_table
 from dither.planning.left_out import LeftOut, sentences
 from dither.planning.outputs import (
     Noisy,
@@ -29,7 +30,7 @@ from dither.planning.outputs import (
     listed_words,
     margins,
     may_be_empty,
-    outputs,
+    passed_on,
     predicted_margins,
     ranks,
 )
@@ -78,7 +79,7 @@ class Quote:
 
     def explain(self) -> str:
         """Shows the plan."""
-        further = (*self.further, *_left_out_lines(self.program))
+        further = (*self.further, *left_out_lines(self.program))
         return explain(self.plan, self.confidence, self.assumed_rows, self.total, further)
 
     @property
@@ -149,10 +150,19 @@ class Answer:
     replayed: bool = False
     left: Callable[[], str] = stored(default=str, compare=False)  # what was left of the budget after the charge
     chosen: str = ""  # the bounds that were chosen for it, in words
+    is_consistent: bool = stored(default=False, kw_only=True)  # its counts were made consistent
 
     @property
     def plan(self) -> Plan:
         return self.program.plans[0]
+
+    def consistent(self) -> Answer:
+        """Returns the answer with whole counts that are never negative and add up to the same total. Free.
+
+        COUNT(*) of the groups is the nearest such table; other counts lie between 0 and it. Sums, means and quantiles stay. The
+        margins of moved counts are wider, so that they still hold; what is computed from counts has none.
+        """
+        return replace(self, table=consistent_table(self.plan, self.noisy), is_consistent=True)
 
     @property
     def receipt(self) -> Receipt:
@@ -196,11 +206,17 @@ class Answer:
         intervals. None if no margin can be stated, as for LN of a difference. The margin of a quantile is released with it and
         holds with 99 %; at a higher confidence it is what the bounds allow. See also `ranks`.
         """
-        return margins(self.plan, self.noisy, self.table, self._confidence(confidence))
+        level = self._confidence(confidence)
+        wide = margins(self.plan, self.noisy, self.table, level)
+        return consistent_margins(self.plan, self.noisy, self.table, wide, level) if self.is_consistent else wide
 
     def ranks(self, confidence: Number | None = None) -> dict[str, float]:
         """Returns how many rows' worth the rank of each quantile column may be off."""
         return ranks(self.plan, self._confidence(confidence))
+
+    def may_be_empty(self) -> dict[str, list[bool]]:
+        """Returns for each noisy column whether the group of a row may be too small: a mean of no rows is undefined."""
+        return may_be_empty(self.plan, self.noisy, self.table, self.confidence)
 
     @cached_property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -221,14 +237,14 @@ class Answer:
     def explain(self) -> str:
         """Shows the plan behind the answer."""
         further = (("bounds", self.chosen),) if self.chosen else ()
-        return explain(self.plan, self.confidence, None, self.total, (*further, *_left_out_lines(self.program)))
+        return explain(self.plan, self.confidence, None, self.total, (*further, *left_out_lines(self.program)))
 
     # --- for people ---------------------------------------------------------------------------------------------
 
     def cells(self) -> list[list[str]]:
         """Shows every cell, with its margin."""
         wide, ranked = self.margins(), self.ranks()
-        empty = may_be_empty(self.plan, self.noisy, self.table, self.confidence)
+        empty = self.may_be_empty()
         cells = []
         for i, row in enumerate(self.rows):
             texts = []
@@ -263,12 +279,13 @@ class Answer:
         notes = [*self._warnings(), *self._empty(), *seen, *self._doubts(), *self._hidden()]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
         notes += [self.chosen] if self.chosen else []
+        notes += ["counts were made whole, not negative and adding up; ± includes it"] if self.is_consistent else []
         notes += ["; ".join(hidden)] if hidden else []
         if constant := self._not_included():
             notes.append(f"not included in ±: {', '.join(constant)}")
         left = self.left()
         return [
-            *notes,
+            *dict.fromkeys(notes),
             "; ".join([f"± at {show_percent(self.confidence)} confidence", self._charged(), *([left] if left else [])]),
         ]
 
@@ -310,7 +327,7 @@ class Answer:
         ranked, wide = self.ranks(), self.margins()
         unstated = ((name, i) for name in wide if name not in ranked for i, margin in enumerate(wide[name]) if margin is None)
         notes = ["± ?: no margin can be stated"] if any(_is_number(self[name][i]) for name, i in unstated) else []
-        empty = may_be_empty(self.plan, self.noisy, self.table, self.confidence)
+        empty = self.may_be_empty()
         return [*notes, *(["?: the group may be empty"] if any(any(each) for each in empty.values()) else [])]
 
     def _charged(self) -> str:
@@ -323,7 +340,9 @@ class Answer:
 
     def _quantile(self, column: str) -> str:
         """Shows which quantile a column has and the step of its grid, where the question does not say so."""
-        notes = (reading.notes for output in outputs(self.plan) if output.name == column for reading in output.readings)
+        notes = (
+            reading.notes for name, output in passed_on(self.plan).items() if name == column for reading in output.readings
+        )
         return "".join(f"{note}, " for note in next(notes, ()))
 
     def __str__(self) -> str:
@@ -504,7 +523,7 @@ def _reserved(program: Batch) -> Fraction:
     return sum((plan.price.epsilon for part, plan in pairs if not part.free), Fraction(0))
 
 
-def _left_out_lines(program: Batch) -> tuple[tuple[str, str], ...]:
+def left_out_lines(program: Batch) -> tuple[tuple[str, str], ...]:
     """Returns the lines of a plan on how it is estimated what is left out, and for which part of the price."""
     free = " and ".join(part.words for part in program.cuts.parts if part.free)
     paid = " and ".join(part.words for part in program.cuts.parts if not part.free)

@@ -18,17 +18,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from os import PathLike
-from typing import TypeVar
+from typing import TypedDict, TypeVar, Unpack, overload
 
 from dither.answer import Answer, Quote
+from dither.answers import Answers, Quotes
 from dither.catalog.spelling import raised_in_python
 from dither.catalog.values import Catalog
 from dither.diagnosis import Diagnosis
 from dither.engines.base import Engine, Progress, prepare
 from dither.engines.registry import open_sources
-from dither.errors import CatalogError, DitherWarning, QueryError
+from dither.errors import ArgumentError, CatalogError, DitherWarning, Fix, Name, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number
+from dither.finish import answer_list, answer_of, answer_union, quote_of, quote_union
 from dither.ledger.ledger import Ledger
 from dither.planning import suggest as proposals
 from dither.planning.aims import Earlier
@@ -39,15 +41,18 @@ from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
 from dither.planning.proposal import Proposal
+from dither.planning.several import Several, check_list, plan_several, refusing
 from dither.planning.terms import Terms, plan_answer
 from dither.privacy.filters import Caps
 from dither.query import fluent
 from dither.query.fluent import FluentQuestion
-from dither.query.read import Question, read, show_question, text_of, with_params
+from dither.query.read import Question, read, read_union, show_question, text_of, with_params
 from dither.query.resolve.relations import Resolved
 from dither.query.sql.parameters import Params
+from dither.query.union import Together
 from dither.query.work import Group, Work
 from dither.session import ANYONE, Paid, Session
+from dither.stacked import check_alike
 from dither.standing import Standing, quota
 from dither.workspace import catalog_in_force, changed_data, declaration, diagnosis_of, ledger_for, marks_of, read_declared
 
@@ -78,6 +83,28 @@ _REMEMBERED = 64  # plans
 
 
 Shown = TypeVar("Shown")
+Questions = list[Question] | list[str] | tuple[Question, ...]
+
+
+class Options(TypedDict, total=False):
+    """The named arguments of `quote`, for type checkers."""
+
+    margin: Number | None
+    of: Number | Answer | None
+    params: Params | None
+    confidence: Number
+    assume_rows: int | None
+    max_rows: Bound
+    max_groups: Bound
+    left_out: bool | None
+    weights: Sequence[Number] | None
+    analyst: str | None
+
+
+class AskOptions(Options, total=False):
+    """The named arguments of `ask`, for type checkers."""
+
+    fresh: bool
 
 
 def open(
@@ -166,9 +193,17 @@ class Curator:
         self._closing = closing
         self._plans: dict[tuple[str, Terms] | None, tuple[tuple[object, ...], Batch | Auto]] = {}
 
+    @overload
+    def ask(
+        self, question: Question, epsilon: Number | None = None, delta: Number | None = None, **terms: Unpack[AskOptions]
+    ) -> Answer: ...
+    @overload
+    def ask(
+        self, question: Questions, epsilon: Number | None = None, delta: Number | None = None, **terms: Unpack[AskOptions]
+    ) -> Answers: ...
     def ask(
         self,
-        question: Question,
+        question: Question | Questions,
         epsilon: Number | None = None,
         delta: Number | None = None,
         *,
@@ -180,29 +215,51 @@ class Curator:
         max_rows: Bound = None,
         max_groups: Bound = None,
         left_out: bool | None = None,
+        weights: Sequence[Number] | None = None,
         analyst: str | None = None,
         fresh: bool = False,
-    ) -> Answer:
+    ) -> Answer | Answers:
         """Returns a noisy table, charged before any row is read. Pass the price (epsilon) or the margin you want.
+
+        A list of questions is answered at one price: epsilon is the total, divided evenly or in proportion to `weights`.
 
         The same question at the same price returns the stored answer for free; `fresh` pays for a new one. A margin may be a
         share ("2 %") of a public number, `of`: an earlier answer or a number. `params`: the values of ?, $1 and :name.
         `max_rows`, `max_groups`: the bounds of each person in this question, by default those of the catalog.
         `left_out=False` spends nothing on an estimate of what they leave out.
         """
-        filled = with_params(question, params)
-        if epsilon is None and margin is None and (query := self.steps.read(filled, self.catalog)).lists:
-            return self._list(plan_list(query, self.catalog))
+        if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:
+            return self._list(listed)
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
+        if isinstance(question, (list, tuple)):
+            _no_params(params)
+            several, asked = self._planned_list(question, terms, weights)
+            self._prepare_list(several, question)
+            return self._charge(several, asked, partial(answer_list, self.steps.table, several, terms), analyst, fresh)
+        _no_weights(weights)
+        filled = with_params(question, params)
+        union = self._planned_union(filled, terms)
+        if union is not None:
+            several, together = union
+            put = partial(answer_union, self.steps.table, several, together, terms)
+            return self.release(several, show_question(filled), put, analyst=analyst, fresh=fresh, within=text_of(filled))
         program, asked, within = self._planned(filled, terms)
         if is_list(program):
             return self._list(program)
-        show = partial(_answer, self.steps.table, program, terms)
+        show = partial(answer_of, self.steps.table, program, terms)
         return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
 
+    @overload
+    def quote(
+        self, question: Question, epsilon: Number | None = None, delta: Number | None = None, **terms: Unpack[Options]
+    ) -> Quote: ...
+    @overload
+    def quote(
+        self, question: Questions, epsilon: Number | None = None, delta: Number | None = None, **terms: Unpack[Options]
+    ) -> Quotes: ...
     def quote(
         self,
-        question: Question,
+        question: Question | Questions,
         epsilon: Number | None = None,
         delta: Number | None = None,
         *,
@@ -214,19 +271,28 @@ class Curator:
         max_rows: Bound = None,
         max_groups: Bound = None,
         left_out: bool | None = None,
+        weights: Sequence[Number] | None = None,
         analyst: str | None = None,
-    ) -> Quote:
+    ) -> Quote | Quotes:
         """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
-        filled = with_params(question, params)
-        if epsilon is None and margin is None and (query := self.steps.read(filled, self.catalog)).lists:
-            return Quote(plan_list(query, self.catalog), _CONFIDENCE, FREE)
+        if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:
+            return Quote(listed, _CONFIDENCE, FREE)
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
+        if isinstance(question, (list, tuple)):
+            _no_params(params)
+            several, asked = self._planned_list(question, terms, weights)
+            each = tuple(quote_of(program, terms) for program in several.questions)
+            return Quotes(each, several.total, *self._preview(several, asked, analyst))
+        _no_weights(weights)
+        filled = with_params(question, params)
+        union = self._planned_union(filled, terms)
+        if union is not None:
+            several, _ = union
+            return quote_union(several, terms, *self._preview(several, show_question(filled), analyst))
         program, asked, _ = self._planned(filled, terms)
         if is_list(program):
             return Quote(program.quoted, terms.confidence, FREE)
-        preview = self.session.preview(self.session.request(program, asked, analyst))
-        found = (preview.refusal, preview.again, preview.counted)
-        return Quote(program.quoted, terms.confidence, program.total, *found, program.further)
+        return quote_of(program, terms, *self._preview(program, asked, analyst))
 
     def suggest(
         self,
@@ -261,11 +327,19 @@ class Curator:
 
         `question` is its name in the ledger; `within` is the text in which a refusal marks its place.
         """
-        steps = self.steps
+        self._prepare(program, within)
+        return self._charge(program, question, show, analyst, fresh)
+
+    def _prepare(self, program: Program, within: str) -> None:
         try:
-            steps.prepare(self.engine, program.works)  # engines: what would fail on any rows fails here, uncharged
+            self.steps.prepare(self.engine, program.works)  # engines: what would fail on any rows fails here, uncharged
         except QueryError as error:
             raise error.located(within) from None
+
+    def _charge(
+        self, program: Program, question: str, show: Callable[[Paid], Shown], analyst: str | None, fresh: bool
+    ) -> Shown:
+        steps = self.steps
         request = self.session.request(program, question, analyst, fresh)
         compute = partial(steps.release, program, partial(steps.run, self.engine), steps.draw)  # exact integers; noise, once
         return self.session.charged(program, request, compute, show)  # ledger: paid before `compute`, stored before `show`
@@ -315,6 +389,13 @@ class Curator:
     def __repr__(self) -> str:
         return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
+    def _free_list(self, question: Question | Questions, params: Params | None) -> Batch | None:
+        """Returns the plan of a list of public keys, which needs no price; None for other questions."""
+        if isinstance(question, (list, tuple)) or read_union(filled := with_params(question, params), self.catalog) is not None:
+            return None
+        query = self.steps.read(filled, self.catalog)
+        return plan_list(query, self.catalog) if query.lists else None
+
     def _list(self, program: Program) -> Answer:
         """Returns a list of public keys. It touches no private row and no ledger, so it is answered whatever is spent."""
         if not isinstance(program, Batch):
@@ -340,11 +421,50 @@ class Curator:
         text = show_question(question)
         if query.lists:
             return plan_list(query, self.catalog), text, within
-        program = self.steps.plan(query, self.catalog, self.session.caps, terms, within)  # planning
+        program = self._plan(query, terms, within)
         if key is not None:
             self._plans.pop(next(iter(self._plans)) if len(self._plans) >= _REMEMBERED else None, None)
             self._plans[key] = known, program
         return program, text, within
+
+    def _plan(self, query: Resolved, terms: Terms, within: str) -> Batch | Auto:
+        if query.lists:  # one of several questions
+            raise QueryError(
+                "A list of public values is free, and part of no other question.", text=within, fix="ask it alone."
+            )
+        return self.steps.plan(query, self.catalog, self.session.caps, terms, within)  # planning
+
+    def _planned_union(self, question: Question, terms: Terms) -> tuple[Several, Together] | None:
+        """Returns the plans of results that UNION puts together, and how; None for other questions."""
+        union = read_union(question, self.catalog)
+        if union is None:
+            return None
+        queries, together = union
+        several = plan_several(queries, [text_of(question)] * len(queries), terms, None, self._plan, "Part")
+        check_alike([quote_of(each, terms) for each in several.questions], text_of(question))
+        return several, together
+
+    def _planned_list(
+        self, questions: Sequence[Question], terms: Terms, weights: Sequence[Number] | None
+    ) -> tuple[Several, str]:
+        """Returns the plans of a list of questions, and the list as text."""
+        check_list(questions)
+        queries = []
+        for place, question in enumerate(questions, start=1):
+            with refusing("Question", place, len(questions)):
+                queries.append(self.steps.read(question, self.catalog))
+        several = plan_several(queries, [text_of(each) for each in questions], terms, weights, self._plan, "Question")
+        return several, ";\n".join(show_question(each) for each in questions)
+
+    def _prepare_list(self, several: Several, questions: Sequence[Question]) -> None:
+        for place, (question, part) in enumerate(zip(questions, several.questions, strict=True), start=1):
+            with refusing("Question", place, len(questions)):
+                self._prepare(part, text_of(question))
+
+    def _preview(self, program: Program, asked: str, analyst: str | None) -> tuple[str, int | None, bool]:
+        """Returns what asking now would do: why it is refused, the entry it repeats, whether that counts in a quota."""
+        preview = self.session.preview(self.session.request(program, asked, analyst))
+        return preview.refusal, preview.again, preview.counted
 
 
 def _public(of: Number | Answer | None) -> Number | Earlier | None:
@@ -354,11 +474,17 @@ def _public(of: Number | Answer | None) -> Number | Earlier | None:
     return Earlier({name: of[name] for name in of.columns}, of.receipt.body["entry"]["number"])
 
 
-def _answer(table: Callable[[Plan, Noisy], Table], program: Batch | Auto, terms: Terms, paid: Paid) -> Answer:
-    batch, released, chosen = program.answer(paid.noisy)
-    rows = table(batch.plans[0], released[0])  # post-processing: free
-    shown = (batch, tuple(released), rows, terms.confidence, paid.receipt, program.total)
-    return Answer(*shown, paid.stored is not None, paid.left, chosen)
+def _no_params(params: Params | None) -> None:
+    if params is not None:
+        raise ArgumentError(
+            "Only a single question has parameters.",
+            fix=Fix("leave {params} out, and write the values into the questions.", params=Name("params")),
+        )
+
+
+def _no_weights(weights: Sequence[Number] | None) -> None:
+    if weights is not None:
+        raise ArgumentError("Weights divide the price of a list of questions.", fix="leave weights out, or pass a list.")
 
 
 def _propose(asked: proposals.Asked, program: Batch, paid: Paid) -> Proposal:

@@ -194,7 +194,7 @@ def test_that_values_outside_are_counted() -> None:
         "WITH TIES",
         "GROUP BY ALL",
         "GROUP BY DISTINCT region",
-        "GROUP BY ROLLUP (region)",
+        "GROUP BY region WITH ROLLUP",
         "QUALIFY TRUE",
         "WINDOW w AS ()",
         "SETTINGS x = 1",
@@ -232,11 +232,22 @@ def test_unknown_clauses_are_not_silently_dropped(curator: dt.Curator, clause: s
         "SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)",
         "SELECT COUNT(*) FROM people WHERE region IN (SELECT region FROM visits)",
         "SELECT COUNT(*) FROM regions r LEFT JOIN people p ON p.region = r.name",
-        "SELECT AVG(n) FROM (SELECT region, COUNT(*) AS n FROM people GROUP BY region) t",
+        "SELECT COUNT(*) FROM people p JOIN (SELECT region, COUNT(*) AS n FROM people GROUP BY 1) t ON p.region = t.region",
+        "SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(n) FROM (SELECT region, COUNT(*) AS n FROM people GROUP BY 1) t)",
+        "WITH t AS (SELECT region, COUNT(*) AS n FROM people GROUP BY region) "
+        "SELECT COUNT(*) FROM people WHERE region IN (SELECT region FROM t WHERE n > 3)",
     ],
 )
 def test_questions_that_mix_people_are_refused(curator: dt.Curator, question: str) -> None:
     refused(curator, question)
+
+
+def test_an_aggregate_across_people_inside_another_gets_noise_first(curator: dt.Curator) -> None:
+    """The question is the inner SELECT; the outer one reads its noisy numbers."""
+    inner = "SELECT region, COUNT(*) AS n FROM people GROUP BY region"
+    around = curator.quote(f"SELECT AVG(n) FROM ({inner}) t", epsilon=1).plan
+    plain = curator.quote(inner, epsilon=1).plan
+    assert (around.work, around.noises, around.loss) == (plain.work, plain.noises, plain.loss)
 
 
 def test_a_public_table_that_multiplies_rows_multiplies_nobody() -> None:

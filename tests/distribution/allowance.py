@@ -24,6 +24,7 @@ WEIGHTS = {
     "attacks": 4,
     "audit": 8,
     "clipped mean": 1,
+    "margins across groups": 1,
     "other": 4,
 }
 

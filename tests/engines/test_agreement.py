@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dither.query.work import Group, Work
+from dither.planning.releases.moments import Moments
+from dither.query.nodes import Column
+from dither.query.work import Group, Quantised, Work
 from engines.tables import SECRET, arrow, by_key, in_duckdb, in_python, rows
-from engines.works import works
+from engines.works import plain, works
 
 MANY = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 SOME = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -59,3 +62,18 @@ def test_the_comparison_can_fail() -> None:
     with pytest.raises(AssertionError, match="twice"):
         by_key([Group((1,), None, ()), Group((1,), None, ())])
     assert by_key([Group((1,), None, ())]) != by_key([Group((True,), None, ())])
+
+
+@pytest.mark.slow
+@SOME
+@given(table=rows(), most=st.integers(1, 3), by_unit=st.booleans())
+def test_moments_are_the_reference_engines(table: Table, most: int, by_unit: bool) -> None:
+    """Cells of moments are products of whole numbers, computed in doubles without rounding."""
+    x = Quantised(Column("x"), Fraction(-3), Fraction(1, 2), 2000)
+    i = Quantised(Column("i"), Fraction(0), Fraction(1), 100)
+    measures = tuple(
+        Moments(grids, degrees, most, tuple(grid.expression for grid in grids)).measure
+        for grids, degrees in (((x, i), (2, 2)), ((x,), (4,)), ((i, x), (1, 2)))
+    )
+    work = Work(plain("t", "t"), (), None, by_unit, None, measures)
+    assert ours(work, {"t": table, "p": []}, threads=1) == specified(work, {"t": table, "p": []})

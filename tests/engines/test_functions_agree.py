@@ -11,8 +11,9 @@ import pytest
 
 from dither.engines.duckdb.dialect import DIALECT
 from dither.engines.sql.dialect import nan_to_null
+from dither.engines.sql.frame import Frame
 from dither.engines.sql.functions import PRINTERS
-from dither.engines.sql.relations import Frame, relation
+from dither.engines.sql.relations import relation
 from dither.query.functions.base import Facts
 from dither.query.functions.registry import FUNCTIONS, columns, evaluate, typed
 from dither.query.nodes import Call, Column, Compute, Expression, Literal, Named, Relation, Scan

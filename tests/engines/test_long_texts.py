@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dither.engines.duckdb.dialect import DIALECT
-from dither.engines.sql.relations import Frame, relation
+from dither.engines.sql.frame import Frame
+from dither.engines.sql.relations import relation
 from dither.query.functions.registry import FUNCTIONS, evaluate
 from dither.query.nodes import Call, Column, Expression, Literal, Scan
 from engines.tables import arrow, in_duckdb

@@ -25,9 +25,13 @@ from dither.query.nodes import (
     Named,
     PerUnit,
     Relation,
+    Rows,
     Scan,
     Semi,
+    Sort,
     Union,
+    Window,
+    WithinUnit,
 )
 from dither.query.work import UNIT, Bins, Cell, Distinct, Measure, Quantised, Sums, Work
 from engines.tables import KINDS, TEXTS
@@ -112,6 +116,52 @@ def _own() -> Relation:
     return Compute(found, (Named(UNIT, Column(UNIT)), *(Named(name, columns.get(name, Column(name))) for name in KINDS)))
 
 
+def _full() -> Relation:
+    """A full join with itself on the unit and the text: rows of either side, each with the unit of the side that is there."""
+    other = Compute(plain("t", "u"), tuple(Named(f"u.{name}", Column(name)) for name in (UNIT, *KINDS)))
+    pairs = ((Column(UNIT), Column(f"u.{UNIT}")), (Column("i"), Column("u.i")))
+    columns = [Named(name, Column(f"u.{name}" if name in "xd" else name)) for name in KINDS]
+    unit = Named(UNIT, Call("coalesce", (Column(UNIT), Column(f"u.{UNIT}"))))
+    return Compute(Join(plain("t", "t"), other, pairs, "full"), (unit, *columns))
+
+
+PLACE = (Sort(Column("place")),)
+FRAMES = [None, Rows(None, 0), Rows(-2, 0), Rows(-1, 1), Rows(1, 3), Rows(-3, -1), Rows(0, None)]
+PEERS = [Rows(None, 0, True), Rows(0, None, True), Rows(0, 0, True)]
+WINDOWS = {  # the column that gets the value, and what it is computed from
+    "row_number": ("i", ()),
+    "rank": ("i", ()),
+    "dense_rank": ("i", ()),
+    "ntile": ("i", (Literal(3),)),
+    "count": ("i", (Column("x"),)),
+    "sum": ("x", (Column("i"),)),
+    "avg": ("x", (Column("i"),)),
+    "min": ("t", (Column("t"),)),
+    "max": ("x", (Column("x"),)),
+    "lag": ("x", (Column("x"), Literal(2), Literal(Fraction(1, 2)))),
+    "lead": ("d", (Column("d"), Literal(1), Literal(None))),
+    "first_value": ("b", (Column("b"),)),
+    "last_value": ("s", (Column("s"),)),
+}
+
+
+@st.composite
+def windows(draw: Any) -> Relation:
+    """Within units: rows are numbered by some order and all columns, and values depend on the number or on the order."""
+    keys = draw(st.sampled_from([(Column(UNIT),), (Column(UNIT), Column("t"))]))
+    names = st.sampled_from([*KINDS])
+    order = tuple(Sort(Column(draw(names)), draw(st.booleans()), draw(st.booleans())) for _ in range(draw(st.integers(0, 2))))
+    ties = tuple(Column(name) for name in KINDS)
+    numbered = WithinUnit(plain("t", "t"), (Window("place", "row_number", (), keys, order, ties=ties),))
+    function = draw(st.sampled_from([*WINDOWS]))
+    own, arguments = WINDOWS[function]
+    by_order = function in ("rank", "dense_rank") or (function in ("count", "sum", "avg", "min", "max") and draw(st.booleans()))
+    rows = draw(st.sampled_from(PEERS if by_order and order else FRAMES))
+    window = Window("w", function, arguments, keys, order if by_order and order else PLACE, rows)
+    columns = [Named(name, Column("w" if name == own else "place" if name == "who" else name)) for name in KINDS]
+    return Compute(WithinUnit(numbered, (window,)), (Named(UNIT, Column(UNIT)), *columns))
+
+
 @cache
 def relations() -> st.SearchStrategy[Relation]:
     here = plain("t", "t")
@@ -125,7 +175,8 @@ def relations() -> st.SearchStrategy[Relation]:
         not_in,
         truth().map(lambda condition: Filter(here, condition)),
         truth().map(lambda condition: Union((here, Filter(plain("t", "u"), condition)))),
-        st.sampled_from([_joined("inner"), _joined("left"), _own()]),
+        st.sampled_from([_joined("inner"), _joined("left"), _full(), _own()]),
+        windows(),
         semi,
     )
 

@@ -22,9 +22,13 @@ from dither.query.nodes import (
     Named,
     PerUnit,
     Relation,
+    Rows,
     Scan,
     Semi,
+    Sort,
     Union,
+    Window,
+    WithinUnit,
 )
 from dither.query.work import UNIT, Bins, Cell, Distinct, Measure, Quantised, Sums, Work
 
@@ -119,6 +123,10 @@ def _joined(draw: Draw, source: Relation, other: Relation) -> Relation:
         joined = Join(source, public(), (SAME_PLACE,), kind)
         return back(joined, k=draw(st.sampled_from([K, Column("r.k")])))
     pairs = draw(st.sampled_from([(SAME_UNIT,), (SAME_UNIT, SAME_PLACE)]))
+    if draw(st.booleans()):  # the row's unit is the one of the side that is there
+        unit = call("coalesce", Column(UNIT), Column(f"r.{UNIT}"))
+        either = (Named("x", X), Named("k", Column("r.k")), Named("g", G), Named(UNIT, unit))
+        return Compute(Join(source, renamed(other), pairs, "full"), either)
     return back(Join(source, renamed(other), pairs, kind), k=Column("r.k"), g=draw(st.sampled_from([G, Column("r.g")])))
 
 
@@ -148,13 +156,42 @@ def _per_unit(draw: Draw, source: Relation) -> Relation:
     return back(per_unit, x=call("to_real", X) if function in ("count", "count_distinct", "min", "max") else X)
 
 
+FRAMES = [None, Rows(None, 0, True), Rows(None, 0), Rows(-2, 0), Rows(-1, 1), Rows(1, 3), Rows(0, None), Rows(0, None, True)]
+NO_VALUE = ("row_number", "rank", "dense_rank")
+_VALUES = ["lag", "lead", "first_value", "last_value", "min", "max", "count", "sum", "avg", "ntile", *NO_VALUE]
+
+
+def _place(keys: tuple[Expression, ...], order: tuple[Sort, ...]) -> Window:
+    """Numbers rows by an order, and rows that it does not tell apart by all columns."""
+    return Window("place", "row_number", (), keys, order, ties=(X, K, G))
+
+
+def _within_unit(draw: Draw, source: Relation) -> Relation:
+    keys = draw(st.sampled_from([(Column(UNIT),), (Column(UNIT), G)]))
+    order = tuple(
+        Sort(draw(st.sampled_from([X, K, G])), draw(st.booleans()), draw(st.booleans())) for _ in range(draw(st.integers(0, 2)))
+    )
+    numbered, by_place = WithinUnit(source, (_place(keys, order),)), (Sort(Column("place")),)
+    function, rows = draw(st.sampled_from(_VALUES)), draw(st.sampled_from(FRAMES))
+    peers = function in ("rank", "dense_rank") or (rows is not None and rows.peers and function not in ("lag", "lead", "ntile"))
+    peers = peers and not function.endswith("_value")
+    rows = Rows(None, 0) if function.endswith("_value") and rows is not None and rows.peers else rows
+    shift: tuple[Expression, ...] = (draw(st.sampled_from([K, WHOLES[2]])), Literal(draw(st.integers(0, 2))), Literal(7))
+    whole = (draw(st.sampled_from(WHOLES)),)
+    arguments = {"lag": shift, "lead": shift, "ntile": (Literal(3),)}.get(function, whole if function not in NO_VALUE else ())
+    window = Window("w", function, arguments, keys, order if peers else by_place, rows)
+    real = function in ("sum", "avg")
+    value = Column("w") if real else call("to_real", Column("w"))
+    return back(WithinUnit(numbered, (window,)), x=value, k=draw(st.sampled_from([K, Column("place")])))
+
+
 @st.composite
 def relations(draw: Draw, steps: int = 3) -> Relation:
     """Generates a unit-local relation of several steps."""
     relation = base(draw(st.sampled_from(PRIVATE)))
     for _ in range(draw(st.integers(0, steps))):
         other = base(draw(st.sampled_from(PRIVATE)))
-        step = draw(st.sampled_from(["filter", "compute", "join", "semi", "per_unit", "union"]))
+        step = draw(st.sampled_from(["filter", "compute", "join", "semi", "per_unit", "within_unit", "union"]))
         if step == "filter":
             relation = Filter(relation, draw(st.sampled_from(CONDITIONS)))
         elif step == "compute":
@@ -167,6 +204,8 @@ def relations(draw: Draw, steps: int = 3) -> Relation:
             relation = _semi(draw, relation, other)
         elif step == "per_unit":
             relation = _per_unit(draw, relation)
+        elif step == "within_unit":
+            relation = _within_unit(draw, relation)
         else:
             relation = Union((relation, other))
     return relation

@@ -29,8 +29,15 @@ NAMES = ("age", "wage", "region", "town")
 SOURCE = Compute(Scan("people", "p"), (*(Named(name, Column(f"p.{name}")) for name in NAMES), Named(UNIT, Column("p.person"))))
 
 
-def ask(name: str, function: str, argument: str | Expression | None = None, p: Fraction | None = None) -> Aggregate:
-    return Aggregate(name, function, Column(argument) if isinstance(argument, str) else argument, p)
+def ask(
+    name: str,
+    function: str,
+    argument: str | Expression | None = None,
+    p: Fraction | None = None,
+    second: str | Expression | None = None,
+) -> Aggregate:
+    columns = [Column(each) if isinstance(each, str) else each for each in (argument, second)]
+    return Aggregate(name, function, columns[0], p, second=columns[1])
 
 
 def query(*aggregates: Aggregate, keys: tuple[str, ...] = (), **more: Any) -> Query:

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from dither.mechanisms import Gaussian
 from dither.planning.plan import Plan
+from dither.planning.releases.mode import Mode
 from dither.planning.releases.ranks import rank_scores, width_runs
+from dither.query.nodes import Call, Column, Literal
 from dither.query.work import Bins, Group
 from planning.hand import REGIONS, ask, planned, query, run
 
@@ -29,6 +31,14 @@ MANY = (
     ask("median", "median", "wage"),
     ask("low", "min", "age"),
     ask("out", "clipped", "age"),
+    ask("both", "corr", "age", second="wage"),
+    ask("slope", "regr_slope", "wage", second="age"),
+    ask("together", "covar_samp", "wage", second="wage"),
+    ask("bent", "skewness", "wage"),
+    ask("peak", "kurtosis", "age"),
+    ask("growth", "geomean", Call("clamp", (Column("wage"), Literal(1), Literal(50)))),
+    ask("most", "mode", "region"),
+    ask("usual", "mode", "age"),
 )
 SUMS = (ask("sum", "sum", "wage"), ask("units", "count_units"), ask("kinds", "count_distinct", "town"))
 
@@ -59,6 +69,12 @@ def moves(plan: Plan, before: list[Group], after: list[Group]) -> None:
             (left[k].measures[place] if k in left else None, right[k].measures[place] if k in right else None)
             for k in left.keys() | right.keys()
         ]
+        if isinstance(draft, Mode):
+            changed = [draft.scores(b or {}) - draft.scores(a or {}) for a, b in pairs]
+            assert sum(int(np.abs(change).max()) for change in changed) <= noise.times * noise.mechanism.sensitivity
+            one_way = all(min((change > 0).sum(), (change < 0).sum()) == 0 for change in changed)
+            assert one_way or plan.bounding.neighbours.changes > 1
+            continue
         if isinstance(draft.measure, Bins):
             for mechanism, move in ((noise.mechanism, _score_move), (noise.width, _width_move)):
                 assert sum(move(noise, a or {}, b or {}) for a, b in pairs) <= noise.times * mechanism.sensitivity

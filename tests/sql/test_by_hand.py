@@ -108,7 +108,7 @@ PLAIN = asked(P)
         # and what is no column at all
         asked(Scan("nowhere", "p")),
         asked(Union(())),
-        asked(Join(P, V, (SAME,), "full")),
+        asked(Join(P, V, (SAME,), "outer")),
         asked(PerUnit(P, (ID,), (Aggregate("n", "median", Column("p.age")),))),
         replace(PLAIN, aggregates=(Aggregate("n", "surprise", Column("p.age")),)),
         replace(PLAIN, aggregates=(Aggregate("n", "sum"),)),

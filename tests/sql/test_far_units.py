@@ -60,7 +60,7 @@ def test_bounds_are_proposed(survey: Curator) -> None:
 
 @pytest.mark.parametrize("table", ["items", "parts"])
 def test_the_refusal_leads_somewhere(survey: Curator, table: str) -> None:
-    column = {"items": "visit_id", "parts": "item_id"}[table]
+    column = {"items": "qty", "parts": "weight"}[table]
     with pytest.raises(QueryError) as refused:
         survey.quote(f"SELECT COUNT(*) AS n FROM (SELECT {column}, COUNT(*) AS c FROM {table} GROUP BY {column}) t", epsilon=1)
     assert "follow the catalog's references: join it to the table that has person_id; then add person_id" in str(refused.value)
@@ -69,3 +69,17 @@ def test_the_refusal_leads_somewhere(survey: Curator, table: str) -> None:
     question = f"SELECT LEAST(c, 9) AS c, COUNT(*) AS n FROM (SELECT v.person_id, COUNT(*) AS c FROM {way}) t GROUP BY 1"
     by_hand = {c: n for c, n in survey.ask(question, epsilon=SURE).rows if n}
     assert by_hand == people_by(survey, survey.table(table).per_unit(n=dt.count()))
+
+
+def test_a_reference_to_one_persons_row_groups_within_that_person(survey: Curator) -> None:
+    """Items of one visit belong to one person, so they may be grouped by the visit, compared and numbered within it."""
+    asked = {
+        "(SELECT visit_id, COUNT(*) AS c FROM items GROUP BY visit_id) t WHERE c > 1": 1,
+        "(SELECT item_id, SUM(weight) AS w FROM parts GROUP BY item_id) t WHERE w = 3": 2,
+        "visits v WHERE (SELECT SUM(qty) FROM items i WHERE i.visit_id = v.visit_id) > 2": 1,
+        "visits WHERE visit_id IN (SELECT visit_id FROM items GROUP BY visit_id HAVING SUM(qty) > 1)": 2,
+        "(SELECT ROW_NUMBER() OVER (PARTITION BY visit_id ORDER BY qty) AS r FROM items) t WHERE r > 1": 1,
+        "(SELECT visit_id, SUM(qty) AS s FROM visits GROUP BY visit_id) t": 3,
+    }
+    for question, truth in asked.items():
+        assert survey.ask(f"SELECT COUNT(*) AS n FROM {question}", epsilon=SURE)["n"] == [truth], question

@@ -192,7 +192,14 @@ Witness = Annotated[
 Analyst = Annotated[
     str | None, typer.Option("--analyst", "-a", envvar="DITHER_ANALYST", help="Name of the analyst, if there are quotas.")
 ]
-Question = Annotated[str, typer.Argument(help="Question in SQL, or - to read it from stdin.", show_default=False)]
+Question = Annotated[str | None, typer.Argument(help="Question in SQL, or - to read it from stdin.", show_default=False)]
+File = Annotated[
+    str | None,
+    typer.Option(
+        "--file", "-f", help="File of questions separated by ;, asked at one price (- for stdin). Use it instead of one."
+    ),
+]
+Weights = Annotated[str | None, typer.Option(help="Weight of each question of --file, such as 2,1. Default: all the same.")]
 Epsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="Price to pay, such as 0.1 or 1/3.")]
 Delta = Annotated[str | None, typer.Option(help="Delta to pay, if the catalog has one. Default: in proportion to epsilon.")]
 Margin = Annotated[
@@ -325,6 +332,26 @@ def warnings_as_notes() -> Iterator[None]:
         yield
 
 
-def question_text(question: str) -> str:
-    """Returns the question's text, from stdin if it is `-`."""
-    return sys.stdin.read() if question == "-" else question
+def question_text(question: str | None, file: str | None) -> str | list[str]:
+    """Returns the question's text (from stdin if it is `-`), or the questions of a file."""
+    if (question is None) == (file is None):
+        raise ArgumentError(
+            "Ask one question, or name a file of questions.",
+            fix=Fix("write {one}, or {file}.", one=Shell('"SELECT COUNT(*) FROM ..."'), file=Shell("--file questions.sql")),
+        )
+    if file is None:
+        return sys.stdin.read() if question == "-" else str(question)
+    from dither.query.sql.gate import statements
+
+    try:
+        found = statements(sys.stdin.read() if file == "-" else Path(file).read_text("utf-8"))
+    except (OSError, UnicodeDecodeError):
+        raise ArgumentError(f"{file} cannot be read as text.", fix="name a file of questions in UTF-8.") from None
+    if not found:
+        raise ArgumentError(f"{file} has no questions.", fix="write SELECT statements, separated by semicolons.")
+    return found
+
+
+def weight_list(weights: str | None) -> list[str] | None:
+    """Returns the weights of the questions of a file."""
+    return None if weights is None else [each.strip() for each in weights.split(",")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -17,6 +17,7 @@ from dither.cli.app import (
     Confidence,
     Delta,
     Epsilon,
+    File,
     Key,
     Ledger,
     LeftOut,
@@ -27,6 +28,7 @@ from dither.cli.app import (
     Param,
     Question,
     Rows,
+    Weights,
     Witness,
     app,
     existing_catalog,
@@ -35,6 +37,7 @@ from dither.cli.app import (
     open_curator,
     outputs_of,
     question_text,
+    weight_list,
 )
 from dither.cli.output import Force, Form, Out, draw_bytes
 from dither.cli.screen import ReadingProgress, note, notes, print_lines
@@ -42,13 +45,14 @@ from dither.errors import LedgerError, NoLedgerError
 from dither.options import bound, param_values
 
 if TYPE_CHECKING:
+    from dither.answer import Answer
     from dither.curator import Curator
     from dither.standing import Standing
 
 
 @app.command("quote")
 def _quote(
-    question: Question,
+    question: Question = None,
     epsilon: Epsilon = None,
     margin: Margin = None,
     of: Of = None,
@@ -59,6 +63,8 @@ def _quote(
     max_rows: MaxRows = None,
     max_groups: MaxGroups = None,
     left_out: LeftOut = None,
+    file: File = None,
+    weights: Weights = None,
     catalog: Catalog = CATALOG,
     ledger: Ledger = None,
     key: Key = None,
@@ -68,10 +74,11 @@ def _quote(
 
     Free: reads no rows and charges nothing.
     """
+    asked = question_text(question, file)
     where = _quoting(ledger_place(existing_catalog(catalog), ledger))
     with open_curator(catalog, where, key, analyst) as survey:
         found = survey.quote(
-            question_text(question),
+            asked,
             epsilon,
             delta,
             margin=margin,
@@ -82,6 +89,7 @@ def _quote(
             max_rows=bound(max_rows),
             max_groups=bound(max_groups),
             left_out=left_out,
+            weights=weight_list(weights),
         )
     print_lines(str(found), hang=15)
     if found.refusal:
@@ -106,7 +114,7 @@ def _quoting(where: str) -> str:
 
 @app.command("ask")
 def _ask(
-    question: Question,
+    question: Question = None,
     epsilon: Epsilon = None,
     margin: Margin = None,
     of: Of = None,
@@ -117,6 +125,8 @@ def _ask(
     max_rows: MaxRows = None,
     max_groups: MaxGroups = None,
     left_out: LeftOut = None,
+    file: File = None,
+    weights: Weights = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Pay for new noise if the question was answered before.")] = False,
     form: Form = None,
     out: Out = None,
@@ -138,9 +148,12 @@ def _ask(
     files = outputs_of(catalog, where, key, force, witness)
     files.check({"--out": out, "--receipt": receipt, "--plot": plot})
     form = output.choose_format(form, out)
+    asked = question_text(question, file)
+    if file is not None:
+        output.check_list_format(form, plot)
     with ReadingProgress() as progress, open_curator(catalog, where, key, analyst, progress, witness) as survey:
         answer = survey.ask(
-            question_text(question),
+            asked,
             epsilon,
             delta,
             margin=margin,
@@ -151,6 +164,7 @@ def _ask(
             max_rows=bound(max_rows),
             max_groups=bound(max_groups),
             left_out=left_out,
+            weights=weight_list(weights),
             fresh=fresh,
         )
         left = standing(survey, analyst)
@@ -159,13 +173,13 @@ def _ask(
         with output.reporting_charge(receipt, charged):
             files.write(receipt, (answer.receipt.to_json() + "\n").encode())
     with output.reporting_charge(out, charged):
-        output.write_answer(answer, form, None if out is None else partial(files.write, out))
+        output.write_answers(answer, form, None if out is None else partial(files.write, out))
     for line in answer.notes():
         note(line)
     print_standing(left)
     if plot is not None:  # last, because it may fail: the charge has been reported by then
         with output.reporting_charge(plot, charged):
-            files.write(plot, draw_bytes(answer.plot, plot))
+            files.write(plot, draw_bytes(cast("Answer", answer).plot, plot))
 
 
 def print_standing(left: tuple[Standing, Standing | None] | None) -> None:

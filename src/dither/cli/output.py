@@ -315,6 +315,7 @@ def _same(one: Path, other: Path) -> bool:
 
 if TYPE_CHECKING:
     from dither.answer import Answer
+    from dither.answers import Answers
 
 
 class Format(StrEnum):
@@ -430,6 +431,31 @@ def write_answer(answer: Answer, form: Format, save: Save | None) -> None:
         _text(answer.to_latex() + "\n", save)
     else:
         _bytes(answer.excel() if form is Format.EXCEL else _parquet(answer), save)
+
+
+def check_list_format(form: Format, plot: Path | None) -> None:
+    """Refuses a format that has place for one table only."""
+    if form not in (Format.TABLE, Format.JSON) or plot is not None:
+        raise ArgumentError(
+            "A file of questions has several tables as its answer.",
+            fix=Fix("write {form}, or ask one question.", form=Shell("--format json")),
+        )
+
+
+def write_answers(answers: Answer | Answers, form: Format, save: Save | None) -> None:
+    """Writes one answer, or those to a list of questions: their tables with what each says below, or JSON."""
+    from dither.answers import Answers
+
+    if not isinstance(answers, Answers):
+        write_answer(answers, form, save)
+    elif form is Format.JSON:
+        _text(escape_json(answers.to_json()) + "\n", save)
+    elif save is not None:
+        _text(f"{answers}\n", save)
+    else:
+        for answer in answers:
+            write_answer(answer, form, None)
+            _text(f"{answer.footer()}\n\n", None)
 
 
 def as_csv(rows: Iterable[Iterable[Any]]) -> str:

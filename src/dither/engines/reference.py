@@ -23,7 +23,22 @@ from dither.query.functions.base import Cell, double, nan_to_null
 from dither.query.functions.casts import as_key
 from dither.query.functions.logic import comparison
 from dither.query.functions.registry import evaluator, kind_of
-from dither.query.nodes import Aggregate, Compute, Expression, Filter, Join, Named, PerUnit, Relation, Scan, Semi, Union
+from dither.query.nodes import (
+    Aggregate,
+    Compute,
+    Expression,
+    Filter,
+    Join,
+    Named,
+    PerUnit,
+    Relation,
+    Scan,
+    Semi,
+    Sort,
+    Union,
+    Window,
+    WithinUnit,
+)
 from dither.query.work import SCALE, UNIT, Bins, Distinct, Group, Measure, Quantised, Sums, Work
 from dither.query.work import Cell as Amount
 
@@ -55,6 +70,8 @@ def rows_of(relation: Relation, tables: Mapping[str, Bag]) -> Bag:
         return Bag(bags[0].columns, [row for bag in bags for row in bag.rows])
     if isinstance(relation, PerUnit):
         return _per_unit(relation, rows_of(relation.source, tables))
+    if isinstance(relation, WithinUnit):
+        return _within_unit(relation, rows_of(relation.source, tables))
     if isinstance(relation, Semi):
         return _semi(relation, rows_of(relation.source, tables), rows_of(relation.other, tables))
     return _join(relation, rows_of(relation.left, tables), rows_of(relation.right, tables))
@@ -74,13 +91,17 @@ def _evaluators(named: Sequence[Named]) -> dict[str, Callable[[Row], Cell]]:
 
 
 def _join(join: Join, left: Bag, right: Bag) -> Bag:
-    """Pairs each left row with each of its partners; a left join pairs a row without partners with NULLs."""
-    nothing = dict.fromkeys(right.columns)
+    """Pairs each left row with each of its partners; a left join pairs a row without partners with NULLs, a full one both."""
+    nothing, nobody = dict.fromkeys(right.columns), dict.fromkeys(left.columns)
     rows: list[Row] = []
+    matched: set[int] = set()
     for row, partners in zip(left.rows, _partners(left, right, join.equal), strict=True):
         rows += [{**row, **partner} for partner in partners]
-        if not partners and join.kind == "left":
+        matched |= {id(partner) for partner in partners}
+        if not partners and join.kind in ("left", "full"):
             rows.append({**row, **nothing})
+    if join.kind == "full":
+        rows += [{**nobody, **partner} for partner in right.rows if id(partner) not in matched]
     return Bag((*left.columns, *right.columns), rows)
 
 
@@ -163,6 +184,87 @@ AGGREGATES: Mapping[str, Callable[[list[Any]], Cell]] = {
     "bool_or": lambda values: any(values) if values else None,
     "bool_and": lambda values: all(values) if values else None,
 }
+
+
+# --- window functions -------------------------------------------------------------------------------------------
+
+
+def _within_unit(node: WithinUnit, source: Bag) -> Bag:
+    """Adds the values of window functions. -0.0 becomes 0.0 first, so that rows that sort alike are alike."""
+    rows: list[Row] = [{name: plain(value) for name, value in row.items()} for row in source.rows]
+    found = [_window(each, rows) for each in node.windows]
+    names = [each.name for each in node.windows]
+    added = [{**row, **dict(zip(names, values, strict=True))} for row, *values in zip(rows, *found, strict=True)]
+    return Bag((*source.columns, *names), list(added))
+
+
+def _window(window: Window, rows: list[Row]) -> list[Cell]:
+    """Returns the value of a window function for each row."""
+    keys = [evaluator(part) for part in window.partition]
+    partitions: dict[tuple[Cell, ...], list[int]] = {}
+    for place, row in enumerate(rows):
+        partitions.setdefault(tuple(plain(nan_to_null(key(row))) for key in keys), []).append(place)
+    arguments = [evaluator(argument) for argument in window.arguments]
+    values: list[Cell] = [None] * len(rows)
+    for members in partitions.values():
+        places = _sorted(members, [Sort(tie) for tie in window.ties], rows)
+        places = _sorted(places, window.order, rows)
+        orders = [_sort_key(key, rows) for key in window.order]
+        peers = [tuple(order(place) for order in orders) for place in places]
+        inputs = [[plain(nan_to_null(argument(rows[place]))) for argument in arguments] for place in places]
+        for index, place in enumerate(places):
+            values[place] = _value(window, index, inputs, peers)
+    return values
+
+
+def _sort_key(key: Sort, rows: list[Row]) -> Callable[[int], tuple[bool, Any]]:
+    value = evaluator(key.expression)
+
+    def order(place: int) -> tuple[bool, Any]:
+        found = plain(nan_to_null(value(rows[place])))
+        return ((found is None) != (key.nulls_first != key.descending), 0 if found is None else found)
+
+    return order
+
+
+def _sorted(places: list[int], order: Sequence[Sort], rows: list[Row]) -> list[int]:
+    for key in reversed(order):
+        places = sorted(places, key=_sort_key(key, rows), reverse=key.descending)
+    return places
+
+
+def _value(window: Window, index: int, inputs: list[list[Any]], peers: list[Any]) -> Any:
+    first, function = peers.index(peers[index]), window.function
+    if function == "row_number":
+        return index + 1
+    if function in ("rank", "dense_rank"):
+        return first + 1 if function == "rank" else len(set(peers[: index + 1]))
+    if function == "ntile":
+        most, rest = divmod(len(peers), inputs[index][0])
+        return index // (most + 1) + 1 if index < rest * (most + 1) else rest + (index - rest * (most + 1)) // most + 1
+    if function in ("lag", "lead"):
+        _, offset, default = inputs[index]
+        other = index - offset if function == "lag" else index + offset
+        return inputs[other][0] if 0 <= other < len(inputs) else default
+    seen = inputs[_seen(window, index, peers)]
+    if function in ("first_value", "last_value"):
+        return None if not seen else seen[0 if function == "first_value" else -1][0]
+    if not window.arguments:
+        return len(seen)
+    return AGGREGATES[function]([value for (value,) in seen if value is not None])
+
+
+def _seen(window: Window, index: int, peers: list[Any]) -> slice:
+    """Returns the places of the rows that an aggregate sees; without `rows`, all of the partition."""
+    rows, size = window.rows, len(peers)
+    if rows is None:
+        return slice(0, size)
+    first, last = index, index
+    if rows.peers:
+        first, last = peers.index(peers[index]), size - 1 - peers[::-1].index(peers[index])
+    start = 0 if rows.start is None else max(first + rows.start, 0)
+    end = size if rows.end is None else max(last + rows.end + 1, 0)
+    return slice(start, max(start, end))
 
 
 GroupKey = tuple[Key, ...]

@@ -27,16 +27,17 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from dither.catalog.values import Catalog
-from dither.errors import ArgumentError, QueryError
+from dither.errors import ArgumentError, Fix, QueryError
 from dither.exact.numbers import show, show_percent
 from dither.planning import outputs
 from dither.planning.bounds import cap_of
 from dither.planning.contributions import Bin, Classes, histogram, read
 from dither.planning.left_out import Part, clipped, counts_people, cuts_of_chosen, ends_below, plans, reserved
+from dither.planning.levels import bounded_groups, finest, levels_of, plan_levels
 from dither.planning.outputs import Draw, Noisy
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price
-from dither.planning.program import Batch, Run, charge, mechanisms
+from dither.planning.program import Batch, Run, charge, distinct_works, mechanisms
 from dither.planning.records import Identity, Order, decode_noisy, encode_noisy, identity, unreadable
 from dither.privacy.filters import Charge
 from dither.query.resolve.relations import Resolved
@@ -120,27 +121,38 @@ def choices(query: Resolved, catalog: Catalog, price: Price) -> Candidates:
 
 def plan_auto(query: Resolved, catalog: Catalog, price: Price, listed: Candidates, rows: int | None, *, estimate: bool) -> Auto:
     """Plans the histogram, every candidate, and with `estimate` the questions about values outside their bounds."""
-    first = plan(replace(query, max_rows=1, max_groups=1), catalog, price)
-    parts = clipped(query, first.work) if estimate else ()
+    by_all = finest(query)
+    first = plan(replace(by_all, max_rows=1, max_groups=1), catalog, price)
+    parts = clipped(by_all, first.work) if estimate else ()
     beside = plans(parts, catalog, reserved(price.epsilon)) if parts else ()
     spent = sum((each.price.epsilon for each in beside), price.epsilon * SHARE)
     rest = Price(price.epsilon - spent, price.delta)
     pairs = [(m, g) for m in listed.rows for g in listed.groups]
+    levels = levels_of(query, catalog)
+    if levels is not None and not levels.together:
+        raise _refuse_choice()
     family = next(_all_planned(query, catalog, rest, pairs[len(pairs) // 2 :: -1]))
-    each = _all_planned(query, catalog, rest, pairs, any(noise.gaussian for noise in family.noises))
-    made = tuple(Batch((one,), query.tables, rows=rows) for one in each)
-    known = classes(query, listed, first.bounding.groups)
-    counted = plan(histogram(query, first.work, known), catalog, Price(price.epsilon * SHARE))
-    return Auto(counted, made, listed, query.tables, query, known, beside, parts if beside else ())
+    each = _all_planned(query, catalog, rest, pairs, any(noise.gaussian for one in family for noise in one.noises))
+    made = tuple(Batch(one, query.tables, rows=rows, levels=levels) for one in each)
+    known = classes(by_all, listed, first.bounding.groups)
+    counted = plan(histogram(by_all, first.work, known), catalog, Price(price.epsilon * SHARE))
+    return Auto(counted, made, listed, query.tables, by_all, known, beside, parts if beside else ())
+
+
+def _refuse_choice() -> ArgumentError:
+    return ArgumentError(
+        "Bounds cannot be chosen for grouping sets that do not add up: each set has groups of its own.",
+        fix=Fix("name both bounds, as in {max_rows} and {max_groups}.", max_rows=10, max_groups=5),
+    )
 
 
 def _all_planned(
     query: Resolved, catalog: Catalog, price: Price, pairs: Sequence[tuple[int, int]], gaussian: bool | None = None
-) -> Iterator[Plan]:
+) -> Iterator[tuple[Plan, ...]]:
     """Plans the candidates with these bounds. Leaves out those whose noise would be out of range, but not the smallest."""
     for rows, groups in pairs:
         try:
-            yield plan(replace(query, max_rows=rows, max_groups=groups), catalog, price, gaussian)
+            yield plan_levels(replace(query, max_rows=rows, max_groups=groups), catalog, price, gaussian)
         except (ArgumentError, QueryError):
             if (rows, groups) == min(pairs):
                 raise
@@ -164,7 +176,12 @@ class Auto:
     works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "works", tuple(each.work for each in self.plans))
+        object.__setattr__(self, "works", distinct_works(self.plans))
+
+    @property
+    def size(self) -> int:
+        """How many releases it has: the histogram, the bounds, the answer, and what runs beside."""
+        return 2 + self.candidates[0].size + len(self.beside)
 
     @cached_property
     def plans(self) -> tuple[Plan, ...]:
@@ -183,12 +200,12 @@ class Auto:
 
     def _shown(self, chosen: Batch) -> Batch:
         """Returns a candidate together with the plans that say what it leaves out."""
-        (own,) = chosen.plans
+        own = chosen.plans[0]
         question = replace(self.query, max_rows=own.bounding.max_rows, max_groups=own.bounding.max_groups)
-        cuts = cuts_of_chosen(question, own.work, self.classes, own.bounding.groups, self.parts)
+        cuts = cuts_of_chosen(question, own.work, self.classes, bounded_groups(own), self.parts)
         cuts = replace(cuts, smallest=self._smallest(own))
         counted = (self.histogram,) if len(cuts.parts) > len(self.parts) else ()
-        return replace(chosen, plans=(own, *counted, *self.beside), cuts=cuts)
+        return replace(chosen, plans=(*chosen.plans, *counted, *self.beside), cuts=cuts)
 
     def _smallest(self, own: Plan) -> tuple[tuple[str, int], ...]:
         """Returns the bounds that were chosen and have no smaller candidate."""
@@ -209,9 +226,10 @@ class Auto:
 
     def answer(self, released: Sequence[Noisy]) -> tuple[Batch, Sequence[Noisy], str]:
         """Returns the candidate that was chosen with what says what it left out, their noisy numbers, and what was chosen."""
-        counted, bounds, own, *beside = released
+        counted, bounds, *rest = released
         chosen = self._shown(self.candidates[self._place(bounds)])
-        noisy = [own, *([counted] if len(chosen.plans) > 1 + len(beside) else []), *beside]
+        own, beside = rest[: chosen.own], rest[chosen.own :]
+        noisy = [*own, *([counted] if len(chosen.plans) > len(rest) else []), *beside]
         bounding = chosen.plans[0].bounding
         parts = (("max_rows", self.listed.rows), ("max_groups", self.listed.groups))
         named = " and ".join(f"{name} = {getattr(bounding, name)}" for name, each in parts if len(each) > 1)
@@ -255,7 +273,7 @@ class Auto:
 
     def choose(self, counted: Noisy) -> Batch:
         """Chooses a candidate from the noisy histogram alone."""
-        groups = 1 if self.query.one_group else self.candidates[0].plans[0].bounding.groups
+        groups = 1 if self.query.one_group else bounded_groups(self.candidates[0].plans[0])
         people = believed(read(counted, self.classes), self.classes, groups, self.histogram.noises[0].scale)
         return min(self.candidates, key=lambda each: predicted_error(each.plans[0], people))
 
@@ -276,7 +294,9 @@ class Auto:
         """Returns the order of the histogram, and those of the chosen candidate's plan and of those beside it."""
         first, *rest = self._identity.orders
         beside, own = rest[: len(self.beside)], rest[len(self.beside) :]
-        return first, (own[self._place(bounds)], *beside)
+        size = self.candidates[0].size
+        place = self._place(bounds) * size
+        return first, (*own[place : place + size], *beside)
 
     def _place(self, bounds: Noisy) -> int:
         """Returns the place of the candidate with the bounds that were released."""

@@ -3,6 +3,7 @@
 The catalog's `max_rows` and `max_groups` are defaults. A question may name its own, up to the caps of the tables it reads: the
 smallest cap counts. Its bounds are enforced like the catalog's and are part of its plan, so two bounds are two questions, and
 the default written out is the same question. Where neither names a bound, or the question says "auto", auto.py chooses one.
+A default is held to the caps too: of UNION ALL and of joins it is made from those of several tables, and may exceed one's cap.
 """
 
 from __future__ import annotations
@@ -44,12 +45,20 @@ def bounded(query: Resolved, catalog: Catalog, max_rows: Bound, max_groups: Boun
     for name, bound in given.items():
         if isinstance(bound, int):
             _check_cap(query, catalog, name, bound)
-    named: dict[str, Any] = {name: None if bound == AUTO else bound for name, bound in given.items()}
+    named: dict[str, Any] = {name: _capped(query, catalog, name) for name in ("max_rows", "max_groups")}
+    named |= {name: None if bound == AUTO else bound for name, bound in given.items()}
     if max_rows not in (None, 1):
         named["rows"] = Rows()  # a declared number of rows is about people who have one row each
     if query.one_group:
         named.pop("max_groups", None)
     return replace(query, **named)
+
+
+def _capped(query: Resolved, catalog: Catalog, name: str) -> int | None:
+    """Returns the catalog's default, at most the cap; None if there is no default."""
+    default: int | None = getattr(query, name)
+    cap = cap_of(query, catalog, name)
+    return default if default is None or cap is None else min(default, cap[0])
 
 
 def cap_of(query: Resolved, catalog: Catalog, name: str) -> tuple[int, str] | None:

@@ -25,9 +25,10 @@ such as products, are left to the interval rules of outputs.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -88,20 +89,39 @@ class Sum:
         )
 
     def __add__(self, other: Sum) -> Sum:
-        weights: dict[tuple[int, int], Fraction] = {}
-        for term in (*self.terms, *other.terms):
-            weights[term.noise, term.cell] = weights.get((term.noise, term.cell), Fraction(0)) + term.weight
-        return Sum(
-            tuple(Term(*place, weight) for place, weight in sorted(weights.items()) if weight),
-            self.constant + other.constant,
-            self.rounded + other.rounded,
-            None if self.unit is None or other.unit is None else greatest((self.unit, other.unit)),
-            self.slack + other.slack,
-            self.growing + other.growing,
+        return Sum.total((self, other))
+
+    @classmethod
+    def total(cls, sums: Sequence[Sum]) -> Sum:
+        """Adds many sums at once."""
+        every = cls(tuple(term for one in sums for term in one.terms))
+        units = [one.unit for one in sums if one.unit is not None]
+        return cls(
+            tuple(Term(*place, weight) for place, weight in sorted(every.weights.items()) if weight),
+            sum((one.constant for one in sums), Fraction(0)),
+            sum((one.rounded for one in sums), Fraction(0)),
+            greatest(units) if len(units) == len(sums) else None,
+            sum((one.slack for one in sums), Fraction(0)),
+            tuple(each for one in sums for each in one.growing),
         )
 
+    @cached_property
+    def weights(self) -> Mapping[tuple[int, int], Fraction]:
+        weights: dict[tuple[int, int], Fraction] = {}
+        for term in self.terms:
+            weights[term.noise, term.cell] = weights.get((term.noise, term.cell), Fraction(0)) + term.weight
+        return weights
+
     def weight(self, place: tuple[int, int]) -> Fraction:
-        return sum((term.weight for term in self.terms if (term.noise, term.cell) == place), Fraction(0))
+        return self.weights.get(place, Fraction(0))
+
+    def moved_by(self, places: int) -> Sum:
+        """Returns the same sum over the noises that many places later."""
+
+        def later(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+            return tuple(Term(term.noise + places, term.cell, term.weight) for term in terms)
+
+        return replace(self, terms=later(self.terms), growing=tuple(Growing(one.each, later(one.rows)) for one in self.growing))
 
     def reach(self, noises: Sequence[Noise], confidence: Fraction) -> float:
         """Returns how far its noise reaches."""
@@ -133,12 +153,13 @@ def greatest(numbers: Iterable[Fraction]) -> Fraction:
 @dataclass(frozen=True)
 class Quotient:
     """`above` divided by `below`. `by_rows`: `below` counts the rows of the group. `written`: the question divides, and shows
-    NULL where the noisy divisor is 0; a mean always has a value."""
+    NULL where the noisy divisor is 0; a mean always has a value. `one_group`: both are about the same group."""
 
     above: Sum
     below: Sum
     by_rows: bool
     written: bool
+    one_group: bool = True
 
     @property
     def places(self) -> list[tuple[int, int]]:
@@ -159,7 +180,7 @@ class Quotient:
     def _most(self, noises: Sequence[Noise], by_unit: bool) -> Fraction | None:
         """Returns the limit of COUNT(*) FILTER (...) / COUNT(*): the rows above are some of those below. A unit with more than
         max_rows rows counts for slightly less in a joint release: each of its cells is rounded down."""
-        if len(self.above.terms) != 1 or self.above.constant or self.below.constant:
+        if not self.one_group or len(self.above.terms) != 1 or self.above.constant or self.below.constant:
             return None
         (top,), base = self.above.terms, {(term.noise, term.weight) for term in self.below.terms}
         part = noises[top.noise].of
@@ -199,7 +220,7 @@ class Quotient:
     def _cells(self, noises: Sequence[Noise], moved: tuple[Floats, Floats]) -> margins.Cells:
         above, below = (np.array([float(part.weight(place)) for place in self.places]) for part in (self.above, self.below))
         scales = np.array([noises[noise].scale for noise, _ in self.places])
-        return margins.Cells(above, below, scales, noises[self.places[0][0]].gaussian, moved)
+        return margins.Cells.of(above, below, scales, noises[self.places[0][0]].gaussian, moved)
 
     def undefined(self, noises: Sequence[Noise]) -> float:
         """Returns a bound on the probability that the shown divisor is 0 and the true one is not: there is no margin beside
@@ -237,6 +258,14 @@ class Form:
             else:
                 joined.append((weight, one))
         return Form(self.total + other.total, tuple(joined))
+
+    def moved_by(self, places: int) -> Form:
+        """Returns the same form over the noises that many places later: those of another group."""
+        quotients = tuple(
+            (weight, replace(one, above=one.above.moved_by(places), below=one.below.moved_by(places)))
+            for weight, one in self.quotients
+        )
+        return Form(self.total.moved_by(places), quotients)
 
     @property
     def alone(self) -> bool:
@@ -359,15 +388,27 @@ class _Piece:
 
 def read(expression: Expression, readings: Mapping[str, Reading], noises: Sequence[Noise]) -> Form | None:
     """Returns the form of an expression over aggregates; None if it has none."""
+    return combine(expression, lambda name: _read_column(name, readings, noises), lambda call: _counts_rows(call, readings))
+
+
+def combine(
+    expression: Expression, column: Callable[[str], Form | None], by_rows: Callable[[Call], bool] = lambda call: False
+) -> Form | None:
+    """Returns the form of an expression over columns that have forms. `by_rows`: whether a divisor counts the rows."""
     if isinstance(expression, Literal):
         number = number_of(expression)
-        return None if number is None else Form(Sum(constant=number, unit=abs(number)))
+        return None if number is None else of_number(number)
     if isinstance(expression, Column):
-        return _read_column(expression.name, readings, noises)
-    parts = [read(argument, readings, noises) for argument in _operands(expression)]
+        return column(expression.name)
+    parts = [combine(argument, column, by_rows) for argument in _operands(expression)]
     if any(part is None for part in parts):
         return None
-    return _combine(expression, [part for part in parts if part is not None], readings)
+    return _combine(expression, [part for part in parts if part is not None], by_rows)
+
+
+def of_number(number: Fraction) -> Form:
+    """Returns the form of a public number."""
+    return Form(Sum(constant=number, unit=abs(number)))
 
 
 def _operands(call: Call) -> tuple[Expression, ...]:
@@ -391,7 +432,7 @@ def _read_column(name: str, readings: Mapping[str, Reading], noises: Sequence[No
     return None
 
 
-def _combine(call: Call, parts: list[Form], readings: Mapping[str, Reading]) -> Form | None:
+def _combine(call: Call, parts: list[Form], by_rows: Callable[[Call], bool]) -> Form | None:
     if call.name == "neg":
         return parts[0] * Fraction(-1)
     if call.name in ("add", "sub"):
@@ -406,7 +447,7 @@ def _combine(call: Call, parts: list[Form], readings: Mapping[str, Reading]) -> 
         return parts[0] * (1 / right) if right else None
     if parts[0].quotients or parts[1].quotients:
         return None
-    return Form(Sum(), ((Fraction(1), Quotient(parts[0].total, parts[1].total, _counts_rows(call, readings), written=True)),))
+    return Form(Sum(), ((Fraction(1), Quotient(parts[0].total, parts[1].total, by_rows(call), written=True)),))
 
 
 def _counts_rows(call: Call, readings: Mapping[str, Reading]) -> bool:

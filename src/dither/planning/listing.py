@@ -37,7 +37,7 @@ def plan_list(question: Resolved, catalog: Catalog) -> Batch:
         raise TypeError("the keys of a list are public")
     work = Work(query.source, query.keys, known, False, None, (_COUNT,) if public else ())
     bounding = Bounding(1, 1, groups, BY_NAME[catalog.neighbours])
-    columns = schema(query, facts, known, (), ())
+    columns = schema(query, facts, known, (), (), {})
     made = Plan(query, work, bounding, (), (), None, FREE, Pure(0), question.unit, (), schema=columns)
     return Batch((made,), question.tables, _LIST)
 

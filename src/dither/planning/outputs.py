@@ -8,8 +8,10 @@ Margins of computed outputs. Weighted sums of aggregates, their quotients, and w
 joint law of all noise in them (forms.py). Other expressions, such as products: each of the k aggregates lies in its interval
 with confidence 1 - (1 - c)/k, so all of them do at once with confidence c (union bound). The function registry's interval
 rules carry the intervals through the expression: whatever the true aggregates are within them, the true output lies in what
-comes out, if it is not NULL. A divisor that is an aggregate is not 0 then, so it is at least the least it can be (`_divisors`).
-No margin is stated (None) where the interval is unbounded all the same, as for LN(a - b).
+comes out, if it is not NULL. A divisor that is an aggregate is not 0 then, so it is at least the least it can be (`divisors` in
+intervals.py). No margin is stated (None) where the interval is unbounded all the same, as for LN(a - b).
+
+If there is a SELECT around the question, outer.py computes it from the table, and symbols.py states its margins.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +29,17 @@ from numpy.typing import NDArray
 from dither.catalog.values import Key
 from dither.exact.numbers import show, show_percent, show_rounded
 from dither.planning import forms
+from dither.planning.intervals import divisors, fact, farthest, is_number
+from dither.planning.levels import rolled
+from dither.planning.outer import Group as Cell
+from dither.planning.outer import Row, Source, compute_all, opened
 from dither.planning.plan import Plan
 from dither.planning.price import Price
 from dither.planning.releases.base import Noise, Reading
 from dither.planning.releases.keys import key_names, keys_to_show
-from dither.query.functions.base import Facts
+from dither.planning.symbols import Margins, leaves
 from dither.query.functions.registry import columns, constant, evaluate_all, evaluator, known
-from dither.query.nodes import FUNCTIONS, Call, Column, Expression
+from dither.query.nodes import Column, Expression
 from dither.query.work import Group
 
 
@@ -100,6 +106,16 @@ class AsRead(Output):
 
 
 @dataclass(frozen=True)
+class Label(Output):
+    """A chosen value, unchanged. It has no margin."""
+
+    reading: Reading
+
+    def explain(self, plan: Plan, rows: int | None, confidence: Fraction) -> str:
+        return f"{self.words} {self.reading.expected(plan.noises, rows, confidence)}"
+
+
+@dataclass(frozen=True)
 class Computed(Output):
     """A number computed from aggregates, all noisy."""
 
@@ -114,7 +130,7 @@ class Computed(Output):
         self, plan: Plan, noisy: Noisy, values: Mapping[int, object], confidence: Fraction
     ) -> Mapping[int, float | None]:
         form = self.form(plan)
-        shown = {place: value for place, value in values.items() if _is_number(value)}
+        shown = {place: value for place, value in values.items() if is_number(value)}
         if form is None or not shown or (form.quotients and len(self.used) == 1):  # a multiple of a mean has its interval
             wide = self._by_intervals(plan, noisy, shown, confidence)
         else:
@@ -126,7 +142,7 @@ class Computed(Output):
     def _by_intervals(
         self, plan: Plan, noisy: Noisy, values: Mapping[int, float], confidence: Fraction
     ) -> dict[int, float | None]:
-        nonzero = _divisors(self.expression)
+        nonzero = divisors(self.expression)
         each = 1 - (1 - confidence) / (len(self.used) + len(nonzero))
         bounds = {one.name: one.bounds(plan.noises, noisy.cells, each) for one in self.used} if values else {}
         least = {one.name: one.smallest(plan.noises, noisy.cells, each) for one in self.used if one.name in nonzero and values}
@@ -136,8 +152,8 @@ class Computed(Output):
             for one in self.used:
                 low, high = (float(end[place]) for end in bounds[one.name])
                 low = max(low, float(least[one.name][place])) if one.name in least else low
-                scope[one.name] = _fact(one.aggregate.function, low, high)
-            wide[place] = _farthest(value, known(self.expression, scope))
+                scope[one.name] = fact(one.aggregate.function, low, high)
+            wide[place] = farthest(value, known(self.expression, scope))
         return wide
 
     def form(self, plan: Plan) -> forms.Form | None:
@@ -157,7 +173,7 @@ class Computed(Output):
 
 
 def outputs(plan: Plan) -> tuple[Output, ...]:
-    """Returns the columns of the plan's answer, in order."""
+    """Returns the columns of the question itself, in order: those of the answer, unless there is a SELECT around it."""
     keys = {key.name for key in plan.query.keys}
     readings = {reading.name: reading for reading in plan.readings}
     return tuple(_output(output.name, output.expression, keys, readings) for output in plan.query.outputs)
@@ -168,17 +184,45 @@ def _output(name: str, expression: Expression, keys: set[str], readings: Mapping
         return Output(name, "key")
     if isinstance(expression, Column) and expression.name in readings:
         reading = readings[expression.name]
-        return AsRead(name, reading.title, reading)
+        return (Label if reading.label else AsRead)(name, reading.title, reading)
     named = columns(expression)
     used = tuple(readings[each] for each in sorted(named & set(readings)))
-    free = {one.name: _fact(one.aggregate.function, -math.inf, math.inf) for one in used}
+    if any(one.label for one in used):
+        return Output(name, "computed from the noisy result")
+    free = {one.name: fact(one.aggregate.function, -math.inf, math.inf) for one in used}
     if not used or (not named & keys and not known(expression, free).numeric):
         return Output(name, "computed from the noisy result")
     return Computed(name, "computed from the noisy numbers", expression, used)
 
 
+def passed_on(plan: Plan) -> dict[str, Output]:
+    """Returns the columns of the answer that the question itself has, by their names in the answer."""
+    found = {each.name: each for each in outputs(plan)}
+    for outer in plan.query.above:
+        inside = dict(zip(outer.fields, found.values(), strict=True)) if len(found) == len(outer.fields) else found
+        kept = {each.name: each.expression for each in outer.outputs}
+        keys = {key.name: key.expression for key in outer.keys} if outer.folds is not None else None
+        found = {name: _passed(value, inside, keys) for name, value in kept.items()}
+    return {name: each for name, each in found.items() if each.words}
+
+
+def _passed(value: Expression, inside: Mapping[str, Output], keys: Mapping[str, Expression] | None) -> Output:
+    """Returns the column that an output passes on, or one without words."""
+    if keys is not None and isinstance(value, Column):
+        value = keys.get(value.name, value)
+        return inside.get(value.name, _OTHER) if isinstance(value, Column) and value.name in inside else _OTHER
+    return inside.get(value.name, _OTHER) if isinstance(value, Column) else _OTHER
+
+
+_OTHER = Output("", "")
+
+
 def margins(plan: Plan, noisy: Noisy, finished: Table, confidence: Fraction) -> dict[str, list[float | None]]:
     """Returns the margins of each output that depends on aggregates; None where none can be stated."""
+    if plan.query.above:
+        around = Margins(plan, noisy, outputs(plan), confidence)
+        every = around.all(finished.sources, finished.rows)
+        return {each.name: every[column] for column, each in enumerate(plan.schema) if each.noisy}
     result = {}
     for column, output in enumerate(outputs(plan)):
         if output.readings:
@@ -190,6 +234,13 @@ def margins(plan: Plan, noisy: Noisy, finished: Table, confidence: Fraction) -> 
 
 def may_be_empty(plan: Plan, noisy: Noisy, finished: Table, confidence: Fraction) -> dict[str, list[bool]]:
     """Returns for each output that depends on aggregates whether its group may be too small: a mean of no rows is undefined."""
+    if plan.query.above:
+        doubtful = [each.unsure(plan, noisy, confidence) for each in outputs(plan)]
+        return {
+            each.name: [_is_doubtful(sources[column], doubtful) for sources in finished.sources]
+            for column, each in enumerate(plan.schema)
+            if each.noisy
+        }
     result = {}
     for output in outputs(plan):
         if output.readings:
@@ -198,51 +249,23 @@ def may_be_empty(plan: Plan, noisy: Noisy, finished: Table, confidence: Fraction
     return result
 
 
+def _is_doubtful(source: Source | None, doubtful: Sequence[set[int]]) -> bool:
+    return source is not None and any(leaf.place in doubtful[leaf.output] for leaf in leaves(source))
+
+
 def predicted_margins(plan: Plan, rows: int | None, confidence: Fraction) -> dict[str, float | None]:
     """Returns the margin to expect of each output that will have one."""
-    return {each.name: each.predicted(plan, rows, confidence) for each in outputs(plan) if each.readings}
+    if not plan.query.above:
+        return {each.name: each.predicted(plan, rows, confidence) for each in outputs(plan) if each.readings}
+    same = passed_on(plan)
+    shown = [each.name for each in plan.schema if each.noisy]
+    return {name: same[name].predicted(plan, rows, confidence) if name in same else None for name in shown}
 
 
 def ranks(plan: Plan, confidence: Fraction) -> dict[str, float]:
     """Returns how many rows the rank may be off, for outputs that are quantiles."""
-    by_name = {each.name: each.rank(plan, confidence) for each in outputs(plan)}
+    by_name = {name: each.rank(plan, confidence) for name, each in passed_on(plan).items()}
     return {name: rank for name, rank in by_name.items() if rank is not None}
-
-
-def _fact(function: str, low: float, high: float) -> Facts:
-    """Returns the facts of an aggregate whose truth is in [low, high]. Counts are whole and never below zero."""
-    if FUNCTIONS[function].counts:
-        top = None if math.isinf(high) else Fraction(math.floor(high))
-        return Facts("int", Fraction(max(0, math.ceil(low)) if math.isfinite(low) else 0), top, False, whole=True)
-    bottom, top = (None if math.isinf(end) else Fraction(end) for end in (low, high))
-    return Facts("real", bottom, top, nullable=False)
-
-
-def _farthest(value: float, truth: Facts) -> float | None:
-    """Returns the largest distance of the value from where the truth may be if it is not NULL; None if that is unbounded."""
-    if truth.low is None or truth.high is None:
-        return None
-    return max(float(truth.high) - value, value - float(truth.low), 0.0)
-
-
-def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-_STRICT = ("add", "sub", "mul", "div", "neg", "sqrt", "exp", "ln", "power", "abs", "round", "to_real")  # NULL if a part is NULL
-
-
-def _divisors(expression: Expression) -> set[str]:
-    """Returns the columns that are not 0 where the expression is not NULL: divisors, also under a root, and those of LN."""
-    if not isinstance(expression, Call) or expression.name not in _STRICT:
-        return set()
-    found = set().union(*(_divisors(argument) for argument in expression.arguments))
-    if expression.name in ("div", "ln"):
-        inner = expression.arguments[-1]
-        while isinstance(inner, Call) and inner.name in ("sqrt", "nullif", "to_real", "neg", "abs"):
-            inner = inner.arguments[0]
-        found |= {inner.name} if isinstance(inner, Column) else set()
-    return found
 
 
 Value = None | bool | int | float | str | datetime.date | datetime.datetime
@@ -258,18 +281,20 @@ class Noisy:
 
 @dataclass(frozen=True)
 class Table:
-    """The finished table. `places`: the place of each row's group in the release (for margins)."""
+    """The finished table. For margins: `places` is the place of each row's group in the release. If there is a SELECT around
+    the question, `sources` says instead how each value was made (None: it is public)."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
     places: tuple[int, ...]
+    sources: tuple[tuple[Source | None, ...], ...] = field(default=(), compare=False)
 
 
 def choose_keys(plan: Plan, groups: Mapping[tuple[Key, ...], Group]) -> list[tuple[Key, ...]]:
     """Returns the keys to show: the public ones, or those that pass the threshold."""
     if not plan.query.keys:
         return [()]
-    return keys_to_show(plan.work.known, plan.threshold, {key: group.units or 0 for key, group in groups.items()})
+    return keys_to_show(plan.known, plan.threshold, {key: group.units or 0 for key, group in groups.items()})
 
 
 @dataclass(frozen=True)
@@ -284,7 +309,8 @@ DRAW = Draw()
 
 
 def release(plan: Plan, groups: Sequence[Group], draw: Draw = DRAW) -> Noisy:
-    """Adds the noise. The groups are public, or chosen by the threshold."""
+    """Adds the noise. The groups are public, or chosen by the threshold. `groups` are those of the plan's work."""
+    groups = groups if plan.level is None else rolled(groups, plan.level)
     by_key = {group.key: group for group in groups}
     keys = draw.keys(plan, by_key)
     cells = []
@@ -294,28 +320,53 @@ def release(plan: Plan, groups: Sequence[Group], draw: Draw = DRAW) -> Noisy:
     return Noisy(tuple(keys), tuple(cells))
 
 
-def table(plan: Plan, noisy: Noisy) -> Table:
-    """Reads the values, applies HAVING, ORDER BY, OFFSET and LIMIT, and computes the outputs."""
-    query = plan.query
-    columns: dict[str, list[Value]] = {key.name: [values[i] for values in noisy.keys] for i, key in enumerate(query.keys)}
-    for reading in plan.readings:
-        columns[reading.name] = list(reading.values(plan.noises, noisy.cells)) if noisy.keys else []
-    names = list(columns)
-    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+def table(plan: Plan, noisy: Noisy, instead: Mapping[str, list[Value]] | None = None) -> Table:
+    """Reads the values, applies HAVING, ORDER BY, OFFSET and LIMIT, and computes the outputs. `instead`: the values of some
+    aggregates, if they are not to be read from the release."""
+    query, rows = plan.query, rows_of(plan, noisy, instead)
     places = list(range(len(rows)))
     if query.having is not None:
         holds = evaluator(query.having)
         places = [i for i in places if holds(rows[i]) is True]
     for order in reversed(query.order):
         value = evaluator(order.expression)
-        known = [i for i in places if value(rows[i]) is not None]
-        known.sort(key=lambda i: _sortable(value(rows[i])), reverse=order.descending)
-        places = known + [i for i in places if value(rows[i]) is None]
+        places = arranged(places, [value(rows[i]) for i in places], order.descending)
     places = places[query.offset :]
     if query.limit is not None:
         places = places[: query.limit]
     finished = tuple(evaluate_all([output.expression for output in query.outputs], [rows[i] for i in places]))
-    return Table(tuple(output.name for output in query.outputs), finished, tuple(places))
+    result = Table(tuple(output.name for output in query.outputs), finished, tuple(places))
+    return _around(plan, result) if query.above else result
+
+
+def _around(plan: Plan, inner: Table) -> Table:
+    """Computes the SELECTs around the question from its own table."""
+    noisy = [bool(each.readings) for each in outputs(plan)]
+    rows = []
+    for place, values in zip(inner.places, inner.rows, strict=True):
+        sources = {name: Cell(i, place) for i, name in enumerate(inner.columns) if noisy[i]}
+        rows.append(Row(dict(zip(inner.columns, values, strict=True)), dict(sources)))
+    finished = compute_all(plan.query, opened(plan.query, plan.threshold is not None, rows)).rows
+    names = tuple(each.name for each in plan.query.above[-1].outputs)
+    shown = tuple(tuple(row.values[name] for name in names) for row in finished)
+    return Table(names, shown, (), tuple(tuple(row.sources.get(name) for name in names) for row in finished))
+
+
+def rows_of(plan: Plan, noisy: Noisy, instead: Mapping[str, list[Value]] | None = None) -> list[dict[str, Value]]:
+    """Returns the keys and aggregates of each group, by name; the aggregates of `instead` with its values."""
+    keys = plan.query.keys
+    columns: dict[str, list[Value]] = {key.name: [values[i] for values in noisy.keys] for i, key in enumerate(keys)}
+    for reading in plan.readings:
+        columns[reading.name] = list(reading.values(plan.noises, noisy.cells)) if noisy.keys else []
+    columns |= instead or {}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def arranged(places: Sequence[Any], values: Sequence[Any], descending: bool) -> list[Any]:
+    """Returns the places in the order of their values; NULLs come last."""
+    known = [pair for pair in zip(places, values, strict=True) if pair[1] is not None]
+    known.sort(key=lambda pair: _sortable(pair[1]), reverse=descending)
+    return [place for place, _ in known] + [place for place, value in zip(places, values, strict=True) if value is None]
 
 
 def _sortable(value: Any) -> Any:
@@ -345,6 +396,8 @@ def explain(
     noises = (noise.explain(who) for noise in plan.noises)
     lines += [("noise" if i == 0 else "", text) for i, text in enumerate(noises)]
     lines += [(f"  {output.name}", output.explain(plan, rows, confidence)) for output in outputs(plan)]
+    if plan.query.above:
+        lines.append(("then", f"{', '.join(each.name for each in plan.schema)}: computed from these numbers, free"))
     lines.append(
         ("margins", f"hold for each number with {show_percent(confidence)} confidence, clipping and bounding not included")
     )

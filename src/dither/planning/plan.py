@@ -9,13 +9,14 @@ computed from them follows the rules of its functions. So all answers of one pla
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dither.catalog.values import Catalog, Key
 from dither.errors import QueryError
 from dither.mechanisms import Threshold
 from dither.planning import releases
+from dither.planning.outer import compute_all, opened
 from dither.planning.price import Price, choose
 from dither.planning.releases.base import Clipped, Collection, Noise, Note, Reading, collect
 from dither.planning.releases.keys import public_keys
@@ -25,6 +26,7 @@ from dither.privacy.neighbours import BY_NAME, AddRemove, Replace
 from dither.query.functions.base import Facts
 from dither.query.functions.registry import columns, known
 from dither.query.nodes import PerUnit, Query, Relation, sources
+from dither.query.outer import resolve_outer
 from dither.query.resolve.aggregates import short
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Work
@@ -50,15 +52,32 @@ def schema(
     known_keys: Sequence[Sequence[Key]] | None,
     readings: Sequence[Reading],
     noises: Sequence[Noise],
+    argument_kinds: Mapping[str, str],
 ) -> tuple[Field, ...]:
-    """Returns the columns in order. `keys` are the facts of the query's keys, `known_keys` their public values if any."""
+    """Returns the columns in order. `keys` are the facts of the query's keys, `known_keys` their public values if any,
+    `argument_kinds` the kinds of what aggregates are about."""
     domains = known_keys if known_keys is not None else [None] * len(keys)
     scope = {key.name: _key(facts, values) for key, facts, values in zip(query.keys, keys, domains, strict=True)}
-    scope |= {reading.name: _aggregate(reading) for reading in readings}
+    scope |= {reading.name: _aggregate(reading, argument_kinds) for reading in readings}
     long = {reading.name for reading in readings if reading.largest(noises, _ROWS) >= _LONG}
     noisy = {reading.name for reading in readings}
     each = [(known(output.expression, scope), columns(output.expression)) for output in query.outputs]
-    return tuple(_field(output.name, *one, noisy, long) for output, one in zip(query.outputs, each, strict=True))
+    fields = tuple(_field(output.name, *one, noisy, long) for output, one in zip(query.outputs, each, strict=True))
+    return _around(query, [facts for facts, _ in each], fields, known_keys is None and bool(keys)) if query.above else fields
+
+
+def _around(query: Query, facts: Sequence[Facts], fields: Sequence[Field], hidden: bool) -> tuple[Field, ...]:
+    """Returns the columns of the last SELECT around the question. `hidden`: small groups are not shown."""
+    found = tuple(facts)
+    for outer in query.above:
+        found = resolve_outer(outer, found)[1]
+    noisy, long = compute_all(query, opened(query, hidden)).noisy, any(field.long for field in fields)
+    return tuple(
+        Field(
+            each.name, "text" if one.kind == "null" else one.kind, each.name in noisy, one.nullable, long and one.kind == "int"
+        )
+        for each, one in zip(query.above[-1].outputs, found, strict=True)
+    )
 
 
 def _field(name: str, facts: Facts, used: set[str] | frozenset[str], noisy: set[str], long: set[str]) -> Field:
@@ -74,8 +93,10 @@ def _key(facts: Facts, values: Sequence[Key] | None) -> Facts:
     return Facts(facts.kind, facts.low, facts.high, nullable)
 
 
-def _aggregate(reading: Reading) -> Facts:
-    """Returns the facts of a noisy number: never NULL, without bounds."""
+def _aggregate(reading: Reading, kinds: Mapping[str, str]) -> Facts:
+    """Returns the facts of a noisy number: never NULL, without bounds. A chosen value is of its column's kind."""
+    if reading.label and not reading.whole:
+        return Facts(kinds[reading.name], nullable=False)
     return Facts("int" if reading.whole else "real", nullable=False, whole=reading.whole)
 
 
@@ -96,6 +117,15 @@ class Plan:
     # The price was raised to the catalog's least: the same question as one asked at that price.
     rounded_up: bool = field(default=False, compare=False)
     schema: tuple[Field, ...] = field(default=(), compare=False)  # follows from the rest
+    # The keys of the work that groups are added up by, for a grouping set (levels.py); None: by all of them.
+    level: tuple[int, ...] | None = None
+
+    @property
+    def known(self) -> tuple[tuple[Key, ...], ...] | None:
+        """The public values of its keys."""
+        if self.level is None or self.work.known is None:
+            return self.work.known
+        return tuple(self.work.known[place] for place in self.level)
 
     @property
     def margin_notes(self) -> tuple[str, ...]:
@@ -116,18 +146,12 @@ class Plan:
 def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | None = None) -> Plan:
     """Plans a legal question. Reads the catalog and the question only. `gaussian`: the family of noise, if it is decided."""
     query = question.query
-    neighbours = BY_NAME[catalog.neighbours]
     operands = question.operands()
     known = public_keys(query.keys, operands.keys)
     if known is None:
         _refuse_discovery(query, operands.keys, price)
-    bounding = _bounding(question, known, neighbours)
-    # A question has `rows` only where it is about all of them.
-    public = question.rows.public if isinstance(neighbours, Replace) else None
-    one_row = question.one_row or not question.by_unit
-    counted = (bounding.max_rows, one_row, public, question.rows.at_least or 1)
-    collected = Collection(query.aggregates, operands, question.scope, *counted)
-    readings = collect(releases.KINDS, collected)
+    bounding = _bounding(question, known, BY_NAME[catalog.neighbours])
+    collected, readings = measured(question, bounding)
     choice = choose(collected.releases, bounding, price, known is None, gaussian)
     return Plan(
         query,
@@ -148,8 +172,18 @@ def plan(question: Resolved, catalog: Catalog, price: Price, gaussian: bool | No
         choice.loss,
         question.unit,
         tuple(dict.fromkeys((*collected.notes, *_clipped_inside(query.source)))),
-        schema=schema(query, operands.keys, known, readings, choice.noises),
+        schema=schema(query, operands.keys, known, readings, choice.noises, _kinds(collected)),
     )
+
+
+def measured(question: Resolved, bounding: Bounding) -> tuple[Collection, tuple[Reading, ...]]:
+    """Returns what is released of a question, before it has a price, and how its aggregates are read from that."""
+    # A question has `rows` only where it is about all of them.
+    public = question.rows.public if isinstance(bounding.neighbours, Replace) else None
+    one_row = question.one_row or not question.by_unit
+    counted = (bounding.max_rows, one_row, public, question.rows.at_least or 1)
+    collected = Collection(question.query.aggregates, question.operands(), question.scope, *counted)
+    return collected, collect(releases.KINDS, collected)
 
 
 def _clipped_inside(relation: Relation) -> Iterator[Note]:
@@ -159,6 +193,12 @@ def _clipped_inside(relation: Relation) -> Iterator[Note]:
         yield from (Clipped(clip.x, clip.low, clip.high, clip.step) for clip in clips)
     for source in sources(relation):
         yield from _clipped_inside(source)
+
+
+def _kinds(collected: Collection) -> dict[str, str]:
+    """Returns the kind of each aggregate's argument."""
+    lowered = ((each.name, collected.lower(each).argument) for each in collected.aggregates)
+    return {name: collected.facts(argument).kind for name, argument in lowered if argument is not None}
 
 
 def _refuse_discovery(query: Query, known: Sequence[Facts], price: Price) -> None:

@@ -12,13 +12,14 @@ of it is shown.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol
 
 from dither.planning import outputs
 from dither.planning.left_out import Cuts, LeftOut, left_out_of
+from dither.planning.levels import Levels
 from dither.planning.outputs import DRAW, Draw, Noisy
 from dither.planning.plan import Plan
 from dither.planning.price import Price
@@ -48,6 +49,11 @@ def mechanisms(plans: Sequence[Plan]) -> tuple[dict[str, Any], ...]:
 
 
 Run = Callable[[Work], Sequence[Group]]
+
+
+def distinct_works(plans: Sequence[Plan]) -> tuple[Work, ...]:
+    """Returns the works of the plans, each once: plans of grouping sets share one."""
+    return tuple({id(plan.work): plan.work for plan in plans}.values())
 
 
 class Program(Protocol):
@@ -113,10 +119,16 @@ class Batch:
     rows: int | None = None  # rows in a group, for predicted margins
     relative: str = ""  # what a margin in percent was relative to
     cuts: Cuts = field(default=Cuts(), compare=False)
+    levels: Levels | None = None  # the first plans are grouping sets
     works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "works", tuple(plan.work for plan in self.plans))
+        object.__setattr__(self, "works", distinct_works(self.plans))
+
+    @property
+    def size(self) -> int:
+        """How many releases it has."""
+        return len(self.plans)
 
     @cached_property
     def total(self) -> Price:
@@ -160,7 +172,13 @@ class Batch:
         return " and ".join(units)
 
     def release(self, run: Run, draw: Draw) -> tuple[Noisy, ...]:
-        return tuple(outputs.release(plan, run(plan.work), draw) for plan in self.plans)
+        groups: dict[int, Sequence[Group]] = {}
+        released = []
+        for plan in self.plans:
+            if id(plan.work) not in groups:  # grouping sets share one work, which runs once
+                groups[id(plan.work)] = run(plan.work)
+            released.append(outputs.release(plan, groups[id(plan.work)], draw))
+        return tuple(released)
 
     def write(self, released: Sequence[Noisy]) -> str:
         return self._identity.write(released)
@@ -170,4 +188,17 @@ class Batch:
 
     def left_out(self, released: Sequence[Noisy], confidence: Fraction) -> tuple[LeftOut, ...]:
         """Reads what the bounds of an answer left out."""
-        return left_out_of(self.cuts.parts, self.plans, released, confidence)
+        own, place = self.own, max(range(self.own), key=lambda each: len(self.plans[each].query.keys))
+        plans, noisy = (self.plans[place], *self.plans[own:]), (released[place], *released[own:])
+        return left_out_of(self.cuts.parts, plans, noisy, confidence)
+
+    @property
+    def each_level(self) -> tuple[Batch, ...]:
+        """The plans of the grouping sets, each alone."""
+        cuts = replace(self.cuts, parts=())
+        return tuple(replace(self, plans=(plan,), cuts=cuts, levels=None) for plan in self.plans[: self.own])
+
+    @property
+    def own(self) -> int:
+        """How many plans the answer has: one, or one for each grouping set. The others estimate what is left out."""
+        return 1 if self.levels is None else self.levels.count

@@ -44,9 +44,13 @@ from dither.query.nodes import (
     Named,
     PerUnit,
     Relation,
+    Rows,
     Scan,
     Semi,
+    Sort,
     Union,
+    Window,
+    WithinUnit,
 )
 from dither.query.normal import form
 from dither.query.work import UNIT, Bins, Cell, Distinct, Quantised, Sums
@@ -67,10 +71,33 @@ NODES: dict[type, tuple[str, dict[str, str]]] = {
         {"source": "source", "other": "other", "equal": "equal", "negated": "negated", "listed": "listed", "mark": "mark"},
     ),
     PerUnit: ("per unit", {"source": "source", "keys": "keys", "aggregates": "aggregates"}),
+    WithinUnit: ("within unit", {"source": "source", "windows": "windows"}),
+    Window: (
+        "window",
+        {
+            "name": "name",
+            "function": "function",
+            "arguments": "arguments",
+            "partition": "partition",
+            "order": "order",
+            "rows": "rows",
+            "ties": "ties",
+        },
+    ),
+    Sort: ("sort", {"expression": "expression", "descending": "descending", "nulls_first": "nulls_first"}),
+    Rows: ("rows", {"start": "start", "end": "end", "peers": "peers"}),
     Union: ("union", {"parts": "parts"}),
     Aggregate: (
         "aggregate",
-        {"name": "name", "function": "function", "argument": "of", "parameter": "parameter", "where": "where"},
+        {
+            "name": "name",
+            "function": "function",
+            "argument": "of",
+            "parameter": "parameter",
+            "where": "where",
+            "second": "with",
+            "among": "among",
+        },
     ),
     Quantised: ("grid", {"expression": "expression", "low": "low", "step": "step", "steps": "steps"}),
     Cell: ("cell", {"argument": "of", "constant": "constant", "linear": "linear", "square": "square", "null": "null"}),
@@ -78,6 +105,9 @@ NODES: dict[type, tuple[str, dict[str, str]]] = {
     Distinct: ("distinct", {"expression": "expression", "max_values": "max_values"}),
     Bins: ("bins", {"argument": "of", "max_rows": "max_rows", "where": "where"}),
 }
+
+# Fields that came later. They are left out where they are empty, so that older texts stay as they are.
+LATER = frozenset({(Aggregate, "second"), (Aggregate, "among")})
 
 # Constants: TRUE is not 1, and a decimal is not a whole number.
 CONSTANTS: dict[type, str] = {
@@ -161,8 +191,13 @@ def identity(plans: Sequence[Plan], purpose: str = "answer") -> Identity:
         releases = [_release(noise, forms) for noise in plan.noises]
         order = Order(_sorted(keys), _sorted(releases))
         parts.append(_part(plan, forms, [keys[i] for i in order.keys], [releases[i] for i in order.releases], order))
-        orders.append(order)
+        orders.append(order if plan.level is None else Order(_sorted([keys[i] for i in plan.level]), order.releases))
     return Identity(_json({"format": FORMAT, "purpose": purpose, "parts": parts}), tuple(orders))
+
+
+def encode_identities(texts: Sequence[str]) -> str:
+    """Encodes the identity of programs that are charged together: the identities of its parts, in order."""
+    return _json({"format": FORMAT, "purpose": "several", "programs": list(texts)})
 
 
 def _part(plan: Plan, forms: Forms, keys: list[Any], releases: list[Any], order: Order) -> dict[str, Any]:
@@ -176,6 +211,7 @@ def _part(plan: Plan, forms: Forms, keys: list[Any], releases: list[Any], order:
         "releases": releases,
         "shown": None if plan.threshold is None else plan.threshold.record(),
         "price": {"epsilon": encode(plan.price.epsilon), "delta": encode(plan.price.delta)},
+        **({} if plan.level is None else {"level": sorted(order.keys.index(place) for place in plan.level)}),
     }
 
 
@@ -204,7 +240,9 @@ def encode(value: Any, forms: Forms | None = None) -> Any:
     if type(value) not in NODES:
         raise TypeError(f"a question holds a {type(value).__name__}, which has no spelling")
     tag, names = NODES[type(value)]
-    return {"is": tag, **{name: encode(getattr(value, field), forms) for field, name in names.items()}}
+    parts = {field: getattr(value, field) for field in names}
+    told = {field: part for field, part in parts.items() if part or (type(value), field) not in LATER}
+    return {"is": tag, **{names[field]: encode(part, forms) for field, part in told.items()}}
 
 
 def _constant(value: Any) -> dict[str, Any]:

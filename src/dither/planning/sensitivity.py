@@ -27,6 +27,14 @@ Under replace neighbours one unit leaves (v) and another enters (w): two changes
                            4 L (m row)^2            otherwise
     one cell, never negative: at most min(2 L, groups) coordinates move, each by at most m row
     one cell in one group, of any sign: one coordinate moves, by at most 2 m row
+
+Grouping sets are bounded once, at the finest level: by all keys. A coarser group adds up f of the finest ones, so a unit can
+have several of its L groups in it, and moves it by up to min(L, f) m row, not m row:
+
+    sum of moves           as at the finest level: |a + b| <= |a| + |b|
+    sum of squared moves   P (m row)^2 with P = [L / f] f^2 + (L mod f)^2: the squares of numbers up to f that add up to L are
+                           largest if they are as unequal as can be
+    one cell in one group  one coordinate moves, by at most min(L, f) m row
 """
 
 from __future__ import annotations
@@ -174,7 +182,8 @@ Norm = L1 | L2 | PerCoordinate
 
 @dataclass(frozen=True)
 class Bounding:
-    """The limits that the engine enforces on every unit. `groups`: the number of groups, if public.
+    """The limits that the engine enforces on every unit. `groups`: the number of groups, if public. `merged`: how many of the
+    groups that were bounded are added up in one group; more than 1 for totals of grouping sets.
 
     >>> Bounding(max_rows=20, max_groups=5, groups=None, neighbours=AddRemove()).l1(row=1, cells=1, signed=False)
     PerCoordinate(count=5, each=Fraction(20, 1))
@@ -184,6 +193,13 @@ class Bounding:
     max_groups: int
     groups: int | None
     neighbours: AddRemove | Replace
+    merged: int = 1
+
+    def coarser(self, groups: int, merged: int) -> Bounding:
+        """Returns the limits of groups that each add up so many of these."""
+        if self.max_groups == 1:  # a unit is in one of these groups, so in one of those
+            return replace(self, groups=groups)
+        return replace(self, groups=groups, merged=merged)
 
     def with_max_rows(self, rows: int) -> Bounding:
         """Returns the bounding of a measure to which a unit adds at most `rows` rows' worth (1 for people)."""
@@ -191,9 +207,14 @@ class Bounding:
 
     @property
     def touched(self) -> int:
-        """The most groups in which anything differs between neighbours."""
+        """The most groups in which anything differs between neighbours: of those that were bounded."""
         most = self.max_groups * self.neighbours.changes
-        return most if self.groups is None else min(most, self.groups)
+        return most if self.groups is None else min(most, self.groups * self.merged)
+
+    @property
+    def most_merged(self) -> int:
+        """The most groups of one unit that are added up in one group."""
+        return min(self.max_groups, self.merged)
 
     def total(self, row: int, cells: int, signed: bool) -> int:
         """The largest sum of moves over all groups and cells."""
@@ -204,19 +225,33 @@ class Bounding:
     def squares(self, row: int, cells: int, signed: bool) -> int:
         """The largest sum of squared moves over all groups and cells."""
         each = (self.max_rows * row) ** 2
+        if self.merged > 1:
+            return self._merged_squares(cells, signed) * each
         if cells == 1 and not signed:
             return self.touched * each
         changes = self.neighbours.changes
         return self.max_groups * each * (changes**2 if signed else changes)
 
+    def _merged_squares(self, cells: int, signed: bool) -> int:
+        """The largest sum of squares of how many groups' worth each coarser group moves by."""
+        changes = self.neighbours.changes
+        if cells == 1 and self.groups == 1:
+            return (self.most_merged * (changes if signed else 1)) ** 2
+        full, rest = divmod(self.max_groups, self.merged)
+        return (full * self.merged**2 + rest**2) * (changes**2 if signed else changes)
+
     def l1(self, row: int, cells: int, signed: bool) -> Norm:
         """Returns the norm for geometric noise: per coordinate where each coordinate moves by at most one unit's worth."""
+        if self.merged > 1 and cells == 1 and self.groups == 1 and not signed:
+            return PerCoordinate(1, self.most_merged * self.max_rows * row)
         if self._moves_alike(cells, signed):
             return PerCoordinate(self.touched, self.max_rows * row)
         return L1(self.total(row, cells, signed))
 
     def l2(self, row: int, cells: int, signed: bool) -> Norm:
         """Returns the norm for Gaussian noise."""
+        if self.merged > 1 and cells == 1 and self.groups == 1:
+            return PerCoordinate(1, self.most_merged * self.max_rows * row * (self.neighbours.changes if signed else 1))
         if self._moves_alike(cells, signed):
             return PerCoordinate(self.touched, self.max_rows * row)
         if cells == 1 and self.groups == 1:
@@ -225,11 +260,11 @@ class Bounding:
 
     def _moves_alike(self, cells: int, signed: bool) -> bool:
         """Whether each coordinate moves by at most one unit's worth. Two replaced signed units may both move one coordinate."""
-        return cells == 1 and not (signed and self.neighbours.changes > 1)
+        return self.merged == 1 and cells == 1 and not (signed and self.neighbours.changes > 1)
 
     def __str__(self) -> str:
         rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows' worth"
-        if self.groups == 1:
+        if self.groups == 1 and self.merged == 1:
             return f"at most {rows}"
         if self.max_groups == 1:
             return f"at most {rows} in one group"

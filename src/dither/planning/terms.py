@@ -16,6 +16,7 @@ from dither.planning import left_out
 from dither.planning.aims import Aim, Earlier, cheapest
 from dither.planning.auto import Auto, choices, plan_auto
 from dither.planning.bounds import Bound, bounded, check_bound
+from dither.planning.levels import finest, levels_of, plan_levels
 from dither.planning.plan import Plan, plan
 from dither.planning.price import Price
 from dither.planning.program import Batch
@@ -98,46 +99,60 @@ def plan_answer(query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, tex
 
     What its bounds leave out is estimated at a part of that price, if they can leave anything out.
     """
-    if terms.max_rows is not None or terms.max_groups is not None:
-        query = bounded(query, catalog, terms.max_rows, terms.max_groups)
+    query = bounded(query, catalog, terms.max_rows, terms.max_groups)
     rows = terms.rows(query)
+    if query.query.sets:
+        _refuse_margin_of_sets(terms)
     try:
         if query.max_rows is None or query.max_groups is None:
             _refuse_margin(terms)
-            listed = choices(query, catalog, terms.price(caps))
+            listed = choices(finest(query), catalog, terms.price(caps))
             if not listed.one:
                 return plan_auto(query, catalog, terms.price(caps), listed, rows, estimate=_estimate(catalog, terms))
             query = replace(query, max_rows=listed.rows[0], max_groups=listed.groups[0])
         price = terms.price(caps, terms.epsilon or min(catalog.budget.epsilon, Fraction(1)))  # the same work at any price
-        made, relative = plan(query, catalog, price), ""
+        made, relative = plan_levels(query, catalog, price), ""
         further: tuple[Plan, ...] = ()
-        cuts = left_out.cuts(query, made.work, estimate=_estimate(catalog, terms))
+        levels = levels_of(query, catalog)
+        estimate = _estimate(catalog, terms) and (levels is None or levels.together)
+        cuts = left_out.cuts(finest(query), made[0].work, estimate=estimate)
         if cuts.parts:
             made, relative = _at_price(query, catalog, caps, terms, rows, reserve=True)
-            further = left_out.plans(cuts.parts, catalog, left_out.beside(made.price.epsilon))
+            spent = sum((each.price.epsilon for each in made), Fraction(0))
+            further = left_out.plans(cuts.parts, catalog, left_out.beside(spent))
         if not further and (cuts.parts or terms.margin is not None):
             cuts = replace(cuts, parts=())
             made, relative = _at_price(query, catalog, caps, terms, rows, reserve=False)
     except QueryError as error:
         raise error.located(text) from None
-    return Batch((made, *further), query.tables, rows=rows, relative=relative, cuts=cuts)
+    return Batch((*made, *further), query.tables, rows=rows, relative=relative, cuts=cuts, levels=levels)
 
 
 def _at_price(
     query: Resolved, catalog: Catalog, caps: Caps, terms: Terms, rows: int | None, *, reserve: bool
-) -> tuple[Plan, str]:
+) -> tuple[tuple[Plan, ...], str]:
     """Plans the answer itself, and says what its margin is relative to. `reserve`: a part of the price is for what is left
     out."""
 
-    def at(epsilon: Fraction) -> Plan:
+    def priced(epsilon: Fraction) -> Price:
         price = terms.price(caps, epsilon)
-        return plan(query, catalog, replace(price, epsilon=epsilon - left_out.reserved(epsilon)) if reserve else price)
+        return replace(price, epsilon=epsilon - left_out.reserved(epsilon)) if reserve else price
 
     if terms.margin is None:
-        return at(terms.price(caps).epsilon), ""
+        return plan_levels(query, catalog, priced(terms.price(caps).epsilon)), ""
     budget, aim = catalog.budget, replace(terms.margin, rows=query.rows)
-    made = cheapest(at, budget.least_epsilon, budget.epsilon, aim, terms.confidence, rows)
-    return made, aim.words(made, terms.confidence)
+    made = cheapest(
+        lambda epsilon: plan(query, catalog, priced(epsilon)), budget.least_epsilon, budget.epsilon, aim, terms.confidence, rows
+    )
+    return (made,), aim.words(made, terms.confidence)
+
+
+def _refuse_margin_of_sets(terms: Terms) -> None:
+    if terms.margin is not None:
+        raise ArgumentError(
+            "A margin has no price where grouping sets share it: each set has margins of its own.",
+            fix=Fix("ask with {epsilon}, or ask each grouping set in a list of questions.", epsilon="0.1"),
+        )
 
 
 def _estimate(catalog: Catalog, terms: Terms) -> bool:

@@ -19,18 +19,20 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 ROWS, VALUES, UNITS, NUMBERS, CONDITIONS = "rows", "values", "units", "numbers", "conditions"
+LABELS = "labels"
 
 
 @dataclass(frozen=True)
 class Function:
     """An aggregate function. `words`: its names in SQL. `of`: what it aggregates: rows (where the argument, if any, is not
-    NULL), distinct values, units, bounded numbers or conditions. `private`: allowed with noise; `per_unit`: allowed exactly,
-    inside one unit."""
+    NULL), distinct values, units, bounded numbers, conditions or public values (labels). `private`: allowed with noise;
+    `per_unit`: allowed exactly, inside one unit. `pair`: it has two arguments."""
 
     words: tuple[str, ...]
     of: str
     private: bool = True
     per_unit: bool = False
+    pair: bool = False
 
     @property
     def counts(self) -> bool:
@@ -39,22 +41,49 @@ class Function:
 
 
 FUNCTIONS: dict[str, Function] = {
-    "count": Function(("COUNT",), ROWS, per_unit=True),
-    "count_distinct": Function((), VALUES, per_unit=True),  # written COUNT(DISTINCT x)
+    "count": Function(("COUNT", "REGR_COUNT"), ROWS, per_unit=True),
+    "count_distinct": Function(("APPROX_COUNT_DISTINCT",), VALUES, per_unit=True),  # or COUNT(DISTINCT x)
     "count_units": Function(("COUNT_UNITS",), UNITS),
     "sum": Function(("SUM",), NUMBERS, per_unit=True),
-    "avg": Function(("AVG", "MEAN"), NUMBERS, per_unit=True),
+    "avg": Function(("AVG", "MEAN", "REGR_AVGX", "REGR_AVGY"), NUMBERS, per_unit=True),
     "var_samp": Function(("VARIANCE", "VAR_SAMP"), NUMBERS),
     "var_pop": Function(("VAR_POP",), NUMBERS),
     "stddev_samp": Function(("STDDEV", "STDDEV_SAMP"), NUMBERS),
     "stddev_pop": Function(("STDDEV_POP",), NUMBERS),
     "median": Function(("MEDIAN",), NUMBERS),
-    "quantile": Function(("QUANTILE", "QUANTILE_CONT", "PERCENTILE_CONT"), NUMBERS),
+    "corr": Function(("CORR",), NUMBERS, pair=True),
+    "covar_pop": Function(("COVAR_POP",), NUMBERS, pair=True),
+    "covar_samp": Function(("COVAR_SAMP",), NUMBERS, pair=True),
+    "regr_slope": Function(("REGR_SLOPE",), NUMBERS, pair=True),
+    "regr_intercept": Function(("REGR_INTERCEPT",), NUMBERS, pair=True),
+    "regr_r2": Function(("REGR_R2",), NUMBERS, pair=True),
+    "skewness": Function(("SKEWNESS",), NUMBERS),
+    "kurtosis": Function(("KURTOSIS",), NUMBERS),
+    "kurtosis_pop": Function(("KURTOSIS_POP",), NUMBERS),
+    "quantile": Function(
+        ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE_CONT", "PERCENTILE_DISC", "APPROX_QUANTILE"), NUMBERS
+    ),
     "min": Function(("MIN",), NUMBERS, per_unit=True),
     "max": Function(("MAX",), NUMBERS, per_unit=True),
+    "geomean": Function(("GEOMEAN", "GEOMETRIC_MEAN"), NUMBERS),
+    "mode": Function(("MODE",), LABELS),
     "clipped": Function(("CLIPPED",), NUMBERS),
     "bool_or": Function(("BOOL_OR",), CONDITIONS, private=False, per_unit=True),
     "bool_and": Function(("BOOL_AND",), CONDITIONS, private=False, per_unit=True),
+}
+
+
+# Window functions: the fewest and the most arguments. The aggregates of one unit are window functions, too.
+WINDOWS: dict[str, tuple[int, int]] = {
+    "row_number": (0, 0),
+    "rank": (0, 0),
+    "dense_rank": (0, 0),
+    "ntile": (1, 1),
+    "lag": (1, 3),
+    "lead": (1, 3),
+    "first_value": (1, 1),
+    "last_value": (1, 1),
+    **dict.fromkeys(("count", "sum", "avg", "min", "max"), (0, 1)),
 }
 
 
@@ -167,7 +196,7 @@ class Compute:
 
 @dataclass(frozen=True)
 class Join:
-    """Rows of left and right whose `equal` pairs are all equal (NULL equals nothing). kind: "inner" or "left".
+    """Rows of left and right whose `equal` pairs are all equal (NULL equals nothing). kind: "inner", "left" or "full".
 
     With `scalar` (a scalar subquery): every row of left once, with aggregates of its partners, or NULL if it has none.
     Without pairs all rows of right are partners. resolve/relations.py rewrites it as a left join to one row for each value of
@@ -224,13 +253,60 @@ class PerUnit:
 
 
 @dataclass(frozen=True)
+class Sort:
+    """A key of ORDER BY inside a window. NULLs come last, or first if `nulls_first`."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a window's partition that an aggregate sees, counted from the row itself: -1 is the row before it, None the
+    first or the last row. With `peers`, rows that ORDER BY does not tell apart are seen together (RANGE), and the ends are None
+    or 0."""
+
+    start: int | None = None
+    end: int | None = None
+    peers: bool = False
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window function: a value for each row, computed from the rows with the same `partition`.
+
+    LAG and LEAD have three arguments: the value, how many rows away, and the value if there is no such row. `rows`: what
+    aggregates, FIRST_VALUE and LAST_VALUE see (None: the whole partition). `ties`: further columns that order rows which are
+    equal in `order`; resolve/windows.py adds them, so that no value depends on how rows are stored.
+    """
+
+    name: str
+    function: str
+    arguments: tuple[Expression, ...] = ()
+    partition: tuple[Expression, ...] = ()
+    order: tuple[Sort, ...] = ()
+    rows: Rows | None = None
+    ties: tuple[Expression, ...] = ()
+    span: Span = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class WithinUnit:
+    """The rows of source, each with the values of these window functions. Every partition is within one unit."""
+
+    source: Relation
+    windows: tuple[Window, ...]
+
+
+@dataclass(frozen=True)
 class Union:
     """All rows of all parts (UNION ALL); the parts have the same columns and the same unit."""
 
     parts: tuple[Relation, ...]
 
 
-Relation = Scan | Filter | Compute | Join | Semi | PerUnit | Union
+Relation = Scan | Filter | Compute | Join | Semi | PerUnit | WithinUnit | Union
 
 
 def sources(node: Relation) -> tuple[Relation, ...]:
@@ -261,8 +337,10 @@ class Clip:
 class Aggregate:
     """One aggregate: a function of FUNCTIONS over an expression (None for COUNT(*)).
 
-    `parameter` is the p of QUANTILE. `where` is the condition of FILTER: only rows for which it is true count. `clip`: what the
-    values of a resolved sum inside one unit are clipped to, if they can be outside.
+    `parameter` is the p of QUANTILE. `where` is the condition of FILTER: only rows for which it is true count. `second` is the
+    second argument of CORR and its kind: only rows count in which neither is NULL. `among`: the shares of a list of quantiles
+    that this one belongs to. `clip`: what the values of a
+    resolved sum inside one unit are clipped to, if they can be outside.
     """
 
     name: str
@@ -271,6 +349,8 @@ class Aggregate:
     parameter: Fraction | None = None
     where: Expression | None = None
     span: Span = field(default=None, compare=False)
+    second: Expression | None = None
+    among: tuple[Fraction, ...] = ()
     clip: Clip | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -279,6 +359,11 @@ class Aggregate:
         if self.where is None:
             return self.argument
         return Call("case", (self.where, self.argument or Literal(1), Literal(None)), span=self.span)
+
+    @property
+    def values(self) -> tuple[Expression, ...]:
+        """Everything that it reads of a row."""
+        return tuple(each for each in (self.value, self.second) if each is not None)
 
     def lowered(self) -> Aggregate:
         """Returns the same aggregate over `value`, without FILTER: the form that is checked, planned and computed."""
@@ -293,12 +378,70 @@ class Order:
     descending: bool = False
 
 
+def grouping_mark(number: int) -> str:
+    """Returns the name of the column that holds what one of a query's GROUPING(key, ...) says."""
+    return f"#grouping{number}"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """ROWS BETWEEN start AND end, counted from the current row (-2: 2 PRECEDING). None: UNBOUNDED."""
+
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True)
+class Across:
+    """An aggregate or a window function. Without `frame` and with `order`, the frame ends with the peers of the current row;
+    without both it is the whole partition. An aggregate of a group has neither partition nor order."""
+
+    name: str
+    function: str
+    arguments: tuple[Expression, ...] = ()
+    where: Expression | None = None
+    partition: tuple[Expression, ...] = ()
+    order: tuple[Order, ...] = ()
+    frame: Frame | None = None
+    span: Span = field(default=None, compare=False)
+
+    @property
+    def structure(self) -> tuple[Expression, ...]:
+        """The expressions that decide which rows it reads, and in which order."""
+        return (*(() if self.where is None else (self.where,)), *self.partition, *(each.expression for each in self.order))
+
+
+@dataclass(frozen=True)
+class Outer:
+    """SELECT [DISTINCT] outputs FROM noisy WHERE where GROUP BY keys HAVING having QUALIFY qualify ORDER BY order LIMIT limit.
+
+    `folds` is None without GROUP BY and aggregates. Each window may read the windows before it. `fields` are the columns it
+    reads, by the names in `where`, `keys` and arguments.
+    """
+
+    fields: tuple[str, ...]
+    outputs: tuple[Named, ...]
+    where: Expression | None = None
+    keys: tuple[Named, ...] = ()
+    folds: tuple[Across, ...] | None = None
+    having: Expression | None = None
+    windows: tuple[Across, ...] = ()
+    qualify: Expression | None = None
+    distinct: bool = False
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+
+
 @dataclass(frozen=True)
 class Query:
     """SELECT outputs FROM source GROUP BY keys HAVING having ORDER BY order LIMIT limit OFFSET offset.
 
-    `outputs`, `having` and `order` are expressions over the keys and aggregates: post-processing, which is free. Without
-    aggregates it lists public keys (resolve/listing.py), and `instead` is the private form in SQL, for refusals.
+    `outputs`, `having` and `order` are expressions over the keys and aggregates: post-processing, which is free. `sets`: the
+    places of the keys in each grouping set, if there are several; `keys` then are those of all sets. `groupings`: the places of
+    the keys in each GROUPING(key, ...): one bit for each, 1 in sets without that key; the last key is the lowest bit. `above`:
+    the SELECTs around it, the innermost first: post-processing, too. Without aggregates it lists public
+    keys (resolve/listing.py), and `instead` is the private form in SQL, for refusals.
     """
 
     source: Relation
@@ -309,4 +452,7 @@ class Query:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    sets: tuple[tuple[int, ...], ...] = ()
+    groupings: tuple[tuple[int, ...], ...] = ()
+    above: tuple[Outer, ...] = ()
     instead: str = field(default="", compare=False)

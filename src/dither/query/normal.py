@@ -36,6 +36,8 @@ from dither.query.nodes import (
     Scan,
     Semi,
     Union,
+    Window,
+    WithinUnit,
 )
 from dither.query.work import UNIT
 
@@ -55,7 +57,8 @@ def normal(query: Query) -> Query:
     aggregates = _aggregates((each.lowered() for each in query.aggregates), source, "a")
     relation = source.relation
     if UNIT in source.names:
-        used = sorted(_columns([*(key.expression for key in keys), *(each.argument for each in aggregates)]))
+        read = [expression for each in aggregates for expression in (each.argument, each.second)]
+        used = sorted(_columns([*(key.expression for key in keys), *read]))
         named = tuple(Named(name, Column(name)) for name in used)
         relation = Compute(relation, (*named, Named(UNIT, Column(source.names[UNIT]))))
     return Query(relation, keys, tuple(aggregates), ())
@@ -99,6 +102,8 @@ def _relation(node: Relation, places: Iterator[int]) -> Form:
         return _compute(node, _relation(node.source, places), places)
     if isinstance(node, PerUnit):
         return _per_unit(node, _relation(node.source, places), places)
+    if isinstance(node, WithinUnit):
+        return _within_unit(node, _relation(node.source, places), places)
     if isinstance(node, Union):
         return _union([(part, _relation(part, places)) for part in node.parts], places)
     if isinstance(node, Join):
@@ -142,6 +147,25 @@ def _per_unit(node: PerUnit, source: Form, places: Iterator[int]) -> Form:
     return Form(PerUnit(source.relation, keys, tuple(aggregates), span=node.span), new_names)
 
 
+def _within_unit(node: WithinUnit, source: Form, places: Iterator[int]) -> Form:
+    """Names windows by position; the order of PARTITION BY has no meaning."""
+    alias = f"w{next(places)}."
+
+    def formed(each: Window, name: str) -> Window:
+        return replace(
+            each,
+            name=name,
+            arguments=tuple(_expression(argument, source) for argument in each.arguments),
+            partition=_unique(_expression(part, source) for part in each.partition),
+            order=tuple(replace(key, expression=_expression(key.expression, source)) for key in each.order),
+            ties=tuple(_expression(tie, source) for tie in each.ties),
+        )
+
+    windows = tuple(formed(each, f"{alias}{place}") for place, each in enumerate(node.windows, start=1))
+    names = {old.name: new.name for old, new in zip(node.windows, windows, strict=True)}
+    return Form(WithinUnit(source.relation, windows), {**source.names, **names}, source.aliases)
+
+
 def _union(parts: list[tuple[Relation, Form]], places: Iterator[int]) -> Form:
     """Gives all parts the same names, in an order that follows from their own columns."""
     alias = f"v{next(places)}."
@@ -173,8 +197,9 @@ def _aggregates(lowered: Iterable[Aggregate], source: Form, prefix: str) -> list
     for each in lowered:
         inner = None if each.argument is None else _expression(each.argument, source)
         every = each.function == "count" and isinstance(inner, Literal) and inner.value is not None
-        unique[replace(each, name="", argument=None if every else inner)] = None
-    ordered = sorted(unique, key=lambda each: (each.function, str(each.parameter), _order(each.argument)))
+        second = None if each.second is None else _expression(each.second, source)
+        unique[replace(each, name="", argument=None if every else inner, second=second, among=())] = None
+    ordered = sorted(unique, key=lambda each: (each.function, str(each.parameter), _order(each.argument), _order(each.second)))
     return [replace(each, name=f"{prefix}{place}") for place, each in enumerate(ordered, start=1)]
 
 

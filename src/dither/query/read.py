@@ -15,6 +15,8 @@ from dither.query.show import show_query
 from dither.query.sql.gate import written_out
 from dither.query.sql.parameters import Params, read_params
 from dither.query.sql.select import parse
+from dither.query.sql.union import parse_union
+from dither.query.union import Together
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,15 @@ def read(question: Question, catalog: Catalog) -> Resolved:
         f"A question is SQL text or a fluent question, and this is a {type(question).__name__}.",
         fix=Fix("write {call}.", call=Python('ask("SELECT COUNT(*) FROM people", epsilon="0.1")')),
     )
+
+
+def read_union(question: Question, catalog: Catalog) -> tuple[list[Resolved], Together] | None:
+    """The resolved parts of a question that puts private results together, and how; None for other questions."""
+    params = question.params if isinstance(question, WithParams) else None
+    results = parse_union(text_of(question), catalog, params) if isinstance(question, (str, WithParams)) else None
+    if results is None:
+        return None
+    return [resolve(part, catalog, text_of(question)) for part in results.parts], results.together
 
 
 def text_of(question: Question) -> str:

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from dither.exact.numbers import show
 from dither.query.nodes import (
+    Across,
     Aggregate,
     Call,
     Column,
@@ -19,13 +20,20 @@ from dither.query.nodes import (
     Join,
     Literal,
     Named,
+    Order,
+    Outer,
     PerUnit,
     Query,
     Relation,
+    Rows,
     Scan,
     Semi,
+    Sort,
     Union,
     Value,
+    Window,
+    WithinUnit,
+    grouping_mark,
 )
 
 SIGNS = {
@@ -146,27 +154,58 @@ def show_value(value: Value) -> str:
 
 def show_aggregate(node: Aggregate) -> str:
     """Shows an aggregate: n = avg(p.age), m = quantile(p.age; 9/10), k = count(*) where p.active."""
-    inner = "*" if node.argument is None else _node(node.argument)
+    inner = "*" if node.argument is None else ", ".join(_node(each) for each in (node.argument, node.second) if each)
     extra = "" if node.parameter is None else f"; {show(node.parameter)}"
     where = "" if node.where is None else f" where {_node(node.where)}"
     return f"{node.name} = {node.function}({inner}{extra}){where}"
 
 
 def show_query(query: Query) -> str:
-    """Shows a query as an indented tree."""
-    lines = ["output " + _named(query.outputs)]
-    if query.having is not None:
-        lines.append("having " + _node(query.having))
-    if query.order:
-        lines.append("order " + ", ".join(_node(o.expression) + " desc" * o.descending for o in query.order))
-    if query.limit is not None:
-        lines.append(f"limit {query.limit}")
-    if query.offset:
-        lines.append(f"offset {query.offset}")
+    """Shows a query as an indented tree, the SELECTs around it first."""
+    lines = [line for outer in reversed(query.above) for line in _outer(outer)]
+    lines += ["output " + _named(query.outputs), *_ending(query)]
     lines.append("private " + ", ".join(show_aggregate(each) for each in query.aggregates) if query.aggregates else "list")
     if query.keys:
         lines.append("by " + _named(query.keys))
+    if query.sets:
+        names = [[query.keys[place].name for place in each] for each in query.sets]
+        lines.append("sets " + ", ".join(f"({', '.join(each)})" for each in names))
+    for number, places in enumerate(query.groupings):
+        lines.append(f"{grouping_mark(number)} = grouping({', '.join(query.keys[place].name for place in places)})")
     return "\n".join([*lines, *_lines(query.source)])
+
+
+def _ending(query: Query | Outer) -> list[str]:
+    lines = ["having " + _node(query.having)] if query.having is not None else []
+    lines += ["order " + _order(query.order)] if query.order else []
+    lines += [f"limit {query.limit}"] if query.limit is not None else []
+    return lines + ([f"offset {query.offset}"] if query.offset else [])
+
+
+def _order(order: tuple[Order, ...]) -> str:
+    return ", ".join(_node(each.expression) + " desc" * each.descending for each in order)
+
+
+def _outer(outer: Outer) -> list[str]:
+    """Shows a SELECT around the question."""
+    lines = [f"{'distinct ' * outer.distinct}around {_named(outer.outputs)}", *_ending(outer)]
+    lines += [f"qualify {_node(outer.qualify)}"] if outer.qualify is not None else []
+    lines += [f"window {show_across(each)}" for each in reversed(outer.windows)]
+    if outer.folds is not None:
+        lines.append(f"by [{_named(outer.keys)}] {', '.join(map(show_across, outer.folds))}".rstrip())
+    return lines + ([f"where {_node(outer.where)}"] if outer.where is not None else [])
+
+
+def show_across(node: Across) -> str:
+    """Shows an aggregate or a window function of a noisy table: w = sum(n) by [region] order [m] rows -1 to 0."""
+    parts = [f"{node.name} = {node.function}({', '.join(map(_node, node.arguments)) or '*' * (node.function == 'count')})"]
+    parts += [f"where {_node(node.where)}"] if node.where is not None else []
+    parts += [f"by [{', '.join(map(_node, node.partition))}]"] if node.partition else []
+    parts += [f"order [{_order(node.order)}]"] if node.order else []
+    if node.frame is not None:
+        start, end = ("unbounded" if each is None else str(each) for each in (node.frame.start, node.frame.end))
+        parts.append(f"rows {start} to {end}")
+    return " ".join(parts)
 
 
 def _node(node: Expression) -> str:
@@ -187,6 +226,8 @@ def _lines(node: Relation) -> list[str]:
     if isinstance(node, PerUnit):
         inner = ", ".join(show_aggregate(each) for each in node.aggregates)
         return [f"per unit by [{_named(node.keys)}] {inner}".rstrip(), *_under(node.source)]
+    if isinstance(node, WithinUnit):
+        return [f"within unit {', '.join(map(show_window, node.windows))}", *_under(node.source)]
     if isinstance(node, Join):
         if node.scalar is not None:
             inner = ", ".join(show_aggregate(each) for each in node.scalar.aggregates)
@@ -201,6 +242,28 @@ def _lines(node: Relation) -> list[str]:
             head = f"{marks}{x} {word} {y}" + (f" of partners on {_pairs(node.equal)}" if node.equal else "")
         return [head, *_under(node.source), *_under(node.other)]
     return ["union", *(line for part in _parts(node) for line in _under(part))]
+
+
+def show_window(node: Window) -> str:
+    """Shows a window function: r = row_number() over (partition by #unit order by v.day, then v.cost)."""
+    inner = ", ".join(map(_node, node.arguments))
+    inner = inner if inner or node.function != "count" else "*"
+    ties = f", then {', '.join(map(_node, node.ties))}" if node.ties else ""
+    order = f" order by {', '.join(map(_sort, node.order))}{ties}".replace(" order by , then", " order by")
+    partition = f"partition by {', '.join(map(_node, node.partition))}" if node.partition else ""
+    parts = f"{partition}{order if node.order or node.ties else ''}{_rows(node.rows)}"
+    return f"{node.name} = {node.function}({inner}) over ({parts.strip()})"
+
+
+def _sort(key: Sort) -> str:
+    return _node(key.expression) + " desc" * key.descending + " nulls first" * key.nulls_first
+
+
+def _rows(rows: Rows | None) -> str:
+    if rows is None:
+        return ""
+    ends = ["first" if rows.start is None else f"{rows.start:+d}", "last" if rows.end is None else f"{rows.end:+d}"]
+    return f" {'peers' if rows.peers else 'rows'} {ends[0]} to {ends[1]}"
 
 
 def _parts(node: Union) -> tuple[Relation, ...]:

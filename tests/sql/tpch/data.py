@@ -102,8 +102,11 @@ def frames() -> dict[str, pd.DataFrame]:
 def catalog(data: dict[str, pd.DataFrame]) -> dt.Catalog:
     """Declares customers as units, generous bounds, and the tables of goods as public."""
     day, cents = dt.between(FIRST, datetime.date(1999, 12, 31)), {"step": "0.01"}
-    keys = {"region": "r_regionkey", "nation": "n_nationkey", "supplier": "s_suppkey", "part": "p_partkey", "partsupp": None}
-    public = {name: dt.Table(data[name], public=True, **({"key": key} if key else {})) for name, key in keys.items()}
+    keys = {"region": "r_regionkey", "nation": "n_nationkey", "supplier": "s_suppkey", "part": "p_partkey"}
+    public = {name: dt.Table(data[name], public=True, key=key) for name, key in keys.items()}
+    whole = {"ps_partkey": dt.between(0, PARTS - 1), "ps_suppkey": dt.between(0, SUPPLIERS - 1)}
+    costs = {**whole, "ps_supplycost": dt.between(0, 1000, **cents)}
+    public["partsupp"] = dt.Table(data["partsupp"], public=True, columns=costs)
     customer = dt.Table(
         data["customer"],
         unit="c_custkey",
@@ -134,8 +137,8 @@ def catalog(data: dict[str, pd.DataFrame]) -> dt.Catalog:
     lineitem = dt.Table(
         data["lineitem"],
         unit={"column": "l_orderkey", "references": "orders.o_orderkey"},
-        max_rows=1000,
-        max_groups=100,
+        max_rows=300,  # the heaviest customer has about 150 lines
+        max_groups=80,
         columns={
             "l_partkey": dt.between(0, PARTS - 1),
             "l_suppkey": dt.between(0, SUPPLIERS - 1),
@@ -153,4 +156,4 @@ def catalog(data: dict[str, pd.DataFrame]) -> dt.Catalog:
         },
     )
     tables = {**public, "customer": customer, "orders": orders, "lineitem": lineitem}
-    return dt.Catalog(tables=tables, budget=dt.Budget(epsilon=10**6, delta="1e-6", least_epsilon="0.001"))
+    return dt.Catalog(tables=tables, budget=dt.Budget(epsilon=10**8, delta="1e-6", least_epsilon="0.001"))

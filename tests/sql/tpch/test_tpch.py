@@ -19,7 +19,7 @@ from sql.tpch.data import catalog, frames
 from sql.tpch.questions import PRIVATE, STANDARD
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tpch.txt"
-PRICES = (20000, 1000, 100)  # the largest at which there still is noise
+PRICES = (10**6, 10**5, 10**4, 1000, 100)  # the largest at which there still is noise
 CLOSE = 0.02  # of the largest value of a column: what noise and quantising may move at this price
 
 pytestmark = pytest.mark.slow

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dither.answer import Answer
 from dither.audit.ourselves.observe import Observation, empty
 from dither.mechanisms import PerCoordinate
 from dither.planning.plan import Plan
 from dither.planning.releases.base import Noise
+from dither.planning.releases.mode import Mode
 from dither.planning.releases.quantile import Choice, Choices
 from dither.planning.releases.ranks import rank_scores, width_runs
 from dither.query.work import SCALE, Bins, Group
+from dither.stacked import Stacked
 
 Pairs = list[tuple[Any, Any]]
 Groups = Mapping[tuple[Any, ...], Group]
@@ -96,6 +99,9 @@ def _cells(value: Any) -> tuple[int, ...]:
 def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Move]:
     """Yields the moves of weights and scores in each group. Replacing a unit may move them twice as far."""
     draft, times = noise.of, plan.bounding.neighbours.changes
+    if isinstance(draft, Mode):
+        yield from _modes(noise, pairs, times)
+        return
     if not isinstance(draft, Choice) or not isinstance(noise, Choices):
         raise TypeError("a histogram has bins, and a quantile to be asked for")
     different = [(a, b) for a, b in pairs if a != b]
@@ -106,6 +112,20 @@ def _histograms(plan: Plan, noise: Noise, pairs: Pairs) -> Iterator[Move]:
         first, second = (rank_scores(histogram, draft.p, places) for histogram in (a, b))
         yield Move(f"{draft.words}: scores", int(np.abs(first - second).max()), times * noise.mechanism.sensitivity)
         yield Move(f"{draft.words}: widths", _widths(draft, noise, a, b, places), times * noise.width.sensitivity)
+    yield Move(f"{draft.words}: groups", len(different), noise.times)
+
+
+def _modes(noise: Noise, pairs: Pairs, times: int) -> Iterator[Move]:
+    """Yields the moves of the weights that choose a mode. One unit moves all of them the same way."""
+    draft, norm = noise.of, noise.mechanism.sensitivity
+    if not isinstance(draft, Mode) or not isinstance(norm, Fraction):
+        raise TypeError("a mode is chosen by the exponential mechanism")
+    different = [(draft.scores(a), draft.scores(b)) for a, b in pairs if a != b]
+    for first, second in different:
+        moved = second - first
+        yield Move(f"{draft.words}: weights", int(np.abs(moved).sum()), times * draft.rows_per_unit * SCALE)
+        yield Move(f"{draft.words}: scores", int(np.abs(moved).max()), times * norm)
+        yield Move(f"{draft.words}: both ways", int(min((moved > 0).sum(), (moved < 0).sum())), draft.count if times > 1 else 0)
     yield Move(f"{draft.words}: groups", len(different), noise.times)
 
 
@@ -146,16 +166,27 @@ def channels(before: Observation, after: Observation) -> list[str]:
     one, two = before.answer, after.answer
     if one is None or two is None:
         return [name for name, same in checks.items() if not same]
-    plan = one.plan
+    plans = [part.plan for part in parts_of(one)]
     checks["columns"] = one.columns == two.columns
     checks["margins"] = one.margins().keys() == two.margins().keys()
-    if plan.threshold is None:
+    if all(plan.threshold is None for plan in plans):
         checks["keys"] = one.noisy.keys == two.noisy.keys
         checks["noise"] = before.trace.same_noise(after.trace)
-        if plan.query.having is None and plan.query.limit is None:
+        plain = all(plan.query.having is None and plan.query.limit is None and not plan.query.above for plan in plans)
+        if plain and not drops_rows(one):
             checks["shape"] = len(one) == len(two)
             checks["holes"] = _holes(one.rows) == _holes(two.rows)
     return [name for name, same in checks.items() if not same]
+
+
+def parts_of(answer: Answer) -> tuple[Answer, ...]:
+    """Returns the answers that an answer was put together from."""
+    return tuple(each for part in answer.parts for each in parts_of(part)) if isinstance(answer, Stacked) else (answer,)
+
+
+def drops_rows(answer: Answer) -> bool:
+    """Returns whether rows of the parts are missing: by LIMIT, or because UNION drops equal ones."""
+    return isinstance(answer, Stacked) and len(answer) < sum(map(len, parts_of(answer)))
 
 
 def _holes(rows: Any) -> set[Any]:

@@ -23,6 +23,7 @@ from dither.engines.base import Backend, Engine
 from dither.engines.registry import open_sources
 from dither.exact import replay
 from dither.ledger.opening import memory
+from dither.planning.levels import rolled
 from dither.planning.outputs import DRAW, Draw, Noisy
 from dither.planning.plan import Plan
 from dither.planning.price import Price
@@ -102,10 +103,10 @@ class Recorder:
         self._steps = steps
 
     def run(self, engine: Engine, work: Work) -> Sequence[Group]:
-        plan = next((each for each in self._plans if each.work is work), None)
         groups = list(self._steps.run(engine, work))
-        if plan is not None:
-            self.ran.append((plan, groups))
+        for plan in self._plans:  # grouping sets share a work: each adds up its groups
+            if plan.work is work:
+                self.ran.append((plan, groups if plan.level is None else rolled(groups, plan.level)))
         return groups
 
     def release(self, program: Program, run: Run, draw: Draw) -> Sequence[Noisy]:

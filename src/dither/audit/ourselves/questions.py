@@ -11,7 +11,11 @@ WORDS = ("region", "city", "ward", "drug", "p.region")
 OTHER = ("active", "born", "day", "person_id", "nothing", "1", "NULL", "'north'", "-3.5", "DATE '2020-02-29'", "TRUE")
 PLAIN = ("ABS", "FLOOR", "CEIL", "ROUND", "SQRT", "LN", "EXP", "SIGN", "LOWER", "UPPER", "TRIM", "LENGTH", "YEAR")
 ONE = (*PLAIN, "RANDOM", "READ_CSV")
-AGGREGATES = ("COUNT", "SUM", "AVG", "MEDIAN", "STDDEV", "VAR_POP", "VAR_SAMP", "MIN", "MAX", "CLIPPED")
+AGGREGATES = (
+    *("COUNT", "SUM", "AVG", "MEDIAN", "STDDEV", "VAR_POP", "VAR_SAMP", "MIN", "MAX", "CLIPPED"),
+    *("SKEWNESS", "KURTOSIS", "KURTOSIS_POP", "APPROX_COUNT_DISTINCT"),
+)
+PAIRS = ("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2", "REGR_COUNT", "REGR_AVGX", "REGR_AVGY")
 FILTERS = ("age < 18", "age BETWEEN 18 AND 64", "age > 60", "region = 'north'", "region IN ('south', 'west')", "age IS NULL")
 TABLES = (
     "people p",
@@ -26,9 +30,16 @@ TABLES = (
     "(SELECT * FROM people WHERE age > 30) p",
     "(SELECT person_id, COUNT(*) AS n, SUM(cost) AS cost FROM visits GROUP BY person_id) t",
     "visits v JOIN (SELECT person_id, COUNT(*) AS n, MAX(ward) AS top FROM visits GROUP BY 1) t ON v.person_id = t.person_id",
+    "people p FULL JOIN visits v USING (person_id)",
+    "(SELECT v.*, p.age FROM people p, visits v, regions r WHERE p.person_id = v.person_id AND r.name = p.region) v",
+    "(SELECT person_id, ward FROM visits UNION SELECT person_id, region FROM people) v",
+    "(SELECT DISTINCT person_id, ward, cost FROM visits) v",
     "regions",
     "secrets",
 )
+WINDOWS = ("ROW_NUMBER()", "RANK()", "DENSE_RANK()", "COUNT(*)", "NTILE(3)")  # and of a column:
+VALUES = ("LAG({0})", "LEAD({0}, 2, 0)", "FIRST_VALUE({0})", "SUM({0})", "AVG({0})", "MIN({0})", "MAX({0})", "COUNT({0})")
+FRAMES = ("", "", "", " ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING")
 OWN = (
     "v.person_id = p.person_id",
     "v.person_id = p.person_id AND v.cost > 10",
@@ -36,6 +47,19 @@ OWN = (
     "v.ward = p.region",
     "cost > 10",
     "active",
+)
+OVER_GROUPS = (
+    "a0 / SUM(a0) OVER () AS w",
+    "RANK() OVER (ORDER BY a0 DESC) AS w",
+    "SUM(a0) OVER (ORDER BY 1 ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS w",
+    "LAG(a0, 1, 0) OVER (ORDER BY a0) AS w",
+)
+AROUND = (
+    "SELECT MAX(a0) AS m, MIN(a0) AS l, COUNT(*) AS c FROM (...)",
+    "SELECT * FROM (...) WHERE a0 > 3 ORDER BY a0 DESC LIMIT 2",
+    "WITH q AS (...) SELECT *, a0 - AVG(a0) OVER () AS d FROM q",
+    "SELECT ARG_MAX(a0, a0) AS m, SUM(a0) AS s FROM (...) HAVING COUNT(*) > 1",
+    "SELECT a0, ROW_NUMBER() OVER (ORDER BY a0) AS i FROM (...) QUALIFY i <= 3",
 )
 BROKEN = ("DISTINCT", "LIMIT 1", "OVER ()", ";", "'", "--", "(", ")", "\x00", "é", "UNION ALL", "*")
 
@@ -56,19 +80,27 @@ class Parts:
     having: str = ""
     tail: str = ""
     mutilated: str = ""
+    windows: tuple[str, ...] = ()  # over the groups
+    around: str = ""  # a SELECT around it, with ... in its place
+    union: str = ""  # another result below it
 
     def __str__(self) -> str:
         if self.mutilated:
             return self.mutilated
-        listed = ", ".join(([f"{self.key} AS k"] if self.key else []) + list(self.aggregates))
+        listed = ", ".join(([f"{self.key} AS k"] if self.key else []) + [*self.aggregates, *self.windows])
         where = f" WHERE {self.where}" if self.where else ""
         group = f" GROUP BY {self.group}" if self.key else ""
-        return f"SELECT {listed} FROM {self.source}{where}{group}{self.having}{self.tail}"
+        inner = f"SELECT {listed} FROM {self.source}{where}{group}{self.having}{self.union}{self.tail}"
+        return self.around.replace("...", inner) if self.around else inner
 
     def simpler(self) -> Iterator[Parts]:
         """Yields the question without one of its parts, largest parts first."""
         if self.mutilated:
             return
+        if self.around or self.windows:
+            yield replace(self, around="", windows=())
+        if self.union:
+            yield replace(self, union="")
         if len(self.aggregates) > 1:
             yield from (replace(self, aggregates=(one,), having="", tail="") for one in self.aggregates)
         shorter = (replace(self, tail=""), replace(self, having=""), replace(self, where=""))
@@ -183,13 +215,41 @@ class Maker:
         if kind < 0.35:
             return self.pick(*self.people, f"COUNT(DISTINCT {self.pick(*self.words)})")
         if kind < 0.45:
-            return f"QUANTILE({self.pick(*self.numbers)}, {self.pick('0.5', '0.9', '1.5', 'age')})"
+            return f"QUANTILE({self.pick(*self.numbers)}, {self.pick('0.5', '0.9', '1.5', 'age', '[0.1, 0.5]')})"
         if kind < 0.5:
             return f"COUNT(*) FILTER (WHERE {self.pick(*FILTERS)})"
+        if kind < 0.55:
+            if kind < 0.52:
+                return f"MODE({self.pick(*self.words, *self.numbers, 'active', 'BUCKET(age, 20)')})"
+            return f"{self.pick(*PAIRS)}({self.pick(*self.numbers)}, {self.pick(*self.numbers)})"
         return f"{self.pick(*AGGREGATES)}({self.pick(*self.numbers) if kind < 0.8 else self.value(1)})"
 
     def source(self) -> str:
-        return self.pick(*TABLES[:4], *TABLES)
+        return self.pick(*TABLES[:4], *TABLES, self.own_rows())
+
+    def own_rows(self) -> str:
+        """Returns a subquery with window functions over a table of the catalog."""
+        return self.within("person_id", ("cost", "cost", "visit_id"), ("ward", "day", "cost"), "visits")
+
+    def windowed(self, number: str, key: str) -> Parts:
+        """Returns a question about the columns n and x of such a subquery, mostly legal."""
+        value = self.pick("CLAMP(x, 0, 50)", "CLAMP(n, 0, 9)", f"CLAMP({number} - x, -20, 20)", number)
+        chosen = self.pick("COUNT(*) AS a0", f"SUM({value}) AS a0", f"AVG({value}) AS a0", f"MEDIAN({value}) AS a0")
+        return Parts(
+            self.pick("", "", key, "CLAMP(n, 0, 3)"), (chosen,), self.own_rows(), self.pick("", "n = 1", f"x > {number}"), "1"
+        )
+
+    def within(self, unit: str, values: tuple[str, ...], columns: tuple[str, ...], table: str) -> str:
+        """Returns a subquery with window functions, mostly of one unit's rows, as the columns n and x."""
+        order = ", ".join(
+            self.pick(*columns) + self.pick("", " DESC", " NULLS FIRST") for _ in range(self.rng.choice((0, 1, 1, 2)))
+        )
+        keys = self.pick(unit, unit, unit, unit, f"{unit}, {self.pick(*columns)}", self.pick(*columns), "")
+        partition, ordered = f"PARTITION BY {keys} " if keys else "", f"ORDER BY {order}" if order else ""
+        over = f"OVER ({partition}{ordered}{self.pick(*FRAMES) if order else ''})"
+        n, x = self.pick(*WINDOWS), self.pick(*VALUES).format(self.pick(*values))
+        qualify = self.pick("", "", "", " QUALIFY n <= 2", f" QUALIFY {n} {over} > 1")
+        return f"(SELECT *, {n} {over} AS n, {x} {over} AS x FROM {table}{qualify}) w"
 
     def parts(self, mutilate: float = 0.35) -> Parts:
         """Returns a question. `mutilate`: the probability that some of its words are broken."""
@@ -199,11 +259,23 @@ class Maker:
         key = self.pick(*self.words, *self.keys, self.value(1), self.listed()) if self.rng.random() < 0.5 else ""
         source = self.source()
         where = self.condition() if self.rng.random() < 0.5 else ""
-        group = self.pick("1", "k", key) if key else ""
+        group = self.pick("1", "k", key, *self.sets(key)) if key else ""
         having = self.pick("", "", f" HAVING a0 > {self.rng.randint(0, 9)}", "")
         tail = self.pick("", "", " ORDER BY a0 DESC", " LIMIT 3", " ORDER BY 1 LIMIT 2")
         made = Parts(key, chosen, source, where, group, having, tail)
+        kind = self.rng.random()
+        if kind < 0.2:
+            windows = (self.pick(*OVER_GROUPS),) if self.rng.random() < 0.5 else ()
+            made = replace(made, windows=windows, around=self.pick("", *AROUND))
+        elif kind < 0.3:
+            made = replace(made, union=self.pick(" UNION ALL ", " UNION ") + str(replace(made, having="", tail="", where="")))
+            made = replace(made, where=self.condition())
         return replace(made, mutilated=self.mutilated(str(made))) if self.rng.random() < mutilate else made
+
+    def sets(self, key: str) -> tuple[str, ...]:
+        """Returns grouping sets of the key, alone and with another."""
+        other = self.pick(*self.words, *self.keys)
+        return f"ROLLUP (1, {other})", f"CUBE ({key}, {other})", f"GROUPING SETS ((1), ({other}), ())", "ROLLUP (k)"
 
     def per_person(self) -> Parts:
         """Returns a question about people, with a condition on their visits."""
@@ -226,8 +298,15 @@ class Maker:
 
 def _plain(maker: Maker, columns: tuple[str, ...]) -> str:
     """Returns an aggregate of a bounded column, which is mostly legal."""
-    word = maker.pick("SUM", "SUM", "AVG", "AVG", "VAR_SAMP", "STDDEV", "MEDIAN", "MAX", "CLIPPED", "COUNT", "QUANTILE")
+    word = maker.pick(
+        *("SUM", "SUM", "AVG", "AVG", "VAR_SAMP", "STDDEV", "MEDIAN", "MAX", "CLIPPED", "COUNT", "QUANTILE"),
+        *("SKEWNESS", "KURTOSIS", "GEOMEAN", *PAIRS[:6]),
+    )
     column = maker.pick(*columns)
+    if word == "GEOMEAN":
+        return f"GEOMEAN(CLAMP({column}, {maker.pick('0.5', '1', '0')}, 100))"
+    if word in PAIRS:
+        return f"{word}({column}, {maker.pick(*columns)}){maker.pick('', '', f' FILTER (WHERE {maker.pick(*FILTERS[:3])})')}"
     return f"QUANTILE({column}, {maker.pick('0.1', '0.9')})" if word == "QUANTILE" else f"{word}({column})"
 
 
@@ -235,6 +314,9 @@ class Survey(Maker):
     """Questions about the survey, most of them legal."""
 
     keys = (*Maker.keys, "LEAST(n, 3)", "n", "top", "CLAMP(n, 0, 5)")
+
+    def per_person(self) -> Parts:
+        return self.windowed("cost", "ward") if self.rng.random() < 0.4 else super().per_person()
 
     def aggregate(self) -> str:
         columns = ("income", "income", "age", "cost", "dose", "x", "CLAMP(score, 0, 9)", "income / 1000")
@@ -260,7 +342,12 @@ class OneTable(Maker):
     def listed(self) -> str:
         return self.pick("region IN (SELECT name FROM places)", "town NOT IN (SELECT name FROM places)")
 
+    def own_rows(self) -> str:
+        return self.within("person", ("age", "wage"), ("age", "town", "born", "wage"), "t")
+
     def per_person(self) -> Parts:
+        if self.rng.random() < 0.4:
+            return self.windowed("age", "region")
         value = self.pick("COUNT(*)", "SUM(age)", "MAX(age)", "COUNT(DISTINCT town)", "SUM(age) / COUNT(*)", "SUM(wage)")
         chosen = self.pick("COUNT(*) AS a0", "AVG(CLAMP(n, 0, 9)) AS a0", "MEDIAN(CLAMP(n, 0, 9)) AS a0", "AVG(n) AS a0")
         persons = f"(SELECT person, MAX(region) AS mine, {value} AS n FROM t GROUP BY person) s"
@@ -277,5 +364,9 @@ class OneTable(Maker):
             *["t"] * 6,
             "t JOIN places p ON t.region = p.name",
             "(SELECT * FROM t WHERE wage > 0) t",
+            "(SELECT t.* FROM t, places p WHERE t.region = p.name) t",
+            "(SELECT DISTINCT person, region, age, wage FROM t) t",
+            "t FULL JOIN (SELECT person, COUNT(*) AS n FROM t GROUP BY person) s ON t.person = s.person",
+            self.own_rows(),
             "(SELECT person, MAX(region) AS region, AVG(age) AS age, SUM(wage) AS wage FROM t GROUP BY person) s",
         )

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from dither.engines.sql.dialect import Dialect
-from dither.engines.sql.relations import Frame, Schema, relation
+from dither.engines.sql.frame import Frame
+from dither.engines.sql.relations import Schema, relation
 from dither.engines.sql.work import Results, Row, Statement, statements, sums_of
 from dither.query.nodes import Aggregate, Column, Compute, Filter, Named, PerUnit, Relation, Scan
 from dither.query.work import UNIT, Sums, Work

@@ -1,9 +1,5 @@
 """Prints relations as SELECT statements, and the bounding that every statement shares.
 
-Columns are called c0, c1, ... in order, whatever their names in the question: some engines take "Age" and "age" for one name,
-dither does not. An argument that a printer needs twice becomes a helper column of an earlier stage. So the text grows with the
-question, and not with two to the power of its depth.
-
 Aggregation inside one unit is exact and does not depend on the order: only whole numbers are added up, never doubles.
 
 Bounding: rows are grouped per unit and group first (b), so that later steps read few rows. `r` has the rows of b in the groups
@@ -14,13 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from dither.catalog.values import Key
 from dither.engines.sql.dialect import (
     Dialect,
-    Printer,
     Sql,
     Stages,
     build,
@@ -31,79 +26,11 @@ from dither.engines.sql.dialect import (
     whole,
     widest,
 )
-from dither.engines.sql.functions import printer_of
+from dither.engines.sql.frame import Frame, Printed, exact_total, select, summed, with_plain_names
+from dither.engines.sql.windows import within_unit
 from dither.query import nodes
 from dither.query.nodes import Aggregate, Column, Expression, PerUnit
 from dither.query.work import UNIT, Work
-
-
-@dataclass(frozen=True)
-class Printed:
-    """A SELECT whose columns are c0, c1, ...; `names` and `columns` describe them in order."""
-
-    text: str
-    names: tuple[str, ...]
-    columns: tuple[Sql, ...]
-
-
-def with_plain_names(text: str, names: Sequence[str], columns: Sequence[Sql]) -> Printed:
-    """Returns the relation with its columns as c0, c1, ..., the way an outer SELECT sees them."""
-    plain = (replace(column, text=f"c{i}", atom=True, level=0, constant=None) for i, column in enumerate(columns))
-    return Printed(text, tuple(names), tuple(plain))
-
-
-class Frame:
-    """Prints expressions over one relation and collects the helper columns they need."""
-
-    def __init__(self, relation: Printed, dialect: Dialect) -> None:
-        self.dialect = dialect
-        self._relation = relation
-        self._column = dict(zip(relation.names, relation.columns, strict=True))
-        self._helpers: dict[str, Sql] = {}
-        self._printed: dict[int, tuple[nodes.Expression, Sql]] = {}  # holds the node, so that its id is not reused
-        self._stages: list[list[str]] = []
-
-    def print(self, expression: nodes.Expression) -> Sql:
-        if isinstance(expression, nodes.Column):
-            return self._column[expression.name]
-        if isinstance(expression, nodes.Literal):
-            return self.dialect.literal(expression.value)
-        # By identity: a question built in Python may use one part many times, in parts it uses many times.
-        if id(expression) not in self._printed:
-            arguments = [self.print(argument) for argument in expression.arguments]
-            self._printed[id(expression)] = (expression, self._printer(expression)(self, arguments))
-        return self._printed[id(expression)][1]
-
-    def _printer(self, call: nodes.Call) -> Printer:
-        printer = printer_of(self.dialect, call.name)
-        if printer is None:
-            raise cannot_compute(self.dialect, call.name, call.span)
-        return printer
-
-    def atom(self, x: Sql) -> Sql:
-        """Returns the value as a column or constant; adds a helper column if it is neither."""
-        if x.atom:
-            return x
-        if x.text not in self._helpers:
-            name = f"h{len(self._helpers)}"
-            while len(self._stages) <= x.level:
-                self._stages.append([])
-            self._stages[x.level].append(f"{x.text} AS {name}")
-            self._helpers[x.text] = replace(x, text=name, atom=True, level=x.level + 1)
-        return self._helpers[x.text]
-
-    def source(self) -> str:
-        """Returns the FROM clause: the relation with all helper columns."""
-        text = self._relation.text
-        for stage in self._stages:
-            text = f"SELECT *, {', '.join(stage)} FROM ({text}){self.dialect.fence}"
-        return f"({text})"
-
-
-def select(frame: Frame, names: Sequence[str], columns: Sequence[Sql], tail: str = "") -> Printed:
-    """Prints SELECT columns FROM the frame's relation."""
-    listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
-    return with_plain_names(f"SELECT {listed} FROM {frame.source()}{tail}", names, columns)
 
 
 def per_unit(node: PerUnit, source: Printed, dialect: Dialect) -> Printed:
@@ -132,23 +59,14 @@ def _plain(name: str, kind: str | None = None) -> Callable[[Stages, Sql], Sql]:
     return lambda stages, x: build(f"{stages.dialect.aggregates.get(name, name)}({x.text})", kind or x.kind, x)
 
 
-def _exact_sum(stages: Stages, x: Sql) -> tuple[Sql, str]:
-    """Returns the whole numbers, and their exact sum as the nearest double (through text: from wide integers engines round
-    twice)."""
-    dialect, number = stages.dialect, x if x.kind == "int" else stages.atom(whole(stages, x, rounded=False))
-    total = dialect.wide_sum(number.text)
-    small = f"{total} BETWEEN {-(2**52)} AND {2**52}"
-    text = dialect.cast(dialect.cast(total, "int", "text"), "text", "real")
-    return number, f"(CASE WHEN {small} THEN {dialect.cast(total, 'int', 'real')} ELSE {text} END)"
-
-
 def _sum(stages: Stages, x: Sql) -> Sql:
-    number, total = _exact_sum(stages, x)
-    return build(total, "real", number)
+    number = summed(stages, x)
+    return build(exact_total(stages.dialect, stages.dialect.wide_sum(number.text)), "real", number)
 
 
 def _average(stages: Stages, x: Sql) -> Sql:
-    number, total = _exact_sum(stages, x)
+    number = summed(stages, x)
+    total = exact_total(stages.dialect, stages.dialect.wide_sum(number.text))
     return build(f"({total} / NULLIF(count({number.text}), 0))", "real", number)
 
 
@@ -184,6 +102,9 @@ def relation(node: nodes.Relation, schema: Schema, dialect: Dialect) -> Printed:
         return _join(node, schema, dialect)
     if isinstance(node, nodes.Semi):
         return _semi(node, schema, dialect)
+    if isinstance(node, nodes.WithinUnit):
+        source = relation(node.source, schema, dialect)
+        return within_unit(node, Frame(source, dialect), source)
     if isinstance(node, nodes.PerUnit):
         return per_unit(node, relation(node.source, schema, dialect), dialect)
     return _union([relation(part, schema, dialect) for part in node.parts], dialect)
@@ -248,7 +169,7 @@ def _join(node: nodes.Join, schema: Schema, dialect: Dialect) -> Printed:
     one, two, pairs = _sides(left, right, node.equal, dialect)
     columns = [replace(c, text=f"l.{c.text}") for c in left.columns] + [replace(c, text=f"r.{c.text}") for c in right.columns]
     listed = ", ".join(f"{column.text} AS c{i}" for i, column in enumerate(columns))
-    kind = "LEFT JOIN" if node.kind == "left" else "JOIN"
+    kind = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}[node.kind]
     return with_plain_names(
         f"SELECT {listed} FROM {one} AS l {kind} {two} AS r ON {_and(pairs)}", left.names + right.names, columns
     )

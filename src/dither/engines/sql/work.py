@@ -19,8 +19,9 @@ from typing import Any
 import pyarrow as pa
 
 from dither.engines.sql.dialect import NARROW, Dialect, Sql, build, fix_zero, nan_to_null, nearest, too_wide
+from dither.engines.sql.frame import Frame, Printed
 from dither.engines.sql.histograms import read_histograms
-from dither.engines.sql.relations import Frame, Printed, Rows, Schema, bounded_groups, group_by, needs_choice, relation
+from dither.engines.sql.relations import Rows, Schema, bounded_groups, group_by, needs_choice, relation
 from dither.query.nodes import Aggregate
 from dither.query.work import SCALE, Bins, Cell, Distinct, Group, Quantised, Sums, Work
 

@@ -3,10 +3,14 @@
     base      what all kinds share: Release, Noise, Reading, Collection
     sums      SUM, AVG, CLIPPED
     spread    VAR, STDDEV
+    moments   moments of one column or of two, from one joint release
+    shape     SKEWNESS, KURTOSIS
+    pairs     CORR, COVAR, REGR_SLOPE, REGR_INTERCEPT, REGR_R2
     count     COUNT(*), COUNT(x), COUNT(DISTINCT unit)
     parts     counts with disjoint FILTERs
     distinct  COUNT(DISTINCT x)
     quantile  MEDIAN, QUANTILE, MIN, MAX
+    mode      MODE
     keys      which groups are shown
 
 To add a kind, add a file and list its KIND here.
@@ -14,7 +18,7 @@ To add a kind, add a file and list its KIND here.
 
 from __future__ import annotations
 
-from dither.planning.releases import count, distinct, quantile, spread, sums
+from dither.planning.releases import count, distinct, mode, pairs, quantile, shape, spread, sums
 from dither.planning.releases.base import Kind
 
-KINDS: tuple[Kind, ...] = (sums.KIND, spread.KIND, count.KIND, distinct.KIND, quantile.KIND)
+KINDS: tuple[Kind, ...] = (sums.KIND, spread.KIND, pairs.KIND, shape.KIND, count.KIND, distinct.KIND, quantile.KIND, mode.KIND)

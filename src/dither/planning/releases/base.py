@@ -228,6 +228,7 @@ class Reading(ABC):
 
     aggregate: Aggregate
     whole: bool = False  # the value is a whole number
+    label: ClassVar[bool] = False  # the value is one of public values, not a number: it has no margin
     by_rows: ClassVar[bool] = False  # the margin depends on the rows in the group
     sign: ClassVar[str] = "±"  # in front of an expected margin
 
@@ -303,7 +304,7 @@ def title_of(aggregate: Aggregate, form: str = "") -> str:
 
 
 SPREADS = ("var_samp", "var_pop", "stddev_samp", "stddev_pop")
-_ADDED = frozenset(("count", "sum", "avg", "clipped", *SPREADS))  # their measures add up rows
+_ADDED = frozenset(("count", "sum", "avg", "clipped", "geomean", *SPREADS))  # their measures add up rows
 _DOUBT_PARTS = 64  # one part of 1 - confidence goes to the number of rows
 _FAR = 64  # scales of noise: beyond them lies less than e^-64 of the probability
 
@@ -406,6 +407,9 @@ def exact_sum(terms: Sequence[Term], constant: Fraction, below: int, noisy: Cell
     return totals
 
 
+_FEW = 6  # variables whose sum has a closed form; a step for each is little
+
+
 def weighted_sum(terms: Sequence[Term], noisy: Cells) -> NDArray[np.float64]:
     """Returns the weighted sum of cells in each group."""
     total = np.zeros(len(noisy[0]) if noisy else 1)
@@ -421,8 +425,13 @@ def noise_reach(terms: Sequence[Term], noises: Sequence[Noise], confidence: Frac
     if len(terms) == 1:
         return float(noises[terms[0].noise].mechanism.margin(confidence) * abs(terms[0].weight))
     scales = tuple(sorted(abs(float(t.weight)) * noises[t.noise].scale for t in terms))
-    law = margins.normal if noises[terms[0].noise].gaussian else margins.laplace
-    return law(scales, float(confidence)) + sum(abs(float(t.weight)) for t in terms)
+    gaussian = noises[terms[0].noise].gaussian
+    steps, law = sum(abs(float(t.weight)) for t in terms), margins.normal if gaussian else margins.laplace
+    if len(terms) <= _FEW:
+        return law(scales, float(confidence)) + steps
+    weights, each = np.array([float(t.weight) for t in terms]), np.array([noises[t.noise].scale for t in terms])
+    wide = margins.many(weights, each, float(confidence), gaussian)
+    return min(wide, margins.normal(scales, float(confidence)) + steps) if gaussian else wide
 
 
 @dataclass
@@ -536,7 +545,18 @@ class Rounded:
         return f"{show_expression(self.x)} is rounded to steps of {steps}, which moves a sum by at most {each} for each row"
 
 
-Note = Clipped | Rounded
+@dataclass(frozen=True)
+class Coarse:
+    """A note: values are rounded to a step of the planner's choice."""
+
+    x: Expression
+    step: Fraction
+
+    def __str__(self) -> str:
+        return f"{show_expression(self.x)} is rounded to steps of {show_decimal(self.step)}"
+
+
+Note = Clipped | Rounded | Coarse
 Reader = Callable[[Aggregate, Collection], Reading]
 
 

@@ -160,7 +160,9 @@ def read(aggregate: Aggregate, collection: Collection) -> Quantile:
     q = fine_grid(x, facts, aggregate)
     place = collection.add(Choice(x, q, usable_share(p), collection.max_rows))
     collection.note_bounds(x)
-    return Quantile(aggregate, place, q, usable_share(p), is_whole(q, facts), rounding_error(q, facts))
+    listed = dict.fromkeys(map(usable_share, aggregate.among))
+    places = tuple(collection.add(Choice(x, q, share, collection.max_rows)) for share in listed)
+    return Quantile(aggregate, place, q, usable_share(p), is_whole(q, facts), rounding_error(q, facts), places)
 
 
 def _share_of(aggregate: Aggregate) -> Fraction | None:
@@ -170,7 +172,13 @@ def _share_of(aggregate: Aggregate) -> Fraction | None:
 @dataclass(frozen=True)
 class Quantile(Reading):
     """The chosen value, with the chosen margin; `slack`: how far the grid may have moved the quantile. Its rank may be off too:
-    `rank` is by how many rows' worth."""
+    `rank` is by how many rows' worth.
+
+    `listed` are the places of a list of quantiles, by their shares: their values are shown in rising order. The margin still
+    reaches from the shown value over the interval that was chosen for this quantile, so it holds as often. If all ranks of the
+    list are within R, so are they in rising order: at most i values are below the i-th, so it is at most the largest of the
+    first i chosen ones, and at least the smallest of the others.
+    """
 
     aggregate: Aggregate
     noise: int
@@ -178,6 +186,14 @@ class Quantile(Reading):
     p: Fraction
     whole: bool = False
     slack: Fraction = Fraction(0)
+    listed: tuple[int, ...] = ()
+
+    def _shown(self, noisy: Cells) -> list[int]:
+        """Returns the step of the shown value in each group."""
+        if not self.listed:
+            return [int(value) for value in noisy[self.noise][:, 0]]
+        rising = np.sort(np.stack([noisy[place][:, 0] for place in self.listed]), axis=0)
+        return [int(value) for value in rising[self.listed.index(self.noise)]]
 
     @property
     def title(self) -> str:
@@ -198,19 +214,25 @@ class Quantile(Reading):
         return tuple(note for note in (which, fine) if note)
 
     def values(self, noises: Sequence[Noise], noisy: Cells) -> list[Number]:
-        values = [self.grid.low + self.grid.step * int(b) for b in noisy[self.noise][:, 0]]
+        values = [self.grid.low + self.grid.step * step for step in self._shown(noisy)]
         return [int(v) if self.whole else float(v) for v in values]
 
     def largest(self, noises: Sequence[Noise], rows: int) -> Fraction:
         return max(abs(self.grid.low), abs(self.grid.low + self.grid.step * self.grid.steps))
 
     def rank(self, noises: Sequence[Noise], confidence: Fraction) -> float:
-        reach = _choices(noises[self.noise]).mechanism.margin(confidence, candidates=self.grid.steps + 1)
-        return float(reach / (SCALE * self.p.denominator))
+        places = self.listed or (self.noise,)
+        sure = 1 - (1 - confidence) / len(places)
+        reaches = []
+        for noise in (noises[place] for place in places):
+            if isinstance(noise.of, Choice):
+                reach = _choices(noise).mechanism.margin(sure, candidates=self.grid.steps + 1)
+                reaches.append(float(reach / (SCALE * noise.of.p.denominator)))
+        return max(reaches)
 
     def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
         ends = self._ends(noisy, confidence)
-        chosen = noisy[self.noise][:, 0].tolist()
+        chosen = self._shown(noisy)
         farthest = [max(value - low, high - value) for value, (low, high) in zip(chosen, ends, strict=True)]
         return [float(self.grid.step * far + self.slack) for far in farthest]
 

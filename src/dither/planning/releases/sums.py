@@ -5,7 +5,8 @@
 A row moves the three by exactly R together, so they cost as much as one count:
 COUNT(x) = (A + B)/R, COUNT(*) = (A + B + C)/R, SUM = low COUNT(x) + step A, AVG = low + range A/(A + B).
 A SUM alone is one cell that a row moves by max(|low|, |high|). With a public number of rows n (replace neighbours) A alone
-gives SUM and AVG. CLIPPED(x), the share of values outside the bounds, is the mean of 0 and 1.
+gives SUM and AVG. CLIPPED(x), the share of values outside the bounds, is the mean of 0 and 1. GEOMEAN(x) is the exponential of
+the mean of LN(x), for bounds above 0.
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ from dither.planning.releases.base import (
 )
 from dither.query.functions.base import Facts
 from dither.query.nodes import Aggregate, Call, Expression, Literal
+from dither.query.resolve.shapes import constant
 from dither.query.show import show_expression
 from dither.query.work import Cell, Quantised, Sums
 
-_MEANS = frozenset(("avg", "clipped", *SPREADS))  # always read from the joint release
+_MEANS = frozenset(("avg", "clipped", "geomean", *SPREADS))  # always read from the joint release
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ def _joint(collection: Collection, x: Expression, aggregate: Aggregate, function
     grid = sensitivity.sum_grid(x, facts, aggregate, collection.may_be_cut)
     rows = collection.rows_that_count(not_null(x) if optional else None)
     collection.joint[x] = collection.add(Joint(x, grid, collection.max_rows, rows, nulls, optional, alone, outside))
-    if not outside:
+    if not outside and functions != {"geomean"}:
         collection.note_bounds(x)
 
 
@@ -174,9 +176,14 @@ def joint(collection: Collection, x: Expression) -> tuple[int, Joint]:
 
 
 def _mean(aggregate: Aggregate, collection: Collection) -> Aggregate:
-    """Rewrites CLIPPED(x) as the mean of a 0/1 expression: two complementary counts. Moves every FILTER inside."""
+    """Rewrites CLIPPED(x) as the mean of a 0/1 expression: two complementary counts; and GEOMEAN(x) as the mean of LN(x). Moves
+    every FILTER inside."""
     aggregate = collection.lower(aggregate)
     x = aggregate.argument
+    if aggregate.function == "geomean" and x is not None:
+        ends = (constant(end) for end in sensitivity.bounds(collection.facts(x), aggregate))
+        inside = Call("clamp", (x, *ends)) if collection.facts(x).clipped else x
+        return Aggregate(aggregate.name, "avg", Call("ln", (inside,)), span=aggregate.span)
     if aggregate.function != "clipped" or x is None:
         return aggregate
     low, high = sensitivity.bounds(collection.facts(x), aggregate)
@@ -195,6 +202,11 @@ def read_mean(aggregate: Aggregate, collection: Collection) -> Reading:
     if release.alone:
         return _over(aggregate, place, release, collection, Fraction(1, collection.public_rows or 1))
     return ratio(aggregate, x, collection)
+
+
+def read_geometric(aggregate: Aggregate, collection: Collection) -> Reading:
+    collection.note_bounds(collection.argument(aggregate))
+    return GeometricMean(aggregate, read_mean(aggregate, collection))
 
 
 def ratio(aggregate: Aggregate, x: Expression, collection: Collection) -> Ratio:
@@ -363,6 +375,38 @@ class Ratio(Reading):
         return float(self.grid.step * self.grid.steps) * min(1.0, reach / (self.grid.steps * rows)) + float(self.slack)
 
 
+@dataclass(frozen=True)
+class GeometricMean(Reading):
+    """The exponential of a mean of logarithms, and of its interval."""
+
+    aggregate: Aggregate
+    logarithm: Reading
+    by_rows = True
+    sign = "typically ±"  # it depends on the mean
+
+    def values(self, noises: Sequence[Noise], noisy: Cells) -> list[Number]:
+        return [math.exp(value) for value in self.logarithm.values(noises, noisy)]
+
+    def bounds(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> Bounds:
+        low, high = self.logarithm.bounds(noises, noisy, confidence)
+        return np.exp(low), np.exp(high)
+
+    def margins(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> list[float | None]:
+        (low, high), value = self.bounds(noises, noisy, confidence), np.array(self.values(noises, noisy))
+        return [float(each) for each in np.maximum(np.abs(high - value), np.abs(value - low)) * (1 + 1e-12)]
+
+    def unsure(self, noises: Sequence[Noise], noisy: Cells, confidence: Fraction) -> NDArray[np.bool_]:
+        return self.logarithm.unsure(noises, noisy, confidence)
+
+    def predicted(self, noises: Sequence[Noise], rows: int | None, confidence: Fraction) -> float | None:
+        """Returns the margin for a mean in the middle of the logarithms."""
+        wide = self.logarithm.predicted(noises, rows, confidence)
+        if wide is None:
+            return None
+        empty = [np.zeros((1, noise.of.cells)) for noise in noises]
+        return math.exp(float(self.logarithm.values(noises, empty)[0])) * math.expm1(min(wide, 500.0))
+
+
 def fieller(
     a: NDArray[np.float64],
     total: NDArray[np.float64],
@@ -378,4 +422,4 @@ def fieller(
     return np.where(down <= up, down, np.nan), np.where(down <= up, up, np.nan)
 
 
-KIND = Kind({"sum": read_sum, "avg": read_mean, "clipped": read_mean}, share)
+KIND = Kind({"sum": read_sum, "avg": read_mean, "clipped": read_mean, "geomean": read_geometric}, share)

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 
 from dither.errors import QueryError
+from dither.exact.numbers import show_decimal
 from dither.query.functions.base import Facts, family
 from dither.query.functions.domains import facts
 from dither.query.functions.registry import columns, typed
-from dither.query.nodes import FUNCTIONS, NUMBERS, ROWS, UNITS, Aggregate, Column, Expression, Named, Order, Query, words_of
+from dither.query.nodes import (
+    FUNCTIONS,
+    LABELS,
+    NUMBERS,
+    ROWS,
+    UNITS,
+    Aggregate,
+    Column,
+    Expression,
+    Named,
+    Order,
+    Outer,
+    Query,
+    grouping_mark,
+    words_of,
+)
+from dither.query.outer import resolve_outer
 from dither.query.resolve.shapes import BY_UNIT, Dependence, Shape
 
 
@@ -20,6 +38,9 @@ def check_functions(nodes: tuple[Aggregate, ...], known: tuple[str, ...]) -> Non
             raise QueryError(f"{each.function} cannot stand here.", span=each.span, fix=f"use one of {', '.join(known)}.")
         if each.argument is None and FUNCTIONS[each.function].of not in (ROWS, UNITS):
             raise QueryError(f"{each.function} needs an argument.", span=each.span, fix="give it an expression.")
+        if (each.second is None) == FUNCTIONS[each.function].pair:
+            count = "two arguments" if FUNCTIONS[each.function].pair else "one argument"
+            raise QueryError(f"{each.function} takes {count}.", span=each.span, fix="give it that many.")
         if each.function == "count_units" and each.where is not None:
             raise QueryError("count_units takes no FILTER.", span=each.span, fix="leave it out.")
         if each.function == "quantile" and (each.parameter is None or not 0 < each.parameter < 1):
@@ -108,8 +129,13 @@ def _aggregate(aggregate: Aggregate, source: Shape) -> Aggregate:
         check_key(known, inner, _origin(inner, source))
     elif FUNCTIONS[aggregate.function].of == NUMBERS:
         _check_number(aggregate, inner, known, source)
-    parts = [part if part is None else typed(part, source.scope) for part in (aggregate.argument, aggregate.where)]
-    return replace(aggregate, argument=parts[0], where=parts[1])
+        if aggregate.second is not None:
+            _check_number(aggregate, aggregate.second, facts(aggregate.second, source.scope), source)
+    elif FUNCTIONS[aggregate.function].of == LABELS:
+        _check_label(aggregate, inner, known, source)
+    read = (aggregate.argument, aggregate.where, aggregate.second)
+    parts = [part if part is None else typed(part, source.scope) for part in read]
+    return replace(aggregate, argument=parts[0], where=parts[1], second=parts[2])
 
 
 def _check_number(aggregate: Aggregate, inner: Expression, known: Facts, source: Shape) -> None:
@@ -121,6 +147,7 @@ def _check_number(aggregate: Aggregate, inner: Expression, known: Facts, source:
             fix=_number_fix(known.kind, word, short(inner)),
         )
     if known.bounded:
+        _check_positive(aggregate, inner, known)
         return
     free = sorted(name for name in columns(inner) if not source.columns[name].facts.bounded)
     origins = [source.columns[name].origin for name in free]
@@ -128,10 +155,44 @@ def _check_number(aggregate: Aggregate, inner: Expression, known: Facts, source:
     first = f"declare bounds for {declare} in the catalog, or " if declare else ""
     own = "limits" if _counts(known) else "low and high"
     raise QueryError(
-        f"{word}({short(inner)}) has no bounds, so one person could change it without limit.",
+        f"{word}({_arguments(aggregate, inner, short(inner))}) has no bounds, so one person could change it without limit.",
         span=inner.span or aggregate.span,
-        fix=f"{first}write {word}({_clamped(aggregate, inner, known)}) with your own {own}.",
+        fix=f"{first}write {word}({_arguments(aggregate, inner, _clamped(aggregate, inner, known))}) with your own {own}.",
     )
+
+
+def _check_positive(aggregate: Aggregate, inner: Expression, known: Facts) -> None:
+    """Refuses a geometric mean of numbers that may be 0 or less."""
+    if aggregate.function == "geomean" and known.low is not None and known.high is not None and known.low <= 0:
+        high = show_decimal(known.high) if known.high > 1 else "high"
+        raise QueryError(
+            f"GEOMEAN needs numbers above 0, and the bounds of {short(inner)} begin at {show_decimal(known.low)}.",
+            span=inner.span or aggregate.span,
+            fix=f"write GEOMEAN(CLAMP({short(inner)}, 1, {high})) with your own limits.",
+        )
+
+
+def _check_label(aggregate: Aggregate, inner: Expression, known: Facts, source: Shape) -> None:
+    """Refuses a MODE over values that are not public, or that tell the unit."""
+    check_key(known, inner, _origin(inner, source))
+    _check_unit(Named("", inner), known, source)
+    if known.values is None:
+        name, origin = short(inner), _origin(inner, source)
+        declare = f"declare `values` for {'.'.join(origin)} in the catalog, or " if origin else ""
+        clamped = f"write MODE(CLAMP({name}, low, high)) with your own low and high, or " if known.numeric else ""
+        raise QueryError(
+            f"MODE chooses among public values, and those of {name} are not.",
+            span=inner.span or aggregate.span,
+            fix=f"{declare}{clamped}count them: SELECT {name}, COUNT(*) AS n ... GROUP BY {name} ORDER BY n DESC LIMIT 1.",
+        )
+
+
+def _arguments(aggregate: Aggregate, inner: Expression, shown: str) -> str:
+    """Shows the arguments: `shown` for `inner`, and beside it the other one of a pair."""
+    if aggregate.second is None or aggregate.argument is None:
+        return shown
+    first = inner is not aggregate.second
+    return f"{shown}, {short(aggregate.second)}" if first else f"{short(aggregate.argument)}, {shown}"
 
 
 def _clamped(aggregate: Aggregate, inner: Expression, known: Facts) -> str:
@@ -168,7 +229,8 @@ def short(expression: Expression) -> str:
 def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
     """Checks and types the post-processing of the noisy result: outputs, HAVING, ORDER BY."""
     result = {key.name: facts(key.expression, scope) for key in query.keys}
-    result |= {each.name: _noisy(each) for each in query.aggregates}
+    result |= _of_sets(query, result)
+    result |= {each.name: _noisy(each, scope) for each in query.aggregates}
     for each in query.outputs:
         facts(each.expression, result)
     having = query.having
@@ -186,9 +248,48 @@ def outputs(query: Query, scope: Mapping[str, Facts]) -> Query:
         outputs=tuple(Named(each.name, typed(each.expression, result)) for each in query.outputs),
         having=having,
         order=tuple(Order(typed(each.expression, result), each.descending) for each in query.order),
+        above=_above(query, result),
     )
 
 
-def _noisy(aggregate: Aggregate) -> Facts:
-    """Returns the facts of a noisy number: it has no bounds, and a count is whole."""
+def _above(query: Query, scope: Mapping[str, Facts]) -> tuple[Outer, ...]:
+    """Checks and types the SELECTs around it, from the inside out."""
+    found = tuple(facts(each.expression, scope).without_domain() for each in query.outputs)
+    resolved = []
+    for outer in query.above:
+        checked, found = resolve_outer(outer, found)
+        resolved.append(checked)
+    return tuple(resolved)
+
+
+def _of_sets(query: Query, keys: Mapping[str, Facts]) -> dict[str, Facts]:
+    """Returns the facts of keys that are NULL in some grouping sets, and of the marks of GROUPING."""
+    found = {}
+    for number, places in enumerate(query.groupings):
+        most = Fraction((1 << len(places)) - 1)
+        found[grouping_mark(number)] = Facts("int", Fraction(0), most, nullable=False, whole=True)
+    for place, key in enumerate(query.keys if query.sets else ()):
+        if not all(place in each for each in query.sets):
+            known = keys[key.name]
+            found[key.name] = Facts(known.kind, known.low, known.high, nullable=True, whole=known.whole)
+    return found
+
+
+def check_sets(query: Query) -> None:
+    """Refuses grouping sets, in queries built by hand, that name no keys, or a set twice."""
+    for each in query.sets:
+        if list(each) != sorted(set(each)) or not all(type(place) is int and 0 <= place < len(query.keys) for place in each):
+            raise QueryError("A grouping set holds places of keys, in order.", fix="write sets such as ((0, 1), (0,), ()).")
+    for each in query.groupings:
+        if not query.sets or not each or not all(type(place) is int and 0 <= place < len(query.keys) for place in each):
+            raise QueryError("GROUPING holds places of keys, beside grouping sets.", fix="write places such as (0, 1).")
+    if len(set(query.sets)) < len(query.sets) or (query.sets and not any(query.sets)):
+        raise QueryError("Grouping sets differ, and one has a key.", fix="write sets such as ((0, 1), (0,), ()).")
+
+
+def _noisy(aggregate: Aggregate, scope: Mapping[str, Facts]) -> Facts:
+    """Returns the facts of a noisy number: it has no bounds, and a count is whole. Those of a chosen value are its own."""
+    if FUNCTIONS[aggregate.function].of == LABELS and aggregate.argument is not None:
+        kind = facts(aggregate.argument, scope).kind
+        return Facts("int" if kind == "real" else kind, whole=kind in ("int", "real"))
     return Facts("int", nullable=False, whole=True) if FUNCTIONS[aggregate.function].counts else Facts("real")

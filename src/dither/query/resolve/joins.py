@@ -2,6 +2,7 @@
 
 A joined row must belong to one unit. So two private sides may be joined only if both units are equated, or along the
 declared reference that gives the child its unit. The equality of the units is then added to the join, so it is enforced.
+A FULL JOIN of two private sides equates their units, so a row has the unit of the side that is there: COALESCE of both.
 A private and a public side may be joined freely if units are bounded afterwards. If every row is its own unit, no join
 may multiply rows, so the equated columns of the public side must be unique.
 
@@ -65,6 +66,8 @@ def check_pairs(pairs: tuple[Pair, ...], left: Shape, right: Shape, span: Span) 
 
 def check_join(left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str, catalog: Catalog, span: Span) -> None:
     """Refuses a join whose rows would not each belong to one unit."""
+    if kind == "full":
+        _check_full(left, right, pairs, span)
     if kind == "left" and left.protects == PUBLIC and right.private:
         raise QueryError(
             "This outer join keeps public rows that belong to nobody.",
@@ -85,6 +88,33 @@ def check_join(left: Shape, right: Shape, pairs: tuple[Pair, ...], kind: str, ca
                 span=span,
                 fix=way if keyed else f"join on the declared `key` of {names}, or declare one in the catalog.",
             )
+
+
+def _check_full(left: Shape, right: Shape, pairs: tuple[Pair, ...], span: Span) -> None:
+    """Refuses a FULL JOIN of which a row would belong to nobody, or whose two units cannot be one column."""
+    if PUBLIC in (left.protects, right.protects):
+        private, names = (left, right.tables) if left.private else (right, left.tables)
+        raise QueryError(
+            f"This FULL JOIN keeps rows of {', '.join(names)} that belong to nobody.",
+            span=span,
+            fix=f"use LEFT JOIN from {private.tables[0]}, or an inner join.",
+        )
+    if BY_ROW in (left.protects, right.protects) or left.root != right.root:
+        return  # refused like any other join
+    pair = unit_pair(pairs, left, right)
+    if pair is None:
+        unit = left.root[1] if left.root else "the unit"
+        raise QueryError(
+            "A FULL JOIN of two tables about people equates their units.",
+            span=span,
+            fix=f"equate the unit of both sides ({unit}), or use LEFT JOIN from the table whose rows you keep.",
+        )
+    if known(pair[0], left).facts.kind != known(pair[1], right).facts.kind:
+        raise QueryError(
+            "The units of both sides are of different kinds, so a FULL JOIN cannot make one column of them.",
+            span=span,
+            fix="let the curator declare the same `kind` for both, or use LEFT JOIN.",
+        )
 
 
 def check_joins(count: int, span: Span) -> int:
@@ -226,6 +256,8 @@ def joined_columns(
     beside a value makes two. So in a left join all rows of the unit must have the same left sides of the pairs. The value is
     also one per unit if the left sides are, and they have at most one partner: a public row looked up by a unit's country.
     """
+    if kind == "full":
+        return _either_side(left, right, pairs, catalog)
     ours, theirs = (all(side.per_unit(pair[index]) for pair in pairs) for index, side in ((0, left), (1, right)))
     columns = {}
     for name, each in left.columns.items():
@@ -236,6 +268,13 @@ def joined_columns(
         known = replace(each, unique=each.unique and once[0], per_unit=own or (once[1] and ours))
         columns[name] = _missing(known, catalog) if kind == "left" else known
     return columns
+
+
+def _either_side(left: Shape, right: Shape, pairs: tuple[Pair, ...], catalog: Catalog) -> dict[str, Known]:
+    """Returns the columns of a FULL JOIN. If only the units are equated, a side is there in all rows of a unit or in none."""
+    alone = len(pairs) == 1
+    every = {**left.columns, **right.columns}
+    return {name: _missing(replace(each, per_unit=each.per_unit and alone), catalog) for name, each in every.items()}
 
 
 def _missing(known: Known, catalog: Catalog) -> Known:
@@ -254,7 +293,7 @@ def joined_bounds(left: Shape, right: Shape, node: Join, once: Once) -> tuple[in
     columns from both sides, it is the larger. A subquery for a value adds a column, and neither rows nor groups.
     """
     private = [side for side in (left, right) if side.private and (side is left or node.scalar is None)]
-    limiting = ((left, once[1]), (right, once[0] and node.kind == "inner"))
+    limiting = ((left, once[1] and node.kind != "full"), (right, once[0] and node.kind == "inner"))
     limits = [side.max_rows for side, limits in limiting if limits and side.private]
     rows = min((bound for bound in limits if bound is not None), default=None)
     return rows if limits else _largest([side.max_rows for side in private]), _largest([side.max_groups for side in private])

@@ -1,5 +1,7 @@
 """Resolves aggregation inside one unit: legal if the unit is among the keys, exact because only whole numbers are added.
 
+A key that belongs to one unit, such as the order that lines refer to, does as well as the unit: the unit is always grouped by.
+
 A sum of fractions would depend on the order of rows. So a bounded column with a step is first put on its grid,
 q = floor((x - low) / step + 1/2), the whole numbers q are added, and the sum is low * n + step * q. Without bounds
 (a sum of sums) low is 0.
@@ -32,6 +34,7 @@ from dither.query.nodes import (
     Named,
     PerUnit,
     Relation,
+    Union,
     fresh,
 )
 from dither.query.nodes import per_unit as functions
@@ -50,13 +53,13 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
     if source.protects == PUBLIC:
         return _public(node, source, compared)
     _check_unit(node, source, lookup)
-    mine = [key for key in node.keys if _is_unit(key.expression, source)]
-    further = [key for key in node.keys if not _is_unit(key.expression, source)]
+    mine = [key for key in node.keys if source.is_unit(key.expression)]
+    further = [key for key in node.keys if not source.is_unit(key.expression)]
     known = {key.name: facts(key.expression, source.scope) for key in further}
-    _check_keys(node, known, compared)
+    _check_keys(node, known, compared or not node.aggregates)  # DISTINCT only compares
     source = traced(source, [name for key in further for name in columns_of(key.expression)])
-    lowered = [_lowered(each, source) for each in node.aggregates]
-    inside = tuple(part for parts, _, _ in lowered for part in parts)
+    found = [lowered(each, source) for each in node.aggregates]
+    inside = tuple(part for parts, _, _ in found for part in parts)
     relation: Relation = PerUnit(
         source.relation,
         (*(Named(key.name, typed(key.expression, source.scope)) for key in further), Named(UNIT, Column(UNIT))),
@@ -64,7 +67,7 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
         span=node.span,
     )
     named = [Named(key.name, Column(UNIT)) for key in mine] + [Named(key.name, Column(key.name)) for key in further]
-    named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, lowered, strict=True)]
+    named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, found, strict=True)]
     relation = Compute(relation, (*named, Named(UNIT, Column(UNIT))))
     alone = all(source.per_unit(key.expression) for key in further)  # one row per unit
     columns = {key.name: replace(_origin(key.expression, source), unique=not further, per_unit=True) for key in mine}
@@ -74,13 +77,14 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
             origin=_origin(key.expression, source).origin,
             depends=source.depends(key.expression),
             per_unit=source.per_unit(key.expression),
+            of_one_unit=source.within_unit(key.expression),
             made_of=made_of(typed(key.expression, source.scope), source.columns),
         )
         for key in further
     }
     columns |= {
         each.name: Known(result, depends=_depends(each, source), per_unit=alone)
-        for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)
+        for each, (_, _, result) in zip(node.aggregates, found, strict=True)
     }
     return replace(
         source,
@@ -90,7 +94,8 @@ def per_unit(node: PerUnit, source: Shape, lookup: Join | None = None) -> Shape:
         max_groups=1 if alone else source.max_groups,
         one_row=not further,
         whole=None,
-        together=(mine[0].name, *known),
+        together=(*(key.name for key in mine[:1]), *known),
+        halves=(),
     )
 
 
@@ -122,22 +127,18 @@ def _public(node: PerUnit, source: Shape, compared: bool) -> Shape:
     """Returns the shape of an aggregated public table: exact and public, one row for each value of the keys."""
     known = {key.name: facts(key.expression, source.scope) for key in node.keys}
     _check_keys(node, known, compared)
-    lowered = [_lowered(each, source) for each in node.aggregates]
+    found = [lowered(each, source) for each in node.aggregates]
     keys = tuple(Named(key.name, typed(key.expression, source.scope)) for key in node.keys)
-    inside = tuple(part for parts, _, _ in lowered for part in parts)
+    inside = tuple(part for parts, _, _ in found for part in parts)
     named = [Named(key.name, Column(key.name)) for key in node.keys]
-    named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, lowered, strict=True)]
+    named += [Named(each.name, value) for each, (_, value, _) in zip(node.aggregates, found, strict=True)]
     source = traced(source, [name for key in keys for name in columns_of(key.expression)])
     columns = {
         key.name: Known(known[key.name], unique=len(keys) == 1, made_of=made_of(key.expression, source.columns)) for key in keys
     }
-    columns |= {each.name: Known(result) for each, (_, _, result) in zip(node.aggregates, lowered, strict=True)}
+    columns |= {each.name: Known(result) for each, (_, _, result) in zip(node.aggregates, found, strict=True)}
     relation = Compute(PerUnit(source.relation, keys, inside, span=node.span), tuple(named))
     return replace(source, relation=relation, columns=columns, whole=None, together=tuple(known))
-
-
-def _is_unit(expression: Expression, source: Shape) -> bool:
-    return isinstance(expression, Column) and expression.name in source.columns and source.columns[expression.name].unit
 
 
 def _origin(expression: Expression, source: Shape) -> Known:
@@ -149,7 +150,7 @@ def _origin(expression: Expression, source: Shape) -> Known:
 def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
     place = "GROUP BY" if node.aggregates else "SELECT"
     what = "aggregates" if node.aggregates else "looks for distinct rows"
-    units = [key.name for key in node.keys if _is_unit(key.expression, source)]
+    units = [key.name for key in node.keys if source.within_unit(key.expression)]
     unit = source.root[1] if source.root else "the unit column"
     if lookup is not None and lookup.equal and source.protects == BY_UNIT and not units:
         raise QueryError(
@@ -166,6 +167,8 @@ def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
     if source.protects == BY_UNIT:
         if units:
             return
+        if not node.aggregates:
+            raise _distinct(node, source, unit)
         raise QueryError(
             f"This subquery {what} across people, and the question then asks about the result.",
             span=node.span,
@@ -177,6 +180,33 @@ def _check_unit(node: PerUnit, source: Shape, lookup: Join | None) -> None:
             span=node.span,
             fix='ask in one step, or declare a unit column instead of unit = "row".',
         )
+
+
+def _distinct(node: PerUnit, source: Shape, unit: str) -> QueryError:
+    """Returns the refusal of DISTINCT across people."""
+    names = ", ".join(key.name.rsplit(".", 1)[-1] for key in node.keys)
+    if isinstance(node.source, Union):
+        what = "UNION drops rows of different people that happen to be equal."
+        fix = f"write UNION ALL, or select {unit} in both parts: SELECT {unit}, {names} ... UNION SELECT {unit}, ..."
+        return QueryError(what, span=node.span, fix=fix)
+    count = (
+        f"; to count the different values, ask SELECT COUNT(DISTINCT {names}) without a subquery" if len(node.keys) == 1 else ""
+    )
+    return QueryError(
+        "DISTINCT drops rows of different people that happen to be equal.",
+        span=node.span,
+        fix=f"{_reference_fix(source)}keep the person in it: SELECT DISTINCT {unit}, {names}{count}.",
+    )
+
+
+def unit_fix(source: Shape, template: str) -> str:
+    """Returns the fix that writes the template with the unit's column for {unit}, in the question's names."""
+    mine = next((name for name, known in source.columns.items() if known.unit), None)
+    if mine is not None:
+        return f"write {template.format(unit=mine)}."
+    unit = source.root[1] if source.root else "the unit column"
+    first = _reference_fix(source) or f"select {unit} in the subquery below; then "
+    return f"{first}write {template.format(unit=unit)}."
 
 
 def _reference_fix(source: Shape) -> str:
@@ -194,7 +224,7 @@ def _reference_fix(source: Shape) -> str:
 Lowered = tuple[tuple[Aggregate, ...], Expression, Facts]
 
 
-def _lowered(each: Aggregate, source: Shape) -> Lowered:
+def lowered(each: Aggregate, source: Shape) -> Lowered:
     """Returns the aggregates that the engine computes, the value made from them, and its facts."""
     each = each.lowered()
     if each.argument is None or each.function in ("count", "count_distinct"):

@@ -5,15 +5,14 @@
 After this step engines need to know nothing about privacy, and the planner nothing about tables.
 
 `check_constants` refuses constants that SQL could not write, in queries built by hand from nodes: a plan must show them,
-a ledger store them and an engine compare them. `prune` drops unused columns, so that plans are short and engines read
-little; it changes no answer.
+a ledger store them and an engine compare them.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from dither.catalog.values import Catalog, Rows
 from dither.errors import QueryError
 from dither.query.functions.base import Facts, either
 from dither.query.functions.domains import facts
-from dither.query.functions.registry import check_depth, columns, known, typed
+from dither.query.functions.registry import check_depth, known, typed
 from dither.query.nodes import (
     Aggregate,
     Call,
@@ -40,10 +39,11 @@ from dither.query.nodes import (
     Semi,
     Span,
     Union,
+    WithinUnit,
     fresh,
     private,
 )
-from dither.query.resolve.aggregates import aggregates, check_functions, keys, outputs, show_kind
+from dither.query.resolve.aggregates import aggregates, check_functions, check_sets, keys, outputs, show_kind
 from dither.query.resolve.joins import (
     Pair,
     at_most_one,
@@ -61,10 +61,12 @@ from dither.query.resolve.joins import (
 from dither.query.resolve.listing import listed
 from dither.query.resolve.narrowing import beside, filtered, made_of, possible, traced
 from dither.query.resolve.per_unit import per_unit
+from dither.query.resolve.pruning import prune, used_by
 from dither.query.resolve.shapes import (
     BY_ROW,
     BY_UNIT,
     PUBLIC,
+    Dependence,
     Known,
     Shape,
     check_names,
@@ -73,6 +75,7 @@ from dither.query.resolve.shapes import (
     scan,
     size,
 )
+from dither.query.resolve.windows import within_unit
 from dither.query.work import UNIT
 
 _LARGEST = 2**63  # engines' integers are smaller
@@ -147,49 +150,6 @@ def _number(value: Any, span: tuple[int, int] | None) -> None:
         raise QueryError("This number has too many digits.", span=span, fix="write a number such as 16 or 1.5.")
 
 
-Names = frozenset[str]
-
-
-def prune(query: Query, by_unit: bool) -> Query:
-    """Drops the columns of the source that the keys, the aggregates and the unit do not use."""
-    used = _used(query.keys) | _arguments(query.aggregates) | frozenset([UNIT] if by_unit else [])
-    return replace(query, source=_prune(query.source, used))
-
-
-def _used(named: tuple[Named, ...]) -> Names:
-    return frozenset[str]().union(*(columns(each.expression) for each in named))
-
-
-def _arguments(aggregates: tuple[Aggregate, ...]) -> Names:
-    return frozenset[str]().union(*(columns(each.value) for each in aggregates if each.value is not None))
-
-
-def _prune(node: Relation, used: Names) -> Relation:
-    if isinstance(node, Scan):
-        return node
-    if isinstance(node, Filter):
-        return replace(node, source=_prune(node.source, used | columns(node.condition)))
-    if isinstance(node, Compute):
-        kept = tuple(each for each in node.columns if each.name in used) or node.columns[:1]
-        return Compute(_prune(node.source, _used(kept)), kept)
-    if isinstance(node, PerUnit):
-        aggregates = tuple(each for each in node.aggregates if each.name in used)
-        return replace(node, source=_prune(node.source, _used(node.keys) | _arguments(aggregates)), aggregates=aggregates)
-    if isinstance(node, Union):
-        return Union(tuple(_prune(part, used) for part in node.parts))
-    pairs = node.equal if isinstance(node, Join) or node.listed is None else (node.listed, *node.equal)
-    ours = frozenset[str]().union(*(columns(left) for left, _ in pairs))
-    theirs = frozenset[str]().union(*(columns(right) for _, right in pairs))
-    if isinstance(node, Semi):
-        return replace(node, source=_prune(node.source, used | ours), other=_prune(node.other, theirs))
-    return _prune_join(node, used | ours, used | theirs)
-
-
-def _prune_join(node: Join, left: Names, right: Names) -> Relation:
-    # Both sides may have a column UNIT; only the left one is passed on (`_join` renames the right one).
-    return replace(node, left=_prune(node.left, left), right=_prune(node.right, right))
-
-
 @dataclass(frozen=True)
 class Resolved:
     """A resolved query. `scope` has the facts of the source's columns; `rows` is empty unless the query is about all rows."""
@@ -239,11 +199,18 @@ def resolve(query: Query, catalog: Catalog, text: str = "") -> Resolved:
         raise QueryError("The question is nested too deeply.", text=text, fix="ask more simply.") from None
 
 
+def aggregates_people(source: Relation, keys: Sequence[Named], catalog: Catalog) -> bool:
+    """Returns whether an aggregation of a relation by these keys is across people: no key is the unit or tells which it is."""
+    shape = _relation(source, catalog)
+    return shape.private and all(shape.depends(key.expression) < Dependence.COMPUTED for key in keys)
+
+
 def _resolve(query: Query, catalog: Catalog) -> Resolved:
     check_constants(query)
     if not query.aggregates and not query.keys:
         raise QueryError("This asks for rows, and rows are never shown.", fix="ask for aggregates such as COUNT(*) or AVG(x).")
     check_functions(query.aggregates, private())
+    check_sets(query)
     source = _relation(query.source, catalog)
     if source.protects == PUBLIC and query.aggregates:
         raise QueryError(
@@ -303,6 +270,8 @@ def _relation(node: Relation, catalog: Catalog) -> Shape:
         return _semi(node, _relation(node.source, catalog), _relation(node.other, catalog), catalog)
     if isinstance(node, PerUnit):
         return per_unit(node, _relation(node.source, catalog))
+    if isinstance(node, WithinUnit):
+        return within_unit(node, _relation(node.source, catalog))
     return _union(node, catalog)
 
 
@@ -327,7 +296,7 @@ def condition(expression: Expression, source: Shape) -> Expression:
 
 
 def _check_size(query: Query, source: Shape) -> None:
-    arguments = [each.value for each in query.aggregates if each.value is not None]
+    arguments = [value for each in query.aggregates for value in each.values]
     size([*(key.expression for key in query.keys), *arguments], source)
 
 
@@ -338,23 +307,25 @@ def _compute(node: Compute, source: Shape) -> Shape:
 
 def _computed(node: Compute, source: Shape) -> Shape:
     size((each.expression for each in node.columns), source)
-    source = traced(source, _used(tuple(each for each in node.columns if not isinstance(each.expression, Column))))
+    source = traced(source, used_by(tuple(each for each in node.columns if not isinstance(each.expression, Column))))
     columns, named = {}, []
     for each in node.columns:
         inner = each.expression
         plain = source.columns[inner.name] if isinstance(inner, Column) and inner.name in source.columns else None
         columns[each.name] = plain or Known(
             facts(inner, source.scope),
+            unit=source.is_unit(inner),
             size=size([inner], source),
             depends=source.depends(inner),
-            per_unit=source.per_unit(inner),
+            per_unit=source.is_unit(inner) or source.per_unit(inner),
             made_of=made_of(typed(inner, source.scope), source.columns),
         )
         named.append(Named(each.name, typed(inner, source.scope)))
     if source.protects == BY_UNIT:
         named.append(Named(UNIT, Column(UNIT)))
-    together = _renamed(source.together, node.columns)
-    return replace(source, relation=Compute(source.relation, tuple(named)), columns=columns, together=together)
+    together, halves = _renamed(source.together, node.columns), _renamed(source.halves, node.columns)
+    computed = Compute(source.relation, tuple(named))
+    return replace(source, relation=computed, columns=columns, together=together, halves=halves)
 
 
 def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str, ...]:
@@ -365,8 +336,8 @@ def _renamed(together: tuple[str, ...], columns: tuple[Named, ...]) -> tuple[str
 
 def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
     span = node.span
-    if node.kind not in ("inner", "left"):
-        raise QueryError(f"There is no join of the kind {node.kind}.", span=span, fix='write "inner" or "left".')
+    if node.kind not in ("inner", "left", "full"):
+        raise QueryError(f"There is no join of the kind {node.kind}.", span=span, fix='write "inner", "left" or "full".')
     check_once((*left.columns, *right.columns), span)
     pairs = check_pairs(node.equal, left, right, span)
     check_join(left, right, pairs, node.kind, catalog, span)
@@ -376,7 +347,7 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
         check_scalar(once[1], span)
     both = left.private and right.private
     joins = check_joins(left.joins + right.joins + (both and not any(once)), span)
-    other = right.relation
+    other, own = right.relation, ""
     if both:
         own = fresh("unit", _column_names(left.relation) | _column_names(other))
         other = Compute(other, (*(Named(name, Column(name)) for name in right.columns), Named(own, Column(UNIT))))
@@ -386,15 +357,32 @@ def _join(node: Join, left: Shape, right: Shape, catalog: Catalog) -> Shape:
         right.equated((b, left.depends(a)) for a, b in node.equal),
     )
     right = beside(left, right) if node.kind == "inner" else replace(right, leaves={}, conditions=())
+    left = replace(left, leaves={}, conditions=()) if node.kind == "full" else left
     columns = joined_columns(left, right, plain, node.kind, once, catalog)
     # A left join on a unique public key keeps each row of a by-row table once; an inner one may drop some.
     whole = left.whole if left.protects == BY_ROW and once[1] and node.kind == "left" else None
     one_row = (left.one_row and once[1]) or (not left.private and right.one_row and once[0])
-    joined = Join(left.relation, other, pairs, node.kind, span=span)
+    joined: Relation = Join(left.relation, other, pairs, node.kind, span=span)
+    if node.kind == "full":
+        one_row = left.one_row and right.one_row and len(plain) == 1
+        joined = _with_either_unit(joined, columns, own)
     rows, groups = joined_bounds(left, right, node, once)
     owner, tables = left if left.private else right, tuple(dict.fromkeys((*left.tables, *right.tables)))
-    shape = Shape(joined, columns, owner.protects, owner.root, tables, rows, groups, one_row, whole, joins)
+    halves = _halves(plain, left, right) if node.kind == "full" else ()
+    shape = Shape(joined, columns, owner.protects, owner.root, tables, rows, groups, one_row, whole, joins, halves=halves)
     return replace(shape, leaves={**left.leaves, **right.leaves}, conditions=(*left.conditions, *right.conditions))
+
+
+def _with_either_unit(joined: Relation, columns: Mapping[str, Known], own: str) -> Relation:
+    """Returns the rows of a FULL JOIN: each has the unit of the side that is there."""
+    unit = Named(UNIT, Call("coalesce", (Column(UNIT), Column(own))))
+    return Compute(joined, (*(Named(name, Column(name)) for name in columns), unit))
+
+
+def _halves(pairs: tuple[Pair, ...], left: Shape, right: Shape) -> tuple[str, ...]:
+    """Returns the unit columns of both sides, as one pair equates them."""
+    pair = unit_pair(pairs, left, right)
+    return () if pair is None else tuple(side.name for side in pair if isinstance(side, Column))
 
 
 def _equated(pairs: tuple[Pair, ...], left: Shape, right: Shape, own: str) -> tuple[Pair, ...]:
@@ -413,6 +401,8 @@ def _column_names(node: Relation) -> frozenset[str]:
         return frozenset([*(each.name for each in node.keys), *(each.name for each in node.aggregates)])
     if isinstance(node, Join):
         return _column_names(node.left) | _column_names(node.right)
+    if isinstance(node, WithinUnit):
+        return _column_names(node.source) | {each.name for each in node.windows}
     return _column_names(node.parts[0] if isinstance(node, Union) else node.source)
 
 
@@ -484,12 +474,9 @@ def _union(node: Union, catalog: Catalog) -> Shape:
     columns = {}
     for name in parts[0].columns:
         known = [part.columns[name] for part in parts]
-        nullable = any(each.facts.nullable for each in known)
         unit = all(each.unit for each in known)
         largest, depends = max(each.size for each in known), max(each.depends for each in known)
-        columns[name] = Known(
-            either([each.facts for each in known], nullable), unit, size=largest, depends=depends, per_unit=unit
-        )
+        columns[name] = Known(_merged([each.facts for each in known]), unit, size=largest, depends=depends, per_unit=unit)
     relations = tuple(_alike(part, columns) for part in parts)
     return replace(
         parts[0],
@@ -501,10 +488,21 @@ def _union(node: Union, catalog: Catalog) -> Shape:
         one_row=False,
         whole=None,
         together=(),
+        halves=(),
         leaves={},
         conditions=(),
         joins=check_joins(sum(part.joins for part in parts), first_table(node)),
     )
+
+
+def _merged(known: list[Facts]) -> Facts:
+    """Returns the facts of a column of UNION ALL. Its values are public if they are in every part."""
+    merged = either(known, any(each.nullable for each in known))
+    merged = replace(merged, clipped=any(each.clipped for each in known))
+    lists = [each.values for each in known if each.values is not None and each.kind == merged.kind]
+    if len(lists) < len(known):
+        return merged
+    return replace(merged, values=tuple(dict.fromkeys(value for values in lists for value in values)))
 
 
 def _total(bounds: list[int | None]) -> int | None:

@@ -79,11 +79,13 @@ class Known:
     size: int = 1  # of its expression, expanded to columns of tables
     depends: Dependence = Dependence.NONE  # on the unit
     per_unit: bool = False  # all rows of one unit have the same value, as far as the catalog says
+    of_one_unit: bool = False  # rows with the same value belong to one unit: the id of an order, in orders and in their lines
     made_of: Expression | None = None  # its value over leaves (narrowing.py); None: nothing is known of it
 
     def missing(self) -> Known:
         """Returns the column as it is on the side of an outer join that may be missing."""
-        return replace(self, facts=replace(self.facts, nullable=True), unit=False, unique=False, made_of=None)
+        facts = replace(self.facts, nullable=True)
+        return replace(self, facts=facts, unit=False, of_one_unit=False, unique=False, made_of=None)
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ class Shape:
     whole: str | None = None  # the table, if this has each of its rows once
     joins: int = 0  # the number of joins below that may multiply one unit's rows
     together: tuple[str, ...] = ()  # columns that are unique together (empty: none known)
+    halves: tuple[str, ...] = ()  # the unit columns of both sides of a FULL JOIN: COALESCE of them is the unit
     leaves: Mapping[str, Facts] = field(default_factory=dict, hash=False)  # what columns are made of, see narrowing.py
     conditions: tuple[Expression, ...] = ()  # over leaves, true in every row
 
@@ -119,6 +122,20 @@ class Shape:
     def per_unit(self, expression: Expression) -> bool:
         """Returns whether an expression has the same value in all rows of one unit, so that each unit is in one group."""
         return all(name == UNIT or self.columns[name].per_unit for name in columns(expression))
+
+    def is_unit(self, expression: Expression) -> bool:
+        """Returns whether an expression always equals the row's unit: its column, or COALESCE of both sides of a FULL JOIN."""
+        if isinstance(expression, Column):
+            return expression.name in self.columns and self.columns[expression.name].unit
+        if not isinstance(expression, Call) or expression.name != "coalesce":
+            return False
+        names = {part.name for part in expression.arguments if isinstance(part, Column)}
+        return bool(self.halves) and len(expression.arguments) == len(names) and names == set(self.halves)
+
+    def within_unit(self, expression: Expression) -> bool:
+        """Returns whether all rows with the same value of an expression belong to one unit."""
+        known = self.columns.get(expression.name) if isinstance(expression, Column) else None
+        return self.is_unit(expression) or (known is not None and known.of_one_unit)
 
     def equated(self, pairs: Iterable[tuple[Expression, Dependence]]) -> Shape:
         """Returns the shape where each expression equals a value that depends on the unit as stated."""
@@ -198,7 +215,9 @@ def scan(node: Scan, catalog: Catalog) -> Shape:
     own = f"{node.alias}.{table.unit.column}"
     for name in (table.unit.column, *_referred(node.table, catalog)):
         column = f"{node.alias}.{name}"
-        columns[column] = replace(columns[column], depends=Dependence.COMPUTED)
+        columns[column] = replace(columns[column], depends=Dependence.COMPUTED, of_one_unit=True)
+    if table.key is not None:
+        columns[f"{node.alias}.{table.key}"] = replace(columns[f"{node.alias}.{table.key}"], of_one_unit=True)
     if hop is None:
         columns[own] = replace(columns[own], unit=True, per_unit=True)
         relation: Relation = _with_unit(node, tuple(columns), Column(own))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from sqlglot import exp
 
-from dither.query.nodes import Aggregate, Column, Expression, Literal, Named, by_word, private
+from dither.exact.numbers import parse_number, show_decimal
+from dither.query.nodes import FUNCTIONS, Aggregate, Call, Column, Expression, Literal, Named, by_word, grouping_mark, private
 from dither.query.nodes import per_unit as functions
 from dither.query.sql.expressions import expression
 from dither.query.sql.names import Scope, candidates, matching, name_of, only, place, refuse
+from dither.query.sql.sets import is_grouping
+from dither.query.sql.windows import Windows
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -20,11 +24,19 @@ def is_aggregate(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and isinstance(node.this, str) and node.this.upper() in by_word()
 
 
-def has_aggregate(node: exp.Expr) -> bool:
-    """Returns whether a node contains an aggregate outside its subqueries."""
+def has_aggregate(node: exp.Expr, test: Callable[[exp.Expr], bool] = is_aggregate) -> bool:
+    """Returns whether a node contains an aggregate outside its subqueries. SUM(x) OVER () is none; its x may be one."""
     if isinstance(node, (exp.Select, exp.Subquery)):
         return False
-    return is_aggregate(node) or any(has_aggregate(part) for part in node.iter_expressions())
+    if isinstance(node, exp.Window):
+        call = node.this.this if isinstance(node.this, exp.Filter) else node.this
+        return any(has_aggregate(part, test) for part in (*call.iter_expressions(), *_other_parts(node)))
+    return test(node) or any(has_aggregate(part, test) for part in node.iter_expressions())
+
+
+def _other_parts(node: exp.Window) -> list[exp.Expr]:
+    where = [node.this.expression] if isinstance(node.this, exp.Filter) else []
+    return [*where, *(part for part in node.iter_expressions() if part is not node.this)]
 
 
 def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
@@ -47,14 +59,24 @@ def read_aggregate(node: exp.Expr, scope: Scope, per_unit: bool) -> Aggregate:
     name = by_word()[word]
     allowed = functions() if per_unit else private()
     if name not in allowed:
-        why = "cannot be used inside a subquery that aggregates per person" if per_unit else "is only for subqueries per person"
-        other = ", ".join(sorted(word for word, meaning in by_word().items() if meaning in allowed))
-        raise refuse(scope, call, f"{word} {why}.", f"use one of {other}.")
+        raise _not_allowed(word, call, per_unit, scope)
     aggregate = _read(word, name, call, ordered, scope)
     span = place(scope.text, call)
     if condition is not None and aggregate.function == "count_units":
         raise refuse(scope, node, "COUNT_UNITS takes no FILTER.", "write COUNT(DISTINCT x) over the unit column.")
     return replace(aggregate, where=condition, span=span)
+
+
+def _not_allowed(word: str, call: exp.Anonymous, per_unit: bool, scope: Scope) -> Exception:
+    if per_unit:
+        other = ", ".join(sorted(FUNCTIONS[name].words[0] for name in functions() if name != "count_distinct"))
+        what = f"{word} cannot be used inside a subquery that aggregates per person."
+        return refuse(scope, call, what, f"use one of {other}.")
+    test = call.expressions[0].sql() if len(call.expressions) == 1 else "x"
+    test = test if len(test) <= _LONGEST else "x"
+    condition = f"NOT ({test})" if word == "BOOL_AND" else test
+    what = f"{word} would show whether one person's row {'does not meet' if word == 'BOOL_AND' else 'meets'} the condition."
+    return refuse(scope, call, what, f"count such rows: COUNT(*) FILTER (WHERE {condition}).")
 
 
 def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, scope: Scope) -> Aggregate:
@@ -65,17 +87,19 @@ def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, s
         if arguments:
             raise refuse(scope, call, "COUNT_UNITS takes no argument.", "write COUNT_UNITS().")
         return Aggregate("", name)
+    if word in _PAIRS or FUNCTIONS[name].pair:
+        return _pair(word, name, call, arguments, scope)
     if len(arguments) != 1:
         raise refuse(scope, call, f"{word} takes one argument.", f"write {word}(x).")
     inner = arguments[0]
     if isinstance(inner, exp.Star):
         only(scope, inner, "", "*")
-        if name != "count":
+        if word != "COUNT":
             raise refuse(scope, inner, f"{word}(*) has no meaning.", f"write {word}(x) for a column x.")
         return Aggregate("", "count")
     if isinstance(inner, exp.Distinct):
         only(scope, inner, "expressions", "DISTINCT")
-        if name != "count" or len(inner.expressions) != 1:
+        if word != "COUNT" or len(inner.expressions) != 1:
             raise refuse(
                 scope, call, "DISTINCT is supported only in COUNT(DISTINCT x) over one expression.", "write COUNT(DISTINCT x)."
             )
@@ -83,19 +107,39 @@ def _read(word: str, name: str, call: exp.Anonymous, ordered: exp.Expr | None, s
     return Aggregate("", name, expression(inner, scope))
 
 
+_LONGEST = 60  # the most characters of a condition in a fix
+_PAIRS = ("REGR_COUNT", "REGR_AVGX", "REGR_AVGY")  # of the rows in which neither argument is NULL
+
+
+def _pair(word: str, name: str, call: exp.Expr, arguments: list[exp.Expr], scope: Scope) -> Aggregate:
+    """Reads an aggregate of two columns. As in SQL, the first is y and the second is x."""
+    if len(arguments) != 2:
+        raise refuse(scope, call, f"{word} takes two arguments.", f"write {word}(y, x).")
+    y, x = (expression(each, scope) for each in arguments)
+    if word not in _PAIRS:
+        return Aggregate("", name, y, second=x)
+    read, other = (y, x) if word == "REGR_AVGY" else (x, y)
+    known = Call("not", (Call("is_null", (other,), span=other.span),), span=other.span)
+    return Aggregate("", name, Call("case", (known, read, Literal(None)), span=read.span))
+
+
 def _quantile(word: str, call: exp.Expr, arguments: list[exp.Expr], ordered: exp.Expr | None, scope: Scope) -> Aggregate:
     usage = "write QUANTILE(x, 0.9) or PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)."
-    descending = False
+    descending, ranked = False, word.startswith("PERCENTILE")
     if ordered is None:
-        if len(arguments) != 2 or word == "PERCENTILE_CONT":
+        if len(arguments) != 2 or ranked:
             raise refuse(scope, call, f"{word} is not written like this.", usage)
         value, share = arguments
     else:
         keys = ordered.expressions if isinstance(ordered, exp.Order) else []
-        if word != "PERCENTILE_CONT" or len(arguments) != 1 or len(keys) != 1:
+        if not ranked or len(arguments) != 1 or len(keys) != 1:
             raise refuse(scope, call, f"{word} is not written like this.", usage)
         only(scope, keys[0], "this desc", "ORDER BY")
         (share,), value, descending = arguments, keys[0].this, bool(keys[0].args.get("desc"))
+    if isinstance(share, exp.Array):
+        raise refuse(
+            scope, share, "A list of shares can only be an output of SELECT.", "write one share here: QUANTILE(x, 0.5)."
+        )
     p = expression(share, scope)
     if not isinstance(p, Literal) or isinstance(p.value, bool) or not isinstance(p.value, (int, Fraction)):
         raise refuse(scope, share, "The share of a quantile must be a constant number.", usage)
@@ -103,8 +147,55 @@ def _quantile(word: str, call: exp.Expr, arguments: list[exp.Expr], ordered: exp
         other = "MIN(x) and MAX(x) are the 1 % and the 99 % quantile" if p.value in (0, 1) else ""
         what = f"The share of a quantile lies above 0 and below 1{'; ' if other else ''}{other}."
         raise refuse(scope, share, what, usage)
-    portion = Fraction(p.value)
-    return Aggregate("", "quantile", expression(value, scope), 1 - portion if descending else portion)
+    listed = [parse_number(each) for each in call.meta.get("among", ())]
+    shares = [Fraction(p.value), *(each for each in listed if each is not None)]
+    turned = [1 - each if descending else each for each in shares]
+    among = tuple(sorted(set(turned))) if len(set(turned)) > 1 else ()
+    return Aggregate("", "quantile", expression(value, scope), turned[0], among=among)
+
+
+def spread_lists(items: Sequence[tuple[exp.Expr, str, exp.Expr]], scope: Scope) -> list[tuple[exp.Expr, str, exp.Expr]]:
+    """Replaces an output QUANTILE(x, [0.25, 0.5]) AS q by one output for each share: q_25 and q_50."""
+    found: list[tuple[exp.Expr, str, exp.Expr]] = []
+    for item, name, value in items:
+        shares = _listed(value)
+        if shares is None:
+            found.append((item, name, value))
+            continue
+        if not shares.expressions:
+            raise refuse(scope, value, "This list of shares is empty.", "write QUANTILE(x, [0.25, 0.5, 0.75]).")
+        for number, share in enumerate(shares.expressions):
+            one = value.copy()
+            copied = _listed(one)
+            if copied is not None and copied.parent is not None:
+                copied.parent.meta["among"] = [each.name for each in shares.expressions]
+                copied.replace(copied.expressions[number])
+            found.append((item, f"{name or _plain_name(value)}_{_percent(share.name)}", one))
+    return found
+
+
+def _listed(node: exp.Expr) -> exp.Array | None:
+    """Returns the list of shares of a quantile, if it has one."""
+    call = node.this if isinstance(node, exp.Filter) else node
+    call = call.this if isinstance(call, exp.WithinGroup) else call
+    if not isinstance(call, exp.Anonymous) or by_word().get(str(call.this).upper()) != "quantile":
+        return None
+    return next((part for part in call.expressions if isinstance(part, exp.Array)), None)
+
+
+def _plain_name(value: exp.Expr) -> str:
+    column = value.find(exp.Column)
+    return f"quantile_{column.name}" if column is not None else "quantile"
+
+
+def _percent(share: str) -> str:
+    """Returns a share in percent, as a part of a name.
+
+    >>> _percent("0.25"), _percent("0.999"), _percent("x")
+    ('25', '99_9', 'x')
+    """
+    number = parse_number(share)
+    return share if number is None else show_decimal(100 * number).replace(".", "_")
 
 
 @dataclass
@@ -116,10 +207,21 @@ class Grouping:
     keys: list[Named] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
     outputs: list[Named] = field(default_factory=list)
+    windows: Windows | None = None  # None: window functions are refused
+    within: dict[int, Expression] = field(default_factory=dict)  # columns of windows within one unit, by the id of their node
+    sets: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each grouping set
+    groupings: list[tuple[int, ...]] = field(default_factory=list)  # the places of the keys in each GROUPING
 
-    def add_key(self, name: str, value: Expression) -> None:
-        if not any(key.expression == value for key in self.keys):
-            self.keys.append(Named(self._unique_name(name), value))
+    def is_aggregate(self, node: exp.Expr) -> bool:
+        return is_aggregate(node)
+
+    def add_key(self, name: str, value: Expression) -> int:
+        """Adds a key unless it is there already, and returns its place."""
+        for number, key in enumerate(self.keys):
+            if key.expression == value:
+                return number
+        self.keys.append(Named(self._unique_name(name), value))
+        return len(self.keys) - 1
 
     def add(self, node: exp.Expr, name: str = "") -> Column:
         """Adds an aggregate unless it is there already, and returns its column."""
@@ -131,23 +233,74 @@ class Grouping:
         return Column(self.aggregates[-1].name, span=aggregate.span)
 
     def above(self, node: exp.Expr, place: str, aliases: bool, name: str = "") -> Expression:
-        """Reads an expression over keys and aggregates; with `aliases` also over outputs of SELECT."""
+        """Reads an expression over keys and aggregates. A name that is no column may be an output of SELECT that was read
+        before; with `aliases` such outputs come first."""
         here = self.scope.at(place)
 
         def look(part: exp.Expr) -> Expression | None:
-            if is_aggregate(part):
+            if id(part) in self.within:
+                return self.within[id(part)]
+            if isinstance(part, exp.Window):
+                return self._window(part, here, aliases)
+            if self.is_aggregate(part):
                 return self.add(part, name if part is node else "")
+            if is_grouping(part):
+                return self._grouping(part, here)
             if isinstance(part, exp.Subquery) or id(part) in here.values:
                 return self._value(part, here)
-            if isinstance(part, exp.Column) and aliases:
+            if isinstance(part, exp.Column) and (aliases or not candidates(part, here)):
                 named = self._alias(part, here)
                 if named is not None:
                     return named
-            if isinstance(part, (exp.Literal, exp.Boolean, exp.Null)) or has_aggregate(part):
+            if isinstance(part, (exp.Literal, exp.Boolean, exp.Null)) or self._is_above(part) or _has_grouping(part):
                 return None
             return self._key(part, here, aliases)
 
         return expression(node, here, look)
+
+    def _is_above(self, part: exp.Expr) -> bool:
+        """Returns whether a node is computed from noisy numbers, so that it cannot be a key."""
+        return part.find(exp.Window) is not None or has_aggregate(part, self.is_aggregate)
+
+    def _window(self, node: exp.Window, here: Scope, aliases: bool) -> Expression:
+        """Reads a window function over the groups. Its parts may name outputs of SELECT that were read before."""
+        if self.windows is None:
+            what = "A window function looks across the rows of many people."
+            raise refuse(here, node.this, what, "leave it out of the subquery; over the groups of the question it is free.")
+        if here.place not in ("in SELECT", "in QUALIFY", "in ORDER BY"):
+            what = f"A window function cannot stand {here.place}."
+            raise refuse(here, node.this, what, "filter on it with QUALIFY, or in a SELECT around this one.")
+
+        return self.windows.add(node, lambda part: self.above(part, here.place, aliases))
+
+    def _grouping(self, part: exp.Expr, here: Scope) -> Expression:
+        """Reads GROUPING(key, ...): which keys a row is a total over."""
+        only(here, part, "this expressions", "GROUPING")
+        if self.per_unit:
+            raise refuse(here, part, "GROUPING is about totals, and a subquery per person has none.", "leave it out.")
+        places = []
+        for inner in part.expressions:
+            matches = self._places(inner, here)
+            if not matches:
+                raise refuse(here, inner, "GROUPING takes keys of GROUP BY.", "name a key, as in GROUPING(region).")
+            places += matches
+        if not places and not self.sets:
+            raise refuse(here, part, "GROUPING takes keys of GROUP BY.", "name a key, as in GROUPING(region).")
+        if not self.sets:
+            return Literal(0, span=place(here.text, part))
+        chosen = tuple(places or range(len(self.keys)))
+        if chosen not in self.groupings:
+            self.groupings.append(chosen)
+        return Column(grouping_mark(self.groupings.index(chosen)), span=place(here.text, part))
+
+    def _places(self, inner: exp.Expr, here: Scope) -> list[int]:
+        """Returns the place of the key that is written, by its name or as an expression."""
+        if isinstance(inner, exp.Column) and inner.args.get("table") is None and not isinstance(inner.this, exp.Star):
+            named = matching(*name_of(here, inner.this), list(enumerate(self.keys)), lambda pair: pair[1].name)
+            if len(named) == 1:
+                return [named[0][0]]
+        value = expression(inner, here)
+        return [number for number, key in enumerate(self.keys) if key.expression == value]
 
     def _value(self, part: exp.Expr, here: Scope) -> Expression:
         """Returns the key that equals a scalar subquery; refuses other subqueries above a GROUP BY."""
@@ -173,7 +326,7 @@ class Grouping:
     def _key(self, part: exp.Expr, here: Scope, aliases: bool) -> Expression | None:
         if isinstance(part, exp.Column) or not list(part.find_all(exp.Column, exp.Select)):
             return self._grouped_column(part, here) if isinstance(part, exp.Column) else None
-        if aliases and any(not candidates(name, here) for name in _own_columns(part)):
+        if self.outputs and any(not candidates(name, here) for name in _own_columns(part)):
             return None  # it names an output of SELECT, so it is not an expression over rows
         value = expression(part, here)
         for key in self.keys:
@@ -203,6 +356,10 @@ class Grouping:
             raise refuse(here, part, f"{name} could mean more than one output.", "rename outputs with AS.")
         return outputs[0].expression if outputs else None
 
+    def natural_name(self, value: Expression, number: int) -> str:
+        """Returns the name of an output without an alias."""
+        return value.name if isinstance(value, Column) and not value.name.startswith("#") else f"column_{number}"
+
     def _unique_name(self, base: str) -> str:
         taken = {key.name for key in self.keys} | {aggregate.name for aggregate in self.aggregates}
         number, name = 1, base
@@ -210,6 +367,10 @@ class Grouping:
             number += 1
             name = f"{base}_{number}"
         return name
+
+
+def _has_grouping(node: exp.Expr) -> bool:
+    return any(is_grouping(part) for part in node.find_all(exp.Anonymous))
 
 
 def _own_columns(node: exp.Expr) -> list[exp.Column]:

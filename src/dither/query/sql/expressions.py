@@ -33,23 +33,54 @@ FUNCTIONS: dict[str, str] = {
     "SUBSTRING": "substr",
     "ISODOW": "weekday",
 }
-_VALUES = "of a number take MIN, MAX or MEDIAN; of anything else count the values: SELECT x, COUNT(*) ... GROUP BY x."
+_VALUES = "choose among public values with MODE(x), or count them: SELECT x, COUNT(*) AS n ... GROUP BY x."
+_BEST = "ask which group has the most: SELECT x, AVG(y) AS m ... GROUP BY x ORDER BY m DESC LIMIT 1."
 ADVICE: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
         _each("RANDOM RAND UUID GEN_RANDOM_UUID NOW TODAY GETDATE SYSDATE CURRENT_DATE CURRENT_TIMESTAMP CURRENT_TIME"),
         ("{name} gives another value each time, so the answer would not be a function of the data.", "write a constant."),
     ),
     **dict.fromkeys(
-        _each("FIRST LAST ANY_VALUE ARG_MAX ARG_MIN MAX_BY MIN_BY ARRAY_AGG LIST STRING_AGG GROUP_CONCAT"),
-        ("{name} depends on the order of rows or shows their values.", _VALUES),
+        _each("FIRST LAST ANY_VALUE FIRST_VALUE LAST_VALUE"),
+        ("{name} shows the value of one row.", _VALUES),
+    ),
+    **dict.fromkeys(
+        _each("ARG_MAX ARG_MIN ARGMAX ARGMIN MAX_BY MIN_BY"),
+        ("{name} shows the value of the one row that has the most or the least.", _BEST),
+    ),
+    **dict.fromkeys(
+        _each("ARRAY_AGG LIST STRING_AGG GROUP_CONCAT LISTAGG"),
+        ("{name} shows the values of all rows.", "count them: SELECT x, COUNT(*) AS n ... GROUP BY x."),
+    ),
+    **{
+        name: (f"{name} is not supported.", f"write {other}.")
+        for name, other in {
+            "REGR_SXX": "REGR_COUNT(y, x) * VAR_POP(x) FILTER (WHERE y IS NOT NULL)",
+            "REGR_SYY": "REGR_COUNT(y, x) * VAR_POP(y) FILTER (WHERE x IS NOT NULL)",
+            "REGR_SXY": "REGR_COUNT(y, x) * COVAR_POP(y, x)",
+            "PRODUCT": "EXP(SUM(LN(x)))",
+            "FSUM": "SUM(x): sums are exact",
+            "KAHAN_SUM": "SUM(x): sums are exact",
+            "FAVG": "AVG(x): sums are exact",
+            "MAD": "MEDIAN(x) first, and then MEDIAN(ABS(x - 40)) if it is 40",
+            "ENTROPY": "SELECT x, COUNT(*) AS n ... GROUP BY x, and compute it from the counts",
+            "APPROX_TOP_K": "SELECT x, COUNT(*) AS n ... GROUP BY x ORDER BY n DESC LIMIT 3",
+        }.items()
+    },
+    "HISTOGRAM": (
+        "HISTOGRAM gives one row for each value, so it is the only aggregate of a question.",
+        "write SELECT HISTOGRAM(x) AS n ..., HISTOGRAM(BUCKET(x, 10)) for bins, or SELECT x, COUNT(*) AS n, ... GROUP BY x.",
     ),
     **dict.fromkeys(
         _each("READ_CSV READ_CSV_AUTO READ_PARQUET READ_JSON READ_TEXT READ_BLOB GLOB PARQUET_SCAN GETENV"),
         ("{name} reads files, and only tables of the catalog are read.", "ask about a table of the catalog."),
     ),
     **dict.fromkeys(
-        _each("ROW_NUMBER RANK DENSE_RANK LAG LEAD NTILE"),
-        ("{name} is a window function, which looks across the rows of many people.", "aggregate with GROUP BY instead."),
+        _each("ROW_NUMBER RANK DENSE_RANK LAG LEAD NTILE FIRST_VALUE LAST_VALUE"),
+        (
+            "{name} is a window function, and it has no OVER.",
+            "add OVER (PARTITION BY ... ORDER BY ...), with the unit column in PARTITION BY, in a subquery.",
+        ),
     ),
     "CONCAT": ("CONCAT treats NULL in its own way.", "write a || b, with COALESCE where NULL can occur."),
     "WEEKDAY": ("WEEKDAY counts differently in different databases.", "write ISODOW(x): Monday is 1, Sunday is 7."),
@@ -90,6 +121,7 @@ Replace = Callable[[exp.Expr], Expression | None]
 _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?$")
 _FALSE = Literal(False)
 _LONGEST = 60  # the most characters of an operand in a fix
+_MOST_DIGITS = 15
 
 
 def expression(node: exp.Expr, scope: Scope, replace: Replace | None = None) -> Expression:
@@ -128,7 +160,13 @@ def _check_null(node: exp.Expr, scope: Scope) -> None:
 
 def _unknown(node: exp.Expr, scope: Scope) -> Exception:
     if isinstance(node, exp.Window):
-        return refuse(scope, node, "A window function looks across the rows of many people.", "use GROUP BY instead.")
+        return refuse(
+            scope,
+            node,
+            f"A window function over the rows of people cannot stand {scope.place}.",
+            "put it into SELECT of a subquery, with the unit column in PARTITION BY: FROM (SELECT ..., "
+            "ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) AS r FROM ...) t WHERE r = 1.",
+        )
     if isinstance(node, (exp.Subquery, exp.Select)):
         return refuse(
             scope,
@@ -148,6 +186,8 @@ def _unknown(node: exp.Expr, scope: Scope) -> Exception:
         return refuse(scope, node, "A comparison with ALL is not supported.", fix)
     if isinstance(node, exp.Star):
         return refuse(scope, node, "* cannot stand here.", "name the columns.")
+    if isinstance(node, (exp.Array, exp.Bracket)):
+        return refuse(scope, node, "A list can only stand in QUANTILE(x, [0.25, 0.5]).", "write single values.")
     word = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
     return refuse(scope, node, f"{word} is not part of the SQL that dither answers.", "write it with other functions.")
 
@@ -301,15 +341,30 @@ def _call(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
         )
     if name in ("IF", "IIF") and len(node.expressions) == 3:
         return Call("case", tuple(expression(part, scope, replace) for part in node.expressions), span=span)
+    if name == "ROUND" and len(node.expressions) == 2:
+        return _round(node, scope, replace)
     if name not in FUNCTIONS:
         raise _unknown_function(name, node, scope)
     return Call(FUNCTIONS[name], tuple(expression(part, scope, replace) for part in node.expressions), span=span)
 
 
+def _round(node: exp.Expr, scope: Scope, replace: Replace | None) -> Expression:
+    """Reads ROUND(x, digits) as DuckDB computes it: ROUND(x * 10^digits) / 10^digits."""
+    value, digits = (expression(part, scope, replace) for part in node.expressions)
+    number = digits.value if isinstance(digits, Literal) and not isinstance(digits.value, bool) else None
+    span = place(scope.text, node)
+    if not isinstance(number, int) or abs(number) > _MOST_DIGITS:
+        what = f"ROUND needs a constant number of digits from {-_MOST_DIGITS} to {_MOST_DIGITS}."
+        raise refuse(scope, node, what, "write ROUND(x, 2).")
+    factor, (first, then) = Literal(10 ** abs(number)), (("mul", "div") if number >= 0 else ("div", "mul"))
+    rounded = Call("round", (Call(first, (value, factor), span=span),), span=span)
+    return Call(then, (rounded, factor), span=span) if number else Call("round", (value,), span=span)
+
+
 def _unknown_function(name: str, node: exp.Expr, scope: Scope) -> Exception:
     if name in ADVICE:
         what, fix = ADVICE[name]
-        return refuse(scope, node, what.format(name=name), fix)
+        return refuse(scope, node, what.format(name=name), fix.format(name=name))
     near = did_you_mean(name, [*FUNCTIONS, *by_word()]).rstrip()
     fix = near or "use the functions listed in the documentation."
     return refuse(scope, node, f"There is no function {name[:40]}.", fix)

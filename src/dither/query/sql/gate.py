@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from sqlglot import exp, parser
+from sqlglot import exp, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -34,10 +34,12 @@ def _types(words: str) -> frozenset[TokenType]:
     return frozenset(TokenType[word] for word in words.split())
 
 
-_CLAUSES = "SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET WITH UNION JOIN ON USING ALIAS DISTINCT"
+_CLAUSES = "SELECT FROM WHERE GROUP_BY HAVING QUALIFY ORDER_BY LIMIT OFFSET WITH UNION JOIN ON USING ALIAS DISTINCT"
+_ABOVE = "OVER PARTITION_BY WINDOW ROWS RANGE PIVOT FOR"  # of windows and the noisy result
 _OPERATORS = "AND OR NOT EQ NEQ LT LTE GT GTE DPIPE PLUS DASH SLASH MOD DCOLON DOT BETWEEN LIKE IN IS CASE WHEN THEN ELSE"
-_OPENING = _types(f"{_CLAUSES} {_OPERATORS} COMMA")  # something must follow
-_CLOSING = _types("SEMICOLON COMMA R_PAREN FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET UNION JOIN INNER ON USING THEN")
+_OPENING = _types(f"{_CLAUSES} {_ABOVE} {_OPERATORS} COMMA")  # something must follow
+_JOINS = "JOIN INNER FULL CROSS ON USING"
+_CLOSING = _types(f"SEMICOLON COMMA R_PAREN FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET UNION {_JOINS} THEN")
 _NEEDED = _types("SELECT FROM CASE WHEN THEN BETWEEN IN")  # leaving out the word alone is no fix
 _SIDES = _types("LEFT RIGHT")  # joins, unless called as functions
 _AFTER_EQ = _types("LT GT")  # =< and => are comparisons written the wrong way round
@@ -135,7 +137,7 @@ def _check_parentheses(text: str, tokens: Sequence[Token]) -> None:
 def check_counts(text: str, tokens: Sequence[Token], tree: exp.Expr) -> None:
     """Refuses BETWEEN without AND and WHEN without THEN: the tree has more of them than the text."""
     needed = {
-        TokenType.AND: list(tree.find_all(exp.And, exp.Between)),
+        TokenType.AND: [*tree.find_all(exp.And, exp.Between), *_frames(tree)],
         TokenType.THEN: [branch for case in tree.find_all(exp.Case) for branch in case.args.get("ifs") or ()],
     }
     forms = {TokenType.AND: ("BETWEEN", "x BETWEEN 1 AND 9"), TokenType.THEN: ("WHEN", "CASE WHEN x > 1 THEN 1 ELSE 0 END")}
@@ -144,6 +146,11 @@ def check_counts(text: str, tokens: Sequence[Token], tree: exp.Expr) -> None:
             form, example = forms[word]
             first = next(token for token in tokens if token.token_type is TokenType[form])
             raise _refusal(text, first, f"{form} is not followed by {word.name} everywhere.", f"write {example}.")
+
+
+def _frames(tree: exp.Expr) -> list[exp.Expr]:
+    """Returns the frames of windows that are written with BETWEEN."""
+    return [spec for spec in tree.find_all(exp.WindowSpec) if spec.args.get("end") is not None]
 
 
 def _refusal(text: str, token: Token, what: str, fix: str) -> QueryError:
@@ -160,6 +167,9 @@ class Narrow(Dialect):
 
     NULL_ORDERING = "nulls_are_last"
 
+    class Tokenizer(tokens.Tokenizer):
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
+
     class Parser(parser.Parser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
@@ -171,7 +181,10 @@ _WORDS = """
     L_PAREN R_PAREN COMMA DOT DASH PLUS DCOLON SEMICOLON STAR SLASH MOD LT LTE GT GTE NOT EQ NEQ AND OR DPIPE
     STRING NUMBER IDENTIFIER VAR TRUE FALSE NULL
     SELECT FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT OFFSET ASC DESC WITH ALIAS DISTINCT ALL UNION
-    JOIN INNER LEFT RIGHT OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
+    JOIN INNER LEFT RIGHT FULL CROSS OUTER ON USING EXISTS IN IS LIKE BETWEEN CASE WHEN THEN ELSE END FILTER
+    OVER PARTITION_BY ROWS RANGE ROW QUALIFY WINDOW PIVOT FOR
+    L_BRACKET R_BRACKET ARRAY
+    ROLLUP CUBE GROUPING_SETS
 """
 _NAMELIKE_WORDS = """
     BOOLEAN INT BIGINT SMALLINT TINYINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE TIMESTAMP YEAR
@@ -182,6 +195,7 @@ _NAMELIKE = frozenset(TokenType[word] for word in _NAMELIKE_WORDS.split())  # al
 _ALLOWED = _NAMELIKE | frozenset(TokenType[word] for word in _WORDS.split())
 _VOLATILE = frozenset(TokenType[word] for word in _MOMENTS.split())
 _PARAMETERS = frozenset({TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.DOLLAR})
+_SETS = frozenset({TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS})  # a list in parentheses follows
 _NAMING = frozenset({TokenType.FROM, TokenType.JOIN})  # a name follows
 _FOLLOWED = {  # if another token follows, the word is meant as a name
     **dict.fromkeys((TokenType.ANY, TokenType.SOME), TokenType.L_PAREN),
@@ -189,17 +203,10 @@ _FOLLOWED = {  # if another token follows, the word is meant as a name
 }
 _SOME = "for = write x IN (SELECT y ...); for > compare with (SELECT MIN(y) ...), for < with (SELECT MAX(y) ...)."
 _REASONS: dict[TokenType, tuple[str, str]] = {
-    TokenType.OVER: (
-        "A window function looks across the rows of many people.",
-        "aggregate with GROUP BY instead, or per person in a subquery that groups by the unit column.",
-    ),
     TokenType.TABLE_SAMPLE: ("TABLESAMPLE draws rows at random, so the answer would not be about the data.", "leave it out."),
     TokenType.INTERVAL: ("INTERVAL is not supported.", "compare dates with constants, or use DAYS_BETWEEN(a, b)."),
-    TokenType.QUALIFY: ("QUALIFY filters by a window function, which looks across people.", "use HAVING on an aggregate."),
     TokenType.LATERAL: ("LATERAL joins are not supported.", "write an ordinary JOIN ... ON."),
-    TokenType.CROSS: ("CROSS JOIN pairs everyone with everyone.", "write JOIN ... ON with the columns that must be equal."),
     TokenType.NATURAL: ("NATURAL JOIN hides which columns must be equal.", "write JOIN ... USING (column)."),
-    TokenType.FULL: ("FULL JOIN keeps rows that belong to nobody.", "use LEFT JOIN from the table that has the unit."),
     TokenType.INTERSECT: ("INTERSECT compares the rows of different people.", "use EXISTS with the unit column equated."),
     TokenType.EXCEPT: ("EXCEPT compares the rows of different people.", "use NOT EXISTS with the unit column equated."),
     TokenType.SEMI: ("SEMI JOIN is not supported.", "write WHERE x IN (SELECT x FROM ...), or WHERE EXISTS (SELECT ...)."),
@@ -213,6 +220,10 @@ _REASONS: dict[TokenType, tuple[str, str]] = {
     TokenType.DSTAR: ("** is not supported.", "write POWER(x, y)."),
     TokenType.FARROW: ("=> compares nothing.", "write >= for at least."),
     TokenType.DAMP: ("&& is not supported.", "write AND."),
+    **{
+        word: (f"{name} is written with a list of keys.", f"write GROUP BY {name} (a, b).")
+        for word, name in ((TokenType.ROLLUP, "ROLLUP"), (TokenType.CUBE, "CUBE"), (TokenType.GROUPING_SETS, "GROUPING SETS"))
+    },
 }
 
 
@@ -222,7 +233,7 @@ def read(text: str, params: Mapping[str, Any] | None = None) -> tuple[exp.Expr, 
     if not found:
         raise QueryError("The question is empty.", fix="write a SELECT statement.")
     opening = next((token for token in found if token.token_type is not TokenType.L_PAREN), found[0])
-    if opening.token_type not in (TokenType.SELECT, TokenType.WITH):
+    if opening.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.PIVOT):
         word = opening.text.split()[0].upper()[:20] if opening.text.split() else opening.text
         raise QueryError(
             f"Only a SELECT is answered, and this begins with {word}.", text=text, span=_span(opening), fix="ask with SELECT."
@@ -234,6 +245,22 @@ def read(text: str, params: Mapping[str, Any] | None = None) -> tuple[exp.Expr, 
 def written_out(text: str, params: Mapping[str, Any]) -> str:
     """Returns the text with the values of its parameters written out, for the ledger and for people."""
     return with_values(text, _tokens(text), params)
+
+
+def statements(text: str) -> list[str]:
+    """Returns the statements of a text, which semicolons separate. Comments around a statement are left out.
+
+    >>> statements("-- one; two\\nSELECT 1; /* ; */ SELECT ';' -- end\\n;")
+    ['SELECT 1', "SELECT ';'"]
+    """
+    found: list[tuple[int, int] | None] = [None]
+    for token in _tokens(text):
+        if token.token_type is TokenType.SEMICOLON:
+            found.append(None)
+        else:
+            start, end = _span(token)
+            found[-1] = (start if found[-1] is None else found[-1][0], end)
+    return [text[span[0] : span[1]] for span in found if span is not None]
 
 
 def read_expression(text: str) -> exp.Expr:
@@ -271,12 +298,18 @@ def _check_tokens(text: str, tokens: list[Token]) -> None:
         after = tokens[index + 1] if index + 1 < len(tokens) else None
         if token.token_type is TokenType.NUMBER and after is not None and after.start == token.end + 1 and _is_word(after):
             raise QueryError("This is not a number.", text=text, span=(token.start, after.end + 1), fix="write 16 or 1.5e3.")
-        if token.token_type not in _ALLOWED:
+        alone = token.token_type in _SETS and (after is None or after.token_type is not TokenType.L_PAREN)
+        if (token.token_type not in _ALLOWED or alone) and not _is_nulls_first(tokens, index):
             before = tokens[index - 1].token_type if index else None
             if before is TokenType.ALIAS or (before in _NAMING and token.token_type not in _REASONS):
                 raise _reserved(text, token)
             _refuse(text, token, after)
     check_gaps(text, tokens)
+
+
+def _is_nulls_first(tokens: Sequence[Token], index: int) -> bool:
+    """Returns whether a token is the FIRST of NULLS FIRST."""
+    return tokens[index].token_type is TokenType.FIRST and index > 0 and tokens[index - 1].text.upper() == "NULLS"
 
 
 def _reserved(text: str, token: Token) -> QueryError:
@@ -316,7 +349,8 @@ def _parsed(text: str, tokens: list[Token], into: type[exp.Expr]) -> exp.Expr:
     reader = Narrow().parser()
     try:
         if into is exp.Expr:
-            trees = [tree for tree in reader.parse(tokens, text) if tree is not None]
+            parsed = reader.parse(tokens, text)
+            trees = [tree for tree in parsed if tree is not None and not isinstance(tree, exp.Semicolon)]
         else:
             trees = [tree for tree in reader.parse_into(into, tokens, text) if tree is not None]
     except ParseError as error:
@@ -362,7 +396,8 @@ def with_hint(error: QueryError, text: str, names: Iterable[str]) -> QueryError:
 
 
 _NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER})
-_UNMARKED = frozenset({"CAST", "TRY_CAST", "EXTRACT", "WITHIN", "GROUP", "NULLS", "LAST"})
+_FRAMES = frozenset({"UNBOUNDED", "PRECEDING", "FOLLOWING", "CURRENT"})
+_UNMARKED = frozenset({"CAST", "TRY_CAST", "EXTRACT", "WITHIN", "GROUP", "NULLS", "LAST"}) | _FRAMES
 
 
 def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> None:
@@ -378,6 +413,12 @@ def _check_nothing_dropped(text: str, tokens: list[Token], tree: exp.Expr) -> No
     in_tree += [node for node in tree.find_all(exp.SetOperation) if node.args.get("distinct")]
     if len(in_text) > len(in_tree):
         raise QueryError("DISTINCT has no meaning here.", text=text, span=_span(in_text[-1]), fix="leave it out.")
+    sets = [token for token in tokens if token.token_type in _SETS]
+    if len(sets) != len(list(tree.find_all(exp.Rollup, exp.Cube, exp.GroupingSets))):
+        word = sets[-1].text.upper()
+        raise QueryError(
+            f"{word} has no meaning here.", text=text, span=_span(sets[-1]), fix=f"write it in GROUP BY: {word} (a, b)."
+        )
 
 
 def _check_depth(text: str, tree: exp.Expr) -> None:

@@ -1,7 +1,7 @@
 """Reads JOIN, IN (SELECT ...), EXISTS (SELECT ...) and scalar subqueries into joins.
 
 JOIN ... ON and USING: equalities become pairs, other conditions filters. ON of an outer join may filter only the side that
-may be missing.
+may be missing. A column of USING is the one of the side that is kept; of a FULL JOIN, that of the side that has the row.
 
 A scalar subquery is one aggregate of a public table, or of the rows of the person that a row belongs to:
 
@@ -19,7 +19,22 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from dither.query.nodes import Aggregate, Call, Column, Expression, Filter, Join, Literal, Relation, Scalar, Semi, Span
+from dither.errors import QueryError
+from dither.query.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    Compute,
+    Expression,
+    Filter,
+    Join,
+    Literal,
+    Named,
+    Relation,
+    Scalar,
+    Semi,
+    Span,
+)
 from dither.query.sql.aggregates import Grouping, has_aggregate
 from dither.query.sql.expressions import expression
 from dither.query.sql.names import Field, Scope, Source, candidates, matching, name_of, only, place, refuse
@@ -89,7 +104,7 @@ def _plain(select: exp.Select) -> bool:
     """Returns whether a SELECT is one expression over rows: no star, no aggregate, no further clause."""
     items = select.expressions
     clauses = {key for key, value in select.args.items() if value} - {"expressions", "from_", "joins", "where", "with_"}
-    return len(items) == 1 and not clauses and items[0].find(exp.Star) is None and not has_aggregate(items[0])
+    return len(items) == 1 and not clauses and items[0].find(exp.Star, exp.Window) is None and not has_aggregate(items[0])
 
 
 def _read_exists(node: exp.Expr, scope: Scope, context: Context) -> Partners:
@@ -238,27 +253,19 @@ def _words(node: Aggregate) -> str:
     return f"COUNT(DISTINCT {inner})" if node.function == "count_distinct" else f"{node.function.upper()}({inner})"
 
 
-def joined_tables(node: exp.Select, context: Context) -> Source:
-    """Reads FROM and JOIN of one SELECT."""
-    clause = node.args.get("from_")
-    if clause is None:
-        raise refuse(context.scope, node, "There is no FROM, so nothing is asked of a table.", "write SELECT ... FROM a table.")
-    only(context.scope, clause, "this", "FROM")
-    source = named_table(clause.this, context)
-    for each in node.args.get("joins") or []:
-        source = _join(source, each, context)
-    return source
-
-
-def _join(left: Source, node: exp.Expr, context: Context) -> Source:
+def join(left: Source, node: exp.Expr, context: Context) -> Source:
     """Reads one JOIN; RIGHT JOIN is LEFT JOIN with the sides swapped."""
     scope = context.scope
     only(scope, node, "this on using side kind", "JOIN")
     side, kind = str(node.args.get("side") or "").upper(), str(node.args.get("kind") or "").upper()
-    if side not in ("", "LEFT", "RIGHT") or kind not in ("", "INNER", "OUTER"):
-        raise refuse(scope, node, f"{side or kind} JOIN is not supported.", "write JOIN, LEFT JOIN or RIGHT JOIN.")
+    if kind == "CROSS":
+        fix = "write JOIN ... ON with the columns that must be equal."
+        raise refuse(scope, node.this, "CROSS JOIN pairs everyone with everyone.", fix)
+    if side not in ("", "LEFT", "RIGHT", "FULL") or kind not in ("", "INNER", "OUTER"):
+        raise refuse(scope, node, f"{side or kind} JOIN is not supported.", "write JOIN, LEFT JOIN, RIGHT JOIN or FULL JOIN.")
     if kind == "OUTER" and not side:
-        raise refuse(scope, node.this, "An outer join keeps the left or the right side.", "write LEFT JOIN or RIGHT JOIN.")
+        what = "An outer join keeps the left side, the right side or both."
+        raise refuse(scope, node.this, what, "write LEFT JOIN, RIGHT JOIN or FULL JOIN.")
     right = named_table(node.this, context)
     if {folded(each.alias) for each in left.fields} & {folded(each.alias) for each in right.fields}:
         raise refuse(scope, node.this, "Two tables of FROM have the same name.", "give one an alias: JOIN visits AS v.")
@@ -267,7 +274,7 @@ def _join(left: Source, node: exp.Expr, context: Context) -> Source:
             raise refuse(scope, node, "A join has ON or USING, not both.", "leave one out.")
         return _using(left, right, node, side, context)
     if node.args.get("on") is None:
-        raise refuse(scope, node.this, "This pairs every row with every row.", "write JOIN ... ON a.x = b.x.")
+        raise refuse(scope, node.this, f"{side or kind} JOIN needs ON or USING.", "write JOIN ... ON a.x = b.x.")
     return _on(left, right, node, side, context)
 
 
@@ -283,10 +290,25 @@ def _using(left: Source, right: Source, node: exp.Expr, side: str, context: Cont
             raise refuse(context.scope, each, f"USING needs {name} once on either side.", fix)
         span = place(context.text, each)
         pairs.append((Column(sides[0][0].name, span=span), Column(sides[1][0].name, span=span)))
-        hidden.add(sides[0][0].name if side == "RIGHT" else sides[1][0].name)
+        hidden |= {sides[0][0].name} if side in ("RIGHT", "FULL") else set()
+        hidden |= {sides[1][0].name} if side != "RIGHT" else set()
     joined = _joined(left, right, tuple(pairs), side, place(context.text, node))
     fields = tuple(replace(item, hidden=item.hidden or item.name in hidden) for item in joined.fields)
-    return Source(joined.relation, fields)
+    return _merged(Source(joined.relation, fields), pairs) if side == "FULL" else Source(joined.relation, fields)
+
+
+def _merged(joined: Source, pairs: Sequence[Pair]) -> Source:
+    """Adds the columns of USING to a FULL JOIN: the value of the side that has one."""
+    columns = [Named(item.name, Column(item.name)) for item in joined.fields]
+    fields = list(joined.fields)
+    by_name = {item.name: item for item in joined.fields}
+    for a, b in pairs:
+        if isinstance(a, Column) and isinstance(b, Column):
+            one, two = by_name[a.name], by_name[b.name]
+            alias = f"{one.alias}+{two.alias}"
+            columns.append(Named(f"{alias}.{one.column}", Call("coalesce", (a, b), span=a.span)))
+            fields.insert(fields.index(one), Field(alias, one.column, columns[-1].name))
+    return Source(Compute(joined.relation, tuple(columns)), tuple(fields))
 
 
 def _visible(part: Source) -> list[Field]:
@@ -298,7 +320,8 @@ def _joined(left: Source, right: Source, pairs: tuple[Pair, ...], side: str, spa
     if side == "RIGHT":
         swapped = tuple((b, a) for a, b in pairs)
         return Source(Join(right.relation, left.relation, swapped, "left", span=span), fields)
-    return Source(Join(left.relation, right.relation, pairs, "left" if side else "inner", span=span), fields)
+    kind = side.lower() or "inner"
+    return Source(Join(left.relation, right.relation, pairs, kind, span=span), fields)
 
 
 def _on(left: Source, right: Source, node: exp.Expr, side: str, context: Context) -> Source:
@@ -323,12 +346,7 @@ def _on(left: Source, right: Source, node: exp.Expr, side: str, context: Context
         elif not side:
             rest.append(read)
         else:
-            raise refuse(
-                both,
-                part,
-                "An outer join may equate columns, or filter the side that may be missing.",
-                "move it to WHERE.",
-            )
+            raise _outer_filter(part, side, both)
     if not pairs:
         raise refuse(both, node.args["on"], "A join needs at least one equality between its two sides.", "write ON a.x = b.x.")
     joined = _joined(left, right, tuple(pairs), side, place(context.text, node.args["on"]))
@@ -336,6 +354,14 @@ def _on(left: Source, right: Source, node: exp.Expr, side: str, context: Context
     for condition in (*rest, *(expression(part, filled) for part in nested)):
         relation = Filter(relation, condition)
     return Source(relation, joined.fields)
+
+
+def _outer_filter(part: exp.Expr, side: str, both: Scope) -> QueryError:
+    if side == "FULL":
+        what = "A FULL JOIN equates columns, and nothing else."
+        return refuse(both, part, what, "filter one side in a subquery: FULL JOIN (SELECT ... FROM ... WHERE ...) v ON ...")
+    what = "An outer join may equate columns, or filter the side that may be missing."
+    return refuse(both, part, what, "move it to WHERE.")
 
 
 def _check_inner(part: exp.Expr, side: str, both: Scope) -> exp.Expr:

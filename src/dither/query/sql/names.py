@@ -132,6 +132,20 @@ def name_of(scope: Scope, node: exp.Expr | None) -> tuple[str, bool]:
     return node.this, quoted
 
 
+SCHEMAS = frozenset(["main", "public", "dbo"])  # where databases put tables by default; the catalog's tables have no schema
+
+
+def in_schema(node: exp.Table | exp.Column, scope: Scope) -> bool:
+    """Returns whether a name has a schema (main.people, main.people.age); refuses all but the usual ones."""
+    schema = node.args.get("db")
+    if schema is not None and node.args.get("catalog") is None and folded(name_of(scope, schema)[0]) in SCHEMAS:
+        return True
+    if schema is None and node.args.get("catalog") is None:
+        return False
+    name = ".".join(name_of(scope, part)[0] for part in (node.args.get("table"), node.this) if part is not None)
+    raise refuse(scope, node, "The tables of a catalog have no database and no schema.", f"write {name}.")
+
+
 def matching(name: str, quoted: bool, choices: Iterable[T], spell: Callable[[T], str]) -> list[T]:
     """Returns the choices with exactly this name; if there are none and it is not quoted, those that differ only in case."""
     every = list(choices)
@@ -148,8 +162,7 @@ def similar(name: str, choices: Iterable[str], nothing: str = "declare its colum
 
 def candidates(node: exp.Column, scope: Scope) -> list[Field]:
     """Returns the fields that a column's name may mean here; the caller handles none and several."""
-    if set(_set_arguments(node)) - {"this", "table"}:
-        raise refuse(scope, node, "A column is written as column or table.column.", "leave the other names out.")
+    in_schema(node, scope)
     fields: Iterable[Field] = scope.fields
     if node.args.get("table") is not None:
         alias, quoted = name_of(scope, node.args["table"])

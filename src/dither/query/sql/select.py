@@ -1,7 +1,8 @@
-"""Reads SQL text into a Query: the outermost SELECT, with HAVING, ORDER BY, LIMIT and OFFSET.
+"""Reads SQL text into a Query: the SELECT that aggregates people, with HAVING, QUALIFY, ORDER BY, LIMIT and OFFSET.
 
-`parse` reads names and structure; resolve/ then decides whether the question may be answered. Everything that is not on
-a list is refused: tokens in gate.py, expressions in expressions.py, relations in tables.py, joins.py and subqueries.py.
+outer.py reads the SELECTs around it. `parse` reads names and structure; resolve/ then decides whether the question may be
+answered. Everything that is not on a list is refused: tokens in gate.py, expressions in expressions.py, relations in tables.py,
+joins.py and subqueries.py.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ from sqlglot import exp
 
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
-from dither.query.nodes import Column, Expression, Literal, Named, Order, Query
-from dither.query.sql.aggregates import Grouping, has_aggregate
+from dither.query.nodes import Column, Named, Outer, Query
+from dither.query.sql.aggregates import has_aggregate
+from dither.query.sql.clauses import read_condition, read_limit, read_offset, read_order, read_outputs
 from dither.query.sql.expressions import expression
 from dither.query.sql.gate import Narrow, read, with_hint
-from dither.query.sql.names import Scope, only, place, refuse
+from dither.query.sql.names import Scope, only, refuse
+from dither.query.sql.outer import Names, read_question
 from dither.query.sql.subqueries import group, new_context, output_name, rows
-from dither.query.sql.tables import Context, with_ctes
-from dither.text import folded
+from dither.query.sql.tables import Context
+from dither.query.sql.windows import Windows
 
 _LONGEST_FORM = 400  # the most characters of a whole question in a fix
 
@@ -38,36 +41,87 @@ def parse(text: str, catalog: Catalog, params: Mapping[str, Any] | None = None) 
 
 
 def question(tree: exp.Expr, context: Context) -> Query:
-    """Reads the outermost SELECT, whose aggregates are released with noise."""
+    """Reads a question: the SELECT that aggregates people, and those around it."""
+    return read_question(tree, Names(context), private_select)
+
+
+def private_select(tree: exp.Expr, context: Context) -> Query:
+    """Reads the SELECT whose aggregates are released with noise."""
     scope = context.scope
-    while isinstance(tree, exp.Subquery) and not [key for key, value in tree.args.items() if value and key != "this"]:
-        tree = tree.this
     if isinstance(tree, exp.SetOperation):
-        raise refuse(scope, tree, "Two noisy results cannot be put together by UNION.", "ask the two questions one by one.")
+        what = "Noisy results are put together by UNION only where that is the whole question."
+        raise refuse(scope, tree, what, "ask its parts as a list of questions, or ask it alone.")
     if not isinstance(tree, exp.Select):
         raise refuse(scope, tree, "Only a SELECT is answered.", "ask with SELECT.")
+    tree = _spread_histogram(tree)
     lists, instead = _is_list(tree), ""
     if lists:
         tree, instead = _grouped(tree, scope), _counted(tree)
     elif tree.args.get("distinct"):
         raise refuse(scope, tree, "SELECT DISTINCT has no meaning here.", "leave DISTINCT out: groups are distinct.")
-    only(scope, tree, "expressions from_ joins where group having order limit offset with_", "SELECT")
-    context = with_ctes(tree, context)
+    only(scope, tree, "expressions from_ joins where group having order limit offset with_ qualify windows", "SELECT")
     source, here = rows(tree, context)
     if not lists and not any(has_aggregate(item) for item in tree.expressions) and not tree.args.get("having"):
         raise _no_aggregate(tree, here)
     grouping = group(tree, here, per_unit=False)
-    _outputs(tree, grouping)
-    having = tree.args.get("having")
-    if having is not None:
-        only(here, having, "this", "HAVING")
-    condition = None if having is None else grouping.above(having.this, "in HAVING", True)
-    order = _order(tree, grouping)
-    limit, offset = _limit(tree, here), _offset(tree, here)
-    if not grouping.aggregates and not lists:
+    grouping.windows = Windows(tree, here)
+    read_outputs(tree, grouping)
+    condition = read_condition(tree, "having", grouping)
+    qualify = read_condition(tree, "qualify", grouping)
+    order = read_order(tree, grouping)
+    grouping.windows.check()
+    limit, offset = read_limit(tree, here), read_offset(tree, here)
+    if not grouping.aggregates and (not lists or grouping.sets or grouping.windows.found):
         raise _no_aggregate(tree, here)
-    keys, aggregates, outputs = tuple(grouping.keys), tuple(grouping.aggregates), tuple(grouping.outputs)
-    return Query(source.relation, keys, aggregates, outputs, condition, order, limit, offset, instead)
+    outputs, keys, aggregates = tuple(grouping.outputs), tuple(grouping.keys), tuple(grouping.aggregates)
+    if not grouping.windows.found:
+        rest = (condition, order, limit, offset, tuple(grouping.sets), tuple(grouping.groupings))
+        return Query(source.relation, keys, aggregates, outputs, *rest, instead=instead)
+    if grouping.sets:
+        what = "A window function cannot run over the rows of several grouping sets."
+        raise refuse(here, tree.args["group"], what, "ask with one GROUP BY, or leave the window function out.")
+    names = tuple([key.name for key in keys] + [each.name for each in aggregates])
+    above = Outer(
+        names,
+        outputs,
+        windows=tuple(grouping.windows.found),
+        qualify=qualify,
+        order=order,
+        limit=limit,
+        offset=offset,
+    )
+    columns = tuple(Named(name, Column(name)) for name in names)
+    return Query(source.relation, keys, aggregates, columns, condition, above=(above,))
+
+
+def _spread_histogram(tree: exp.Select) -> exp.Select:
+    """Rewrites SELECT HISTOGRAM(x) AS n FROM t as SELECT x, COUNT(*) AS n FROM t GROUP BY x: one row for each public value."""
+    alone = [item for item in tree.expressions if _histogram(item) is not None]
+    if len(alone) != 1 or any(has_aggregate(item) for item in tree.expressions):
+        return tree
+    tree = tree.copy()
+    item = next(each for each in tree.expressions if _histogram(each) is not None)
+    call = _histogram(item)
+    if call is None:
+        return tree
+    count = exp.Anonymous(this="COUNT", expressions=[exp.Star()])
+    count.meta.update(call.meta)
+    name = exp.to_identifier(item.alias or "histogram")
+    value: exp.Expr = call.expressions[0]
+    clause = tree.args.get("group") or exp.Group(expressions=[])
+    tree.set("group", exp.Group(expressions=[*clause.expressions, value.copy()]))
+    place = tree.expressions.index(item)
+    shown = value if isinstance(value, exp.Column) else exp.Alias(this=value, alias=exp.to_identifier("value"))
+    new = [*tree.expressions[:place], shown, exp.Alias(this=count, alias=name), *tree.expressions[place + 1 :]]
+    tree.set("expressions", new)
+    return tree
+
+
+def _histogram(item: exp.Expr) -> exp.Anonymous | None:
+    """Returns HISTOGRAM(x) if the output is one."""
+    call = item.unalias()
+    called = isinstance(call, exp.Anonymous) and str(call.this).upper() == "HISTOGRAM" and len(call.expressions) == 1
+    return call if called and isinstance(call, exp.Anonymous) else None
 
 
 def _is_list(tree: exp.Select) -> bool:
@@ -115,67 +169,3 @@ def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:
         "This asks for rows, and rows are never shown.",
         "ask for aggregates such as COUNT(*) or AVG(x).",
     )
-
-
-def _outputs(tree: exp.Select, grouping: Grouping) -> None:
-    items = [(item, *output_name(item, grouping.scope)) for item in tree.expressions]
-    read = [(item, name, grouping.above(value, "in SELECT", False, name)) for item, name, value in items]
-    taken: set[str] = set()
-    for number, (item, name, value) in enumerate(read, start=1):
-        if name and folded(name) in taken:
-            raise refuse(grouping.scope, item, f"Two outputs are called {name}.", "rename one with AS.")
-        natural = value.name if isinstance(value, Column) else f"column_{number}"
-        chosen = name or (natural if folded(natural) not in taken else f"{natural}_{number}")
-        grouping.outputs.append(Named(chosen, value))
-        taken.add(folded(chosen))
-
-
-def _order(tree: exp.Select, grouping: Grouping) -> tuple[Order, ...]:
-    clause = tree.args.get("order")
-    if clause is None:
-        return ()
-    scope = grouping.scope
-    only(scope, clause, "expressions", "ORDER BY")
-    orders = []
-    for item in clause.expressions:
-        only(scope, item, "this desc", "ORDER BY")  # refuses NULLS FIRST: NULLs come last
-        value = grouping.above(item.this, "in ORDER BY", True)
-        if isinstance(value, Literal):
-            value = _position(value, grouping, item)
-        orders.append(Order(value, bool(item.args.get("desc"))))
-    return tuple(orders)
-
-
-def _position(value: Literal, grouping: Grouping, item: exp.Expr) -> Expression:
-    number = value.value
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(grouping.outputs):
-        raise refuse(grouping.scope, item, "ORDER BY a constant needs a position of SELECT.", "order by an output's name.")
-    return grouping.outputs[number - 1].expression
-
-
-def _limit(tree: exp.Select, scope: Scope) -> int | None:
-    clause = tree.args.get("limit")
-    if clause is None:
-        return None
-    if isinstance(clause, exp.Limit):
-        only(scope, clause, "expression", "LIMIT")
-    return _rows(clause, "LIMIT", scope)
-
-
-def _offset(tree: exp.Select, scope: Scope) -> int:
-    """Returns how many rows of the noisy result to skip: post-processing, like LIMIT."""
-    clause, limit = tree.args.get("offset"), tree.args.get("limit")
-    if clause is None:
-        return 0
-    only(scope, clause, "expression", "OFFSET")
-    first, second = (place(scope.text, each) for each in (clause, limit if limit is not None else clause))
-    if first and second and first < second:  # LIMIT 10, 5 means the other order in some databases
-        raise refuse(scope, clause, "It is not clear which number is the limit.", "write LIMIT 5 OFFSET 10.")
-    return _rows(clause, "OFFSET", scope)
-
-
-def _rows(clause: exp.Expr, word: str, scope: Scope) -> int:
-    number = clause.args.get("expression")
-    if not isinstance(number, exp.Literal) or number.args.get("is_string") or not str(number.this).isdigit():
-        raise refuse(scope, clause, f"{word} takes a whole number.", f"write {word} 10.")
-    return min(int(str(number.this)[:18]), 10**9)

@@ -9,17 +9,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from dither.catalog.values import Catalog
 from dither.errors import QueryError
-from dither.query.nodes import Call, Column, Compute, Expression, Filter, Named, PerUnit, Relation, Semi, Union, words_of
+from dither.query.nodes import (
+    Call,
+    Column,
+    Compute,
+    Expression,
+    Filter,
+    Named,
+    PerUnit,
+    Relation,
+    Semi,
+    Union,
+    WithinUnit,
+    words_of,
+)
+from dither.query.sql import commas
 from dither.query.sql.aggregates import Grouping, has_aggregate
 from dither.query.sql.expressions import expression
-from dither.query.sql.joins import conjuncts, is_nested, joined_tables, partners, with_values
+from dither.query.sql.joins import conjuncts, is_nested, partners, with_values
 from dither.query.sql.names import Field, Scope, Source, candidates, matching, name_of, only, place, refuse
+from dither.query.sql.sets import expand, has_sets
 from dither.query.sql.tables import Context, Inner, Pair, check_below, with_ctes
+from dither.query.sql.within import read_windows
 from dither.text import folded
 
 
@@ -32,14 +49,13 @@ def inner(node: exp.Select, items: Sequence[exp.Expr], outer: Scope, context: Co
 
 
 def from_where(node: exp.Select, outer: Scope, context: Context) -> Inner:
-    """Reads FROM, JOIN and WHERE: filters first, then semi-joins."""
-    source = joined_tables(node, context)
-    scope = Scope(context.text, source.fields, "in WHERE", outer.fields)
+    """Reads FROM, JOIN and WHERE: joins first, then filters, then semi-joins."""
     clause = node.args.get("where")
-    if clause is None:
-        return Inner(source, scope, ())
-    only(context.scope, clause, "this", "WHERE")
-    plain, nested = _split(clause.this)
+    if clause is not None:
+        only(context.scope, clause, "this", "WHERE")
+    plain, nested = _split(clause.this) if clause is not None else ([], [])
+    source, plain = commas.tables(node, plain, context)
+    scope = Scope(context.text, source.fields, "in WHERE", outer.fields)
     pairs: list[Pair] = []
     conditions: list[exp.Expr] = []
     for part in plain:
@@ -129,6 +145,7 @@ def select(node: exp.Expr, context: Context, alias: str) -> Source:
     source, scope = rows(node, context)
     if node.args.get("group") or node.args.get("having") or any(has_aggregate(item) for item in node.expressions):
         return _per_unit(node, source, scope, alias)
+    source, scope = _windowed(node, source, scope)
     outputs = _outputs(node, scope)
     named = tuple(Named(f"{alias}.{name}", value) for name, value in outputs)
     fields = tuple(Field(alias, name, f"{alias}.{name}") for name, _ in outputs)
@@ -138,15 +155,39 @@ def select(node: exp.Expr, context: Context, alias: str) -> Source:
     return Source(Compute(source.relation, named), fields)
 
 
+def _windowed(node: exp.Select, source: Source, scope: Scope) -> tuple[Source, Scope]:
+    """Adds the window functions of SELECT and QUALIFY to the rows, and filters by QUALIFY."""
+    condition = _qualify(node, scope)
+    parts = [*node.expressions, *([] if condition is None else [condition])]
+    windows, values = read_windows(parts, scope, lambda part: expression(part, scope))
+    relation = WithinUnit(source.relation, windows) if windows else source.relation
+    scope = replace(scope, values={**scope.values, **values})
+    if condition is not None:
+        relation = Filter(relation, expression(condition, scope.at("in QUALIFY"), lambda part: _alias(part, node, scope)))
+    return Source(relation, source.fields), scope
+
+
+def _qualify(node: exp.Select, scope: Scope) -> exp.Expr | None:
+    clause = node.args.get("qualify")
+    if clause is None:
+        return None
+    only(scope, clause, "this", "QUALIFY")
+    condition: exp.Expr = clause.this
+    return condition
+
+
+def _alias(part: exp.Expr, node: exp.Select, scope: Scope) -> Expression | None:
+    """Returns the output of SELECT that a name in QUALIFY means, unless a column has the name."""
+    if not isinstance(part, exp.Column) or part.args.get("table") is not None or candidates(part, scope):
+        return None
+    outputs = matching(*name_of(scope, part.this), _aliases(node, scope), lambda pair: pair[0])
+    return expression(outputs[0][1], scope) if len(outputs) == 1 else None
+
+
 def _union(node: exp.Union, context: Context, alias: str) -> Source:
     only(context.scope, node, "this expression distinct with_", "UNION")
-    if type(node) is not exp.Union or node.args.get("distinct"):
-        raise refuse(
-            context.scope,
-            node,
-            "UNION drops rows of different people that happen to be equal.",
-            "write UNION ALL.",
-        )
+    if type(node) is not exp.Union:
+        raise refuse(context.scope, node, "Only SELECT and UNION ALL can stand here.", "write a SELECT.")
     context = with_ctes(node, context)
     parts = [select(part, context, alias) for part in (node.this, node.expression)]
     if len({len(part.fields) for part in parts}) != 1:
@@ -156,7 +197,14 @@ def _union(node: exp.Union, context: Context, alias: str) -> Source:
         pairs = zip(first.fields, second.fields, strict=True)
         second = Source(Compute(second.relation, tuple(Named(a.name, Column(b.name)) for a, b in pairs)), first.fields)
     flat = first.relation.parts if isinstance(first.relation, Union) else (first.relation,)
-    return Source(Union((*flat, second.relation)), first.fields)
+    both = Source(Union((*flat, second.relation)), first.fields)
+    return _distinct(both, place(context.text, node)) if node.args.get("distinct") else both
+
+
+def _distinct(source: Source, span: tuple[int, int] | None) -> Source:
+    """Keeps each row once: UNION. resolve/per_unit.py refuses it unless the unit is among the columns."""
+    named = tuple(Named(each.name, Column(each.name)) for each in source.fields)
+    return Source(PerUnit(source.relation, named, (), span=span), source.fields)
 
 
 def _outputs(node: exp.Select, scope: Scope) -> list[tuple[str, Expression]]:
@@ -205,15 +253,10 @@ def _per_unit(node: exp.Select, source: Source, scope: Scope, alias: str) -> Sou
     if node.args.get("distinct"):
         raise refuse(scope, node, "DISTINCT together with GROUP BY is not supported.", "leave DISTINCT out.")
     grouping = group(node, scope, per_unit=True)
-    outputs: list[Named] = []
-    for item in node.expressions:
-        name, value = output_name(item, scope)
-        read = grouping.above(value, "in SELECT", False, name)
-        outputs.append(Named(name or (read.name if isinstance(read, Column) else f"column_{len(outputs) + 1}"), read))
-    grouping.outputs = outputs
-    names = [folded(each.name) for each in outputs]
-    if len(set(names)) < len(names):
-        raise refuse(scope, node, "Two columns of this subquery have the same name.", "rename one with AS.")
+    qualify = _qualify(node, scope)
+    parts = [*node.expressions, *([] if qualify is None else [qualify])]
+    windows, grouping.within = read_windows(parts, scope, lambda part: grouping.above(part, "in SELECT", False))
+    outputs = _grouped_outputs(node, grouping)
     having = node.args.get("having")
     condition = None
     if having is not None:
@@ -224,8 +267,24 @@ def _per_unit(node: exp.Select, source: Source, scope: Scope, alias: str) -> Sou
     relation: Relation = PerUnit(source.relation, tuple(grouping.keys), tuple(grouping.aggregates), span=span)
     if condition is not None:
         relation = Filter(relation, condition)
+    relation = WithinUnit(relation, windows) if windows else relation
+    if qualify is not None:
+        relation = Filter(relation, grouping.above(qualify, "in QUALIFY", True))
     fields = tuple(Field(alias, each.name, f"{alias}.{each.name}") for each in outputs)
     return Source(Compute(relation, tuple(Named(f"{alias}.{each.name}", each.expression) for each in outputs)), fields)
+
+
+def _grouped_outputs(node: exp.Select, grouping: Grouping) -> list[Named]:
+    outputs = grouping.outputs
+    for item in node.expressions:
+        name, value = output_name(item, grouping.scope)
+        read = grouping.above(value, "in SELECT", False, name)
+        natural = read.name if isinstance(read, Column) and not words_of(read) else f"column_{len(outputs) + 1}"
+        outputs.append(Named(name or natural, read))
+    names = [folded(each.name) for each in outputs]
+    if len(set(names)) < len(names):
+        raise refuse(grouping.scope, node, "Two columns of this subquery have the same name.", "rename one with AS.")
+    return outputs
 
 
 def group(node: exp.Select, scope: Scope, per_unit: bool) -> Grouping:
@@ -240,17 +299,38 @@ def group(node: exp.Select, scope: Scope, per_unit: bool) -> Grouping:
         what, fix = f"GROUP BY {word} does not say what to group by.", "name the columns: GROUP BY a, b."
         raise QueryError(what, text=scope.text, span=spans[0] if len(spans) == 1 else None, fix=fix)
     only(scope, clause, "expressions", "GROUP BY")
-    for item in clause.expressions:
-        if isinstance(item, exp.Tuple):
-            what = "GROUP BY takes columns, and this is a list in parentheses."
-            raise refuse(scope, item, what, "leave the parentheses out.")
-        name, value = _key(item, node, scope)
-        read = expression(value, scope.at("in GROUP BY"))
-        given = next((alias for alias, each in _aliases(node, scope) if each == value and alias), "")
-        natural = "" if words_of(read) else _plain_name(read)
-        other = words_of(read) or f"key_{len(grouping.keys) + 1}"
-        grouping.add_key(natural or name or given or other, read)
+    if not has_sets(clause.expressions):
+        for item in clause.expressions:
+            if isinstance(item, exp.Tuple):
+                what = "GROUP BY takes columns, and this is a list in parentheses."
+                raise refuse(scope, item, what, "leave the parentheses out.")
+            _add_key(grouping, item, node)
+        return grouping
+    if per_unit:
+        raise refuse(scope, clause, "A subquery per person has no totals.", "leave ROLLUP, CUBE and GROUPING SETS out.")
+    sets = [tuple(dict.fromkeys(_add_key(grouping, item, node) for item in one)) for one in expand(clause.expressions, scope)]
+    grouping.sets = [tuple(sorted(one)) for one in sets]
+    if grouping.sets == [tuple(range(len(grouping.keys)))]:
+        grouping.sets = []  # the only set has all keys
+        return grouping
+    repeated = next((one for one in grouping.sets if grouping.sets.count(one) > 1), None)
+    if repeated is not None:
+        names = ", ".join(grouping.keys[each].name for each in repeated)
+        raise refuse(scope, clause, f"The grouping set ({names}) is asked for twice.", "write it once.")
+    if not any(grouping.sets):
+        raise refuse(scope, clause, "This GROUP BY has no key.", "to ask about everyone at once, leave GROUP BY out.")
     return grouping
+
+
+def _add_key(grouping: Grouping, item: exp.Expr, node: exp.Select) -> int:
+    """Adds a key of GROUP BY under its name, and returns its place."""
+    scope = grouping.scope
+    name, value = _key(item, node, scope)
+    read = expression(value, scope.at("in GROUP BY"))
+    given = next((alias for alias, each in _aliases(node, scope) if each == value and alias), "")
+    natural = "" if words_of(read) else _plain_name(read)
+    other = words_of(read) or f"key_{len(grouping.keys) + 1}"
+    return grouping.add_key(natural or name or given or other, read)
 
 
 def _key(item: exp.Expr, node: exp.Select, scope: Scope) -> tuple[str, exp.Expr]:
@@ -278,7 +358,7 @@ def _aliases(node: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
 def rows(node: exp.Select, context: Context) -> tuple[Source, Scope]:
     """Reads FROM, JOIN and WHERE of one SELECT. Returns its rows, and the scope of its other clauses."""
     read = from_where(node, context.scope, context)
-    clauses = [node.args.get(clause) for clause in ("group", "having", "order")]
+    clauses = [node.args.get(clause) for clause in ("group", "having", "qualify", "order")]
     parts = [*node.expressions, *(clause for clause in clauses if clause is not None)]
     relation, scope = with_values(read.source, parts, read.scope.at("in SELECT"), context)
     return Source(relation, read.source.fields), scope

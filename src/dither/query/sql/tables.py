@@ -10,7 +10,7 @@ from sqlglot import exp
 from dither.catalog.values import Catalog
 from dither.query.nodes import Column, Compute, Expression, Named, Scan, fresh
 from dither.query.sql.expressions import ADVICE
-from dither.query.sql.names import Field, Scope, Source, columns_of, matching, name_of, only, place, refuse, table
+from dither.query.sql.names import Field, Scope, Source, columns_of, in_schema, matching, name_of, only, place, refuse, table
 from dither.text import folded
 
 Pair = tuple[Expression, Expression]
@@ -29,10 +29,16 @@ class Context:
     ctes: Mapping[str, tuple[exp.Expr, Context]] = field(default_factory=dict)
     scans: list[str] = field(default_factory=list)
     read: list[str] = field(default_factory=list)  # like `scans`, but never reset
+    noisy: tuple[str, ...] = ()  # CTEs that cannot be read here, because their rows are noisy
 
     @property
     def scope(self) -> Scope:
         return Scope(self.text)
+
+    def with_cte(self, cte: exp.Expr, name: str) -> Context:
+        """Adds a CTE; reads it once, to refuse its mistakes."""
+        self.subquery(cte.this, replace(self, scans=[]), name)
+        return replace(self, ctes={**self.ctes, name: (cte, self)})
 
     def alias(self) -> str:
         """Returns the alias of the last subquery: each names a table, so no two get the same number."""
@@ -55,14 +61,18 @@ def with_ctes(node: exp.Expr, context: Context) -> Context:
         return context
     only(context.scope, clause, "expressions", "WITH")
     for cte in clause.expressions:
-        only(context.scope, cte, "this alias", "WITH")
-        only(context.scope, cte.args["alias"], "this columns", "WITH")
-        name = name_of(context.scope, cte.args["alias"].this)[0]
-        if any(folded(old) == folded(name) for old in [*context.ctes, *context.catalog.tables]):
-            raise refuse(context.scope, cte.args["alias"], f"{name} already names a table.", "choose another name for the CTE.")
-        context.subquery(cte.this, replace(context, scans=[]), name)
-        context = replace(context, ctes={**context.ctes, name: (cte, context)})
+        context = context.with_cte(cte, cte_name(cte, context))
     return context
+
+
+def cte_name(cte: exp.Expr, context: Context) -> str:
+    """Returns the name of a CTE; refuses one that is taken."""
+    only(context.scope, cte, "this alias", "WITH")
+    only(context.scope, cte.args["alias"], "this columns", "WITH")
+    name = name_of(context.scope, cte.args["alias"].this)[0]
+    if any(folded(old) == folded(name) for old in [*context.ctes, *context.noisy, *context.catalog.tables]):
+        raise refuse(context.scope, cte.args["alias"], f"{name} already names a table.", "choose another name for the CTE.")
+    return name
 
 
 def check_below(node: exp.Select, context: Context) -> None:
@@ -75,21 +85,25 @@ def check_below(node: exp.Select, context: Context) -> None:
                 f"{word} inside a subquery picks rows by comparing people, so one person could change which others count.",
                 f"leave {word} out of the subquery; it may stand at the end of the whole question.",
             )
-    only(context.scope, node, "expressions from_ joins where group having with_ distinct", "A subquery")
+    only(context.scope, node, "expressions from_ joins where group having qualify windows with_ distinct", "A subquery")
 
 
 def named_table(node: exp.Expr, context: Context) -> Source:
     """Reads a table of the catalog, a CTE or a subquery, with its alias."""
     scope = context.scope
+    if node.args.get("pivots"):
+        what = "PIVOT in FROM turns a noisy result, and this is people's rows."
+        raise refuse(
+            scope, node.args["pivots"][0], what, "begin with PIVOT: PIVOT people ON sex USING COUNT(*) GROUP BY region."
+        )
     if isinstance(node, exp.Subquery):
         only(scope, node, "this alias with_", "A subquery in FROM")
         alias = _alias(node, context) or f"subquery_{len(context.scans) + 1}"
         return _rename_columns(context.subquery(node.this, with_ctes(node, context), alias), node, context)
     if not isinstance(node, exp.Table):
         raise refuse(scope, node, "Only tables of the catalog and subqueries can stand in FROM.", "name a table.")
-    if node.args.get("db") is not None:
-        raise refuse(scope, node, "A table is named without a database or schema.", "write the name that the catalog gives it.")
-    only(scope, node, "this alias", "A table")
+    schema = in_schema(node, scope)
+    only(scope, node, "this alias db", "A table")
     if isinstance(node.this, exp.Anonymous):
         what, fix = ADVICE.get(str(node.this.this).upper(), ("Functions cannot stand in FROM.", "name a table of the catalog."))
         raise refuse(scope, node.this, what.format(name=str(node.this.this).upper()), fix)
@@ -98,11 +112,14 @@ def named_table(node: exp.Expr, context: Context) -> Source:
     context.read.append(name)
     if len(context.scans) > MOST_TABLES or len(context.read) > MOST_READ:
         raise refuse(scope, node, f"The question names more than {MOST_TABLES} tables.", "ask more simply.")
-    known = matching(name, quoted, context.ctes, lambda each: each)
+    known = [] if schema else matching(name, quoted, context.ctes, lambda each: each)
     if known:
         cte, inner = context.ctes[known[0]]
         inner = replace(inner, scans=context.scans)  # its tables count where it is named, not where it is defined
         return _rename_columns(context.subquery(cte.this, inner, _alias(node, context) or known[0]), cte, context)
+    if matching(name, quoted, context.noisy, str):
+        what = f"{name} is a noisy result, and rows of people cannot be joined with it or compared with it."
+        raise refuse(scope, node, what, f"ask SELECT ... FROM {name} alone; or group {name} by the unit column.")
     full_name, declared = table(node.this, scope, context.catalog)
     alias = _alias(node, context) or full_name
     if node.args.get("alias") is not None and node.args["alias"].args.get("columns"):

@@ -1,0 +1,194 @@
+"""Answers several questions at one price: a list of questions, or the results that a UNION puts together.
+
+    ε ─▶ a share for each question ─▶ a plan for each ─▶ one charge, one release, one stored answer
+
+The price is the total. It is divided evenly, or in proportion to public weights. Even shares are best where all questions weigh
+the same: the sum of w_i / epsilon_i^2 under a fixed sum of epsilon_i is smallest at shares in proportion to w_i^(1/3).
+
+The charge is the composition of the parts: epsilons, deltas and rhos add up, whatever the parts are. Equal questions are one
+part: they are asked once, and their weights add up. The identity is the set of the parts' identities, so the order of a list
+does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from dither.errors import ArgumentError, DitherError, Fix, Python, QueryError
+from dither.exact.numbers import Number, positive
+from dither.planning.auto import Auto
+from dither.planning.outputs import Draw, Noisy
+from dither.planning.plan import Plan
+from dither.planning.price import Price
+from dither.planning.program import Batch, Run, distinct_works
+from dither.planning.records import decode_noisy, encode_identities, encode_noisy
+from dither.planning.terms import Terms
+from dither.privacy.filters import Charge
+from dither.query.resolve.relations import Resolved
+from dither.query.work import Work
+
+MOST = 1000  # questions in one list
+Plans = Callable[[Resolved, Terms, str], Batch | Auto]
+
+
+@dataclass(frozen=True)
+class Several:
+    """Programs that are charged, run and stored as one. `questions`: one for each question, in the order asked."""
+
+    questions: tuple[Batch | Auto, ...]
+    works: tuple[Work, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "works", distinct_works(self.plans))
+
+    @cached_property
+    def parts(self) -> tuple[Batch | Auto, ...]:
+        """One program for each different question, in the order of their identities."""
+        first = {each.identity: each for each in reversed(self.questions)}
+        return tuple(first[text] for text in sorted(first))
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """Every plan that may run."""
+        return tuple(plan for part in self.parts for plan in part.plans)
+
+    @cached_property
+    def total(self) -> Price:
+        """The price of everything, as (epsilon, delta)."""
+        return Price(self.charge.epsilon, self.charge.delta)
+
+    @cached_property
+    def identity(self) -> str:
+        return encode_identities([part.identity for part in self.parts])
+
+    @cached_property
+    def charge(self) -> Charge:
+        """The sum of the parts' charges, stated both ways."""
+        each = [part.charge for part in self.parts]
+        rhos = [one.rho for one in each if one.rho is not None]
+        nothing = Fraction(0)
+        return Charge(
+            sum((one.epsilon for one in each), nothing),
+            sum((one.delta for one in each), nothing),
+            sum(rhos, nothing) if len(rhos) == len(each) else None,
+            sum((one.slack for one in each), nothing),
+        )
+
+    @cached_property
+    def mechanisms(self) -> tuple[Mapping[str, Any], ...]:
+        return tuple(record for part in self.parts for record in part.mechanisms)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(table for part in self.questions for table in part.tables))
+
+    @property
+    def unit(self) -> str:
+        return " and ".join(dict.fromkeys(unit for part in self.questions for unit in part.unit.split(" and ")))
+
+    def release(self, run: Run, draw: Draw) -> tuple[Noisy, ...]:
+        return tuple(noisy for part in self.parts for noisy in part.release(run, draw))
+
+    def write(self, released: Sequence[Noisy]) -> str:
+        stored = [decode_noisy(part.write(own)) for part, own in zip(self.parts, self._each(released), strict=True)]
+        return encode_noisy([noisy for one in stored for noisy in one])
+
+    def read(self, stored: str) -> tuple[Noisy, ...]:
+        each = self._each(decode_noisy(stored))
+        return tuple(noisy for part, own in zip(self.parts, each, strict=True) for noisy in part.read(encode_noisy(own)))
+
+    def _each(self, released: Sequence[Noisy]) -> list[Sequence[Noisy]]:
+        """Returns the releases of each part."""
+        found, start = [], 0
+        for part in self.parts:
+            found.append(released[start : start + part.size])
+            start += part.size
+        return found
+
+    def answers(self, released: Sequence[Noisy]) -> list[Sequence[Noisy]]:
+        """Returns the releases of each question, in the order asked. Equal questions share one release."""
+        own = {part.identity: (part, each) for part, each in zip(self.parts, self._each(released), strict=True)}
+        found = []
+        for question in self.questions:
+            part, each = own[question.identity]
+            found.append(each if part is question else question.read(part.write(each)))
+        return found
+
+
+def plan_several(
+    queries: Sequence[Resolved], texts: Sequence[str], terms: Terms, weights: Sequence[Number] | None, plan: Plans, name: str
+) -> Several:
+    """Plans questions at one price. `name`: what a refusal calls each of them.
+
+    With a margin there is nothing to divide: each question gets the smallest price that gives it the margin.
+    """
+    wanted = _weights(weights, len(queries), terms)
+
+    def planned(each: Sequence[Terms]) -> list[Batch | Auto]:
+        made = []
+        for place, (query, own, text) in enumerate(zip(queries, each, texts, strict=True), start=1):
+            with refusing(name, place, len(queries)):
+                made.append(plan(query, own, text))
+        return made
+
+    if terms.margin is not None:
+        return Several(tuple(planned([terms] * len(queries))))
+    even = Fraction(1, len(queries))
+    made = planned([_at(terms, even)] * len(queries))
+    together: dict[str, Fraction] = {}
+    for each, weight in zip(made, wanted, strict=True):
+        together[each.identity] = weight if weights is None else together.get(each.identity, Fraction(0)) + weight
+    shares = [together[each.identity] / sum(together.values()) for each in made]
+    if any(share != even for share in shares):
+        made = planned([_at(terms, share) for share in shares])
+    return Several(tuple(made))
+
+
+def _at(terms: Terms, share: Fraction) -> Terms:
+    """Returns the terms at a share of the price."""
+    epsilon = None if terms.epsilon is None else terms.epsilon * share
+    return replace(terms, epsilon=epsilon, delta=None if terms.delta is None else terms.delta * share)
+
+
+def _weights(weights: Sequence[Number] | None, count: int, terms: Terms) -> list[Fraction]:
+    if weights is None:
+        return [Fraction(1)] * count
+    if terms.margin is not None:
+        raise ArgumentError(
+            "Weights divide a price, and a margin has no price to divide.",
+            fix=Fix("leave {weights} out, or ask with {epsilon}.", weights=Python("weights"), epsilon="0.1"),
+        )
+    if not isinstance(weights, (list, tuple)) or len(weights) != count:
+        raise ArgumentError(
+            f"There are {count} questions, and each has one weight.",
+            fix=Fix("write {weights}.", weights=Python(f"weights=[{', '.join(['1'] * min(count, 5))}]")),
+        )
+    return [positive(weight, "weight") for weight in weights]
+
+
+def check_list(questions: Sequence[object]) -> None:
+    """Refuses a list without questions, or with too many."""
+    if not questions:
+        raise ArgumentError("The list has no questions.", fix="ask at least one.")
+    if len(questions) > MOST:
+        raise ArgumentError(f"The list has {len(questions)} questions, and at most {MOST} are asked at once.", fix="ask fewer.")
+
+
+@contextmanager
+def refusing(name: str, number: int, count: int) -> Iterator[None]:
+    """Says in a refusal which question of a list it is about."""
+    try:
+        yield
+    except QueryError as error:
+        if count == 1:
+            raise
+        raise QueryError(f"{name} {number}: {error.what}", text=error.text, span=error.span, fix=error.fix) from None
+    except DitherError as error:
+        if count == 1 or type(error) not in (ArgumentError, DitherError):
+            raise
+        raise type(error)(f"{name} {number}: {error.what}", where=error.where, fix=error.fix) from None

@@ -1,0 +1,295 @@
+"""States the margins of values that a SELECT around the question computes across groups: shares, differences, running totals.
+
+Each group has noise of its own, independent of the others'. So the noises of the groups that a value reads are put side by
+side, as if they were releases of one group, and the forms of forms.py give the margin of weighted sums and quotients: a share
+of the total, a difference to the group before, a running total. Other expressions get the interval rules of outputs.py: every
+aggregate that the value reads lies in its interval at once (union bound). That covers MAX(n): the largest true value lies
+between the largest lower end and the largest upper end.
+
+Roundings and constant factors around a form do not widen it: ROUND(x, 1) lies between the rounded ends of x.
+
+A value that reads more than MOST_TERMS noisy numbers together with others has no margin: it would take too long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dither.catalog.values import Key
+from dither.planning import forms
+from dither.planning.forms import Form
+from dither.planning.intervals import divisors, fact, farthest, farthest_end, is_number
+from dither.planning.outer import Extreme, Group, Made, Part, Source, Total, Unknown
+from dither.planning.plan import Plan
+from dither.planning.releases.base import Reading
+from dither.query.functions.base import Cell
+from dither.query.functions.registry import evaluate, known
+from dither.query.nodes import Call, Column, Expression, Literal
+
+if TYPE_CHECKING:
+    from dither.planning.outputs import Noisy, Output
+
+MOST_TERMS = 50_000  # noisy numbers read by all values of an answer
+_MOST_PARTS = 2_000  # noisy numbers of one value, by intervals
+_MOST_QUOTIENTS = 8  # quotients in one value; with more, intervals are as good
+_INNER = "#inner"
+
+
+def leaves(source: Part) -> Iterator[Group]:
+    """Returns the noisy outputs that a value reads, possibly repeated."""
+    if isinstance(source, Group):
+        yield source
+    elif isinstance(source, Made):
+        for inner in source.parts.values():
+            yield from leaves(inner)
+    elif isinstance(source, (Total, Extreme)):
+        for part in source.parts[source.start : source.stop]:
+            yield from leaves(part)
+
+
+def terms(source: Part) -> int:
+    """Returns how many noisy outputs a value reads, without listing them."""
+    if isinstance(source, Made):
+        return sum(map(terms, source.parts.values()))
+    return source.stop - source.start if isinstance(source, (Total, Extreme)) else 1
+
+
+@dataclass(frozen=True)
+class Margins:
+    """The margins of values over the groups of one release. `columns` are the outputs of the question itself."""
+
+    plan: Plan
+    released: Noisy
+    columns: Sequence[Output]
+    confidence: Fraction
+    _totals: dict[tuple[int, int, int, tuple[int, ...]], Form | None] = field(
+        default_factory=dict
+    )  # of sums that many values share
+
+    def all(self, sources: Sequence[Sequence[Source | None]], rows: Sequence[Sequence[object]]) -> list[list[float | None]]:
+        """Returns the margins of each column."""
+        if not rows:
+            return [[] for _ in self.plan.schema]
+        short = sum(terms(each) for row in sources for each in row if each is not None) <= MOST_TERMS
+        passed = self._passed_on(sources, rows)
+        return [
+            [
+                passed[source] if isinstance(source, Group) else self.of(source, value) if short else None
+                for source, value in zip(made, shown, strict=True)
+            ]
+            for made, shown in zip(zip(*sources, strict=True), zip(*rows, strict=True), strict=True)
+        ]
+
+    def _passed_on(
+        self, sources: Sequence[Sequence[Source | None]], rows: Sequence[Sequence[object]]
+    ) -> dict[Source, float | None]:
+        """Returns the margins of values that are numbers of the question itself."""
+        values: dict[int, dict[int, object]] = {}
+        for made, shown in zip(sources, rows, strict=True):
+            for source, value in zip(made, shown, strict=True):
+                if isinstance(source, Group):
+                    values.setdefault(source.output, {})[source.place] = value
+        return {
+            Group(output, place): wide
+            for output, each in values.items()
+            for place, wide in self.columns[output].margins(self.plan, self.released, each, self.confidence).items()
+        }
+
+    def of(self, source: Source | None, value: object) -> float | None:
+        """Returns the margin of a value that is computed from the question's numbers; None if none can be stated."""
+        if source is None or isinstance(source, (Group, Unknown)) or not is_number(value):
+            return None
+        by_form = self._by_form(source, float(value))
+        return self._by_intervals(source, float(value)) if by_form is None else by_form
+
+    @cached_property
+    def _readings(self) -> Mapping[str, Reading]:
+        return {reading.name: reading for reading in self.plan.readings}
+
+    @cached_property
+    def _forms(self) -> Mapping[int, Form | None]:
+        """The form of each output of the question in one group."""
+        named = {each.name: each.expression for each in self.plan.query.outputs}
+        every = enumerate(self.columns)
+        return {i: forms.read(named[each.name], self._readings, self.plan.noises) for i, each in every if each.readings}
+
+    # --- weighted sums and quotients ------------------------------------------------------------------------------
+
+    def _by_form(self, source: Source, shown: float) -> float | None:
+        if isinstance(source, Made) and (peeled := peel(source.expression)) is not None:
+            around, inner = peeled
+            middle = self._value(replace(source, expression=inner))
+            wide = None if middle is None else self._by_form(replace(source, expression=inner), middle)
+            if middle is None or wide is None:
+                return None
+            both = (around, _unrounded(around))  # the margin covers the truth, rounded or not
+            ends = [evaluate(each, {_INNER: middle + sign * wide}) for each in both for sign in (-1, 1)]
+            return farthest_end(shown, filter(is_number, ends)) if all(map(is_number, ends)) else None
+        places = {place: i for i, place in enumerate(sorted({leaf.place for leaf in leaves(source)}))}
+        form = self._form(source, places)
+        if form is None or len(form.quotients) > _MOST_QUOTIENTS or (form.quotients and len(self._read(source)) == 1):
+            return None
+        count = len(self.plan.noises)
+        quotients = tuple((weight, replace(one, one_group=_one_group(one, count))) for weight, one in form.quotients)
+        cells = [self.released.cells[i][place : place + 1] for place in places for i in range(count)]
+        noises = self.plan.noises * len(places)
+        whole = replace(form, quotients=quotients)
+        (found,) = whole.margins(noises, self.plan.work.by_unit, cells, np.array([shown]), self.confidence)
+        return float(found) if math.isfinite(found) else None
+
+    def _value(self, source: Made) -> float | None:
+        """Returns the value of an expression inside a rounding, from the noisy outputs that it reads."""
+        value = evaluate(self._expression(source), self._shown(source))
+        return float(value) if is_number(value) else None
+
+    def _form(self, source: Part, places: Mapping[int, int]) -> Form | None:
+        """Returns the form of a value over the noises of several groups, in the order of `places`."""
+        if isinstance(source, (int, float)):
+            return forms.of_number(Fraction(source)) if math.isfinite(source) else None
+        if isinstance(source, Group):
+            form = self._forms.get(source.output)
+            return None if form is None else form.moved_by(places[source.place] * len(self.plan.noises))
+        if isinstance(source, Total):
+            key = (id(source.parts), source.start, source.stop, tuple(places))
+            if key not in self._totals:
+                parts = [self._form(part, places) for part in source.parts[source.start : source.stop]]
+                self._totals[key] = None if None in parts else _added([part for part in parts if part is not None])
+            return self._totals[key]
+        if isinstance(source, Made):
+            return forms.combine(source.expression, lambda name: self._column(source, name, places))
+        return None
+
+    def _column(self, source: Made, name: str, places: Mapping[int, int]) -> Form | None:
+        if name in source.parts:
+            return self._form(source.parts[name], places)
+        value = source.public[name]
+        return forms.of_number(Fraction(value)) if is_number(value) else None
+
+    # --- intervals ------------------------------------------------------------------------------------------------
+
+    def _read(self, source: Part) -> dict[tuple[str, int], Reading]:
+        """Returns the aggregates that a value reads, each in its group."""
+        found = {}
+        for leaf in set(leaves(source)):
+            for reading in self.columns[leaf.output].readings:
+                found[reading.name, leaf.place] = reading
+        return found
+
+    def _expression(self, source: Part) -> Expression:
+        """Returns a value as one expression over the aggregates of all groups."""
+        if isinstance(source, (int, float)):
+            return _literal(source)
+        if isinstance(source, Group):
+            keys = dict(zip((key.name for key in self.plan.query.keys), self.released.keys[source.place], strict=True))
+            named = {each.name: each.expression for each in self.plan.query.outputs}
+            return _replaced(named[self.columns[source.output].name], lambda name: _in_group(name, keys, source.place))
+        if isinstance(source, Made):
+            parts = {name: self._expression(part) for name, part in source.parts.items()}
+            return _replaced(source.expression, lambda name: parts[name] if name in parts else _literal(source.public[name]))
+        if isinstance(source, Unknown):
+            raise TypeError("a value without a known source has no expression")
+        each = [self._expression(part) for part in source.parts[source.start : source.stop]]
+        return _tree(each) if isinstance(source, Total) else Call(source.function, tuple(each))
+
+    def _shown(self, source: Part) -> dict[str, object]:
+        """Returns the noisy values of the aggregates that a value reads."""
+        read = self._read(source)
+        values = {name: reading.values(self.plan.noises, self.released.cells) for (name, _), reading in read.items()}
+        return {_label(name, place): values[name][place] for name, place in read}
+
+    def _by_intervals(self, source: Source, shown: float) -> float | None:
+        read = self._read(source)
+        if not read or len(read) > _MOST_PARTS:
+            return None
+        expression = self._expression(source)
+        nonzero = divisors(expression)
+        each = 1 - (1 - self.confidence) / (len(read) + len(nonzero))
+        scope, noises, cells = {}, self.plan.noises, self.released.cells
+        bounds = {reading.name: reading.bounds(noises, cells, each) for reading in read.values()}
+        for (name, place), reading in read.items():
+            low, high = (float(end[place]) for end in bounds[name])
+            if _label(name, place) in nonzero:
+                low = max(low, float(reading.smallest(noises, cells, each)[place]))
+            scope[_label(name, place)] = fact(reading.aggregate.function, low, high)
+        return farthest(shown, known(expression, scope))
+
+
+def _added(parts: Sequence[Form]) -> Form:
+    quotients = [pair for part in parts for pair in part.quotients]
+    if not quotients:
+        return Form(forms.Sum.total([part.total for part in parts]))
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _one_group(quotient: forms.Quotient, noises: int) -> bool:
+    """Whether a quotient reads one group. Only there are the rows above some of those below."""
+    return len({noise // noises for noise, _ in quotient.places}) == 1
+
+
+def _label(name: str, place: int) -> str:
+    return f"{name}#{place}"
+
+
+def _literal(value: Cell) -> Literal:
+    if isinstance(value, float):
+        return Literal(Fraction(value) if math.isfinite(value) else None)
+    return Literal(value)
+
+
+def _in_group(name: str, keys: Mapping[str, Key], place: int) -> Expression:
+    return Literal(keys[name]) if name in keys else Column(_label(name, place))
+
+
+def _replaced(expression: Expression, of: Callable[[str], Expression]) -> Expression:
+    if isinstance(expression, Column):
+        return of(expression.name)
+    if isinstance(expression, Literal):
+        return expression
+    return replace(expression, arguments=tuple(_replaced(each, of) for each in expression.arguments))
+
+
+def _tree(parts: Sequence[Expression]) -> Expression:
+    """Returns a sum as a tree of small depth."""
+    while len(parts) > 1:
+        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+        parts = [Call("add", tuple(pair)) if len(pair) == 2 else pair[0] for pair in pairs]
+    return parts[0]
+
+
+def _unrounded(around: Expression) -> Expression:
+    if not isinstance(around, Call):
+        return around
+    if around.name == "round":
+        return around.arguments[0]
+    return replace(around, arguments=tuple(map(_unrounded, around.arguments)))
+
+
+def peel(expression: Expression) -> tuple[Expression, Expression] | None:
+    """Splits off a rounding with constants around it. Returns what is around, over the column `#inner`, and what is inside.
+
+    >>> around, inner = peel(Call("div", (Call("round", (Call("mul", (Column("x"), Literal(10))),)), Literal(10))))
+    >>> inner
+    Call(name='mul', arguments=(Column(name='x', span=None), Literal(value=10, span=None)), span=None)
+    """
+    if not isinstance(expression, Call):
+        return None
+    if expression.name in ("round", "floor", "ceil"):
+        return replace(expression, arguments=(Column(_INNER),)), expression.arguments[0]
+    if expression.name not in ("mul", "div", "add", "sub"):
+        return None
+    left, right = expression.arguments
+    if forms.number_of(right) is not None and (found := peel(left)) is not None:
+        return replace(expression, arguments=(found[0], right)), found[1]
+    if expression.name != "div" and forms.number_of(left) is not None and (found := peel(right)) is not None:
+        return replace(expression, arguments=(left, found[0])), found[1]
+    return None
