@@ -37,6 +37,14 @@ QUERY = (
         "tests/planning/test_several.py::test_the_charge_is_the_total_and_covers_every_plan",
     ),
     Mutant(
+        "list-narrowed-by-other-columns",
+        "a free list takes conditions on columns that it does not list",
+        "query/resolve/listing.py",
+        "decided = len(names) == 1 and any(names <= each for each in used)",
+        "decided = len(names) == 1",
+        "tests/sql/test_listing.py::test_what_only_rows_decide_is_refused_with_the_private_form",
+    ),
+    Mutant(
         "margin-of-a-chosen-total",
         "a total of the groups that noise chose gets a margin",
         "planning/outer.py",
@@ -632,7 +640,7 @@ SESSION = (
         "files-not-looked-at-again",
         "files that changed while the price was reserved are read",
         "session.py",
-        "        self._check_unchanged()  # again, because reserving takes time\n",
+        "        self.check_unchanged()  # again, because reserving takes time\n",
         "",
         "tests/journey/test_program.py::test_files_that_change_while_the_price_is_reserved_are_not_read",
     ),

@@ -20,9 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dither as dt
-from dither.cli.app import shell
 from dither.cli.screen import OutputError
 from dither.errors import Argument, Blank, Fix, Name, Part, Python, Shell, Text, python
+from dither.options import shell
 
 SOURCE = Path(__file__).parents[1] / "src" / "dither"
 PARTS = {"Argument", "Name", "Python", "Shell"}

@@ -210,6 +210,20 @@ def _load(name: str) -> object:
     )
 
 
+def load_ipython_extension(ipython: object) -> None:
+    """Adds %%dither to a notebook. IPython calls it for %load_ext dither."""
+    from dither.notebook import load
+
+    load(ipython)
+
+
+def unload_ipython_extension(ipython: object) -> None:
+    """Removes %%dither. IPython calls it for %unload_ext dither."""
+    from dither.notebook import unload
+
+    unload(ipython)
+
+
 def __dir__() -> list[str]:
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 

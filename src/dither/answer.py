@@ -17,6 +17,7 @@ from typing import Any
 
 from dither.errors import DitherError, extra
 from dither.exact.numbers import Number, between, flag, show, show_percent
+from dither.export import excel, latex, markdown
 from dither.ledger.receipts import Receipt
 from dither.planning.consistent import consistent_margins, consistent_table
 from dither.planning.left_out import LeftOut, sentences
@@ -26,6 +27,7 @@ from dither.planning.outputs import (
     Value,
     explain,
     least,
+    listed_words,
     margins,
     may_be_empty,
     passed_on,
@@ -35,6 +37,7 @@ from dither.planning.outputs import (
 from dither.planning.plan import Field, Plan
 from dither.planning.price import Price
 from dither.planning.program import Batch
+from dither.planning.releases.keys import key_names
 from dither.query.functions.base import double
 from dither.text import did_you_mean
 
@@ -134,14 +137,15 @@ class Quote:
 class Answer:
     """A noisy table with margins and a receipt. Everything in it is public: using it costs nothing more.
 
-    `receipt`: an auditor can check it; `replayed`: it is the stored answer of an earlier, equal question.
+    `receipt`: an auditor can check it (a list of public values has none); `replayed`: it is the stored answer of an earlier,
+    equal question.
     """
 
     program: Batch
     released: tuple[Noisy, ...]
     table: Table
     confidence: Fraction
-    receipt: Receipt
+    issued: Receipt | None  # None: a list of public values, which has no price and no entry
     total: Price  # of the whole release
     replayed: bool = False
     left: Callable[[], str] = stored(default=str, compare=False)  # what was left of the budget after the charge
@@ -159,6 +163,14 @@ class Answer:
         margins of moved counts are wider, so that they still hold; what is computed from counts has none.
         """
         return replace(self, table=consistent_table(self.plan, self.noisy), is_consistent=True)
+
+    @property
+    def receipt(self) -> Receipt:
+        """The signed proof of the question and its price."""
+        if self.issued is None:
+            what = "A list of public values has no receipt: it reads no private row, and has no price."
+            raise DitherError(what, fix="use the list as it is.")
+        return self.issued
 
     @property
     def noisy(self) -> Noisy:
@@ -256,21 +268,45 @@ class Answer:
             f"smallest bounds were chosen ({smallest}). Name the bounds, or spend more"
         )
 
-    def footer(self) -> str:
-        """Shows in one line the price, what is left, and what the margins do not include."""
-        left = self.left()
-        notes = [self._charged(), *([left] if left else []), f"± at {show_percent(self.confidence)} confidence"]
-        notes += sentences(
-            [each for each in self.left_out if not (self.warning and each.hidden and not each.seen and not each.clipped)]
-        )
+    def notes(self) -> list[str]:
+        """Returns what to know about the table, what matters most first: a warning, why it is empty, what was left out,
+        which numbers are doubtful, what margins do not include, and last the confidence, the price and what is left."""
+        if self.issued is None:
+            return [listed_words(self.plan)]
+        seen = sentences([each for each in self.left_out if each.seen])
+        said = [each for each in self.left_out if not (self.warning and each.hidden and not each.seen and not each.clipped)]
+        hidden = [each for each in sentences(said) if each not in seen]
+        notes = [*self._warnings(), *self._empty(), *seen, *self._doubts(), *self._hidden()]
         notes += [f"{name}: {self._quantile(name)}rank ± {rank:.0f} rows" for name, rank in self.ranks().items()]
-        notes += self._hidden()
-        notes += self._doubts()
         notes += [self.chosen] if self.chosen else []
         notes += ["counts were made whole, not negative and adding up; ± includes it"] if self.is_consistent else []
+        notes += ["; ".join(hidden)] if hidden else []
         if constant := self._not_included():
             notes.append(f"not included in ±: {', '.join(constant)}")
-        return "; ".join(dict.fromkeys(notes))
+        left = self.left()
+        return [
+            *dict.fromkeys(notes),
+            "; ".join([f"± at {show_percent(self.confidence)} confidence", self._charged(), *([left] if left else [])]),
+        ]
+
+    def footer(self) -> str:
+        """Shows the notes, one in each line."""
+        return "\n".join(self.notes())
+
+    def _empty(self) -> list[str]:
+        """Says why the table has no row."""
+        if self.rows:
+            return []
+        if self.noisy.keys:
+            return ["no row is left after HAVING, LIMIT and OFFSET: the answer has groups"]
+        rule = self.plan.threshold
+        if rule is None:
+            return ["there is no group to show"]
+        keys = key_names(self.plan.query.keys)
+        return [
+            f"no group is shown: a group of about {rule.margin('0.95')} people is needed. Ask at a higher price, group by "
+            f"fewer or coarser keys, or let the curator declare the values of {keys}: then all are shown"
+        ]
 
     def _not_included(self) -> list[str]:
         """Returns what the margins never include, without what cannot happen."""
@@ -282,7 +318,9 @@ class Answer:
     def _hidden(self) -> list[str]:
         """Says that small groups are hidden where keys are found in the data."""
         rule = self.plan.threshold
-        return [] if rule is None else [f"groups of fewer than about {rule.margin('0.95')} people are not shown"]
+        return (
+            [] if rule is None or not self.rows else [f"groups of fewer than about {rule.margin('0.95')} people are not shown"]
+        )
 
     def _doubts(self) -> list[str]:
         """Explains `± ?` and `?` behind a margin, where the table has them."""
@@ -310,26 +348,24 @@ class Answer:
     def __str__(self) -> str:
         body = [list(self.columns), *self.cells()]
         widths = [max(len(row[i]) for row in body) for i in range(len(self.columns))]
-        numeric = [_numeric(self.rows, i) for i in range(len(self.columns))]
+        numeric = self._right()
         lines = [
             "  ".join(text.rjust(w) if right else text.ljust(w) for text, w, right in zip(row, widths, numeric, strict=True))
             for row in body
         ]
         lines.insert(1, "  ".join("-" * width for width in widths))
-        return "\n".join([*(line.rstrip() for line in lines), *self._warnings(), self.footer()])
+        return "\n".join([*(line.rstrip() for line in lines), self.footer()])
 
     def _warnings(self) -> list[str]:
         return [self.warning] if self.warning else []
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td style='text-align:right'>{html.escape(text)}</td>" for text in row) + "</tr>"
-            for row in self.cells()
-        )
-        notes = [*(f"<strong>{html.escape(each)}</strong>" for each in self._warnings()), html.escape(self.footer())]
-        below = "".join(f"<p>{note}</p>" for note in notes)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
+        sides = ["right" if right else "left" for right in self._right()]
+        body = "".join("<tr>" + "".join(map(_html_cell, sides, row)) + "</tr>" for row in self.cells())
+        strong = [f"<strong>{html.escape(each)}</strong>" for each in self._warnings()]
+        notes = "<br>".join([*strong, *(html.escape(each) for each in self.notes() if each not in self._warnings())])
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{notes}</p>"
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
         """Draws the noisy columns with error bars, one panel each, and above them what was left out. Returns a matplotlib
@@ -341,7 +377,8 @@ class Answer:
         labels = [", ".join(_number(self[name][i], None) for name in keys) for i in range(len(self))]
         panels = [(name, self[name], wide[name]) for name in self.columns if name in wide]
         seen = sentences([each for each in self.left_out if each.seen])
-        return answer_picture(labels, panels, self.footer(), path, [*self._warnings(), *seen])
+        notes = "; ".join(each for each in self.notes() if each not in self._warnings())
+        return answer_picture(labels, panels, notes, path, [*self._warnings(), *seen])
 
     # --- for programs -------------------------------------------------------------------------------------------
 
@@ -372,12 +409,45 @@ class Answer:
             "price": {"epsilon": epsilon, "delta": delta},
             "charged": {"epsilon": "0", "delta": "0"} if self.replayed else {"epsilon": epsilon, "delta": delta},
             "replayed": self.replayed,
-            "receipt": json.loads(self.receipt.to_json()),
+            "receipt": None if self.issued is None else json.loads(self.issued.to_json()),
         }
 
     def to_json(self) -> str:
         """Returns JSON: values, margins, price and receipt. Dates are ISO text, prices exact rationals as text."""
         return json.dumps(self.as_data(), ensure_ascii=False, indent=2, allow_nan=False)
+
+    def to_markdown(self) -> str:
+        """Returns a Markdown table with margins, and the notes below it."""
+        return markdown(self.columns, self.cells(), self._right(), self.notes())
+
+    def to_latex(self) -> str:
+        """Returns a LaTeX table with margins, and the notes below it. It needs no package."""
+        return latex(self.columns, self.cells(), self._right(), self.notes())
+
+    def to_excel(self, path: str | PathLike[str]) -> None:
+        """Writes an Excel workbook: numbers with their margins beside them, and a sheet with the question, the price and the
+        notes. Refuses a file that is there already."""
+        content = self.excel()
+        try:
+            with open(path, "xb") as out:
+                out.write(content)
+        except FileExistsError:
+            raise DitherError(f"{path} is there already.", fix="name a new file.", charged=_KEPT) from None
+        except OSError:
+            raise DitherError(
+                f"{path} cannot be written.", fix="name a file in a folder that is there.", charged=_KEPT
+            ) from None
+
+    def excel(self) -> bytes:
+        """Returns the content of the file that `to_excel` writes."""
+        asked = [] if self.issued is None else [("question", str(self.issued.body["question"]))]
+        entry = [] if self.issued is None else [("entry", str(self.issued.body["entry"]["number"]))]
+        facts = [*asked, ("price", self.price), *entry, *(("note", note) for note in self.notes())]
+        return excel([(field.name, field.kind, values) for field, values in self._typed(True)], facts)
+
+    def _right(self) -> list[bool]:
+        """Returns which columns stand on the right: those of numbers."""
+        return [_numeric(self.rows, place) for place in range(len(self.columns))]
 
     def to_pandas(self, *, margins: bool = False) -> Any:
         """Returns a pandas frame; `margins` as in `to_dict`, NaN where there is none."""
@@ -441,6 +511,10 @@ class Answer:
                 (replace(field, kind="real"), [_double(value) for value in values]) if field.long else (field, values)
             )
         return columns
+
+
+def _html_cell(side: str, text: str) -> str:
+    return f"<td style='text-align:{side}'>{html.escape(text)}</td>"
 
 
 def _reserved(program: Batch) -> Fraction:

@@ -121,6 +121,10 @@ class Answers(Sequence[Answer]):
         """What to read before the numbers, of all answers."""
         return "; ".join(dict.fromkeys(answer.warning for answer in self.answers if answer.warning))
 
+    def notes(self) -> list[str]:
+        """Returns what to know about all answers: warnings first, then the whole price and what is left."""
+        return [*([self.warning] if self.warning else []), self.footer()]
+
     def footer(self) -> str:
         """Shows in one line the whole price and what is left."""
         left = self.left()

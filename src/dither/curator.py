@@ -15,6 +15,7 @@ import operator
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from os import PathLike
 from typing import TypedDict, TypeVar, Unpack, overload
@@ -26,7 +27,7 @@ from dither.catalog.values import Catalog
 from dither.diagnosis import Diagnosis
 from dither.engines.base import Engine, Progress, prepare
 from dither.engines.registry import open_sources
-from dither.errors import ArgumentError, CatalogError, DitherWarning, QueryError
+from dither.errors import ArgumentError, CatalogError, DitherWarning, Fix, Name, QueryError
 from dither.exact import entropy
 from dither.exact.numbers import Number
 from dither.finish import answer_list, answer_of, answer_union, quote_of, quote_union
@@ -35,6 +36,7 @@ from dither.planning import suggest as proposals
 from dither.planning.aims import Earlier
 from dither.planning.auto import Auto
 from dither.planning.bounds import Bound
+from dither.planning.listing import FREE, is_list, plan_list, read_list
 from dither.planning.outputs import DRAW, Draw, Noisy, Table, table
 from dither.planning.plan import Plan
 from dither.planning.program import Batch, Program, Run, release
@@ -44,8 +46,9 @@ from dither.planning.terms import Terms, plan_answer
 from dither.privacy.filters import Caps
 from dither.query import fluent
 from dither.query.fluent import FluentQuestion
-from dither.query.read import Question, read, read_union, show_question, text_of
+from dither.query.read import Question, read, read_union, show_question, text_of, with_params
 from dither.query.resolve.relations import Resolved
+from dither.query.sql.parameters import Params
 from dither.query.union import Together
 from dither.query.work import Group, Work
 from dither.session import ANYONE, Paid, Session
@@ -75,6 +78,7 @@ class Steps:
 
 
 STEPS = Steps()
+_CONFIDENCE = Fraction(19, 20)  # of a list: it has no margins
 _REMEMBERED = 64  # plans
 
 
@@ -87,6 +91,7 @@ class Options(TypedDict, total=False):
 
     margin: Number | None
     of: Number | Answer | None
+    params: Params | None
     confidence: Number
     assume_rows: int | None
     max_rows: Bound
@@ -204,6 +209,7 @@ class Curator:
         *,
         margin: Number | None = None,
         of: Number | Answer | None = None,
+        params: Params | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
         max_rows: Bound = None,
@@ -218,22 +224,28 @@ class Curator:
         A list of questions is answered at one price: epsilon is the total, divided evenly or in proportion to `weights`.
 
         The same question at the same price returns the stored answer for free; `fresh` pays for a new one. A margin may be a
-        share ("2 %") of a public number, `of`: an earlier answer or a number. `max_rows`, `max_groups`: the bounds of each
-        person in this question, by default those of the catalog. `left_out=False` spends nothing on an estimate of what they
-        leave out.
+        share ("2 %") of a public number, `of`: an earlier answer or a number. `params`: the values of ?, $1 and :name.
+        `max_rows`, `max_groups`: the bounds of each person in this question, by default those of the catalog.
+        `left_out=False` spends nothing on an estimate of what they leave out.
         """
+        if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:
+            return self._list(listed)
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
         if isinstance(question, (list, tuple)):
+            _no_params(params)
             several, asked = self._planned_list(question, terms, weights)
             self._prepare_list(several, question)
             return self._charge(several, asked, partial(answer_list, self.steps.table, several, terms), analyst, fresh)
         _no_weights(weights)
-        union = self._planned_union(question, terms)
+        filled = with_params(question, params)
+        union = self._planned_union(filled, terms)
         if union is not None:
             several, together = union
             put = partial(answer_union, self.steps.table, several, together, terms)
-            return self.release(several, str(question), put, analyst=analyst, fresh=fresh, within=str(question))
-        program, asked, within = self._planned(question, terms)
+            return self.release(several, show_question(filled), put, analyst=analyst, fresh=fresh, within=text_of(filled))
+        program, asked, within = self._planned(filled, terms)
+        if is_list(program):
+            return self._list(program)
         show = partial(answer_of, self.steps.table, program, terms)
         return self.release(program, asked, show, analyst=analyst, fresh=fresh, within=within)
 
@@ -253,6 +265,7 @@ class Curator:
         *,
         margin: Number | None = None,
         of: Number | Answer | None = None,
+        params: Params | None = None,
         confidence: Number = "0.95",
         assume_rows: int | None = None,
         max_rows: Bound = None,
@@ -262,17 +275,23 @@ class Curator:
         analyst: str | None = None,
     ) -> Quote | Quotes:
         """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
+        if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:
+            return Quote(listed, _CONFIDENCE, FREE)
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
         if isinstance(question, (list, tuple)):
+            _no_params(params)
             several, asked = self._planned_list(question, terms, weights)
             each = tuple(quote_of(program, terms) for program in several.questions)
             return Quotes(each, several.total, *self._preview(several, asked, analyst))
         _no_weights(weights)
-        union = self._planned_union(question, terms)
+        filled = with_params(question, params)
+        union = self._planned_union(filled, terms)
         if union is not None:
             several, _ = union
-            return quote_union(several, terms, *self._preview(several, str(question), analyst))
-        program, asked, _ = self._planned(question, terms)
+            return quote_union(several, terms, *self._preview(several, show_question(filled), analyst))
+        program, asked, _ = self._planned(filled, terms)
+        if is_list(program):
+            return Quote(program.quoted, terms.confidence, FREE)
         return quote_of(program, terms, *self._preview(program, asked, analyst))
 
     def suggest(
@@ -374,17 +393,38 @@ class Curator:
     def __repr__(self) -> str:
         return f"<Curator of {', '.join(self.catalog.tables)}; ledger {self.ledger.name}>"
 
+    def _free_list(self, question: Question | Questions, params: Params | None) -> Batch | None:
+        """Returns the plan of a list of public keys, which needs no price; None for other questions."""
+        if isinstance(question, (list, tuple)) or read_union(filled := with_params(question, params), self.catalog) is not None:
+            return None
+        query = self.steps.read(filled, self.catalog)
+        return plan_list(query, self.catalog) if query.lists else None
+
+    def _list(self, program: Program) -> Answer:
+        """Returns a list of public keys. It touches no private row and no ledger, so it is answered whatever is spent."""
+        if not isinstance(program, Batch):
+            raise TypeError("a list is one plan")
+        self.steps.prepare(self.engine, program.works)
+        with self.session.close_guard.question_lock():
+            self.session.close_guard.wait_for_closing()
+            self.session.check_unchanged()
+            listed = read_list(program.plans[0], partial(self.steps.run, self.engine))
+        return Answer(program, (listed,), self.steps.table(program.plans[0], listed), _CONFIDENCE, None, FREE)
+
     def _planned(self, question: Question, terms: Terms) -> tuple[Batch | Auto, str, str]:
         """Returns the plan, the question as text, and the text in which a refusal marks its place.
 
         A plan depends on the question, the catalog and the terms only, so the same text at the same terms is planned once.
         """
-        text, within, known = show_question(question), text_of(question), (self.steps, self.catalog, self.session.caps)
+        within, known = text_of(question), (self.steps, self.catalog, self.session.caps)
         key = (question, terms) if isinstance(question, str) and terms.margin is None else None
         found = None if key is None else self._plans.get(key)
         if found is not None and all(map(operator.is_, found[0], known)):
-            return found[1], text, within
+            return found[1], within, within
         query = self.steps.read(question, self.catalog)  # query: names, types, legality, who the unit is
+        text = show_question(question)
+        if query.lists:
+            return plan_list(query, self.catalog), text, within
         program = self._plan(query, terms, within)
         if key is not None:
             self._plans.pop(next(iter(self._plans)) if len(self._plans) >= _REMEMBERED else None, None)
@@ -392,6 +432,10 @@ class Curator:
         return program, text, within
 
     def _plan(self, query: Resolved, terms: Terms, within: str) -> Batch | Auto:
+        if query.lists:  # one of several questions
+            raise QueryError(
+                "A list of public values is free, and part of no other question.", text=within, fix="ask it alone."
+            )
         return self.steps.plan(query, self.catalog, self.session.caps, terms, within)  # planning
 
     def _planned_union(self, question: Question, terms: Terms) -> tuple[Several, Together] | None:
@@ -400,8 +444,8 @@ class Curator:
         if union is None:
             return None
         queries, together = union
-        several = plan_several(queries, [str(question)] * len(queries), terms, None, self._plan, "Part")
-        check_alike([quote_of(each, terms) for each in several.questions], str(question))
+        several = plan_several(queries, [text_of(question)] * len(queries), terms, None, self._plan, "Part")
+        check_alike([quote_of(each, terms) for each in several.questions], text_of(question))
         return several, together
 
     def _planned_list(
@@ -432,6 +476,14 @@ def _public(of: Number | Answer | None) -> Number | Earlier | None:
     if of is None or not isinstance(of, Answer):
         return of
     return Earlier({name: of[name] for name in of.columns}, of.receipt.body["entry"]["number"])
+
+
+def _no_params(params: Params | None) -> None:
+    if params is not None:
+        raise ArgumentError(
+            "Only a single question has parameters.",
+            fix=Fix("leave {params} out, and write the values into the questions.", params=Name("params")),
+        )
 
 
 def _no_weights(weights: Sequence[Number] | None) -> None:

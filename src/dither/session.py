@@ -182,7 +182,7 @@ class Session:
 
     def _paid(self, program: Program, attempt: Reservation, compute: Callable[[], Sequence[Noisy]]) -> Paid:
         self.close_guard.wait_for_closing()
-        self._check_unchanged()
+        self.check_unchanged()
         self._declare()
         if self._unsettled:
             self._settle_rest()
@@ -193,14 +193,14 @@ class Session:
             return Paid(program.read(stored.payload), stored.receipt, stored, attempt.request, standing, counted)
         if self._mark is not None:
             self._mark()
-        self._check_unchanged()  # again, because reserving takes time
+        self.check_unchanged()  # again, because reserving takes time
         attempt.touch()
         noisy = compute()
         receipt = self.ledger.commit(attempt, program.write(noisy))
         admitted = attempt.admitted
         return Paid(noisy, receipt, None, attempt.request, None if admitted is None else (admitted.caps, admitted.total))
 
-    def _check_unchanged(self) -> None:
+    def check_unchanged(self) -> None:
         """Refuses changed files: two versions of the data must not share a snapshot, nor two declarations a catalog."""
         if self.current and not self.current():
             raise LedgerError(

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dither as dt
-from dither import curator
+from dither import curator, finish
 from dither.answer import Answer
 from dither.cli import output
 from dither.engines.duckdb.engine import DuckDB
@@ -82,7 +82,7 @@ def test_who_interrupts_what_is_paid_is_told_so_too(hospital: Path, monkeypatch:
         if where == "table":
             stop_at(patched, where)
         else:
-            patched.setattr(curator, where, stop(KeyboardInterrupt))
+            patched.setattr(finish, where, stop(KeyboardInterrupt))
         done = run("ask", COUNT, "-e", "0.1")
     assert (done.exit_code, done.stdout) == (130, "")
     assert "Charged: ε = 0.1, and the answer is kept: asking the same again shows it." in done.stderr

@@ -71,11 +71,14 @@ def test_what_costs_nothing_says_so_when_it_cannot_be_shown(hospital: Path, word
     assert done.stderr.rstrip().endswith("Charged: nothing.")
 
 
-@pytest.mark.parametrize("name", ["a.xlsx", "a.CSV2", "a.table"])
+@pytest.mark.parametrize("name", ["a.ods", "a.CSV2", "a.table"])
 def test_an_ending_that_nobody_knows_is_refused_before_the_charge(hospital: Path, name: str) -> None:
     done = run("ask", COUNT, "-e", "0.1", "-o", name)
     assert done.exit_code == 2
-    assert "end it in one of .csv .json .parquet .txt, or name a --format as well.   Charged: nothing." in done.stderr
+    assert (
+        "end it in one of .csv .json .parquet .txt .md .tex .xlsx, or name a --format as well.   Charged: nothing."
+        in done.stderr
+    )
     assert (spent(), Path(name).exists()) == (0, False)
     for known in (("-o", "a.TXT"), ("-o", "a.CSV"), ("-o", "plain"), ("-o", name, "-f", "csv")):
         assert run("ask", COUNT, "-e", "0.1", *known).exit_code == 0

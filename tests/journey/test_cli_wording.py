@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dither.cli.app import shell
 from dither.errors import DitherError, Fix, NoLedgerError
+from dither.options import shell
 from journey.hospital import BY_WARD, COUNT, built, run
 
 PYTHON = re.compile(r"\bdt\.|\w=(?!=)|\bTrue\b|\bNone\b|\.agg\(")

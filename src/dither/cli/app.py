@@ -13,7 +13,6 @@ handlers; the library does not. Exit codes (errors.py has that of each error):
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 import warnings
@@ -29,48 +28,8 @@ from typer.core import TyperGroup
 from dither import __version__
 from dither.cli.output import Outputs, protected
 from dither.cli.screen import OutputError, discard_stdout, note, print_error
-from dither.errors import (
-    Argument,
-    ArgumentError,
-    Blank,
-    DitherError,
-    DitherWarning,
-    Fix,
-    Interrupted,
-    Name,
-    Part,
-    Python,
-    Shell,
-    python,
-)
-
-_OPTIONS = {
-    name: f"--{name}"
-    for name in ("epsilon", "delta", "margin", "of", "confidence", "analyst", "ledger", "key", "witness", "by")
-}
-_OPTIONS |= {"assume_rows": "--rows", "fresh": "--fresh", "max_rows": "--max-rows", "max_groups": "--max-groups"}
-_OPTIONS |= {"left_out": "--left-out"}
-
-
-def shell(part: Part) -> str:
-    """Shows a part of a fix as a command-line option, or as Python if there is no such option.
-
-    >>> shell(Argument("epsilon", "0.1")), shell(Argument("fresh", True)), shell(Argument("key", Blank("FILE")))
-    ('--epsilon 0.1', '--fresh', '--key FILE')
-    >>> shell(Name("assume_rows")), shell(Argument("sensitivity", 1))
-    ('--rows', 'sensitivity=1')
-    """
-    match part:
-        case Argument(name, value) if name in _OPTIONS:
-            shown = value.word if isinstance(value, Blank) else "" if value is True else str(value)
-            return f"{_OPTIONS[name]} {shown}".rstrip()
-        case Name(name):
-            return _OPTIONS.get(name, name)
-        case Python(shell=str() as words):
-            return words
-        case _:
-            return python(part)
-
+from dither.errors import ArgumentError, DitherError, DitherWarning, Fix, Interrupted, Shell
+from dither.options import shell
 
 INTERRUPTED, UNREAD, TERMINATED = 130, 141, 143
 
@@ -157,7 +116,7 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
-        if command is not None:
+        if command is not None and not ctx.resilient_parsing:  # a shell completes a half-written line
             _check_given_once(command, command.context_class(command, info_name=name, parent=ctx), rest)
         return name, command, rest
 
@@ -260,14 +219,12 @@ LeftOut = Annotated[
 MaxRows = Annotated[str | None, typer.Option(help="Most rows per person in one group, or auto. Default: the catalog's.")]
 MaxGroups = Annotated[str | None, typer.Option(help="Most groups per person, or auto. Default: the catalog's.")]
 
-
-def bound(text: str | None) -> int | str | None:
-    """Returns the value of --max-rows or --max-groups: a number, or the text as it is, which `ask` checks.
-
-    >>> bound("20"), bound("auto"), bound(None)
-    (20, 'auto', None)
-    """
-    return int(text) if text is not None and re.fullmatch(r"-?[0-9]{1,18}", text) else text
+Param = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", help="Value of a parameter of the question: name=value, or 1=value for ? and $1.", show_default=False
+    ),
+]
 
 
 def existing_catalog(catalog: Path) -> Path:

@@ -25,12 +25,12 @@ from dither.cli.app import (
     MaxGroups,
     MaxRows,
     Of,
+    Param,
     Question,
     Rows,
     Weights,
     Witness,
     app,
-    bound,
     existing_catalog,
     existing_ledger,
     ledger_place,
@@ -42,6 +42,7 @@ from dither.cli.app import (
 from dither.cli.output import Force, Form, Out, draw_bytes
 from dither.cli.screen import ReadingProgress, note, notes, print_lines
 from dither.errors import LedgerError, NoLedgerError
+from dither.options import bound, param_values
 
 if TYPE_CHECKING:
     from dither.answer import Answer
@@ -55,6 +56,7 @@ def _quote(
     epsilon: Epsilon = None,
     margin: Margin = None,
     of: Of = None,
+    param: Param = None,
     delta: Delta = None,
     confidence: Confidence = "0.95",
     rows: Rows = None,
@@ -81,6 +83,7 @@ def _quote(
             delta,
             margin=margin,
             of=of,
+            params=param_values(param),
             confidence=confidence,
             assume_rows=rows,
             max_rows=bound(max_rows),
@@ -115,6 +118,7 @@ def _ask(
     epsilon: Epsilon = None,
     margin: Margin = None,
     of: Of = None,
+    param: Param = None,
     delta: Delta = None,
     confidence: Confidence = "0.95",
     rows: Rows = None,
@@ -154,6 +158,7 @@ def _ask(
             delta,
             margin=margin,
             of=of,
+            params=param_values(param),
             confidence=confidence,
             assume_rows=rows,
             max_rows=bound(max_rows),
@@ -169,9 +174,8 @@ def _ask(
             files.write(receipt, (answer.receipt.to_json() + "\n").encode())
     with output.reporting_charge(out, charged):
         output.write_answers(answer, form, None if out is None else partial(files.write, out))
-    if answer.warning:
-        note(answer.warning)
-    note(answer.footer())
+    for line in answer.notes():
+        note(line)
     print_standing(left)
     if plot is not None:  # last, because it may fail: the charge has been reported by then
         with output.reporting_charge(plot, charged):

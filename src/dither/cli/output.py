@@ -1,4 +1,4 @@
-"""Writes output files and formats: tables, CSV, JSON and Parquet, to stdout or to a file.
+"""Writes output files and formats: tables, CSV, JSON, Parquet, Markdown, LaTeX and Excel, to stdout or to a file.
 
     files = Outputs(replace=force, protected=protected(sources, books))
     files.check({"--out": out, "--receipt": receipt})     before anything is charged
@@ -325,6 +325,9 @@ class Format(StrEnum):
     CSV = "csv"
     JSON = "json"
     PARQUET = "parquet"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+    EXCEL = "excel"
 
 
 class Listing(StrEnum):
@@ -345,6 +348,8 @@ class Verdict(StrEnum):
 Save = Callable[[bytes], None]  # writes a file whose name was checked
 
 _ENDINGS = {".csv": Format.CSV, ".json": Format.JSON, ".parquet": Format.PARQUET, ".txt": Format.TABLE, "": Format.TABLE}
+_ENDINGS |= {".md": Format.MARKDOWN, ".tex": Format.LATEX, ".xlsx": Format.EXCEL}
+_BINARY = {Format.PARQUET: ("Parquet", ".parquet"), Format.EXCEL: ("An Excel file", ".xlsx")}
 Form = Annotated[
     Format | None, typer.Option("--format", "-f", help="Output format. Default: by the suffix of --out, or table.")
 ]
@@ -353,18 +358,22 @@ ListingFormat = Annotated[Listing, typer.Option("--format", "-f", help="Output f
 
 
 def choose_format(form: Format | None, out: Path | None) -> Format:
-    """Returns the named format, or that of the file's suffix. Refuses Parquet on a terminal."""
+    """Returns the named format, or that of the file's suffix. Refuses Parquet and Excel on a terminal, and Excel without its
+    library."""
     if form is None:
         ending = out.suffix.lower() if out is not None else ""
-        if ending not in _ENDINGS:  # no program could open a table in an .xlsx
+        if ending not in _ENDINGS:  # no program could open a table in an .ods
             known = " ".join(each for each in _ENDINGS if each)
             fix = Fix(f"end it in one of {known}, or name a {{form}} as well.", form=Shell("--format"))
             raise ArgumentError(f"{out} does not say how to write the answer: {ending} is not known.", fix=fix)
         form = _ENDINGS[ending]
-    if form is Format.PARQUET and out is None and sys.stdout.isatty():
+    if form in _BINARY and out is None and sys.stdout.isatty():
+        what, ending = _BINARY[form]
         raise ArgumentError(
-            "Parquet is not for a terminal.", fix=Fix("add {out}, or pipe it to a program.", out=Shell("--out answer.parquet"))
+            f"{what} is not for a terminal.", fix=Fix("add {out}, or pipe it to a program.", out=Shell(f"--out answer{ending}"))
         )
+    if form is Format.EXCEL and find_spec("xlsxwriter") is None:
+        raise DitherError("Excel files need xlsxwriter, and it is not installed.", fix=extra("excel"))
     return form
 
 
@@ -416,8 +425,12 @@ def write_answer(answer: Answer, form: Format, save: Save | None) -> None:
     elif form is Format.CSV:
         columns = answer.to_dict(margins=True)
         _text(as_csv([columns, *zip(*columns.values(), strict=True)]), save)
+    elif form is Format.MARKDOWN:
+        _text(answer.to_markdown() + "\n", save)
+    elif form is Format.LATEX:
+        _text(answer.to_latex() + "\n", save)
     else:
-        _parquet(answer, save)
+        _bytes(answer.excel() if form is Format.EXCEL else _parquet(answer), save)
 
 
 def check_list_format(form: Format, plot: Path | None) -> None:
@@ -457,13 +470,16 @@ def as_csv(rows: Iterable[Iterable[Any]]) -> str:
     return text.getvalue()
 
 
-def _parquet(answer: Answer, save: Save | None) -> None:
+def _parquet(answer: Answer) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     held = pa.BufferOutputStream()
     pq.write_table(answer.to_arrow(margins=True), held)
-    content = held.getvalue().to_pybytes()
+    return bytes(held.getvalue().to_pybytes())
+
+
+def _bytes(content: bytes, save: Save | None) -> None:
     if save is None:
         sys.stdout.buffer.write(content)
     else:

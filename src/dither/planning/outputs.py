@@ -385,6 +385,10 @@ def explain(
 ) -> str:
     """Shows the plan as text. `rows`: the assumed rows of a group, for the margins of means. `price`: what is charged in all,
     if that is more than this plan's; `further`: lines about the rest."""
+    if not plan.noises and plan.threshold is None and not plan.query.aggregates:
+        return "\n".join(
+            f"{left:<{_WIDTH}} {right}" for left, right in (("price", listed_words(plan)), ("groups", _groups(plan)))
+        )
     paid = show_price(plan) if price is None else str(price)
     lines = [("price", f"{paid}{least(plan)}, charged before any row is read"), ("each person", _unit(plan)), *further]
     lines.append(("groups", _groups(plan)))
@@ -399,6 +403,13 @@ def explain(
     )
     lines += [("not included", text) for text in plan.margin_notes]
     return "\n".join(f"{left:<{_WIDTH}} {right}".rstrip() for left, right in lines)
+
+
+def listed_words(plan: Plan) -> str:
+    """Says what a list of public values is, and that it is free."""
+    if plan.work.known is None:
+        return "free: read from public tables"
+    return "free: declared values, whether or not anybody has them; no private row was read"
 
 
 def show_price(plan: Plan) -> str:
@@ -431,6 +442,8 @@ def _unit(plan: Plan) -> str:
 def _groups(plan: Plan) -> str:
     if not plan.query.keys:
         return "one: no GROUP BY"
+    if plan.work.known is None and plan.threshold is None:
+        return f"the values of {key_names(plan.query.keys)} in public tables"
     if plan.threshold is None:
         return f"{plan.bounding.groups} public values of {key_names(plan.query.keys)}, empty ones shown"
     rule = plan.threshold

@@ -440,7 +440,8 @@ class Query:
     `outputs`, `having` and `order` are expressions over the keys and aggregates: post-processing, which is free. `sets`: the
     places of the keys in each grouping set, if there are several; `keys` then are those of all sets. `groupings`: the places of
     the keys in each GROUPING(key, ...): one bit for each, 1 in sets without that key; the last key is the lowest bit. `above`:
-    the SELECTs around it, the innermost first: post-processing, too.
+    the SELECTs around it, the innermost first: post-processing, too. Without aggregates it lists public
+    keys (resolve/listing.py), and `instead` is the private form in SQL, for refusals.
     """
 
     source: Relation
@@ -454,3 +455,4 @@ class Query:
     sets: tuple[tuple[int, ...], ...] = ()
     groupings: tuple[tuple[int, ...], ...] = ()
     above: tuple[Outer, ...] = ()
+    instead: str = field(default="", compare=False)

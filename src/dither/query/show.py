@@ -182,7 +182,7 @@ def show_query(query: Query) -> str:
     """Shows a query as an indented tree, the SELECTs around it first."""
     lines = [line for outer in reversed(query.above) for line in _outer(outer)]
     lines += ["output " + _named(query.outputs), *_ending(query)]
-    lines.append("private " + ", ".join(show_aggregate(each) for each in query.aggregates))
+    lines.append("private " + ", ".join(show_aggregate(each) for each in query.aggregates) if query.aggregates else "list")
     if query.keys:
         lines.append("by " + _named(query.keys))
     if query.sets:

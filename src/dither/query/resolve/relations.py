@@ -59,6 +59,7 @@ from dither.query.resolve.joins import (
     unit_pair,
     with_mark,
 )
+from dither.query.resolve.listing import listed
 from dither.query.resolve.narrowing import beside, filtered, made_of, possible, traced
 from dither.query.resolve.per_unit import per_unit
 from dither.query.resolve.pruning import prune, used_by
@@ -165,6 +166,12 @@ class Resolved:
     narrowed: Mapping[Expression, Facts] = field(default_factory=dict, hash=False)  # keys' facts, by the conditions too
     one_row: bool = False  # each unit has at most one row, whatever the bounds
     one_group: bool = False  # there are no keys, or all have one value per unit: max_groups is 1, whatever is declared
+    public: bool = False  # it reads public tables only
+
+    @property
+    def lists(self) -> bool:
+        """Whether it only lists public keys: free, without a private row."""
+        return not self.query.aggregates
 
     def operands(self) -> Operands:
         """Returns the keys' facts, the lowered aggregates and the facts of their arguments."""
@@ -201,10 +208,12 @@ def aggregates_people(source: Relation, keys: Sequence[Named], catalog: Catalog)
 
 def _resolve(query: Query, catalog: Catalog) -> Resolved:
     check_constants(query)
+    if not query.aggregates and not query.keys:
+        raise QueryError("This asks for rows, and rows are never shown.", fix="ask for aggregates such as COUNT(*) or AVG(x).")
     check_functions(query.aggregates, private())
     check_sets(query)
     source = _relation(query.source, catalog)
-    if source.protects == PUBLIC:
+    if source.protects == PUBLIC and query.aggregates:
         raise QueryError(
             "This asks only about public tables, so there is nothing to protect.",
             span=first_table(query.source),
@@ -228,9 +237,10 @@ def _resolve(query: Query, catalog: Catalog) -> Resolved:
         scope=source.scope,
         rows=table.rows if table is not None and source.max_rows == 1 else Rows(),
         unit=source.root[1] if source.root else "row",
-        narrowed={key.expression: possible(key.expression, source) for key in resolved.keys},
+        narrowed=_narrowed(resolved, source, catalog),
         one_row=source.one_row,
         one_group=one_group,
+        public=source.protects == PUBLIC,
     )
 
 
@@ -238,6 +248,15 @@ def _fitted(query: Query, source: Shape) -> Query:
     """Fits the keys and the aggregates to the kinds of the columns."""
     keys = fit_named(query.keys, source.scope)
     return replace(query, keys=keys, aggregates=fit_aggregates(query.aggregates, source.scope))
+
+
+def _narrowed(query: Query, source: Shape, catalog: Catalog) -> dict[Expression, Facts]:
+    """Returns the facts of the keys; those of a list must be public."""
+    if not query.aggregates and source.protects != PUBLIC:
+        return listed(query, source, catalog)
+    if not query.aggregates:  # the engine reads public rows, so nothing needs to be narrowed
+        return {key.expression: facts(key.expression, source.scope) for key in query.keys}
+    return {key.expression: possible(key.expression, source) for key in query.keys}
 
 
 def _relation(node: Relation, catalog: Catalog) -> Shape:

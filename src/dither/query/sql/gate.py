@@ -17,7 +17,7 @@ author thinks must not be charged:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from sqlglot import exp, parser, tokens
@@ -27,6 +27,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from dither.errors import QueryError
 from dither.query.sql.contexts import constant_for, placed
+from dither.query.sql.parameters import fill
+from dither.query.sql.parameters import written_out as with_values
 
 
 def _types(words: str) -> frozenset[TokenType]:
@@ -240,9 +242,9 @@ _REASONS: dict[TokenType, tuple[str, str]] = {
 }
 
 
-def read(text: str) -> tuple[exp.Expr, list[Token]]:
-    """The one SELECT (or UNION) the text holds, and its tokens."""
-    found = _tokens(text)
+def read(text: str, params: Mapping[str, Any] | None = None) -> tuple[exp.Expr, list[Token]]:
+    """The one SELECT (or UNION) the text holds, with the values of its parameters, and its tokens."""
+    found = fill(text, _tokens(text), params)
     if not found:
         raise QueryError("The question is empty.", fix="write a SELECT statement.")
     opening = next((token for token in found if token.token_type is not TokenType.L_PAREN), found[0])
@@ -253,6 +255,11 @@ def read(text: str) -> tuple[exp.Expr, list[Token]]:
         )
     _check_tokens(text, found)
     return _parsed(text, found, exp.Expr), found
+
+
+def written_out(text: str, params: Mapping[str, Any]) -> str:
+    """Returns the text with the values of its parameters written out, for the ledger and for people."""
+    return with_values(text, _tokens(text), params)
 
 
 def statements(text: str) -> list[str]:
@@ -337,7 +344,7 @@ def _refuse(text: str, token: Token, after: Token | None) -> None:
     usual = _FOLLOWED.get(token.token_type)
     is_name = usual is not None and (after is None or after.token_type is not usual)
     if token.token_type in _PARAMETERS:
-        reason = ("Parameters are not supported.", "write the value itself into the question.")
+        reason = (f"{token.text} is not a parameter here.", "write ?, $1 or :name in a SELECT, and give its value in params.")
     elif token.token_type in _VOLATILE:
         reason = (
             f"{token.text.upper()} changes from one moment to the next.",

@@ -122,9 +122,11 @@ def name_of(scope: Scope, node: exp.Expr | None) -> tuple[str, bool]:
             "A text in single quotes is not a name, and files are not read.",
             "name a table or column.",
         )
+    if span is not None and scope.text[span[0] : span[0] + 1] in ("?", "$", ":"):
+        raise refuse(scope, node, "A parameter stands for a value, not for a name.", "write the name into the question.")
     quoted = bool(node.args.get("quoted"))
     if node.this.startswith("$") and not quoted:
-        raise refuse(scope, node, "Parameters are not supported.", "write the value itself into the question.")
+        raise refuse(scope, node, "$ cannot begin a name.", "write $1 or $name in a SELECT, and give its value in params.")
     if node.this.startswith("#"):
         raise refuse(scope, node, "# cannot begin a name.", "choose another name.")
     return node.this, quoted

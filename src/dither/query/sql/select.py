@@ -7,6 +7,9 @@ joins.py and subqueries.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sqlglot import exp
 
 from dither.catalog.values import Catalog
@@ -15,20 +18,20 @@ from dither.query.nodes import Column, Named, Outer, Query
 from dither.query.sql.aggregates import has_aggregate
 from dither.query.sql.clauses import read_condition, read_limit, read_offset, read_order, read_outputs
 from dither.query.sql.expressions import expression
-from dither.query.sql.gate import read, with_hint
+from dither.query.sql.gate import Narrow, read, with_hint
 from dither.query.sql.names import Scope, only, refuse
 from dither.query.sql.outer import Names, read_question
 from dither.query.sql.subqueries import group, new_context, output_name, rows
 from dither.query.sql.tables import Context
 from dither.query.sql.windows import Windows
 
-_LONGEST = 60  # the most characters of keys in a fix
+_LONGEST_FORM = 400  # the most characters of a whole question in a fix
 
 
-def parse(text: str, catalog: Catalog) -> Query:
-    """Reads SQL text into a Query over the catalog's tables."""
+def parse(text: str, catalog: Catalog, params: Mapping[str, Any] | None = None) -> Query:
+    """Reads SQL text, with the values of its parameters, into a Query over the catalog's tables."""
     try:
-        tree, _ = read(text)
+        tree, _ = read(text, params)
     except QueryError as error:
         raise with_hint(error, text, [name for table in catalog.tables.values() for name in table.columns]) from None
     try:
@@ -50,12 +53,15 @@ def private_select(tree: exp.Expr, context: Context) -> Query:
         raise refuse(scope, tree, what, "ask its parts as a list of questions, or ask it alone.")
     if not isinstance(tree, exp.Select):
         raise refuse(scope, tree, "Only a SELECT is answered.", "ask with SELECT.")
-    if tree.args.get("distinct"):
-        raise refuse(scope, tree, "SELECT DISTINCT is not supported.", _without_distinct(tree))
-    only(scope, tree, "expressions from_ joins where group having order limit offset with_ qualify windows", "SELECT")
     tree = _spread_histogram(tree)
+    lists, instead = _is_list(tree), ""
+    if lists:
+        tree, instead = _grouped(tree, scope), _counted(tree)
+    elif tree.args.get("distinct"):
+        raise refuse(scope, tree, "SELECT DISTINCT has no meaning here.", "leave DISTINCT out: groups are distinct.")
+    only(scope, tree, "expressions from_ joins where group having order limit offset with_ qualify windows", "SELECT")
     source, here = rows(tree, context)
-    if not any(has_aggregate(item) for item in tree.expressions) and not tree.args.get("having"):
+    if not lists and not any(has_aggregate(item) for item in tree.expressions) and not tree.args.get("having"):
         raise _no_aggregate(tree, here)
     grouping = group(tree, here, per_unit=False)
     grouping.windows = Windows(tree, here)
@@ -65,12 +71,12 @@ def private_select(tree: exp.Expr, context: Context) -> Query:
     order = read_order(tree, grouping)
     grouping.windows.check()
     limit, offset = read_limit(tree, here), read_offset(tree, here)
-    if not grouping.aggregates:
+    if not grouping.aggregates and (not lists or grouping.sets or grouping.windows.found):
         raise _no_aggregate(tree, here)
     outputs, keys, aggregates = tuple(grouping.outputs), tuple(grouping.keys), tuple(grouping.aggregates)
     if not grouping.windows.found:
         rest = (condition, order, limit, offset, tuple(grouping.sets), tuple(grouping.groupings))
-        return Query(source.relation, keys, aggregates, outputs, *rest)
+        return Query(source.relation, keys, aggregates, outputs, *rest, instead=instead)
     if grouping.sets:
         what = "A window function cannot run over the rows of several grouping sets."
         raise refuse(here, tree.args["group"], what, "ask with one GROUP BY, or leave the window function out.")
@@ -118,18 +124,41 @@ def _histogram(item: exp.Expr) -> exp.Anonymous | None:
     return call if called and isinstance(call, exp.Anonymous) else None
 
 
-def _without_distinct(tree: exp.Select) -> str:
-    """Returns the fix for SELECT DISTINCT: redundant with aggregates, otherwise a GROUP BY."""
-    if any(has_aggregate(item) for item in tree.expressions):
-        return "leave DISTINCT out: groups are distinct."
-    keys = ", ".join(item.unalias().sql() for item in tree.expressions)
-    keys = keys if len(keys) <= _LONGEST and not tree.is_star else "x"
-    return f"to see which values there are, count them: SELECT {keys}, COUNT(*) AS n FROM ... GROUP BY {keys}."
+def _is_list(tree: exp.Select) -> bool:
+    """Returns whether a SELECT only asks which groups there are: DISTINCT or GROUP BY, and no aggregate."""
+    clauses = (tree.args.get(clause) for clause in ("having", "order"))
+    parts = [*tree.expressions, *(clause for clause in clauses if clause is not None)]
+    return bool(tree.args.get("distinct")) != bool(tree.args.get("group")) and not any(map(has_aggregate, parts))
+
+
+def _grouped(tree: exp.Select, scope: Scope) -> exp.Select:
+    """Returns SELECT DISTINCT as GROUP BY all that is selected."""
+    distinct = tree.args.get("distinct")
+    if distinct is None:
+        return tree
+    only(scope, distinct, "", "DISTINCT")
+    if tree.is_star:
+        raise refuse(scope, tree.expressions[0], "This asks for rows, and rows are never shown.", "name the columns to list.")
+    positions = [exp.Literal.number(place + 1) for place in range(len(tree.expressions))]
+    grouped = tree.copy()
+    grouped.set("distinct", None)
+    grouped.set("group", exp.Group(expressions=positions))
+    return grouped
+
+
+def _counted(tree: exp.Select) -> str:
+    """Returns the private form of a list in SQL: the same groups with a count; "" if it is long."""
+    counted = tree.copy()
+    keys = [item.unalias() for item in tree.expressions]
+    counted.set("distinct", None)
+    counted.set("expressions", [*tree.expressions, exp.alias_(exp.Anonymous(this="COUNT", expressions=[exp.Star()]), "n")])
+    if tree.args.get("group") is None:
+        counted.set("group", exp.Group(expressions=keys))
+    text = counted.sql(dialect=Narrow)
+    return text if len(text) <= _LONGEST_FORM else ""
 
 
 def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:
-    if tree.args.get("group"):
-        return refuse(scope, tree, "This asks only which groups there are.", "add an aggregate such as COUNT(*).")
     for item in tree.expressions:
         if item.find(exp.Anonymous):
             expression(output_name(item, scope)[1], scope)  # refuses unknown functions and those that show rows

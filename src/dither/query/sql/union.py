@@ -5,6 +5,9 @@ UNION ALL below the private aggregate, in FROM, is read in subqueries.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sqlglot import exp
 
 from dither.catalog.values import Catalog
@@ -21,12 +24,12 @@ from dither.query.union import Results, Together
 MOST_PARTS = 64
 
 
-def parse_union(text: str, catalog: Catalog) -> Results | None:
+def parse_union(text: str, catalog: Catalog, params: Mapping[str, Any] | None = None) -> Results | None:
     """Reads SQL text that puts private results together; None if it does not."""
     if "union" not in text.lower():
         return None
     try:
-        tree, _ = read(text)
+        tree, _ = read(text, params)
     except QueryError as error:
         raise with_hint(error, text, [name for table in catalog.tables.values() for name in table.columns]) from None
     tree = _bare(tree)
