@@ -108,3 +108,18 @@ def test_no_name_of_a_syntax_tree_reaches_the_reader() -> None:
 
 def test_that_check_can_fail() -> None:
     assert "Null Safe NEQ".upper() == re.sub(r"(?<=[a-z])(?=[A-Z])", " ", exp.NullSafeNEQ.__name__).upper()
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [(".06 + 0.01", "0.07"), (".06 - 0.01", "0.05"), ("1 - 0.06", "0.94"), ("0.1 * 3", "0.3"), ("1.0 - -0.5", "1.5")],
+)
+def test_decimal_constants_are_computed_exactly(written: str, expected: str) -> None:
+    """As databases do (TPC-H Q6). In doubles 0.06 + 0.01 is less than 0.07, and rows with 0.07 would be lost."""
+    question = "SELECT COUNT(*) AS n FROM people WHERE income <= {}"
+    one, two = (parse(question.format(each), CATALOG) for each in (written, expected))
+    assert one.source == two.source
+
+
+def test_that_doubles_would_differ() -> None:
+    assert 0.06 + 0.01 < 0.07

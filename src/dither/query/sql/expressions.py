@@ -6,6 +6,7 @@ The words of functions are in words.py, calls whose arguments are rearranged in 
 from __future__ import annotations
 
 import datetime
+import operator
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -63,11 +64,27 @@ def expression(node: exp.Expr, scope: Scope, replace: Replace | None = None) -> 
         ):
             return _later(node, scope, replace)
         pair = expression(node.this, scope, replace), expression(node.expression, scope, replace)
-        return Call(name, pair, span=place(scope.text, node))
+        return _computed(name, *pair, place(scope.text, node)) or Call(name, pair, span=place(scope.text, node))
     reader = _READERS.get(type(node))
     if reader is None:
         raise _unknown(node, scope)
     return reader(node, scope, replace)
+
+
+_EXACT: dict[str, Callable[[Fraction, Fraction], Fraction]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
+_DIGITS = 10**15
+_WHOLE = ({int}, {bool}, {int, bool}, {Fraction, bool})  # computed by the engine, or refused
+
+
+def _computed(name: str, left: Expression, right: Expression, span: Span) -> Literal | None:
+    """Computes with decimal constants, exactly as databases do: 0.06 + 0.01 is 0.07, and in doubles it is less."""
+    if name not in _EXACT or not isinstance(left, Literal) or not isinstance(right, Literal):
+        return None
+    one, two = left.value, right.value
+    if not isinstance(one, (int, Fraction)) or not isinstance(two, (int, Fraction)) or {type(one), type(two)} in _WHOLE:
+        return None
+    value = _EXACT[name](Fraction(one), Fraction(two))
+    return Literal(value, span=span) if abs(value.numerator) < _DIGITS and value.denominator < _DIGITS else None
 
 
 def _check_null(node: exp.Expr, scope: Scope) -> None:
