@@ -103,6 +103,8 @@ def test_no_option_skips_the_odometer() -> None:
         "max_rows": 1,
         "max_groups": 1,
         "left_out": False,
+        "weights": None,
+        "params": None,
     }
     assert set(inspect.signature(dt.Curator.ask).parameters) == {"self", "question", "epsilon", *options}
     survey = dt.open(people(), ledger=":memory:")

@@ -104,6 +104,7 @@ def test_a_capital_letter_makes_no_other_table(tmp_path: Path) -> None:
 def test_an_interrupt_at_the_lock_leaves_it_free(folder: Path) -> None:
     """Ctrl-C while another process holds the lock is delivered right after the lock is acquired."""
     survey = opened(folder)
+    survey.ask(question(1), epsilon="0.1")  # so that the next one reaches the lock at once
     holder = sqlite3.connect(folder / "survey.ledger", isolation_level=None, check_same_thread=False)
     holder.execute("BEGIN IMMEDIATE")
 

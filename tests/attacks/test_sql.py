@@ -190,7 +190,7 @@ def test_that_values_outside_are_counted() -> None:
     [
         "TABLESAMPLE 10 PERCENT",
         "FOR UPDATE",
-        "FETCH FIRST 5 ROWS ONLY",
+        "FETCH FIRST 5 PERCENT ROWS ONLY",
         "WITH TIES",
         "GROUP BY ALL",
         "GROUP BY DISTINCT region",

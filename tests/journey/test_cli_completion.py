@@ -37,7 +37,11 @@ def test_a_shell_completes(line: str, offered: list[str], tmp_path: Path) -> Non
 def test_completion_is_installed(tmp_path: Path) -> None:
     program = [sys.executable, "-c", "import sys; sys.argv[0] = 'dither'; from dither.cli import main; main()"]
     done = subprocess.run(
-        [*program, "--install-completion", "bash"], env={"HOME": str(tmp_path)}, capture_output=True, text=True, check=False
+        [*program, "--install-completion", "bash"],
+        env={"HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert any("dither" in each.read_text(encoding="utf-8") for each in tmp_path.rglob(".bashrc"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from dither.engines.duckdb.dialect import DIALECT
 from dither.engines.sql.work import statements
 from dither.errors import QueryError
+from dither.planning.levels import finest
 from dither.planning.plan import plan
 from dither.planning.price import Price
 from dither.query.resolve.relations import resolve
@@ -32,7 +33,7 @@ def printed(word: str, text: str) -> str:
         query = resolve(parse(text, catalog), catalog, text)
         if query.max_rows is None or query.max_groups is None:
             return "chooses its bounds"
-        made = plan(query, catalog, price)
+        made = plan(finest(query), catalog, price)
     except QueryError:
         return "refused"
     return "\n".join(statement.text for statement in statements(made.work, schema, DIALECT))

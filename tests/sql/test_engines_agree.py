@@ -13,6 +13,7 @@ import pytest
 
 from dither.engines.duckdb.engine import DuckDB
 from dither.engines.reference import Reference
+from dither.planning.levels import finest
 from dither.planning.plan import plan
 from dither.planning.price import Price
 from dither.query.resolve.relations import resolve
@@ -67,7 +68,8 @@ def in_duckdb(tables: dict[str, list[dict[str, Any]]]) -> DuckDB:
 
 def work_of(question: str) -> Work:
     found = resolve(parse(question, CATALOG), CATALOG, question)
-    made = plan(found, CATALOG, Price(Fraction(1), Fraction(1, 10**7))).work
+    found = replace(found, max_rows=found.max_rows or 9, max_groups=found.max_groups or 9)
+    made = plan(finest(found), CATALOG, Price(Fraction(1), Fraction(1, 10**7))).work
     # Engines need not agree on the keyed hash, so nothing may have to be chosen here.
     free = [replace(each, max_values=10**6) if isinstance(each, Distinct) else each for each in made.measures]
     return replace(made, max_groups=None, measures=tuple(free))

@@ -61,8 +61,9 @@ def test_bounds_are_proposed(survey: Curator) -> None:
 @pytest.mark.parametrize("table", ["items", "parts"])
 def test_the_refusal_leads_somewhere(survey: Curator, table: str) -> None:
     column = {"items": "qty", "parts": "weight"}[table]
+    inner = f"(SELECT {column}, COUNT(*) AS c FROM {table} GROUP BY {column}) t"
     with pytest.raises(QueryError) as refused:
-        survey.quote(f"SELECT COUNT(*) AS n FROM (SELECT {column}, COUNT(*) AS c FROM {table} GROUP BY {column}) t", epsilon=1)
+        survey.quote(f"SELECT COUNT(*) AS n FROM {table} x JOIN {inner} ON x.{column} = t.{column}", epsilon=1)
     assert "follow the catalog's references: join it to the table that has person_id; then add person_id" in str(refused.value)
     chain = "JOIN visits v ON v.visit_id = i.visit_id GROUP BY v.person_id"
     way = {"items": f"items i {chain}", "parts": f"parts p JOIN items i ON i.item_id = p.item_id {chain}"}[table]

@@ -71,7 +71,7 @@ def text_of(question: Question) -> str:
     """The text that the spans of a question's nodes count in; empty for a query built by hand."""
     if isinstance(question, str):
         return question
-    return "" if isinstance(question, Query) else question.text
+    return question.text if isinstance(question, (WithParams, FluentQuestion)) else ""
 
 
 def show_question(question: Question) -> str:
