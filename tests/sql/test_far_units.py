@@ -84,3 +84,13 @@ def test_a_reference_to_one_persons_row_groups_within_that_person(survey: Curato
     }
     for question, truth in asked.items():
         assert survey.ask(f"SELECT COUNT(*) AS n FROM {question}", epsilon=SURE)["n"] == [truth], question
+
+
+def test_rows_grouped_by_their_own_id_are_rows_of_people() -> None:
+    """Each group is one row of one person, not a group of many people that noise would hide."""
+    visits = {"visit": list(range(60)), "person": [each % 20 for each in range(60)], "cost": [each % 4 for each in range(60)]}
+    columns = {"visit": dt.column(kind="int"), "cost": dt.between(0, 3)}
+    table = dt.Table(visits, unit="person", key="visit", max_rows=9, columns=columns)
+    question = "SELECT COUNT(*) AS n FROM (SELECT visit, SUM(cost) AS c FROM visits GROUP BY visit) t WHERE c > 1"
+    with dt.open(dt.Catalog({"visits": table}, dt.Budget(10**6, "1e-3")), ledger=":memory:") as survey:
+        assert survey.ask(question, epsilon=SURE)["n"] == [30]

@@ -201,9 +201,11 @@ def resolve(query: Query, catalog: Catalog, text: str = "") -> Resolved:
 
 
 def aggregates_people(source: Relation, keys: Sequence[Named], catalog: Catalog) -> bool:
-    """Returns whether an aggregation of a relation by these keys is across people: no key is the unit or tells which it is."""
+    """Returns whether an aggregation of a relation by these keys is across people: no key is the unit, tells which it is, or is
+    the id of a row, which belongs to one."""
     shape = _relation(source, catalog)
-    return shape.private and all(shape.depends(key.expression) < Dependence.COMPUTED for key in keys)
+    own = any(shape.within_unit(key.expression) for key in keys)
+    return shape.private and not own and all(shape.depends(key.expression) < Dependence.COMPUTED for key in keys)
 
 
 def _resolve(query: Query, catalog: Catalog) -> Resolved:
