@@ -8,11 +8,16 @@ that need a PostgreSQL server. Elsewhere the decorator marks a test whose cases 
 
 import gc
 import os
+import signal
 import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+for _number in (signal.SIGINT, signal.SIGHUP):  # a run in the background ignores them, and so would what tests start
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number is signal.SIGINT else signal.SIG_DFL)
 
 SLOW = ("attacks", "audit", "faults")
 

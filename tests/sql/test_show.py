@@ -13,6 +13,7 @@ from dither.errors import QueryError
 from dither.query.functions.registry import FUNCTIONS
 from dither.query.nodes import Call, Column, Expression, Literal
 from dither.query.show import show_expression, show_value
+from dither.query.sql.expressions import computed
 from dither.query.sql.select import parse
 from expressions.generate import COLUMNS, expressions
 
@@ -49,7 +50,8 @@ def flat(node: Expression) -> Expression:
     if node.name in ("and", "or"):
         inner = [part.arguments if isinstance(part, Call) and part.name == node.name else (part,) for part in parts]
         parts = [each for several in inner for each in several]
-    return Call(node.name, tuple(parts))
+    exact = computed(node.name, *parts, None) if len(parts) == 2 else None  # decimal constants are computed when they are read
+    return Call(node.name, tuple(parts)) if exact is None else exact
 
 
 def read(text: str) -> Expression:

@@ -64,7 +64,7 @@ def expression(node: exp.Expr, scope: Scope, replace: Replace | None = None) -> 
         ):
             return _later(node, scope, replace)
         pair = expression(node.this, scope, replace), expression(node.expression, scope, replace)
-        return _computed(name, *pair, place(scope.text, node)) or Call(name, pair, span=place(scope.text, node))
+        return computed(name, *pair, place(scope.text, node)) or Call(name, pair, span=place(scope.text, node))
     reader = _READERS.get(type(node))
     if reader is None:
         raise _unknown(node, scope)
@@ -76,7 +76,7 @@ _DIGITS = 10**15
 _WHOLE = ({int}, {bool}, {int, bool}, {Fraction, bool})  # computed by the engine, or refused
 
 
-def _computed(name: str, left: Expression, right: Expression, span: Span) -> Literal | None:
+def computed(name: str, left: Expression, right: Expression, span: Span) -> Literal | None:
     """Computes with decimal constants, exactly as databases do: 0.06 + 0.01 is 0.07, and in doubles it is less."""
     if name not in _EXACT or not isinstance(left, Literal) or not isinstance(right, Literal):
         return None
