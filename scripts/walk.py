@@ -4,8 +4,9 @@
     python scripts/walk.py --borders   also every border that is crossed, and how often
 
 A package is the first path part under src/dither. Two successive calls in different packages cross a border. The ledger is in
-memory, and the question was quoted once before. The estimate of what was left out is a second small question, planned, run and
-released like the first; it is counted apart, in the rows "with estimate".
+memory, and the question was quoted once before, so that its plan is remembered. The rows "from the text" count the walk of a
+question that is planned anew. The estimate of what was left out is a second small question, planned, run and released like the
+first; it is counted apart, in the rows "with estimate".
 """
 
 from __future__ import annotations
@@ -72,12 +73,13 @@ def main() -> int:
     with survey() as curator:
         curator.quote(QUESTION, epsilon="0.5", left_out=False)
         calls = walk(lambda: curator.ask(QUESTION, epsilon="0.5", left_out=False))
+        curator.forget_plans()
+        anew = walk(lambda: curator.ask(QUESTION, epsilon="0.5", left_out=False, fresh=True))
         curator.quote(QUESTION, epsilon="0.5")
         more = walk(lambda: curator.ask(QUESTION, epsilon="0.5"))
-    for name, number in numbers(calls).items():
-        print(f"{name:32}{number:8,}")
-    for name, number in numbers(more).items():
-        print(f"{name + ', with estimate':32}{number:8,}")
+    for walked, which in ((calls, ""), (anew, ", from the text"), (more, ", with estimate")):
+        for name, number in numbers(walked).items():
+            print(f"{name + which:32}{number:8,}")
     if "--borders" in sys.argv[1:]:
         crossed = borders(calls)
         for (one, two), times in Counter((package(a[0]), package(b[0])) for a, b in crossed).most_common():
