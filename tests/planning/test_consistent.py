@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dither as dt
 from dither.planning import outputs
 from dither.planning.consistent import consistent_margins, consistent_table, nearest
-from planning.test_outer import CONFIDENCE, INNER, exact, groups, planned
+from dither.planning.outputs import Draw, Noisy
+from dither.planning.plan import Plan
+from planning.test_outer import CONFIDENCE, INNER, KEYS, exact, groups, planned
 
 counts = st.lists(st.integers(-30, 60), min_size=1, max_size=6)
 
@@ -41,22 +45,38 @@ def test_that_check_can_fail() -> None:
     assert sum(max(value, 0) for value in (10, 5, -3)) != sum(nearest([10, 5, -3]))
 
 
-def test_margins_of_consistent_counts_hold_where_the_plain_ones_do() -> None:
+def off_by(made: Plan, errors: list[int]) -> Noisy:
+    """The numbers of `made`, each with the error given for its group."""
+
+    def noise(_: Any, values: Any) -> Any:
+        return np.array(list(values), dtype=np.int64).reshape(len(errors), -1) + np.array(errors)[:, None]
+
+    return outputs.release(made, groups(made), Draw(noise=noise))
+
+
+@given(st.lists(st.integers(-20, 20), min_size=len(KEYS), max_size=len(KEYS)))
+@example([0, 0, 0, -9, 0])
+def test_margins_of_consistent_counts_hold_where_the_plain_ones_do(errors: list[int]) -> None:
     made = planned(INNER)
-    numbers, truth = groups(made), outputs.table(made, exact(made)).rows
-    moved = 0
-    for _ in range(60):
-        noisy = outputs.release(made, numbers)
-        before, after = outputs.table(made, noisy), consistent_table(made, noisy)
-        plain = outputs.margins(made, noisy, before, CONFIDENCE)
-        wide = consistent_margins(made, noisy, after, plain, CONFIDENCE)["n"]
-        for old, new, true, first, margin in zip(before.rows, after.rows, truth, plain["n"], wide, strict=True):
-            assert margin is not None
-            assert first is not None
-            moved += old[1] != new[1]
-            if abs(old[1] - true[1]) <= first:  # type: ignore[operator]
-                assert abs(new[1] - true[1]) <= margin  # type: ignore[operator]
-    assert moved
+    noisy, truth = off_by(made, errors), outputs.table(made, exact(made)).rows
+    before, after = outputs.table(made, noisy), consistent_table(made, noisy)
+    plain = outputs.margins(made, noisy, before, CONFIDENCE)
+    wide = consistent_margins(made, noisy, after, plain, CONFIDENCE)["n"]
+    assert (before.rows != after.rows) == any(old[1] < 0 for old in before.rows)  # type: ignore[operator]
+    for old, new, true, first, margin in zip(before.rows, after.rows, truth, plain["n"], wide, strict=True):
+        assert margin is not None
+        assert first is not None
+        if abs(old[1] - true[1]) <= first:  # type: ignore[operator]
+            assert abs(new[1] - true[1]) <= margin  # type: ignore[operator]
+
+
+def test_plain_margins_do_not_hold_for_consistent_counts() -> None:
+    """One count far below 0 moves the others by more than their own error."""
+    made = planned(INNER)
+    noisy, truth = off_by(made, [-3, -3, -3, -20, -3]), outputs.table(made, exact(made)).rows
+    plain = outputs.margins(made, noisy, outputs.table(made, noisy), CONFIDENCE)["n"]
+    after = consistent_table(made, noisy).rows
+    assert any(abs(new[1] - true[1]) > first for new, true, first in zip(after, truth, plain, strict=True))  # type: ignore[operator]
 
 
 def test_other_counts_stay_within_all_rows_and_what_is_computed_has_no_margin() -> None:
