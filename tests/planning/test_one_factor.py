@@ -57,6 +57,7 @@ def survey() -> dt.Curator:
     return dt.open(dt.Catalog({"t": table}, dt.Budget(10**6)), ledger=":memory:")
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.slow
 @pytest.mark.parametrize("bound", [1, 3, 8, "auto"])
 @pytest.mark.parametrize("key", ["", "region"])
