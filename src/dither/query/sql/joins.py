@@ -81,7 +81,7 @@ def _read_in(node: exp.In, scope: Scope, context: Context) -> Partners:
     select = query.this if isinstance(query, exp.Subquery) and not query.args.get("with_") else query
     if isinstance(select, exp.Select) and select.args.get("distinct"):
         query = select = _without_distinct(select, scope)
-    if isinstance(select, exp.Select) and _plain(select):
+    if isinstance(select, exp.Select) and is_plain(select):
         item = select.expressions[0].unalias()
         rows = context.inner(select, [item], scope, context)
         pair = expression(node.this, scope), expression(item, rows.scope.at("in SELECT"))
@@ -100,7 +100,7 @@ def _without_distinct(select: exp.Select, scope: Scope) -> exp.Select:
     return select
 
 
-def _plain(select: exp.Select) -> bool:
+def is_plain(select: exp.Select) -> bool:
     """Returns whether a SELECT is one expression over rows: no star, no aggregate, no further clause."""
     items = select.expressions
     clauses = {key for key, value in select.args.items() if value} - {"expressions", "from_", "joins", "where", "with_"}
@@ -124,7 +124,7 @@ _LONGEST = 60  # the most characters of an expression in a fix
 
 
 @dataclass(frozen=True)
-class _Scalar:
+class ReadScalar:
     """A scalar subquery: its rows, the pairs that equate them with the outer row, its aggregates, its value over them."""
 
     rows: Relation
@@ -134,11 +134,14 @@ class _Scalar:
     span: Span = field(default=None, compare=False)
 
 
-def with_values(source: Source, nodes: Sequence[exp.Expr], scope: Scope, context: Context) -> tuple[Relation, Scope]:
-    """Joins the subqueries of the nodes to the source. Returns the relation, and the scope with the subqueries' values."""
-    relation, scope = _with_scalars(source, nodes, scope, context)
+def with_values(
+    source: Source, nodes: Sequence[exp.Expr], scope: Scope, context: Context, above: frozenset[int] = frozenset()
+) -> tuple[Relation, Scope]:
+    """Joins the subqueries of the nodes to the source. Returns the relation, and the scope with the subqueries' values.
+    `above`: the ids of subqueries that are not about rows (public.py)."""
+    relation, scope = _with_scalars(source, nodes, scope, context, above)
     marks: dict[Partners, Column] = {}  # equal subqueries are joined once
-    for node in [part for each in nodes for part in _nested(each)]:
+    for node in [part for each in nodes for part in _nested(each) if id(part) not in above]:
         other = partners(node, scope, context)
         if other not in marks:
             marks[other] = other.mark(context)
@@ -157,16 +160,18 @@ def _nested(node: exp.Expr) -> list[exp.Expr]:
     return [nested for part in node.iter_expressions() for nested in _nested(part)]
 
 
-def _with_scalars(source: Source, nodes: Sequence[exp.Expr], scope: Scope, context: Context) -> tuple[Relation, Scope]:
-    subqueries = [subquery for node in nodes for subquery in _subqueries(node)]
+def _with_scalars(
+    source: Source, nodes: Sequence[exp.Expr], scope: Scope, context: Context, above: frozenset[int]
+) -> tuple[Relation, Scope]:
+    subqueries = [subquery for node in nodes for subquery in _subqueries(node) if id(subquery) not in above]
     if not subqueries:
         return source.relation, scope
     relation = source.relation
-    values: dict[_Scalar, Expression] = {}  # equal subqueries are joined once
+    values: dict[ReadScalar, Expression] = {}  # equal subqueries are joined once
     by_id: dict[int, Expression] = {}
     alone: set[int] = set()
     for node in subqueries:
-        scalar = _read(node, scope, context)
+        scalar = read_scalar(node, scope, context)
         if scalar not in values:
             relation, values[scalar] = _join_scalar(relation, scalar, context.alias())
         by_id[id(node)] = values[scalar]
@@ -183,13 +188,14 @@ def _subqueries(node: exp.Expr) -> list[exp.Subquery]:
     return [subquery for part in node.iter_expressions() for subquery in _subqueries(part)]
 
 
-def _read(node: exp.Subquery, scope: Scope, context: Context) -> _Scalar:
+def read_scalar(node: exp.Subquery, scope: Scope, context: Context) -> ReadScalar:
+    """Reads a subquery that is one aggregate."""
     select = _one_aggregate(node, context)
     item = select.expressions[0].unalias()
     rows = context.inner(select, [item], scope, context)
     grouping = Grouping(rows.scope.at("in SELECT"), per_unit=True)
     value = grouping.above(item, "in SELECT", False)
-    return _Scalar(rows.source.relation, rows.pairs, tuple(grouping.aggregates), value, place(context.text, node))
+    return ReadScalar(rows.source.relation, rows.pairs, tuple(grouping.aggregates), value, place(context.text, node))
 
 
 def _one_aggregate(node: exp.Subquery, context: Context) -> exp.Select:
@@ -229,7 +235,7 @@ def _not_one_value(node: exp.Select) -> tuple[str, str] | None:
     return None
 
 
-def _join_scalar(relation: Relation, scalar: _Scalar, alias: str) -> tuple[Relation, Expression]:
+def _join_scalar(relation: Relation, scalar: ReadScalar, alias: str) -> tuple[Relation, Expression]:
     joined = Join(relation, scalar.rows, scalar.pairs, "left", Scalar(alias, scalar.aggregates), span=scalar.span)
     return joined, _over(scalar.value, alias, {each.name: each for each in scalar.aggregates})
 

@@ -34,6 +34,7 @@ from dither.query.sql.aggregates import Grouping, has_aggregate
 from dither.query.sql.expressions import expression
 from dither.query.sql.joins import conjuncts, is_nested, partners, with_values
 from dither.query.sql.names import Field, Scope, Source, candidates, matching, name_of, only, place, refuse
+from dither.query.sql.public import above_groups
 from dither.query.sql.sets import expand, has_sets
 from dither.query.sql.tables import Context, Inner, Pair, check_below, with_ctes
 from dither.query.sql.within import read_windows
@@ -355,13 +356,21 @@ def _aliases(node: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
     return [output_name(item, scope) for item in node.expressions if isinstance(item, exp.Alias)]
 
 
-def rows(node: exp.Select, context: Context) -> tuple[Source, Scope]:
-    """Reads FROM, JOIN and WHERE of one SELECT. Returns its rows, and the scope of its other clauses."""
+def rows(node: exp.Select, context: Context, *, noisy: bool = False) -> tuple[Source, Scope]:
+    """Reads FROM, JOIN and WHERE of one SELECT. Returns its rows, and the scope of its other clauses. `noisy`: the SELECT
+    aggregates people, so subqueries over public tables above its groups are no part of its rows (public.py)."""
     read = from_where(node, context.scope, context)
     clauses = [node.args.get(clause) for clause in ("group", "having", "qualify", "order")]
     parts = [*node.expressions, *(clause for clause in clauses if clause is not None)]
-    relation, scope = with_values(read.source, parts, read.scope.at("in SELECT"), context)
+    above = above_groups(node, _written_keys(node, read.scope), context) if noisy else frozenset[int]()
+    relation, scope = with_values(read.source, parts, read.scope.at("in SELECT"), context, above)
     return Source(relation, read.source.fields), scope
+
+
+def _written_keys(node: exp.Select, scope: Scope) -> list[exp.Expr]:
+    """Returns the keys of GROUP BY, those that are named or numbered as written in SELECT."""
+    clause = node.args.get("group")
+    return [] if clause is None else [_key(item, node, scope)[1] for item in clause.expressions]
 
 
 def keyword(text: str, word: str) -> tuple[int, int] | None:
