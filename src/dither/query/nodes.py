@@ -251,6 +251,8 @@ class PerUnit:
     keys: tuple[Named, ...]
     aggregates: tuple[Aggregate, ...]
     span: Span = field(default=None, compare=False)
+    alone: str = field(default="", compare=False, repr=False)  # the subquery in SQL, for refusals; "" if it is long
+    within: str = field(default="", compare=False, repr=False)  # of IN: the condition for one person, with {unit} for the unit
 
 
 @dataclass(frozen=True)

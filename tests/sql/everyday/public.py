@@ -115,7 +115,7 @@ QUESTIONS: list[tuple[str, str]] = [
         "beside aggregates of noisy groups, and inside them",
     ),
     (
-        "SELECT YEAR(born) AS y, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) + (SELECT MIN(least) FROM limits) DESC) AS place "
+        "SELECT YEAR(born) AS y, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) + (SELECT MIN(least) FROM limits)) AS place "
         "FROM people GROUP BY YEAR(born) QUALIFY place < (SELECT MIN(least) + 1 FROM limits)",
         "in a window function and in QUALIFY",
     ),
@@ -140,6 +140,15 @@ QUESTIONS: list[tuple[str, str]] = [
     (
         "SELECT SUM(cost) AS s FROM visits HAVING SUM(cost) > (SELECT MIN(share) FROM limits WHERE kind IN ('low', 'high'))",
         "one row",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM visits WHERE visit IN (SELECT visit FROM visits GROUP BY visit HAVING SUM(cost) > 2)",
+        "rows grouped by their own id",
+    ),
+    (
+        "SELECT ward, COUNT(*) AS n FROM visits v WHERE (SELECT SUM(cost) FROM visits b WHERE b.visit = v.visit) > 2 "
+        "GROUP BY ward",
+        "a row's own id in a subquery for a value",
     ),
     ("SELECT region FROM people GROUP BY region ORDER BY COUNT(*) DESC, region", "a count in ORDER BY only"),
     ("SELECT region FROM people GROUP BY region HAVING AVG(age) > 30 ORDER BY region", "a mean in HAVING only"),

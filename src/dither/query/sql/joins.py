@@ -30,13 +30,16 @@ from dither.query.nodes import (
     Join,
     Literal,
     Named,
+    PerUnit,
     Relation,
     Scalar,
     Semi,
     Span,
+    words_of,
 )
-from dither.query.sql.aggregates import Grouping, has_aggregate
+from dither.query.sql.aggregates import Grouping, has_aggregate, is_aggregate
 from dither.query.sql.expressions import expression
+from dither.query.sql.gate import Narrow
 from dither.query.sql.names import Field, Scope, Source, candidates, matching, name_of, only, place, refuse
 from dither.query.sql.tables import Context, Pair, check_below, named_table
 from dither.text import did_you_mean, folded
@@ -89,7 +92,42 @@ def _read_in(node: exp.In, scope: Scope, context: Context) -> Partners:
     other = context.subquery(query, context, SUBQUERY)
     if len(other.fields) != 1:
         raise refuse(scope, node, "The subquery of IN must have just one column.", "select one column.")
-    return Partners(other.relation, (), (expression(node.this, scope), Column(other.fields[0].name)), span)
+    read = expression(node.this, scope)
+    relation = _told(other.relation, within_person(select, read)) if isinstance(select, exp.Select) else other.relation
+    return Partners(relation, (), (read, Column(other.fields[0].name)), span)
+
+
+def _told(relation: Relation, within: str) -> Relation:
+    """Tells the aggregation of a subquery what to write instead of it, for its refusal."""
+    if isinstance(relation, PerUnit):
+        return replace(relation, within=within)
+    return replace(relation, source=_told(relation.source, within)) if isinstance(relation, (Compute, Filter)) else relation
+
+
+def within_person(select: exp.Select, value: Expression) -> str:
+    """Returns v.k IN (SELECT k FROM t GROUP BY k HAVING SUM(x) > 2) for the rows of one person, or "" for other forms:
+
+    (SELECT SUM(x) FROM t AS b WHERE b.{unit} = v.{unit} AND b.k = v.k) > 2
+    """
+    clauses = {key for key, value in select.args.items() if value} - {"expressions", "from_", "where", "group", "having"}
+    having, table = select.args.get("having"), select.args["from_"].this if select.args.get("from_") else None
+    keys = select.args["group"].expressions if select.args.get("group") else []
+    plain = len(keys) == 1 and isinstance(keys[0], exp.Column) and isinstance(value, Column) and not words_of(value)
+    if clauses or having is None or not isinstance(table, exp.Table) or not plain or not isinstance(value, Column):
+        return ""
+    outer, _, column = value.name.partition(".")
+    where = select.args.get("where")
+    conditions = [f"b.{{unit}} = {outer}.{{unit}}", f"b.{keys[0].name} = {outer}.{column}"]
+    conditions += [where.this.sql(dialect=Narrow)] if where is not None else []
+
+    def own(part: exp.Expr) -> exp.Expr:
+        if not is_aggregate(part):
+            return part
+        return exp.Var(this=f"(SELECT {part.sql(dialect=Narrow)} FROM {table.name} AS b WHERE {' AND '.join(conditions)})")
+
+    text = having.this.transform(own).sql(dialect=Narrow)
+    named = table.args.get("alias") is not None and table.alias in text
+    return "" if named or len(text) > _LONGEST_FORM else text
 
 
 def _without_distinct(select: exp.Select, scope: Scope) -> exp.Select:
@@ -121,6 +159,7 @@ def _read_exists(node: exp.Expr, scope: Scope, context: Context) -> Partners:
 
 
 _LONGEST = 60  # the most characters of an expression in a fix
+_LONGEST_FORM = 300  # and of a condition
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ def _counted(tree: exp.Select) -> str:
 
 def _no_aggregate(tree: exp.Select, scope: Scope) -> QueryError:
     for item in tree.expressions:
-        if item.find(exp.Anonymous):
+        if item.find(exp.Anonymous) and item.find(exp.Select) is None:
             expression(output_name(item, scope)[1], scope)  # refuses unknown functions and those that show rows
     first = tree.expressions[0] if tree.expressions else tree
     return refuse(
