@@ -79,8 +79,8 @@ def private_select(tree: exp.Expr, context: Context) -> Query:
         rest = (condition, order, limit, offset, tuple(grouping.sets), tuple(grouping.groupings))
         return Query(source.relation, keys, aggregates, outputs, *rest, instead=instead)
     if grouping.sets:
-        which = "A window function" if grouping.windows.found else "A subquery"
-        what = f"{which} cannot run over the rows of several grouping sets."
+        windows = "A window function cannot run over the rows of several grouping sets."
+        what = windows if grouping.windows.found else "A subquery cannot stand beside several grouping sets."
         raise refuse(here, tree.args["group"], what, "ask with one GROUP BY, or leave it out.")
     names = tuple([key.name for key in keys] + [each.name for each in aggregates])
     lookups = tuple(grouping.public.found)
