@@ -10,12 +10,13 @@ import datetime
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from dither.errors import QueryError
 from dither.query.functions.base import Cell
 from dither.query.functions.registry import evaluator
-from dither.query.nodes import Aggregate, Expression, Found, Literal, Lookup, Named
+from dither.query.nodes import Aggregate, Expression, Found, Literal, Lookup, Named, Order
 from dither.query.resolve.relations import Resolved
 from dither.query.work import Cell as Amount
 from dither.query.work import Group, Sums, Work
@@ -49,7 +50,7 @@ def work(lookup: Lookup) -> Work:
     if lookup.aggregates:
         read: tuple[Expression, ...] = tuple(each.argument or Literal(1) for each in lookup.aggregates)
     else:
-        read = () if lookup.item is None else (lookup.item,)
+        read = () if lookup.item is None else (lookup.item, *(each.expression for each in lookup.order))
     values = (*(right for _, right in lookup.equal), *read)
     keys = tuple(Named(f"v{place}", each) for place, each in enumerate(values or (Literal(1),)))
     return Work(lookup.rows, keys, None, False, None, (_COUNT,), plain=True)
@@ -74,12 +75,25 @@ def read(lookup: Lookup, groups: Sequence[Group]) -> Found:
         item = evaluator(lookup.item or Literal(None))
         totals = {key: item(_aggregated(lookup.aggregates, rows)) for key, rows in by_key.items()}
         return Found({key: frozenset([value]) for key, value in totals.items()}, item(_aggregated(lookup.aggregates, ())))
+    if lookup.order:
+        return Found({key: frozenset([_first(lookup.order, rows)]) for key, rows in by_key.items()})
     if lookup.kind == "value" and any(len(rows) > 1 or rows[0][1] > 1 for rows in by_key.values()):
         raise _several(lookup)
     if lookup.kind == "exists":
         return Found(dict.fromkeys(by_key, frozenset([True])))
     shown = comparable if lookup.kind == "in" else finite
     return Found({key: frozenset(shown(values[0]) for values, _ in rows) for key, rows in by_key.items()})
+
+
+def _first(order: Sequence[Order], rows: Sequence[tuple[tuple[Any, ...], int]]) -> Any:
+    """Returns the item of the first row; rows that the order does not tell apart are taken by their items. NULLs come last."""
+    found = [values for values, _ in rows]
+    sorts = [(0, False), *reversed([(place, each.descending) for place, each in enumerate(order, start=1)])]
+    for place, descending in sorts:  # the last key first: sorting keeps the order of equal rows
+        known = [values for values in found if values[place] is not None]
+        rest = [values for values in found if values[place] is None]
+        found = sorted(known, key=itemgetter(place), reverse=descending) + rest
+    return found[0][0]
 
 
 def _several(lookup: Lookup) -> QueryError:

@@ -427,8 +427,8 @@ class Lookup:
     """A subquery over public tables, as a column of a noisy table. Its kind: "value", "in" (IN) or "exists" (EXISTS).
 
     `equal`: expressions over the noisy row and over `rows` that must be equal. `item`: what it selects, over `rows`, or over
-    `aggregates` if it has them. `listed`: the left side of IN. resolve/lookups.py sets `kinds`: those of the right sides of
-    `equal`, and that of `item`. planning/lookups.py reads `found` before anything is charged.
+    `aggregates` if it has them. `listed`: the left side of IN. `order`: ORDER BY ... LIMIT 1. resolve/lookups.py sets `kinds`:
+    those of the right sides of `equal`, and that of `item`. planning/lookups.py reads `found` before anything is charged.
     """
 
     name: str
@@ -438,6 +438,7 @@ class Lookup:
     item: Expression | None = None
     aggregates: tuple[Aggregate, ...] = ()
     listed: Expression | None = None
+    order: tuple[Order, ...] = ()
     span: Span = field(default=None, compare=False)
     kinds: tuple[str, ...] = ()
     found: Found | None = field(default=None, compare=False, repr=False)

@@ -222,7 +222,8 @@ def _lookup(node: Lookup) -> list[str]:
     item = "" if node.item is None else f" {_node(node.item)}" + (f" of {selects}" if selects else "")
     listed = "" if node.listed is None else f" {_node(node.listed)}"
     on = f" on {_pairs(node.equal)}" if node.equal else ""
-    return [f"look up {node.name} = {node.kind}{listed}{item}{on}", *_under(node.rows)]
+    first = f" first by {_order(node.order)}" if node.order else ""
+    return [f"look up {node.name} = {node.kind}{listed}{item}{on}{first}", *_under(node.rows)]
 
 
 def show_across(node: Across) -> str:

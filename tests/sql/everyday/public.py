@@ -142,6 +142,11 @@ QUESTIONS: list[tuple[str, str]] = [
         "one row",
     ),
     (
+        f"{BY_REGION} HAVING COUNT(*) > (SELECT least FROM limits WHERE least IS NOT NULL ORDER BY share DESC, 1 LIMIT 1) "
+        "OR region = (SELECT name FROM regions ORDER BY since LIMIT 1)",
+        "the first row in an order",
+    ),
+    (
         "SELECT COUNT(*) AS n FROM visits WHERE visit IN (SELECT visit FROM visits GROUP BY visit HAVING SUM(cost) > 2)",
         "rows grouped by their own id",
     ),

@@ -34,11 +34,12 @@ def looked_up(node: Lookup, rows: Shape) -> Lookup:
     aggregates = tuple(each.lowered() for each in fit_aggregates(node.aggregates, rows.scope))
     check_functions(aggregates, functions())
     arguments = tuple(each.argument for each in aggregates if each.argument is not None)
-    size([*inside, *arguments], rows, node.span)
+    sorts = tuple(fit(each.expression, rows.scope) for each in node.order)
+    size([*inside, *arguments, *sorts], rows, node.span)
     scope = {each.name: _aggregated(each, rows.scope) for each in aggregates} if aggregates else rows.scope
     item = None if node.item is None else fit(node.item, scope)
     kinds = [facts(each, rows.scope).kind for each in inside] + ([] if item is None else [facts(item, scope).kind])
-    used = [*inside, *(arguments if aggregates or item is None else (item,))]
+    used = [*inside, *sorts, *(arguments if aggregates or item is None else (item,))]
     return replace(
         node,
         rows=prune_relation(rows.relation, frozenset[str]().union(*map(columns, used))),
@@ -46,6 +47,11 @@ def looked_up(node: Lookup, rows: Shape) -> Lookup:
         item=None if item is None else typed(item, scope),
         aggregates=tuple(
             replace(each, argument=None if each.argument is None else typed(each.argument, rows.scope)) for each in aggregates
+        ),
+        order=tuple(
+            replace(each, expression=typed(one, rows.scope))
+            for each, one in zip(node.order, sorts, strict=True)
+            if facts(one, rows.scope)
         ),
         kinds=tuple(kinds),
     )

@@ -10,17 +10,17 @@ depends on where it stands. resolve/lookups.py checks that its tables are public
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from dither.query.nodes import Aggregate, Column, Expression, Lookup, Relation
+from dither.query.nodes import Column, Expression, Literal, Lookup, Order, Span
 from dither.query.sql.aggregates import has_aggregate, is_aggregate
 from dither.query.sql.expressions import expression
 from dither.query.sql.joins import SUBQUERY, is_nested, is_plain, partners, read_scalar
 from dither.query.sql.names import Scope, matching, name_of, only, place, refuse
-from dither.query.sql.tables import Context, Pair
+from dither.query.sql.tables import Context
 
 Over = Callable[[Expression], Expression]  # an expression over rows, in columns of the noisy table
 Read = Callable[[exp.Expr], Expression]
@@ -122,28 +122,45 @@ class Public:
             only(scope, select, "this", "A subquery that stands for a value")
             select = select.this
         span = place(scope.text, node)
-        if isinstance(select, exp.Select) and is_plain(select):
-            item = select.expressions[0].unalias()
-            rows = self.context.inner(select, [item], scope, self.context)
-            return self._lookup(rows.source.relation, rows.pairs, expression(item, rows.scope.at("in SELECT")), (), span)
+        if isinstance(select, exp.Select):
+            select, sorts = _first_row(select, scope)
+            if is_plain(select):
+                return self._row(select, sorts, scope, span)
         if isinstance(select, exp.Select) and _is_one_value(select):
             scalar = read_scalar(node, scope, self.context)
-            return self._lookup(scalar.rows, scalar.pairs, scalar.value, scalar.aggregates, span)
+            return Lookup("", "value", scalar.rows, scalar.pairs, scalar.value, scalar.aggregates, span=span)
         other = self.context.subquery(select, self.context, SUBQUERY)
         if len(other.fields) != 1:
             what = f"A subquery that stands for a value has one column, and this has {len(other.fields)}."
             raise refuse(scope, node, what, "select one, and write a second subquery for another.")
-        return self._lookup(other.relation, (), Column(other.fields[0].name), (), span)
+        return Lookup("", "value", other.relation, (), Column(other.fields[0].name), span=span)
 
-    def _lookup(
-        self,
-        rows: Relation,
-        pairs: tuple[Pair, ...],
-        item: Expression,
-        aggregates: tuple[Aggregate, ...],
-        span: tuple[int, int] | None,
-    ) -> Lookup:
-        return Lookup("", "value", rows, pairs, item, aggregates, span=span)
+    def _row(self, select: exp.Select, sorts: Sequence[exp.Expr], scope: Scope, span: Span) -> Lookup:
+        """Reads an expression over one row: the only one, or the first in this order."""
+        item = select.expressions[0].unalias()
+        rows = self.context.inner(select, [item, *(each.this for each in sorts)], scope, self.context)
+        value, here = expression(item, rows.scope.at("in SELECT")), rows.scope.at("in ORDER BY")
+        order = []
+        for each in sorts:
+            key = expression(each.this, here)
+            if isinstance(key, Literal) and key.value != 1:
+                raise refuse(scope, each, "ORDER BY a constant needs a position of SELECT.", "order by a column.")
+            order.append(Order(value if isinstance(key, Literal) else key, bool(each.args.get("desc"))))
+        return Lookup("", "value", rows.source.relation, rows.pairs, value, order=tuple(order), span=span)
+
+
+def _first_row(select: exp.Select, scope: Scope) -> tuple[exp.Select, list[exp.Expr]]:
+    """Splits off ORDER BY ... LIMIT 1."""
+    order, limit = select.args.get("order"), select.args.get("limit")
+    number = None if limit is None else limit.args.get("expression") or limit.args.get("count")
+    if order is None or not isinstance(number, exp.Literal) or number.args.get("is_string") or str(number.this) != "1":
+        return select, []
+    for each in order.expressions:
+        only(scope, each, "this desc", "ORDER BY")
+    bare = select.copy()
+    bare.set("order", None)
+    bare.set("limit", None)
+    return bare, order.expressions
 
 
 def _is_one_value(select: exp.Select) -> bool:
