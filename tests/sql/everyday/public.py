@@ -155,6 +155,16 @@ QUESTIONS: list[tuple[str, str]] = [
         "GROUP BY ward",
         "a row's own id in a subquery for a value",
     ),
+    ("SELECT region NOT IN (SELECT name FROM regions) AS k, COUNT(*) AS n FROM people GROUP BY 1", "a key below, by its place"),
+    (
+        "SELECT region IN (SELECT name FROM regions) AS k, COUNT(*) AS n FROM people GROUP BY ROLLUP (k)",
+        "a key below, in grouping sets",
+    ),
+    (
+        "SELECT region IN (SELECT name FROM regions) AS k, COUNT(*) AS n FROM people GROUP BY k "
+        "HAVING NOT (region IN (SELECT name FROM regions)) OR COUNT(*) > (SELECT MAX(least) FROM limits)",
+        "a key below in HAVING, beside a number above",
+    ),
     ("SELECT region FROM people GROUP BY region ORDER BY COUNT(*) DESC, region", "a count in ORDER BY only"),
     ("SELECT region FROM people GROUP BY region HAVING AVG(age) > 30 ORDER BY region", "a mean in HAVING only"),
     ("SELECT ward FROM visits GROUP BY ward ORDER BY SUM(cost) LIMIT 2", "a sum in ORDER BY only, with LIMIT"),

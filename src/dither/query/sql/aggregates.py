@@ -284,8 +284,7 @@ class Grouping:
         """Returns whether a node is computed from noisy numbers or public tables, so that it cannot be a key."""
         if part.find(exp.Window) is not None or has_aggregate(part, self.is_aggregate):
             return True
-        subqueries = part.find_all(exp.Subquery, exp.In, exp.Exists) if self.public is not None else ()
-        return any(id(each) not in self.scope.values and self._is_public(each) for each in subqueries)
+        return self.public is not None and self.public.stands_in(part, self.scope)
 
     def _window(self, node: exp.Window, here: Scope, aliases: bool) -> Expression:
         """Reads a window function over the groups. Its parts may name outputs of SELECT that were read before."""

@@ -91,6 +91,10 @@ class Public:
         """Returns whether a node is a subquery over public tables."""
         return reads_public(node, self.context)
 
+    def stands_in(self, node: exp.Expr, scope: Scope) -> bool:
+        """Returns whether a node has such a subquery, unless it is a value of rows."""
+        return any(id(each) not in scope.values and self.reads(each) for each in _outside_aggregates(node))
+
     def add(self, node: exp.Expr, scope: Scope, read: Read, over: Over) -> Column:
         """Adds a subquery unless it is there already, and returns its column. `scope` has the columns that it may be equated
         with, `over` turns them into columns of the noisy table, and `read` reads the left side of IN."""

@@ -379,8 +379,10 @@ def rows(node: exp.Select, context: Context, *, noisy: bool = False) -> tuple[So
 
 def _written_keys(node: exp.Select, scope: Scope) -> list[exp.Expr]:
     """Returns the keys of GROUP BY, those that are named or numbered as written in SELECT."""
-    clause = node.args.get("group")
-    return [] if clause is None else [_key(item, node, scope)[1] for item in clause.expressions]
+    items = node.args["group"].expressions if node.args.get("group") else []
+    if has_sets(items):
+        items = [item for one in expand(items, scope) for item in one]
+    return [_key(item, node, scope)[1] for item in items]
 
 
 def keyword(text: str, word: str) -> tuple[int, int] | None:
