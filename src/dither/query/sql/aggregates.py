@@ -268,7 +268,7 @@ class Grouping:
                 return self.add(part, name if part is node else "")
             if is_grouping(part):
                 return self._grouping(part, here)
-            if isinstance(part, exp.Subquery) or id(part) in here.values or self._is_public(part):
+            if isinstance(part, exp.Subquery) or id(part) in here.values or self.is_public(part):
                 return self._value(part, here, aliases)
             if isinstance(part, exp.Column) and (aliases or not candidates(part, here)):
                 named = self._alias(part, here)
@@ -326,7 +326,8 @@ class Grouping:
         value = expression(inner, here)
         return [number for number, key in enumerate(self.keys) if key.expression == value]
 
-    def _is_public(self, part: exp.Expr) -> bool:
+    def is_public(self, part: exp.Expr) -> bool:
+        """Returns whether a node is a subquery over public tables that may stand here."""
         return self.public is not None and self.public.reads(part)
 
     def over(self, value: Expression, part: exp.Expr, here: Scope) -> Expression:

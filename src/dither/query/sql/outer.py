@@ -280,7 +280,7 @@ class Folding(Grouping):
 
     def _value(self, part: exp.Expr, here: Scope, aliases: bool = False) -> Expression:
         value = here.values.get(id(part))
-        if value is None and self._is_public(part):
+        if value is None and self.is_public(part):
             return super()._value(part, here, aliases)
         if value is None or self.grouped:
             what = "Above the noisy result, a subquery is one aggregate of the same result, without GROUP BY around it."
