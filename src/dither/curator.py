@@ -275,7 +275,7 @@ class Curator:
         weights: Sequence[Number] | None = None,
         analyst: str | None = None,
     ) -> Quote | Quotes:
-        """Returns the plan, its price, the margins to expect, and whether the budget allows it. Free: reads no rows."""
+        """Returns the plan, its price, the margins to expect, whether the budget allows it. Free: it reads no private row."""
         if epsilon is None and margin is None and (listed := self._free_list(question, params)) is not None:
             return Quote(listed, _CONFIDENCE, FREE)
         terms = Terms.of(epsilon, delta, margin, confidence, assume_rows, max_rows, max_groups, left_out, of=_public(of))
